@@ -1,0 +1,41 @@
+"""Stream entries as bytes: encoded once, when they are added, in the form in which every read sends them."""
+
+from collections.abc import Sequence
+
+import hiredis
+
+from penstock.protocol import reply
+
+
+def encode(entry_id: bytes, fields: Sequence[bytes]) -> bytes:
+    """An entry as a reply: [id, [field, value, ...]].
+
+    >>> encode(b"1-0", [b"f", b"v"])
+    b'*2\\r\\n$3\\r\\n1-0\\r\\n*2\\r\\n$1\\r\\nf\\r\\n$1\\r\\nv\\r\\n'
+    """
+    pairs: bytes = hiredis.pack_command(tuple(fields))  # type: ignore[arg-type]  # the stub knows tuples of one
+    return b"*2\r\n$%d\r\n%b\r\n%b" % (len(entry_id), entry_id, pairs)
+
+
+def fields_of(entry: bytes) -> list[bytes]:
+    """The fields and values, in turn, of an encoded entry."""
+    reader = hiredis.Reader()
+    reader.feed(entry)
+    decoded: tuple[bytes, list[bytes]] = reader.gets()
+    return decoded[1]
+
+
+def id_of(entry: bytes) -> bytes:
+    """The id, as text, of an encoded entry."""
+    start = entry.index(b"\n", 5) + 1
+    return entry[start : entry.index(b"\r", start)]
+
+
+def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
+    """The four-element form of XREADGROUP CLAIM: [id, [field, value, ...], idle-ms, deliveries before]."""
+    return b"*4" + entry[2:] + reply.integer(idle_ms) + reply.integer(count)
+
+
+def deleted(entry_id: bytes, resp3: bool) -> bytes:
+    """What a history read shows for an entry that is gone: [id, null-array]."""
+    return b"*2\r\n" + reply.bulk(entry_id) + reply.null_array(resp3)

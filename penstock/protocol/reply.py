@@ -1,0 +1,89 @@
+"""Replies as bytes, in RESP2 and RESP3 (facts, GENERIC 1.2).
+
+Whatever differs between the two protocols takes `resp3: bool`; whatever does not, does not.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+OK: Final = b"+OK\r\n"
+PONG: Final = b"+PONG\r\n"
+QUEUED: Final = b"+QUEUED\r\n"
+EMPTY_ARRAY: Final = b"*0\r\n"
+EMPTY_BULK: Final = b"$0\r\n\r\n"
+ZERO: Final = b":0\r\n"
+ONE: Final = b":1\r\n"
+NO_REPLY: Final = b""
+
+_SMALL: Final = tuple(b":%d\r\n" % n for n in range(1024))
+_FLAT: Final = bytes.maketrans(b"\r\n", b"  ")
+
+
+def simple(text: bytes) -> bytes:
+    return b"+%b\r\n" % text
+
+
+def error(text: bytes) -> bytes:
+    """`text` begins with the error's code: b"ERR syntax error". CR and LF from user data become spaces."""
+    return b"-%b\r\n" % text.translate(_FLAT)
+
+
+def integer(number: int) -> bytes:
+    return _SMALL[number] if 0 <= number < 1024 else b":%d\r\n" % number
+
+
+def bulk(text: bytes) -> bytes:
+    return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def array(replies: Sequence[bytes]) -> bytes:
+    """An array of replies that are ready already."""
+    return b"*%d\r\n%b" % (len(replies), b"".join(replies))
+
+
+def bulks(texts: Sequence[bytes]) -> bytes:
+    """An array of bulk strings."""
+    return array([bulk(text) for text in texts])
+
+
+def null(resp3: bool) -> bytes:
+    return b"_\r\n" if resp3 else b"$-1\r\n"
+
+
+def null_array(resp3: bool) -> bytes:
+    return b"_\r\n" if resp3 else b"*-1\r\n"
+
+
+def mapping(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
+    """Pairs of ready replies: a map in RESP3, a flat array in RESP2."""
+    body = b"".join([key + value for key, value in pairs])
+    return b"%%%d\r\n%b" % (len(pairs), body) if resp3 else b"*%d\r\n%b" % (2 * len(pairs), body)
+
+
+def fields(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
+    """A map whose keys are bulk strings given bare: fields([(b"length", integer(3))], resp3)."""
+    return mapping([(bulk(name), value) for name, value in pairs], resp3)
+
+
+def set_of(replies: Sequence[bytes], resp3: bool) -> bytes:
+    """A set in RESP3, an array in RESP2."""
+    return (b"~%d\r\n%b" if resp3 else b"*%d\r\n%b") % (len(replies), b"".join(replies))
+
+
+def push(replies: Sequence[bytes], resp3: bool) -> bytes:
+    """An out-of-band message: a push in RESP3, an array in RESP2."""
+    return (b">%d\r\n%b" if resp3 else b"*%d\r\n%b") % (len(replies), b"".join(replies))
+
+
+def verbatim(text: bytes, resp3: bool) -> bytes:
+    """Plain text for a person (INFO, CLIENT LIST): `=...txt:` in RESP3, a bulk string in RESP2."""
+    return b"=%d\r\ntxt:%b\r\n" % (len(text) + 4, text) if resp3 else bulk(text)
+
+
+def boolean(value: bool, resp3: bool) -> bytes:
+    return (b"#t\r\n" if value else b"#f\r\n") if resp3 else (ONE if value else ZERO)
+
+
+def double(text: bytes, resp3: bool) -> bytes:
+    """A floating point number that is text already: `,3.1` in RESP3, a bulk string in RESP2."""
+    return b",%b\r\n" % text if resp3 else bulk(text)
