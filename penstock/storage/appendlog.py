@@ -1,0 +1,299 @@
+"""The append-only log: a buffer of units, the file they go to, and how a rewrite moves on to the next files.
+
+A unit is what must be replayed as a whole: bytes, to this module. A crash may leave part of a unit at the end of the
+last file, never anywhere else.
+"""
+
+import errno
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from penstock.storage.disk import File
+from penstock.storage.logdirectory import LogDirectory, write_all
+
+# Named moments (Disk.reach)
+WRITE: Final = "write"  # about to write
+WRITTEN: Final = "written"
+SYNC: Final = "sync"  # about to sync
+SYNCED: Final = "synced"
+INCREMENT_CREATED: Final = "increment-created"  # not in the manifest yet
+INCREMENT_OPENED: Final = "increment-opened"
+BASE_RENAMED: Final = "base-renamed"  # not in the manifest yet
+BASE_IN_FORCE: Final = "base-in-force"
+
+NOT_HELD: Final = -1
+
+
+class Sync:
+    """One fdatasync: `run` may be called in a thread, everything else in the loop's."""
+
+    __slots__ = ("_file", "_log", "upto")
+
+    def __init__(self, log: "AppendLog", file: File, upto: int) -> None:
+        self._log = log
+        self._file = file
+        self.upto = upto  # units that will be safe
+
+    def run(self) -> None:
+        disk = self._log.directory.disk
+        disk.reach(SYNC)
+        self._file.sync()
+        disk.reach(SYNCED)
+
+
+class AppendLog:
+    """Takes units, writes them, syncs them.
+
+    Units are counted from the server's start: `appended` were given, `written` of them are in a file, `synced` are
+    safe from a loss of power. `size` bytes of the current file are whole units.
+
+    While the log is *held* nothing is written: the file is not to be trusted (a sync failed) or there is none yet,
+    and only a finished rewrite ends that. The first `_in_base` of the buffered units are then part of the new base.
+
+    Invariants: synced <= written <= appended; `_units` are those from `written` to `appended`; `buffered` is their
+    size; `torn` says that the file may have part of a unit after `size`.
+    """
+
+    __slots__ = (
+        "_earlier_size", "_in_base", "_units", "appended", "base_size", "buffered", "directory", "file", "grown_from",
+        "held", "size", "synced", "torn", "written",
+    )  # fmt: skip
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self.directory = directory
+        self.file: File | None = None
+        self._units: list[bytes] = []
+        self.buffered = 0
+        self.appended = 0
+        self.written = 0
+        self.synced = 0
+        self.size = 0
+        self.base_size = 0
+        self._earlier_size = 0  # of increments before the current one
+        self.grown_from = 0  # bytes of all files at the start or after the last rewrite
+        self.torn = False
+        self.held = True
+        self._in_base = NOT_HELD
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files that make up the log."""
+        return self.base_size + self._earlier_size + self.size
+
+    # -- the start --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open for writing after everything was loaded: the last increment, or a new one. OSError where it fails."""
+        directory = self.directory
+        disk = directory.disk
+        manifest = directory.manifest.copy()
+        if manifest.base is None and not manifest.increments:
+            manifest.base = directory.next_base()
+            directory.create(manifest.base).close()
+        if manifest.increments:
+            self.file = disk.append_to(directory.path_of(manifest.increments[-1]))
+        else:
+            manifest.increments.append(directory.next_increment())
+            self.file = directory.create(manifest.increments[-1])
+            directory.save(manifest)
+        sizes = [disk.size(directory.path_of(increment)) for increment in manifest.increments]
+        self.size = sizes[-1]
+        self._earlier_size = sum(sizes[:-1])
+        self.base_size = 0 if manifest.base is None else disk.size(directory.path_of(manifest.base))
+        self.grown_from = self.total_size
+        self.held = False
+
+    def cut(self, path: str, size: int) -> None:
+        """Before the start: shorten the last file to its whole units, for good."""
+        file = self.directory.disk.append_to(path)
+        try:
+            file.truncate(size)
+            file.sync()
+        finally:
+            file.close()
+
+    # -- units ------------------------------------------------------------------------------------------------------
+
+    def append(self, unit: bytes) -> None:
+        self._units.append(unit)
+        self.buffered += len(unit)
+        self.appended += 1
+
+    def annotate(self, line: bytes) -> None:
+        """Put a line that loaders pass over before the buffered units; there must be one."""
+        self._units[0] = line + self._units[0]
+        self.buffered += len(line)
+
+    def write(self) -> None:
+        """Write what is buffered, with one call if the disk takes it all; nothing while held.
+
+        After an OSError the units that were not written whole are still buffered, and the file is cut back to the
+        last whole one.
+        """
+        if not self._units or self.held:
+            return
+        file = self.file
+        assert file is not None, "a log that is not held has a file"
+        chunk = self._units[0] if len(self._units) == 1 else b"".join(self._units)
+        disk = self.directory.disk
+        disk.reach(WRITE)
+        done = 0
+        try:
+            if self.torn:
+                file.truncate(self.size)
+                self.torn = False
+            while done < len(chunk):
+                taken = file.write(chunk[done:] if done else chunk)
+                if taken <= 0:
+                    raise OSError(errno.EIO, "a write took nothing")
+                done += taken
+        except OSError:
+            self._keep_whole(done)
+            raise
+        self._count_written(len(self._units), done)
+        disk.reach(WRITTEN)
+
+    def _keep_whole(self, done: int) -> None:
+        """A write broke off after `done` bytes."""
+        whole = units = 0
+        for unit in self._units:
+            if whole + len(unit) > done:
+                break
+            whole += len(unit)
+            units += 1
+        self._count_written(units, whole)
+        if done > whole:
+            assert self.file is not None, "it was just written to"
+            try:
+                self.file.truncate(self.size)
+            except OSError:
+                self.torn = True  # a loader cuts it; here the next write tries again
+
+    def _count_written(self, units: int, size: int) -> None:
+        del self._units[:units]
+        self.written += units
+        self.buffered -= size
+        self.size += size
+
+    def begin_sync(self) -> Sync | None:
+        """The sync that makes safe what is written now; None where nothing needs one."""
+        if self.file is None or self.held or self.synced == self.written:
+            return None
+        return Sync(self, self.file, self.written)
+
+    def end_sync(self, sync: Sync) -> None:
+        """A sync has worked."""
+        self.synced = max(self.synced, sync.upto)
+
+    def sync(self) -> None:
+        """Make safe what is written, now."""
+        sync = self.begin_sync()
+        if sync is not None:
+            sync.run()
+            self.end_sync(sync)
+
+    def hold(self) -> None:
+        """A sync failed: what it should have saved may be lost, though a later sync would claim success."""
+        self.held = True
+
+    # -- rewriting --------------------------------------------------------------------------------------------------
+
+    def begin_rewrite(self) -> None:
+        """From here on units go to a new increment; what came before is in the files before it.
+
+        Held: they stay in memory, and what came before will be in the base. OSError where it cannot be done.
+        """
+        if self.held:
+            self._in_base = len(self._units)
+            return
+        self.write()
+        self.sync()
+        assert not self.torn, "what was just written is whole"
+        directory = self.directory
+        manifest = directory.manifest.copy()
+        manifest.increments.append(directory.next_increment())
+        file = directory.create(manifest.increments[-1])
+        directory.disk.reach(INCREMENT_CREATED)
+        try:
+            directory.save(manifest)
+        except OSError:
+            file.close()
+            raise
+        self._move_on(file)
+        directory.disk.reach(INCREMENT_OPENED)
+
+    def _move_on(self, file: File) -> None:
+        if self.file is not None:
+            with suppress(OSError):  # its last sync decided; closing a file that failed may report that once more
+                self.file.close()
+        self.file = file
+        self._earlier_size += self.size
+        self.size = 0
+        self.torn = False
+
+    def abandon_rewrite(self) -> None:
+        """It failed: all files stay, and the next try starts from here."""
+        self._in_base = NOT_HELD
+
+    def finish_rewrite(self, temporary: str) -> None:
+        """A base was written and synced at `temporary`: it takes the place of everything before `begin_rewrite`.
+
+        OSError where that fails; everything is as before then.
+        """
+        directory = self.directory
+        manifest = directory.manifest.copy()
+        for file in manifest.files() if self.held else manifest.files()[:-1]:
+            manifest.retire(file)
+        fresh: File | None = None
+        if self.held:
+            manifest.increments = [directory.next_increment()]
+            fresh = directory.create(manifest.increments[0])
+        else:
+            del manifest.increments[:-1]
+        manifest.base = directory.next_base()
+        base_path = directory.path_of(manifest.base)
+        try:
+            directory.disk.rename(temporary, base_path)
+            directory.disk.reach(BASE_RENAMED)
+            directory.save(manifest)
+        except OSError:
+            if fresh is not None:
+                fresh.close()
+            raise
+        if fresh is not None:
+            self._move_on(fresh)
+            self._end_hold()
+        self._earlier_size = 0
+        self.base_size = directory.disk.size(base_path)
+        self.grown_from = self.total_size
+        directory.disk.reach(BASE_IN_FORCE)
+
+    def _end_hold(self) -> None:
+        """The new base has the first units; the others are for the new increment."""
+        assert self._in_base != NOT_HELD, "a rewrite has begun"
+        in_base = self._units[: self._in_base]
+        del self._units[: self._in_base]
+        self.buffered -= sum(map(len, in_base))
+        self.written += len(in_base)
+        self.synced = self.written
+        self._in_base = NOT_HELD
+        self.held = False
+
+    def write_base(self, temporary: str, lines: Iterable[bytes]) -> None:
+        """Write and sync a small base in this process (SAVE, tests)."""
+        file = self.directory.disk.create(temporary)
+        try:
+            for line in lines:
+                write_all(file, line)
+            file.sync()
+        finally:
+            file.close()
+
+    def close(self) -> None:
+        """Let go of the file and the directory; what is buffered is not written."""
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+        self.held = True
+        self.directory.close()

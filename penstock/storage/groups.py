@@ -1,0 +1,532 @@
+"""A consumer group: how far it has read, its consumers, and what it has delivered but nobody acknowledged."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from heapq import merge
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from sortedcontainers import SortedDict
+
+from penstock.storage import segments
+from penstock.storage.ids import HALF, StreamId
+from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, RELEASED, PendingBlock
+from penstock.storage.timeorder import Arrivals, TimeOrder
+
+if TYPE_CHECKING:
+    from penstock.storage.segments import Segment
+    from penstock.storage.streams import Run
+
+MAX_COUNT: Final = 2**63 - 1  # where delivery counts stay
+UNKNOWN: Final = -1  # entries-read: deletions made it unknowable
+NEVER: Final = -1  # active time of a consumer that never got anything
+
+Held: TypeAlias = tuple[PendingBlock, int]  # a pending entry in hand: its block and slot
+_Timed: TypeAlias = tuple[int, int, int, PendingBlock, int]  # time, rank of its source, position there, block, slot
+
+
+class Consumer:
+    """One reader of a group. Times are unix ms; `pending` counts what it owns."""
+
+    __slots__ = ("active_ms", "name", "number", "pending", "seen_ms")
+
+    def __init__(self, name: bytes, number: int, now_ms: int) -> None:
+        self.name = name
+        self.number = number
+        self.seen_ms = now_ms
+        self.active_ms = NEVER
+        self.pending = 0
+
+
+class Group:
+    """The pending list as blocks beside the segments, found by the segment's first id.
+
+    One bisect finds the block, one the slot, for live and ghost entries alike. Where XSETID let ids go back, pending
+    entries above the new last id are *strays*: each in a block of its own, until their id is appended again.
+
+    Invariants: `blocks` ascend and have pending slots, `firsts` holds their first ids; `strays` are ghosts, by id;
+    `pending` and `released` count slots over all blocks and strays, each consumer's `pending` those it owns.
+    """
+
+    __slots__ = (
+        "_free_numbers", "blocks", "consumers", "entries_read", "firsts", "last_id", "name", "numbers", "order",
+        "pending", "released", "strays",
+    )  # fmt: skip
+
+    def __init__(self, name: bytes, last_id: StreamId, entries_read: int) -> None:
+        self.name = name
+        self.last_id = last_id
+        self.entries_read = entries_read
+        self.consumers: dict[bytes, Consumer] = {}
+        self.numbers: list[Consumer | None] = [None] * FIRST_NUMBER
+        self._free_numbers: list[int] = []
+        self.firsts: list[StreamId] = []
+        self.blocks: list[PendingBlock] = []
+        self.strays: SortedDict[StreamId, PendingBlock] = SortedDict()
+        self.pending = 0
+        self.released = 0
+        self.order = TimeOrder()
+
+    # -- consumers --------------------------------------------------------------------------------------------------
+
+    def consumers_by_name(self) -> list[Consumer]:
+        """In ascending byte order, as Redis lists them."""
+        return [self.consumers[name] for name in sorted(self.consumers)]
+
+    def add_consumer(self, name: bytes, now_ms: int) -> Consumer:
+        """A consumer that does not exist yet."""
+        if self._free_numbers:
+            number = self._free_numbers.pop()
+        else:
+            number = len(self.numbers)
+            self.numbers.append(None)
+        consumer = Consumer(name, number, now_ms)
+        self.numbers[number] = consumer
+        self.consumers[name] = consumer
+        return consumer
+
+    def remove_consumer(self, consumer: Consumer) -> int:
+        """Take a consumer away with what it owns, which is lost to the group; how many pending entries that was."""
+        lost = consumer.pending
+        for block in [*self.blocks, *self.strays.values()]:
+            for slot in block.slots_of(consumer.number, 0, len(block.owners)):
+                self.forget(block, slot)
+        del self.consumers[consumer.name]
+        self.numbers[consumer.number] = None
+        self._free_numbers.append(consumer.number)  # no slot has it any more
+        return lost
+
+    def owner_name(self, held: Held) -> bytes:
+        """The owner's name; empty for a released entry."""
+        consumer = self.numbers[held[0].owners[held[1]]]
+        return b"" if consumer is None else consumer.name
+
+    # -- finding ----------------------------------------------------------------------------------------------------
+
+    def find(self, entry_id: StreamId) -> Held | None:
+        """The pending entry of an id."""
+        if self.strays:
+            stray = self.strays.get(entry_id)
+            if stray is not None:
+                return stray, 0
+        place = bisect_right(self.firsts, entry_id) - 1
+        if place < 0:
+            return None
+        block = self.blocks[place]
+        slot = block.find(entry_id)
+        return None if slot < 0 else (block, slot)
+
+    def walk(self, start: StreamId) -> Iterator[Held]:
+        """The pending entries from an id on, ascending by id. What is found must not change while walking."""
+        if self.strays:
+            return merge(self._walk_blocks(start), self._walk_strays(start), key=_id_of)
+        return self._walk_blocks(start)
+
+    def _walk_blocks(self, start: StreamId) -> Iterator[Held]:
+        place = max(bisect_right(self.firsts, start) - 1, 0)
+        for block in self.blocks[place:]:
+            first = block.segment.lower_bound(start) if block.first_id < start else 0
+            for slot in block.slots(first):
+                yield block, slot
+
+    def _walk_strays(self, start: StreamId) -> Iterator[Held]:
+        for entry_id in self.strays.irange(start):
+            yield self.strays[entry_id], 0
+
+    def owned(self, consumer: Consumer, start: StreamId, most: int) -> list[tuple[PendingBlock, list[int]]]:
+        """At most `most` of a consumer's pending entries from an id on, ascending, as slots by block.
+
+        Blocks in which it owns nothing are passed over by one look each.
+        """
+        if self.strays:
+            mine = (held for held in self.walk(start) if held[0].owners[held[1]] == consumer.number)
+            return [(block, [slot]) for (block, slot), _ in zip(mine, range(most), strict=False)]
+        found: list[tuple[PendingBlock, list[int]]] = []
+        number = consumer.number
+        left = min(consumer.pending, most)
+        place = max(bisect_right(self.firsts, start) - 1, 0)
+        while left > 0 and place < len(self.blocks):
+            block = self.blocks[place]
+            place += 1
+            if number not in block.held:
+                continue
+            first = block.segment.lower_bound(start) if block.first_id < start else 0
+            slots = block.slots_of(number, first, left)
+            if slots:
+                found.append((block, slots))
+                left -= len(slots)
+        return found
+
+    def smallest_id(self) -> StreamId:
+        """The lowest pending id; there must be one."""
+        ids = [self.blocks[0].id_at(self.blocks[0].first_pending())] if self.blocks else []
+        return min(ids + list(self.strays)[:1])
+
+    def largest_id(self) -> StreamId:
+        """The highest pending id; there must be one."""
+        ids = [self.blocks[-1].id_at(self.blocks[-1].last_pending())] if self.blocks else []
+        return max(ids + list(self.strays)[-1:])
+
+    # -- delivering -------------------------------------------------------------------------------------------------
+
+    def deliver(self, runs: "list[Run]", consumer: Consumer, now_ms: int) -> None:
+        """New entries (live, ascending) become pending with `consumer`, delivered once, now.
+
+        One that is pending already (the group was set back) changes owner and starts again.
+        """
+        for run in runs:
+            block = self._block_of(run.segment)
+            if block.is_free(run.start, run.stop):
+                self._fill(block, run.start, run.stop, consumer, now_ms, 1)
+                continue
+            for slot in range(run.start, run.stop):
+                if slot < len(block.owners) and block.owners[slot]:
+                    self.give((block, slot), consumer, now_ms, 1)
+                else:
+                    self._fill(block, slot, slot + 1, consumer, now_ms, 1)
+
+    def force(self, segment: "Segment", slot: int, consumer: Consumer, time_ms: int, count: int) -> Held:
+        """Make a live entry pending that was not (XCLAIM FORCE)."""
+        block = self._block_of(segment)
+        self._fill(block, slot, slot + 1, consumer, time_ms, count)
+        return block, slot
+
+    def force_released(self, segment: "Segment", slot: int, count: int) -> None:
+        """Make a live entry pending that was not, owned by nobody (XNACK FORCE)."""
+        block = self._block_of(segment)
+        block.fill(slot, slot + 1, RELEASED, 0, count)
+        self.pending += 1
+        self.released += 1
+        block.set_place(slot, self.order.zone.add(block.id_at(slot), 0) << 1)
+
+    def _block_of(self, segment: "Segment") -> PendingBlock:
+        """The block beside a segment, made where there is none: something must be filled in at once."""
+        first_id = segment.first_id
+        place = bisect_right(self.firsts, first_id)
+        if place and self.blocks[place - 1].segment is segment:
+            return self.blocks[place - 1]
+        block = PendingBlock(segment)
+        self.firsts.insert(place, first_id)
+        self.blocks.insert(place, block)
+        return block
+
+    def _fill(self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, count: int) -> None:
+        block.fill(start, stop, consumer.number, time_ms, count)
+        self.pending += stop - start
+        consumer.pending += stop - start
+        order = self.order
+        if order.takes_by_id(block.id_at(start), time_ms):
+            order.note_by_id(block.id_at(stop - 1), time_ms)
+        else:
+            self._queue_run(block, start, stop, time_ms)
+
+    def _queue_run(self, block: PendingBlock, start: int, stop: int, time_ms: int) -> None:
+        """Queue slots of one time, all out of any queue."""
+        order = self.order
+        block.set_place(start, 1)  # the column exists from here on
+        assert block.places is not None, "set_place made it"
+        if order.takes_as_recent(time_ms):
+            serial = order.recent.add_run(block.segment.ms[start:stop], block.segment.seq[start:stop], time_ms)
+            block.places[start:stop] = array("Q", range(serial << 1, (serial + stop - start) << 1, 2))
+            order.queued_ms = max(order.queued_ms, time_ms)
+        else:
+            for slot in range(start, stop):
+                block.places[slot] = order.queue(block.id_at(slot), time_ms)
+
+    # -- changing hands ---------------------------------------------------------------------------------------------
+
+    def give(self, held: Held, consumer: Consumer, time_ms: int, count: int) -> None:
+        """A pending entry changes owner (or keeps it), delivery time and count; it leaves the NACK zone."""
+        block, slot = held
+        self._leave_order(block, slot)
+        former = self.numbers[block.owners[slot]]
+        if former is None:
+            self.released -= 1
+            consumer.pending += 1
+        elif former is not consumer:
+            former.pending -= 1
+            consumer.pending += 1
+        block.change_owner(slot, consumer.number)
+        block.times[slot] = time_ms
+        block.counts[slot] = count
+        self._settle(block, slot, time_ms)
+
+    def release(self, held: Held, count: int) -> None:
+        """XNACK: nobody owns the entry any more; it goes to the end of the NACK zone."""
+        block, slot = held
+        self._leave_order(block, slot)
+        former = self.numbers[block.owners[slot]]
+        if former is not None:
+            former.pending -= 1
+            self.released += 1
+        block.change_owner(slot, RELEASED)
+        block.times[slot] = 0
+        block.counts[slot] = count
+        block.set_place(slot, self.order.zone.add(block.id_at(slot), 0) << 1)
+        if self.order.zone.wants_rebuild():
+            self.order.zone = self._rebuilt(self.order.zone, True)
+
+    def read_again(self, block: PendingBlock, slots: list[int], now_ms: int) -> None:
+        """A history read hands out live entries (all one consumer's) once more: time and count change."""
+        start, stop = slots[0], slots[-1] + 1
+        if stop - start == len(slots) and (block.places is None or not any(block.places[start:stop])):
+            block.times[start:stop] = array("Q", (now_ms,)) * len(slots)
+            counts = block.counts[start:stop]
+            top = max(counts)
+            if top == min(counts) < MAX_COUNT:
+                block.counts[start:stop] = array("Q", (top + 1,)) * len(slots)
+            else:
+                block.counts[start:stop] = array("Q", [min(count + 1, MAX_COUNT) for count in counts])
+            self._queue_run(block, start, stop, now_ms)
+            return
+        for slot in slots:
+            self._leave_order(block, slot)
+            block.times[slot] = now_ms
+            block.counts[slot] = min(block.counts[slot] + 1, MAX_COUNT)
+            self._settle(block, slot, now_ms)
+
+    def _settle(self, block: PendingBlock, slot: int, time_ms: int) -> None:
+        order = self.order
+        block.set_place(slot, order.queue(block.id_at(slot), time_ms))
+        if order.recent.wants_rebuild():
+            order.recent = self._rebuilt(order.recent, False)
+
+    def _leave_order(self, block: PendingBlock, slot: int) -> None:
+        released = block.owners[slot] == RELEASED
+        self.order.leave(block.place(slot), block.times[slot], block.id_at(slot), released)
+
+    def _rebuilt(self, arrivals: Arrivals, released: bool) -> Arrivals:
+        """A queue without its stale cells; the places of the others change with it."""
+        fresh = Arrivals()
+        for index, (block, slot) in self._cells(arrivals, 0, released):
+            block.set_place(slot, fresh.add(arrivals.id_at(index), arrivals.times[index]) << 1)
+        return fresh
+
+    # -- going ------------------------------------------------------------------------------------------------------
+
+    def forget(self, block: PendingBlock, slot: int) -> None:
+        """A pending entry is pending no more: acknowledged, deleted, or its consumer is gone."""
+        self._leave_order(block, slot)
+        consumer = self.numbers[block.owners[slot]]
+        if consumer is None:
+            self.released -= 1
+        else:
+            consumer.pending -= 1
+        self.pending -= 1
+        block.free(slot)
+        if not block.pending:
+            self._remove(block)
+
+    def _remove(self, block: PendingBlock) -> None:
+        first_id = block.first_id
+        if self.strays and self.strays.get(first_id) is block:
+            del self.strays[first_id]
+            return
+        place = bisect_right(self.firsts, first_id) - 1
+        del self.firsts[place]
+        del self.blocks[place]
+
+    def acknowledge(self, entry_id: StreamId) -> bool:
+        """Take an id out of the pending list, whoever owns it; whether it was there."""
+        held = self.find(entry_id)
+        if held is None:
+            return False
+        self.forget(*held)
+        return True
+
+    # -- time order -------------------------------------------------------------------------------------------------
+
+    def claimable(self, min_idle_ms: int, now_ms: int, most: int) -> list[Held]:
+        """What XREADGROUP CLAIM may take, in its order: live pending entries that have idled long enough.
+
+        Released ones come first and have idled since 1970; a delivery time in the future counts as idle for ever.
+        Ghosts are passed over and do not count.
+        """
+        found: list[Held] = []
+        if min_idle_ms <= now_ms and self.released:
+            for held in self._claimable_cells(self.order.zone, True):
+                if len(found) >= most:
+                    return found
+                found.append(held)
+        for time_ms, _, _, block, slot in self._owned_in_time_order():
+            if len(found) >= most or (now_ms - time_ms) & HALF < min_idle_ms:
+                break
+            found.append((block, slot))
+        return found
+
+    def oldest_live_ms(self) -> int:
+        """The delivery time of the first live entry in time order; -1 where nothing live is pending."""
+        if self.released and next(self._claimable_cells(self.order.zone, True), None) is not None:
+            return 0
+        first = next(self._owned_in_time_order(), None)
+        return -1 if first is None else first[0]
+
+    def _owned_in_time_order(self) -> Iterator[_Timed]:
+        """Live entries that have an owner. At equal times the id order came first, `odd` last (see timeorder.py)."""
+        if len(self.order.recent) == self.order.recent.stale and not self.order.odd:
+            return self._timed_by_id()
+        return merge(self._timed_by_id(), self._timed_recent(), self._timed_odd(), key=itemgetter(0, 1, 2))
+
+    def _timed_by_id(self) -> Iterator[_Timed]:
+        order = self.order
+        place = max(bisect_right(self.firsts, order.walked) - 1, 0)
+        first_found = False
+        for block in self.blocks[place:]:
+            segment, owners, places = block.segment, block.owners, block.places
+            for slot in range(segment.lower_bound(order.walked) if not first_found else 0, len(owners)):
+                if owners[slot] < FIRST_NUMBER or (places is not None and places[slot]) or not segment.is_live(slot):
+                    continue
+                if not first_found:
+                    first_found = True
+                    order.walked = block.id_at(slot)
+                yield block.times[slot], 0, block.id_at(slot), block, slot
+        if not first_found:
+            order.walked = max(order.walked, order.natural_id + 1)
+
+    def _timed_recent(self) -> Iterator[_Timed]:
+        recent = self.order.recent
+        for block, slot in self._claimable_cells(recent, False):
+            yield block.times[slot], 1, block.place(slot), block, slot
+
+    def _timed_odd(self) -> Iterator[_Timed]:
+        order = self.order
+        for cell in list(order.odd):
+            held = self.find(cell[2])
+            assert held is not None, "a cell of odd is taken out with its slot"
+            block, slot = held
+            if block.segment.is_live(slot):
+                yield cell[0], 2, cell[1], block, slot
+            elif cell in order.odd:
+                order.odd.remove(cell)
+                order.ghosts.add(cell)
+
+    def _claimable_cells(self, arrivals: Arrivals, released: bool) -> Iterator[Held]:
+        """The live entries of a queue in order, from where the last walk found its first one."""
+        first_found = False
+        for index, held in self._cells(arrivals, arrivals.walked, released):
+            block, slot = held
+            if block.segment.is_live(slot):
+                if not first_found:
+                    first_found = True
+                    arrivals.walked = index
+                yield held
+        if not first_found:
+            arrivals.walked = len(arrivals)
+
+    def _cells(self, arrivals: Arrivals, start: int, released: bool) -> Iterator[tuple[int, Held]]:
+        """The cells of a queue that still count, with their index: ghosts too."""
+        for index in range(start, len(arrivals)):
+            held = self.find(arrivals.id_at(index))
+            if held is None:
+                continue
+            block, slot = held
+            if block.place(slot) == (arrivals.base + index) << 1 and (block.owners[slot] == RELEASED) == released:
+                yield index, held
+
+    def zone(self) -> list[Held]:
+        """All released entries in order of release, ghosts too."""
+        return [held for _, held in self._cells(self.order.zone, 0, True)]
+
+    def in_time_order(self) -> list[Held]:
+        """All entries that have an owner, in time order, ghosts too."""
+        by_id = (
+            (block.times[slot], 0, block.id_at(slot), block, slot)
+            for block, slot in self._walk_blocks(0)
+            if block.owners[slot] >= FIRST_NUMBER and block.place(slot) == IN_ID_ORDER
+        )
+        recent = (
+            (block.times[slot], 1, index, block, slot)
+            for index, (block, slot) in self._cells(self.order.recent, 0, False)
+        )
+        odd = ((time_ms, 2, serial, *self._found(entry_id)) for time_ms, serial, entry_id in self.order.odd)
+        ghosts = ((time_ms, 2, serial, *self._found(entry_id)) for time_ms, serial, entry_id in self.order.ghosts)
+        return [(cell[3], cell[4]) for cell in merge(by_id, recent, odd, ghosts, key=itemgetter(0, 1, 2))]
+
+    def _found(self, entry_id: StreamId) -> Held:
+        held = self.find(entry_id)
+        assert held is not None, "a queued id is pending"
+        return held
+
+    # -- ids that go back -------------------------------------------------------------------------------------------
+
+    def stray_above(self, last_id: StreamId) -> None:
+        """The ids above `last_id` may be appended again: their pending entries, all ghosts, leave the blocks."""
+        for block, slot in list(self._walk_blocks(last_id + 1)):
+            entry_id = block.id_at(slot)
+            stray = PendingBlock(segments.ghost(entry_id))
+            stray.fill(0, 1, block.owners[slot], block.times[slot], block.counts[slot])
+            place = block.place(slot)
+            if place == IN_ID_ORDER:  # it keeps its time, among the ghosts
+                self.order.serial += 1
+                place = self.order.serial << 1 | 1
+                self.order.ghosts.add((block.times[slot], self.order.serial, entry_id))
+            stray.set_place(0, place)
+            block.free(slot)
+            if not block.pending:
+                self._remove(block)
+            self.strays[entry_id] = stray
+
+    def revive(self, entry_id: StreamId, segment: "Segment", slot: int) -> None:
+        """An id was appended again: if a stray has it, that pending entry is live once more."""
+        stray = self.strays.pop(entry_id, None)
+        if stray is None:
+            return
+        block = self._block_of(segment)
+        block.fill(slot, slot + 1, stray.owners[0], stray.times[0], stray.counts[0])
+        place = stray.place(0)
+        block.set_place(slot, place)
+        if place & 1:
+            cell = (stray.times[0], place >> 1, entry_id)
+            if cell in self.order.ghosts:
+                self.order.ghosts.remove(cell)
+                self.order.odd.add(cell)
+                self.order.queued_ms = max(self.order.queued_ms, cell[0])
+        self.order.zone.walked = self.order.recent.walked = 0
+
+    # -- the whole --------------------------------------------------------------------------------------------------
+
+    def copy(self, twins: "dict[int, Segment]") -> "Group":
+        """A group of equal content beside copied segments, which are found by the id() of their originals."""
+        twin = Group(self.name, self.last_id, self.entries_read)
+        twin.numbers = [None] * len(self.numbers)
+        for consumer in self.consumers.values():
+            other = Consumer(consumer.name, consumer.number, consumer.seen_ms)
+            other.active_ms, other.pending = consumer.active_ms, consumer.pending
+            twin.consumers[other.name] = twin.numbers[other.number] = other
+        twin._free_numbers = self._free_numbers[:]
+        twin.firsts = self.firsts[:]
+        twin.blocks = [block.copy(twins.get(id(block.segment), block.segment)) for block in self.blocks]
+        twin.strays = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.strays.items()})
+        twin.pending, twin.released, twin.order = self.pending, self.released, self.order.copy()
+        return twin
+
+    def memory_usage(self) -> int:
+        """Bytes, by the group's own accounts."""
+        blocks = sum(block.memory_usage() for block in self.blocks) + 1500 * len(self.strays)
+        return 1200 + blocks + sum(300 + len(name) for name in self.consumers) + self.order.memory_usage()
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        assert self.firsts == [block.first_id for block in self.blocks] == sorted(set(self.firsts))
+        owned: dict[int, int] = {}
+        for block in [*self.blocks, *self.strays.values()]:
+            block.check()
+            for owner, count in block.held.items():
+                owned[owner] = owned.get(owner, 0) + count
+        assert self.pending == sum(owned.values()), "pending is miscounted"
+        assert self.released == owned.pop(RELEASED, 0), "released is miscounted"
+        for consumer in self.consumers.values():
+            assert self.numbers[consumer.number] is consumer
+            assert consumer.pending == owned.pop(consumer.number, 0), "a consumer is miscounted"
+        assert not owned, "a slot has no consumer"
+        for entry_id, block in self.strays.items():
+            assert block.first_id == entry_id and not block.segment.is_live(0)
+        timed = self.in_time_order()
+        assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
+        assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
+        assert len(self.zone()) == self.released, "a released entry is not in the zone"
+
+
+def _id_of(held: Held) -> StreamId:
+    return held[0].id_at(held[1])

@@ -1,0 +1,66 @@
+"""Stream ids: 128 bits, milliseconds above a sequence number, printed as `<ms>-<seq>`.
+
+A `StreamId` is one int, `ms << 64 | seq`, so that ids compare as ints do. Never key a dict by it: CPython hashes
+ints modulo 2**61 - 1, under which (ms, seq) and (ms + 1, seq - 8) collide.
+"""
+
+import re
+from typing import Final, TypeAlias
+
+StreamId: TypeAlias = int
+
+HALF: Final = 2**64 - 1
+ZERO: Final[StreamId] = 0
+MAX: Final[StreamId] = 2**128 - 1
+LONGEST_TEXT: Final = 127  # bytes; a longer argument is no id
+
+_FORGIVING: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)\Z")
+
+
+def text(entry_id: StreamId) -> bytes:
+    """As it is printed: no padding, always both parts.
+
+    >>> text(5 << 64 | 1)
+    b'5-1'
+    """
+    return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
+
+
+def parse(word: bytes, missing_seq: int = 0) -> StreamId:
+    """The id that a word names; ValueError where it names none. `missing_seq` fills in for a bare `<ms>`.
+
+    >>> text(parse(b"5")), text(parse(b"5", HALF))
+    (b'5-0', b'5-18446744073709551615')
+    """
+    ms_word, dash, seq_word = word.partition(b"-")
+    if ms_word.isdigit() and len(word) <= 40:
+        if seq_word.isdigit():
+            ms, seq = int(ms_word), int(seq_word)
+        elif not dash:
+            ms, seq = int(ms_word), missing_seq
+        else:
+            return _parse_odd(word, missing_seq)
+        if ms <= HALF and seq <= HALF:
+            return ms << 64 | seq
+        raise ValueError(word)
+    return _parse_odd(word, missing_seq)
+
+
+def _parse_odd(word: bytes, missing_seq: int) -> StreamId:
+    """The forms that strtoull lets through: white space, a plus, leading zeros, what follows a NUL byte."""
+    if len(word) > LONGEST_TEXT:
+        raise ValueError(word)
+    ms_word, dash, seq_word = word.partition(b"\0")[0].partition(b"-")
+    if dash:
+        return _half(ms_word) << 64 | _half(seq_word)
+    return _half(ms_word) << 64 | missing_seq
+
+
+def _half(word: bytes) -> int:
+    match = _FORGIVING.match(word)
+    if match is None or word.startswith(b"-"):
+        raise ValueError(word)
+    number = int(match.group(2))
+    if number > HALF:
+        raise ValueError(word)
+    return -number & HALF if match.group(1) == b"-" else number  # a minus behind white space wraps around

@@ -1,0 +1,112 @@
+"""The keyspace: numbered databases of keys, their values and their times of expiry.
+
+A value is its own type: `bytes` is a string, a `Stream` a stream. Nothing here looks at a clock or tells
+anybody; `commands/context.py` does both.
+"""
+
+from typing import Final, TypeAlias
+
+from sortedcontainers import SortedList
+
+from penstock.storage.hashorder import HashOrder
+from penstock.storage.streams import Stream
+
+Value: TypeAlias = bytes | Stream
+
+ORDER_KEPT_MS: Final = 60_000  # how long an order that nobody uses is kept up to date
+
+TYPE_NAMES: Final[dict[type, bytes]] = {bytes: b"string", Stream: b"stream"}
+
+
+def type_name(value: Value) -> bytes:
+    """As TYPE answers: b"string", b"stream"."""
+    return TYPE_NAMES[type(value)]
+
+
+class Database:
+    """One numbered set of keys.
+
+    Invariants: every key of `expires` is a key of `values`; `deadlines` holds exactly the pairs
+    (expires[key], key), in order; where there is an `order`, it holds every key of `values`.
+    """
+
+    __slots__ = ("deadlines", "expires", "order", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, Value] = {}
+        self.expires: dict[bytes, int] = {}  # unix time in ms
+        self.deadlines: SortedList[tuple[int, bytes]] = SortedList()
+        self.order: HashOrder | None = None  # made by the first SCAN or RANDOMKEY, dropped when they cease
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def put(self, key: bytes, value: Value) -> None:
+        """Set or replace a value; its time of expiry stays (`persist` takes that away)."""
+        if self.order is not None and key not in self.values:
+            self.order.add(key)
+        self.values[key] = value
+
+    def remove(self, key: bytes) -> Value | None:
+        """Take a key out, with its time of expiry."""
+        if self.expires:
+            self.persist(key)
+        value = self.values.pop(key, None)
+        if value is not None and self.order is not None:
+            self.order.remove(key)
+        return value
+
+    def expire_at(self, key: bytes, when_ms: int) -> None:
+        self.persist(key)
+        self.expires[key] = when_ms
+        self.deadlines.add((when_ms, key))
+
+    def persist(self, key: bytes) -> bool:
+        """Forget a key's time of expiry; whether it had one."""
+        when_ms = self.expires.pop(key, None)
+        if when_ms is None:
+            return False
+        self.deadlines.remove((when_ms, key))
+        return True
+
+    def overdue(self, now_ms: int, most: int) -> list[bytes]:
+        """At most `most` keys whose time has passed, the longest overdue first."""
+        return [key for when_ms, key in self.deadlines.islice(0, most) if when_ms < now_ms]
+
+    def in_order(self, now_ms: int) -> HashOrder:
+        """The keys in the order of their hashes; O(n log n) in the keys once, then kept up to date for a while."""
+        if self.order is None:
+            self.order = HashOrder(self.values, now_ms)
+        self.order.used_ms = now_ms
+        return self.order
+
+    def clear(self) -> None:
+        self.values = {}  # a new dict: the old one, of any size, is freed by whoever still holds it
+        self.expires = {}
+        self.deadlines = SortedList()
+        self.order = None
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        assert self.expires.keys() <= self.values.keys(), "an expiry without a key"
+        assert list(self.deadlines) == sorted((when, key) for key, when in self.expires.items())
+        if self.order is not None:
+            self.order.check(self.values)
+
+
+class Keyspace:
+    """The databases, by number."""
+
+    __slots__ = ("databases",)
+
+    def __init__(self, count: int = 16) -> None:
+        self.databases = [Database() for _ in range(count)]
+
+    def swap(self, one: int, other: int) -> None:
+        self.databases[one], self.databases[other] = self.databases[other], self.databases[one]
+
+    def drop_idle_orders(self, now_ms: int) -> None:
+        """Let go of the orders that no SCAN and no RANDOMKEY has used for a minute."""
+        for database in self.databases:
+            if database.order is not None and now_ms - database.order.used_ms > ORDER_KEPT_MS:
+                database.order = None

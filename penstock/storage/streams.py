@@ -1,0 +1,470 @@
+"""A stream: entries in order of their ids, and the groups that read them."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from penstock.storage.groups import Group
+from penstock.storage.idempotence import Producers
+from penstock.storage.ids import HALF, MAX, ZERO, StreamId
+from penstock.storage.nodes import Node, NodeLimits
+from penstock.storage.segments import Segment
+
+KEEP_REFERENCES: Final = 0  # pending entries of a trimmed entry stay, as ghosts
+DELETE_REFERENCES: Final = 1  # they go with it
+ACKNOWLEDGED: Final = 2  # an entry that some group still needs is not trimmed
+
+
+class Run(NamedTuple):
+    """Live slots [start, stop) of one segment."""
+
+    segment: Segment
+    start: int
+    stop: int
+
+
+class Trim(NamedTuple):
+    """What a trim is to do: `by_length` tells MAXLEN from MINID; `limit` 0 is none."""
+
+    by_length: bool
+    threshold: int  # a length, or an id
+    approximate: bool
+    limit: int
+    references: int
+
+
+class Stream:
+    """Entries, groups, and the counters that XINFO shows.
+
+    Invariants: `segments` have live entries and ascend, `firsts` holds their first ids; `nodes`
+    ascend and cover all of them; `length` counts the live entries; no live entry is above `last_id`; no slot of a
+    group's blocks is above `last_id` (such pending entries are strays, see groups.py).
+    """
+
+    __slots__ = (
+        "_closed", "entries_added", "firsts", "groups", "last_id", "length", "limits", "max_deleted_id", "nodes",
+        "producers", "segments", "strays",
+    )  # fmt: skip
+
+    def __init__(self, limits: NodeLimits, producers: Producers) -> None:
+        self.limits = limits
+        self.producers = producers
+        self.segments: list[Segment] = []
+        self.firsts: list[StreamId] = []
+        self.nodes: list[Node] = []
+        self.length = 0
+        self.last_id: StreamId = ZERO
+        self.max_deleted_id: StreamId = ZERO
+        self.entries_added = 0
+        self.groups: dict[bytes, Group] = {}
+        self.strays = False  # whether a group may hold strays
+        self._closed = False  # the last segment takes no more entries, open or not
+
+    def groups_by_name(self) -> list[Group]:
+        """In ascending byte order, as Redis lists them."""
+        return [self.groups[name] for name in sorted(self.groups)]
+
+    @property
+    def first_id(self) -> StreamId:
+        """The oldest live entry's id; 0-0 where there is none."""
+        if not self.segments:
+            return ZERO
+        head = self.segments[0]
+        return head.id_at(head.first_live())
+
+    # -- appending --------------------------------------------------------------------------------------------------
+
+    def next_id(self, now_ms: int) -> StreamId | None:
+        """The id that `*` stands for; None when there is none left."""
+        if now_ms > self.last_id >> 64:
+            return now_ms << 64
+        return None if self.last_id == MAX else self.last_id + 1
+
+    def next_id_of(self, ms: int) -> StreamId | None:
+        """The id that `<ms>-*` stands for; None when it would not be above the last one."""
+        last_ms = self.last_id >> 64
+        if ms > last_ms:
+            return ms << 64
+        return None if ms < last_ms or self.last_id & HALF == HALF else self.last_id + 1
+
+    def append(self, entry_id: StreamId, entry: bytes, fields: list[bytes]) -> None:
+        """Append an entry, given as the bytes to send and as its fields and values; the id must be above last_id."""
+        assert entry_id > self.last_id, "ids ascend"
+        self._count_in_node(entry_id, len(entry), fields)  # first: it may measure what the node holds so far
+        segments = self.segments
+        if segments and not segments[-1].sealed and not self._closed:
+            segment = segments[-1]
+        else:
+            segment = Segment()
+            segments.append(segment)
+            self.firsts.append(entry_id)
+            self._closed = False
+        segment.append(entry_id, entry)
+        self.length += 1
+        self.last_id = entry_id
+        self.entries_added += 1
+        if self.strays:
+            for group in self.groups.values():
+                group.revive(entry_id, segment, len(segment) - 1)
+        if segment.is_full():
+            segment.seal()
+
+    def _count_in_node(self, entry_id: StreamId, size: int, fields: list[bytes]) -> None:
+        nodes = self.nodes
+        if not nodes or self._is_full(nodes[-1], size, fields):
+            nodes.append(Node(entry_id))
+        node = nodes[-1]
+        node.last = entry_id
+        node.live += 1
+        node.total += 1
+        node.bound += size + 16  # what Redis may need beyond the bytes on the wire: wide id differences
+        if node.exact >= 0:
+            node.add_exactly(entry_id, fields)
+
+    def _is_full(self, node: Node, size: int, fields: list[bytes]) -> bool:
+        limits = self.limits
+        if 0 < limits.max_entries <= node.total:
+            return True
+        if node.bound + size < limits.max_bytes:
+            return False
+        self._measure(node)
+        return node.size + sum(map(len, fields)) >= limits.max_bytes
+
+    def _measure(self, node: Node) -> None:
+        """Make the newest node's exact size known; its slots must still have their bytes."""
+        if node.exact >= 0:
+            return
+        fields_of = self.limits.fields_of
+        place = max(bisect_right(self.firsts, node.first) - 1, 0)
+        node.measure(
+            (segment.id_at(slot), fields_of(segment.entry(slot)))
+            for segment in self.segments[place:]
+            for slot in range(segment.lower_bound(node.first), len(segment))
+        )
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def runs(self, start: StreamId, end: StreamId, most: int) -> list[Run]:
+        """The live entries of [start, end] as runs of slots, oldest first, `most` entries at the most."""
+        found: list[Run] = []
+        segments = self.segments
+        place = max(bisect_right(self.firsts, start) - 1, 0)
+        while place < len(segments) and most > 0:
+            segment = segments[place]
+            if self.firsts[place] > end:
+                break
+            first = segment.lower_bound(start) if self.firsts[place] < start else 0
+            stop = len(segment) if segment.last_id <= end else segment.lower_bound(end + 1)
+            for from_slot, to_slot in segment.runs(first, stop, most):
+                found.append(Run(segment, from_slot, to_slot))
+                most -= to_slot - from_slot
+            place += 1
+        return found
+
+    def runs_back(self, start: StreamId, end: StreamId, most: int) -> Iterator[tuple[Segment, int]]:
+        """The live entries of [start, end] slot by slot, newest first, `most` at the most."""
+        place = bisect_right(self.firsts, end) - 1
+        while place >= 0 and most > 0:
+            segment = self.segments[place]
+            slot = len(segment) - 1 if segment.last_id <= end else segment.lower_bound(end + 1) - 1
+            while slot >= segment.first and most > 0:
+                if segment.is_live(slot):
+                    if segment.id_at(slot) < start:
+                        return
+                    yield segment, slot
+                    most -= 1
+                slot -= 1
+            place -= 1
+
+    def find(self, entry_id: StreamId) -> tuple[Segment, int] | None:
+        """The segment and slot of a live entry."""
+        place = bisect_right(self.firsts, entry_id) - 1
+        if place >= 0:
+            segment = self.segments[place]
+            slot = segment.find(entry_id)
+            if slot >= 0 and segment.is_live(slot):
+                return segment, slot
+        return None
+
+    def entry(self, entry_id: StreamId) -> bytes | None:
+        """The bytes of a live entry."""
+        found = self.find(entry_id)
+        return None if found is None else found[0].entry(found[1])
+
+    @property
+    def last_live_id(self) -> StreamId:
+        """The newest live entry's id; 0-0 where there is none."""
+        if not self.segments:
+            return ZERO
+        tail = self.segments[-1]
+        return tail.id_at(tail.last_live())
+
+    # -- deleting ---------------------------------------------------------------------------------------------------
+
+    def delete(self, entry_id: StreamId) -> bool:
+        """Delete one entry by its id (XDEL); whether it was there. Pending entries of it become ghosts."""
+        place = bisect_right(self.firsts, entry_id) - 1
+        if place < 0:
+            return False
+        segment = self.segments[place]
+        slot = segment.find(entry_id)
+        if slot < 0 or not segment.is_live(slot):
+            return False
+        self._count_out(entry_id)
+        self._kill(place, slot)
+        if entry_id > self.max_deleted_id:
+            self.max_deleted_id = entry_id
+        return True
+
+    def _kill(self, place: int, slot: int) -> None:
+        segment = self.segments[place]
+        segment.kill(slot)
+        self.length -= 1
+        if not segment.live:
+            segment.drop()
+            del self.segments[place]
+            del self.firsts[place]
+
+    def _count_out(self, entry_id: StreamId) -> None:
+        """An entry is about to be deleted: its node has one less, and goes with the last one."""
+        place = bisect_right(self.nodes, entry_id, key=_first_of) - 1
+        node = self.nodes[place]
+        if node.live == 1:
+            del self.nodes[place]
+            return
+        if place == len(self.nodes) - 1:
+            self._measure(node)  # now, while all its bytes are there
+        node.live -= 1
+
+    def is_referenced(self, entry_id: StreamId) -> bool:
+        """Whether some group still needs an id: it has not read up to it, or holds it pending (ghosts included)."""
+        return any(entry_id > group.last_id or group.find(entry_id) is not None for group in self.groups.values())
+
+    def drop_references(self, entry_id: StreamId) -> int:
+        """Take an id out of every group's pending list; how many held it."""
+        return sum(group.acknowledge(entry_id) for group in self.groups.values())
+
+    # -- trimming ---------------------------------------------------------------------------------------------------
+
+    def trim(self, trim: Trim, gone: list[StreamId]) -> int:
+        """Trim from the oldest entry on, node by node; how many entries went. max_deleted_id stays.
+
+        DELREF and ACKED trims add the ids that went to `gone`; others need not look at them.
+        """
+        removed = 0
+        place = 0
+        nodes = self.nodes
+        while place < len(nodes):
+            node = nodes[place]
+            if trim.by_length and self.length <= trim.threshold:
+                break
+            if trim.limit and removed + node.live > trim.limit:
+                break
+            if trim.by_length:
+                eligible = self.length - node.live >= trim.threshold
+            else:
+                eligible = node.last < trim.threshold
+            if trim.references == KEEP_REFERENCES:
+                if eligible:
+                    removed += self._drop_head(node.live)
+                    del nodes[0]
+                    continue
+                if not trim.approximate:
+                    removed += self._drop_from(node, trim)
+                break
+            removed += self._trim_slots(node, trim, gone)
+            if not eligible:
+                break
+            if node.live:
+                place += 1
+            else:
+                del nodes[place]
+        return removed
+
+    def _drop_from(self, node: Node, trim: Trim) -> int:
+        """What an exact trim still takes from the oldest node, which it cannot take whole.
+
+        The node stays even if nothing live is left in it: a deleted entry at its end is not below the threshold.
+        """
+        if trim.by_length:
+            count = self.length - trim.threshold
+        else:
+            count = sum(run.stop - run.start for run in self.runs(ZERO, trim.threshold - 1, node.live))
+        if len(self.nodes) == 1:
+            self._measure(node)  # now, while all its bytes are there
+        node.live -= count
+        return self._drop_head(count)
+
+    def _drop_head(self, count: int) -> int:
+        """Forget the `count` oldest live entries."""
+        left = count
+        gone = 0
+        while gone < len(self.segments) and self.segments[gone].live <= left:
+            left -= self.segments[gone].live
+            gone += 1
+        for segment in self.segments[:gone]:
+            segment.drop()
+        del self.segments[:gone]
+        del self.firsts[:gone]
+        if left:
+            head = self.segments[0]
+            *_, (_, stop) = head.runs(head.first, len(head), left)
+            head.trim_to(stop, left)
+        self.length -= count
+        return count
+
+    def _trim_slots(self, node: Node, trim: Trim, gone: list[StreamId]) -> int:
+        """Go through a node entry by entry, as DELREF and ACKED trims do; how many went."""
+        removed = 0
+        ids = [
+            run.segment.id_at(slot)
+            for run in self.runs(node.first, node.last, node.live)
+            for slot in range(run.start, run.stop)
+        ]
+        if node is self.nodes[-1]:
+            self._measure(node)  # now, while all its bytes are there
+        for entry_id in ids:
+            if self.length <= trim.threshold if trim.by_length else entry_id >= trim.threshold:
+                break
+            if trim.references == ACKNOWLEDGED:
+                if self.is_referenced(entry_id):
+                    continue
+            else:
+                self.drop_references(entry_id)
+            place = bisect_right(self.firsts, entry_id) - 1
+            self._kill(place, self.segments[place].find(entry_id))
+            gone.append(entry_id)
+            removed += 1
+        node.live -= removed
+        return removed
+
+    # -- ids --------------------------------------------------------------------------------------------------------
+
+    def set_last_id(self, last_id: StreamId) -> None:
+        """XSETID: the next id must be above `last_id`, which may be lower than before if no live entry is above it.
+
+        Ids above it may then be used again, so pending entries of such ids leave the blocks: two entries of one id
+        in two segments could not be told apart there.
+        """
+        if last_id < self.last_id:
+            for group in self.groups.values():
+                group.stray_above(last_id)
+                self.strays = self.strays or bool(group.strays)
+            self._closed = True
+        self.last_id = last_id
+
+    # -- entries-read and lag (Redis 7.4.2 and later) ----------------------------------------------------------------
+
+    def has_tombstone_from(self, entry_id: StreamId) -> bool:
+        """Whether a deleted entry may lie at or after an id."""
+        return self.length > 0 and self.max_deleted_id > ZERO and entry_id <= self.max_deleted_id
+
+    def position(self, entry_id: StreamId) -> int:
+        """How many entries were ever added up to an id; -1 where deletions make that unknowable."""
+        if not self.entries_added:
+            return 0
+        if not self.length and entry_id <= self.last_id:
+            return self.entries_added
+        if entry_id != ZERO and entry_id < self.max_deleted_id:
+            return -1
+        if entry_id == self.last_id:
+            return self.entries_added
+        if entry_id > self.last_id:
+            return -1
+        first_id = self.first_id
+        if self.max_deleted_id == ZERO or self.max_deleted_id < first_id:
+            if entry_id < first_id:
+                return self.entries_added - self.length
+            if entry_id == first_id:
+                return self.entries_added - self.length + 1
+        return -1
+
+    def lag(self, group: Group) -> int | None:
+        """Entries that the group has yet to read; None where that is unknowable.
+
+        It may be negative: XSETID can lower entries-added beneath a group's entries-read (Redis 8.6.3).
+        """
+        if not self.entries_added or not self.length:
+            return 0
+        first_id = self.first_id
+        if group.last_id < first_id and self.max_deleted_id < first_id:
+            return self.length
+        if group.entries_read >= 0 and not self.has_tombstone_from(group.last_id):
+            return self.entries_added - group.entries_read
+        position = self.position(group.last_id)
+        return None if position < 0 else self.entries_added - position
+
+    def pass_to(self, group: Group, runs: list[Run]) -> None:
+        """Move a group's last-delivered id and entries-read over new entries that it is handed (not empty)."""
+        first = runs[0].segment.id_at(runs[0].start)
+        last = runs[-1].segment.id_at(runs[-1].stop - 1)
+        count = sum(run.stop - run.start for run in runs)
+        self._step(group, first)
+        if count == 1:
+            return
+        if group.entries_read >= 0 and not self.has_tombstone_from(first):
+            group.entries_read += count - 1  # no step from here on can meet a tombstone
+            group.last_id = last
+            return
+        for run in runs:
+            for slot in range(run.start, run.stop):
+                if run.segment.id_at(slot) > first:
+                    self._step(group, run.segment.id_at(slot))
+
+    def _step(self, group: Group, entry_id: StreamId) -> None:
+        if group.entries_read >= 0 and group.last_id >= self.first_id and not self.has_tombstone_from(group.last_id):
+            group.entries_read += 1
+        elif self.entries_added:
+            group.entries_read = self.position(entry_id)
+        group.last_id = entry_id
+
+    # -- the whole --------------------------------------------------------------------------------------------------
+
+    def copy(self) -> "Stream":
+        """A stream of equal content; sealed bytes are shared."""
+        twin = Stream(self.limits, self.producers.copy())
+        places: dict[int, Segment] = {}
+        for segment in self.segments:
+            places[id(segment)] = segment.copy()
+            twin.segments.append(places[id(segment)])
+        twin.firsts = self.firsts[:]
+        twin.nodes = [_copy_node(node) for node in self.nodes]
+        twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
+        twin.entries_added, twin.strays, twin._closed = self.entries_added, self.strays, self._closed
+        twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
+        return twin
+
+    def memory_usage(self) -> int:
+        """Bytes that the stream holds, by its own accounts: entries, ids, pending slots and their keeping."""
+        slots = sum(map(len, self.segments))
+        size = sum(segment.size for segment in self.segments) + slots * 20 + len(self.segments) * 600
+        size += sum(34 * len(segment.parts) for segment in self.segments) + len(self.nodes) * 200 + 800
+        return size + self.producers.memory_usage() + sum(group.memory_usage() for group in self.groups.values())
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        assert self.firsts == [segment.first_id for segment in self.segments]
+        assert self.firsts == sorted(self.firsts)
+        live: list[StreamId] = []
+        for segment in self.segments:
+            segment.check()
+            assert segment.live, "an empty segment was kept"
+            live += [segment.id_at(slot) for slot in range(len(segment)) if segment.is_live(slot)]
+        assert live == sorted(live)
+        assert len(live) == self.length == sum(node.live for node in self.nodes)
+        assert not live or live[-1] <= self.last_id
+        for group in self.groups.values():
+            group.check()
+            for block in group.blocks:
+                assert all(block.id_at(slot) <= self.last_id for slot in range(len(block.owners)) if block.owners[slot])
+
+
+def _first_of(node: Node) -> StreamId:
+    return node.first
+
+
+def _copy_node(node: Node) -> Node:
+    twin = Node(node.first)
+    twin.last, twin.live, twin.total, twin.bound = node.last, node.live, node.total, node.bound
+    twin.exact, twin.names = node.exact, node.names
+    return twin

@@ -1,0 +1,280 @@
+"""Streams, groups and their pending blocks beside a naive model, under random operations."""
+
+import random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from penstock.protocol import entries
+from penstock.storage import streams
+from penstock.storage.groups import MAX_COUNT, Group
+from penstock.storage.idempotence import Producers
+from penstock.storage.ids import MAX, text
+from penstock.storage.nodes import NodeLimits
+from penstock.storage.pending import RELEASED as NOBODYS
+from penstock.storage.streams import Stream, Trim
+from tests.storage.naive import RELEASED, NaiveGroup, NaiveStream
+
+GROUPS = st.sampled_from(["g", "h"])
+CONSUMERS = st.sampled_from(["ann", "bob", "cy"])
+IDS = st.builds(lambda ms, seq: ms << 64 | seq, st.integers(1, 12), st.integers(0, 40))
+STEPS = st.sampled_from([0, 1, 1, 2, 5, -3])
+MOST = st.sampled_from([1, 2, 3, 5, 200])
+AGO = st.sampled_from([0, 0, 1, 9])
+COUNTS = st.sampled_from([1, 2, 3, 6, 150])
+
+
+class Model(RuleBasedStateMachine):
+    """The same operations on both; everything that can be seen must be equal after each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 1000
+        self.naive = NaiveStream()
+        self.stream = Stream(NodeLimits(300, 7, entries.fields_of), Producers(100, 100))
+
+    @initialize()
+    def make_groups(self) -> None:
+        for name in ("g", "h"):
+            self.naive.groups[name] = NaiveGroup(0)
+            self.stream.groups[name.encode()] = Group(name.encode(), 0, 0)
+
+    def both(self, name: str) -> tuple[NaiveGroup, Group]:
+        return self.naive.groups[name], self.stream.groups[name.encode()]
+
+    def consumer(self, group: Group, name: str):  # type: ignore[no-untyped-def]
+        return group.consumers.get(name.encode()) or group.add_consumer(name.encode(), self.now_ms)
+
+    @rule(step=STEPS)
+    def turn_the_clock(self, step: int) -> None:
+        self.now_ms += step
+
+    @rule(count=COUNTS, step=st.sampled_from([1, 2, 7, 1 << 64]), size=st.sampled_from([1, 30, 2000]))
+    def append(self, count: int, step: int, size: int) -> None:
+        for _ in range(count):
+            entry_id = self.naive.last_id + step
+            if entry_id > MAX:
+                return
+            entry = entries.encode(text(entry_id), [b"f", b"v" * size])
+            self.stream.append(entry_id, entry, [b"f", b"v" * size])
+            self.naive.entries[entry_id] = entry
+            self.naive.last_id = entry_id
+
+    @rule(chance=st.randoms(use_true_random=False), most=MOST)
+    def delete(self, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+        for entry_id in chance.sample(sorted(self.naive.entries), min(most, len(self.naive.entries))):
+            assert self.stream.delete(entry_id)
+            assert not self.stream.delete(entry_id)
+            del self.naive.entries[entry_id]
+
+    @rule(left=st.sampled_from([0, 1, 2, 5, 130]))
+    def trim(self, left: int) -> None:
+        gone = sorted(self.naive.entries)[: max(len(self.naive.entries) - left, 0)]
+        removed = self.stream.trim(Trim(True, left, False, 0, streams.KEEP_REFERENCES), [])
+        assert removed == len(gone)
+        for entry_id in gone:
+            del self.naive.entries[entry_id]
+
+    @rule(left=st.sampled_from([0, 1, 2, 5, 130]))
+    def trim_with_references(self, left: int) -> None:
+        gone = sorted(self.naive.entries)[: max(len(self.naive.entries) - left, 0)]
+        ids: list[int] = []
+        assert self.stream.trim(Trim(True, left, False, 0, streams.DELETE_REFERENCES), ids) == len(gone)
+        assert ids == gone
+        for entry_id in gone:
+            del self.naive.entries[entry_id]
+            for group in self.naive.groups.values():
+                group.drop(entry_id)
+
+    @rule(name=GROUPS, who=CONSUMERS, most=MOST)
+    def read_new(self, name: str, who: str, most: int) -> None:
+        naive, group = self.both(name)
+        runs = self.stream.runs(group.last_id + 1, MAX, most) if group.last_id < MAX else []
+        wanted = self.naive.after(naive.last_id, most)
+        assert b"".join(run.segment.entries(run.start, run.stop) for run in runs) == b"".join(
+            self.naive.entries[entry_id] for entry_id in wanted
+        )
+        if runs:
+            self.stream.pass_to(group, runs)
+            group.deliver(runs, self.consumer(group, who), self.now_ms)
+            naive.last_id = wanted[-1]
+        for entry_id in wanted:
+            naive.put(entry_id, who, self.now_ms, 1)
+
+    @rule(name=GROUPS, who=CONSUMERS, most=MOST, start=st.integers(0, 1) | IDS)
+    def read_history(self, name: str, who: str, most: int, start: int) -> None:
+        naive, group = self.both(name)
+        consumer = self.consumer(group, who)
+        mine = [one for one in sorted(naive.pending) if naive.pending[one][0] == who and one >= start][:most]
+        found = group.owned(consumer, start, most)
+        assert [block.id_at(slot) for block, slots in found for slot in slots] == mine
+        for block, slots in found:
+            live = [slot for slot in slots if block.segment.is_live(slot)]
+            if live:
+                group.read_again(block, live, self.now_ms)
+        for entry_id in mine:
+            if entry_id in self.naive.entries:
+                naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
+
+    @rule(name=GROUPS, chance=st.randoms(use_true_random=False), most=MOST)
+    def acknowledge(self, name: str, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+        naive, group = self.both(name)
+        for entry_id in chance.sample(sorted(naive.pending), min(most, len(naive.pending))):
+            assert group.acknowledge(entry_id)
+            assert naive.drop(entry_id)
+            assert not group.acknowledge(entry_id)
+
+    @rule(name=GROUPS, who=CONSUMERS, idle_ms=st.integers(0, 8), most=MOST)
+    def claim_in_time_order(self, name: str, who: str, idle_ms: int, most: int) -> None:
+        naive, group = self.both(name)
+        found = group.claimable(idle_ms, self.now_ms, most)
+        wanted = self.naive.claimable(naive, idle_ms, self.now_ms, most)
+        assert [block.id_at(slot) for block, slot in found] == wanted
+        for block, slot in found:
+            group.give((block, slot), self.consumer(group, who), self.now_ms, block.counts[slot] + 1)
+        for entry_id in wanted:
+            naive.put(entry_id, who, self.now_ms, naive.pending[entry_id][2] + 1)
+
+    @rule(name=GROUPS, who=CONSUMERS, chance=st.randoms(use_true_random=False), ago_ms=AGO)
+    def claim_by_id(self, name: str, who: str, chance, ago_ms: int) -> None:  # type: ignore[no-untyped-def]
+        naive, group = self.both(name)
+        for entry_id in chance.sample(sorted(naive.pending), min(5, len(naive.pending))):
+            held = group.find(entry_id)
+            assert held is not None
+            group.give(held, self.consumer(group, who), self.now_ms - ago_ms, 7)
+            naive.put(entry_id, who, self.now_ms - ago_ms, 7)
+
+    @rule(name=GROUPS, who=CONSUMERS, entry_id=IDS, time_ms=st.integers(990, 1010))
+    def force(self, name: str, who: str, entry_id: int, time_ms: int) -> None:
+        naive, group = self.both(name)
+        found = self.stream.find(entry_id)
+        assert (found is not None) == (entry_id in self.naive.entries)
+        if found is not None and entry_id not in naive.pending:
+            group.force(*found, self.consumer(group, who), time_ms, 3)
+            naive.put(entry_id, who, time_ms, 3)
+
+    @rule(name=GROUPS, chance=st.randoms(use_true_random=False), most=MOST)
+    def release(self, name: str, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+        naive, group = self.both(name)
+        for entry_id in chance.sample(sorted(naive.pending), min(most, len(naive.pending))):
+            held = group.find(entry_id)
+            assert held is not None
+            group.release(held, 2)
+            naive.put(entry_id, RELEASED, 0, 2)
+
+    @rule(name=GROUPS, entry_id=IDS)
+    def force_released(self, name: str, entry_id: int) -> None:
+        naive, group = self.both(name)
+        found = self.stream.find(entry_id)
+        if found is not None and entry_id not in naive.pending:
+            group.force_released(*found, 0)
+            naive.put(entry_id, RELEASED, 0, 0)
+
+    @rule(name=GROUPS, who=CONSUMERS)
+    def delete_consumer(self, name: str, who: str) -> None:
+        naive, group = self.both(name)
+        consumer = group.consumers.get(who.encode())
+        if consumer is not None:
+            mine = [entry_id for entry_id, held in naive.pending.items() if held[0] == who]
+            assert group.remove_consumer(consumer) == len(mine)
+            for entry_id in mine:
+                naive.drop(entry_id)
+
+    @rule(name=GROUPS, last_id=st.just(0) | IDS)
+    def set_group_back(self, name: str, last_id: int) -> None:
+        naive, group = self.both(name)
+        naive.last_id = group.last_id = last_id
+
+    @rule(last_id=IDS)
+    def set_last_id(self, last_id: int) -> None:
+        if last_id >= max(self.naive.entries, default=0):
+            self.stream.set_last_id(last_id)
+            self.naive.last_id = last_id
+
+    @precondition(lambda self: self.naive.entries)
+    @rule()
+    def set_last_id_back_as_far_as_possible(self) -> None:
+        last_id = max(self.naive.entries)
+        self.stream.set_last_id(last_id)
+        self.naive.last_id = last_id
+
+    @rule()
+    def go_on_with_a_copy(self) -> None:
+        original = self.stream
+        self.stream = original.copy()
+        original.trim(Trim(True, 0, False, 0, streams.DELETE_REFERENCES), [])
+
+    @invariant()
+    def everything_seen_is_equal(self) -> None:
+        self.stream.check()
+        assert self.stream.length == len(self.naive.entries)
+        assert self.stream.first_id == min(self.naive.entries, default=0)
+        assert self.stream.last_live_id == max(self.naive.entries, default=0)
+        for name, naive in self.naive.groups.items():
+            group = self.stream.groups[name.encode()]
+            seen = {
+                block.id_at(slot): (group.owner_name((block, slot)).decode(), block.times[slot], block.counts[slot])
+                for block, slot in group.walk(0)
+            }
+            assert seen == naive.pending
+            assert list(seen) == sorted(seen)
+            assert [block.id_at(slot) for block, slot in group.zone()] == naive.zone
+            assert [block.id_at(slot) for block, slot in group.in_time_order()] == naive.timed
+            assert group.released == sum(block.held.get(NOBODYS, 0) for block, _ in _blocks(group))
+            if naive.pending:
+                assert (group.smallest_id(), group.largest_id()) == (min(naive.pending), max(naive.pending))
+
+
+def _blocks(group: Group):  # type: ignore[no-untyped-def]
+    return [(block, 0) for block in [*group.blocks, *group.strays.values()]]
+
+
+WALK = (
+    ("append", 5), ("read_new", 6), ("read_history", 2), ("acknowledge", 3), ("claim_in_time_order", 3), ("claim_by_id", 3),
+    ("force", 2), ("release", 2), ("force_released", 1), ("turn_the_clock", 3), ("delete", 1), ("trim", 0.5),
+    ("trim_with_references", 0.3), ("delete_consumer", 0.3), ("set_group_back", 0.4), ("set_last_id", 0.2),
+    ("set_last_id_back_as_far_as_possible", 0.4), ("go_on_with_a_copy", 0.2),
+)  # fmt: skip
+
+
+def walk(seed: int, steps: int) -> None:
+    """A long random walk through the same rules, mostly reading: what rarely coincides does so here."""
+    chance = random.Random(seed)
+    model = Model()
+    model.make_groups()
+    rules, weights = zip(*WALK, strict=True)
+    for _ in range(steps):
+        an_id = chance.randrange(1, 12) << 64 | chance.randrange(0, 40)
+        words = {
+            "append": (chance.choice((1, 2, 3, 6, 150)), chance.choice((1, 2, 7, 1 << 64)), chance.choice((1, 30, 2000))),
+            "read_new": (chance.choice("gh"), chance.choice(("ann", "bob")), chance.choice((1, 2, 5, 200))),
+            "read_history": (chance.choice("gh"), chance.choice(("ann", "bob")), chance.choice((1, 5, 200)), 0),
+            "acknowledge": (chance.choice("gh"), chance, chance.choice((1, 3, 200))),
+            "claim_in_time_order": (chance.choice("gh"), "cy", chance.choice((0, 1, 5)), chance.choice((1, 3, 200))),
+            "claim_by_id": (chance.choice("gh"), "ann", chance, chance.choice((0, 0, 1, 9))),
+            "force": (chance.choice("gh"), "bob", an_id, model.now_ms - chance.randrange(3)),
+            "release": (chance.choice("gh"), chance, chance.choice((1, 3))),
+            "force_released": (chance.choice("gh"), an_id),
+            "turn_the_clock": (chance.choice((0, 1, 2, 5, -3)),),
+            "delete": (chance, chance.choice((1, 3, 50))),
+            "trim": (chance.choice((0, 5, 130)),),
+            "trim_with_references": (chance.choice((0, 5, 130)),),
+            "delete_consumer": (chance.choice("gh"), chance.choice(("ann", "bob"))),
+            "set_group_back": (chance.choice("gh"), chance.choice((0, an_id))),
+            "set_last_id": (an_id,),
+        }  # fmt: skip
+        name = chance.choices(rules, weights)[0]
+        if name != "set_last_id_back_as_far_as_possible" or model.naive.entries:
+            getattr(model, name)(*words.get(name, ()))
+        model.everything_seen_is_equal()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_long_random_walk_stays_equal(seed: int) -> None:
+    walk(seed, 150)
+
+
+TestAgainstNaive = Model.TestCase
+TestAgainstNaive.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

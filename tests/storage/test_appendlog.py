@@ -1,0 +1,357 @@
+"""The log's files: how they are found, written, synced, rewritten, on a disk that fails and forgets."""
+
+import errno
+import random
+
+import pytest
+
+from penstock.errors import UsageError
+from penstock.storage.appendlog import AppendLog
+from penstock.storage.disk import SystemDisk
+from penstock.storage.logdirectory import LogDirectory
+from tests.storage.memorydisk import MemoryDisk, MemoryNode
+
+ROOT = "/data"
+DIRECTORY = "/data/appendonlydir"
+MANIFEST = DIRECTORY + "/appendonly.aof.manifest"
+FIRST = DIRECTORY + "/appendonly.aof.1.incr.aof"
+
+
+def opened(disk, root=ROOT):
+    """The log of a directory, before anything is loaded."""
+    log = AppendLog(LogDirectory(disk, root, "appendonlydir", "appendonly.aof"))
+    log.directory.open()
+    return log
+
+
+def started(disk, root=ROOT):
+    log = opened(disk, root)
+    log.start()
+    return log
+
+
+def content(log):
+    """The bytes of all files that make up the log."""
+    directory = log.directory
+    paths = [directory.path_of(file) for file in directory.manifest.files()]
+    return b"".join(directory.disk.read(path, 0, directory.disk.size(path)) for path in paths)
+
+
+def put(disk, path, text):
+    node = disk.files[path] = disk.safe_files[path] = MemoryNode()
+    node.seen, node.safe = bytearray(text), text
+
+
+@pytest.fixture
+def disk():
+    return MemoryDisk()
+
+
+@pytest.fixture
+def log(disk):
+    return started(disk)
+
+
+# -- the start --------------------------------------------------------------------------------------------------------
+
+
+def test_a_fresh_log_has_the_files_that_redis_makes(tmp_path):
+    started(SystemDisk(), str(tmp_path)).close()
+
+    names = sorted(path.name for path in (tmp_path / "appendonlydir").iterdir())
+    assert names == [
+        "appendonly.aof.1.base.aof",
+        "appendonly.aof.1.incr.aof",
+        "appendonly.aof.manifest",
+        "penstock.lock",
+    ]
+
+
+def test_a_log_goes_on_where_it_ended(disk):
+    first = started(disk)
+    first.append(b"one ")
+    first.write()
+
+    second = started(disk.restart())
+    second.append(b"two")
+    second.write()
+
+    assert content(second) == b"one two"
+    assert second.total_size == 7
+
+
+def test_two_servers_cannot_have_one_log(tmp_path):
+    log = started(SystemDisk(), str(tmp_path))
+    with pytest.raises(UsageError, match="Another server is using the log in"):
+        opened(SystemDisk(), str(tmp_path))
+    log.close()
+    opened(SystemDisk(), str(tmp_path)).close()
+
+
+def test_a_listed_file_that_is_missing_stops_the_start(disk):
+    started(disk).close()
+    disk.remove(FIRST)
+    with pytest.raises(UsageError, match=r"incr.aof is missing"):
+        opened(disk)
+
+
+def test_missing_history_is_harmless(disk):
+    put(disk, MANIFEST, b"file gone seq 1 type h\nfile there seq 2 type b\n")
+    put(disk, DIRECTORY + "/there", b"")
+    assert [file.name for file in opened(disk).directory.manifest.files()] == ["there"]
+
+
+@pytest.mark.parametrize(
+    "name", ["appendonly.aof.1.base.aof", "appendonly.aof.7.incr.aof", "appendonly.aof.1.base.rdb"]
+)
+def test_data_without_a_manifest_is_refused_rather_than_forgotten(disk, name):
+    put(disk, f"{DIRECTORY}/{name}", b"data")
+    with pytest.raises(UsageError, match=f"{name} but no appendonly.aof.manifest"):
+        opened(disk)
+
+
+def test_what_a_crash_at_the_first_start_left_is_no_data(disk):
+    put(disk, FIRST, b"")
+    assert content(started(disk)) == b""
+
+
+def test_a_damaged_manifest_names_its_path(disk):
+    put(disk, MANIFEST, b"nonsense\n")
+    with pytest.raises(UsageError, match=f"{MANIFEST}: Invalid AOF manifest file format"):
+        opened(disk)
+
+
+def test_a_snapshot_is_refused_with_the_way_out(disk):
+    put(disk, MANIFEST, b"file appendonly.aof.1.base.rdb seq 1 type b\n")
+    put(disk, DIRECTORY + "/appendonly.aof.1.base.rdb", b"REDIS0012...")
+    with pytest.raises(UsageError, match=r"CONFIG SET aof-use-rdb-preamble no.*BGREWRITEAOF"):
+        opened(disk)
+
+
+def test_an_old_single_file_log_is_moved_in(disk):
+    put(disk, "/data/appendonly.aof", b"old ")
+    log = started(disk)
+    log.append(b"new")
+    log.write()
+
+    assert content(log) == b"old new"
+    assert not disk.exists("/data/appendonly.aof")
+    assert disk.files[MANIFEST].seen.startswith(b"file appendonly.aof seq 1 type b\n")
+
+
+def test_an_old_log_is_safe_from_a_crash_while_it_is_moved_in(disk):
+    put(disk, "/data/appendonly.aof", b"old")
+    opened(disk)  # and no further
+
+    assert content(started(disk.restart())) == b"old"
+
+
+def test_an_old_log_that_is_a_snapshot_stays_where_it_is(disk):
+    put(disk, "/data/appendonly.aof", b"REDIS0012")
+    with pytest.raises(UsageError, match="does not read"):
+        opened(disk)
+    assert disk.exists("/data/appendonly.aof")
+
+
+def test_leftovers_of_a_rewrite_are_removed(disk):
+    started(disk).close()
+    put(disk, DIRECTORY + "/temp-rewriteaof-bg-17.aof", b"half a base")
+    opened(disk)
+    assert not disk.exists(DIRECTORY + "/temp-rewriteaof-bg-17.aof")
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_is_one_write(disk, log):
+    log.append(b"one ")
+    log.append(b"two")
+    log.write()
+
+    assert disk.points.count("write") == 1
+    assert (log.appended, log.written, log.synced, log.buffered) == (2, 2, 0, 0)
+
+
+def test_short_writes_are_continued(disk, log):
+    disk.shortest = 3
+    log.append(b"a long unit")
+    log.write()
+    assert content(log) == b"a long unit"
+
+
+def test_a_full_disk_cuts_the_file_back_to_whole_units(disk, log):
+    disk.room = 9
+    log.append(b"first ")
+    log.append(b"second")
+
+    with pytest.raises(OSError, match="No space left"):
+        log.write()
+
+    assert content(log) == b"first "
+    assert (log.written, log.buffered) == (1, 6)
+
+
+def test_what_could_not_be_written_is_written_later(disk, log):
+    disk.room = 9
+    log.append(b"first ")
+    log.append(b"second")
+    with pytest.raises(OSError, match="No space left"):
+        log.write()
+    disk.room = None
+    log.write()
+    assert content(log) == b"first second"
+
+
+def test_a_cut_that_fails_is_made_before_the_next_write(disk, log):
+    disk.room = 3
+    disk.failures["truncate"] = [errno.EIO]
+    log.append(b"unit")
+    with pytest.raises(OSError, match="No space left"):
+        log.write()
+    assert content(log) == b"uni"
+
+    disk.room = None
+    log.write()
+    assert content(log) == b"unit"
+
+
+def test_what_was_synced_survives_a_loss_of_power(disk, log):
+    log.append(b"safe ")
+    log.write()
+    log.sync()
+    log.append(b"unsafe")
+    log.write()
+
+    assert log.synced == 1
+    assert content(started(disk.lose_power())) == b"safe "
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_loss_of_power_never_takes_what_was_synced(disk, log, seed):
+    log.append(b"safe ")
+    log.write()
+    log.sync()
+    log.append(b"unsafe")
+    log.write()
+
+    assert content(opened(disk.lose_power(random.Random(seed)))).startswith(b"safe ")
+
+
+# -- rewriting --------------------------------------------------------------------------------------------------------
+
+
+def rewritten(log, base=b"base "):
+    """Rewrite a log, with one unit arriving meanwhile."""
+    log.begin_rewrite()
+    log.append(b"meanwhile")
+    log.write()
+    log.write_base(log.directory.temporary_base(1), [base])
+    log.finish_rewrite(log.directory.temporary_base(1))
+
+
+def test_a_rewrite_replaces_what_came_before_it(disk, log):
+    log.append(b"before")
+    log.write()
+    rewritten(log)
+
+    assert content(log) == b"base meanwhile"
+    assert [file.name for file in log.directory.manifest.files()] == [
+        "appendonly.aof.2.base.aof",
+        "appendonly.aof.2.incr.aof",
+    ]
+    assert (log.base_size, log.total_size, log.grown_from) == (5, 14, 14)
+
+
+def test_history_is_deleted_and_forgotten(disk, log):
+    rewritten(log)
+    log.directory.remove_history()
+    log.directory.forget_history()
+
+    assert [name for name in disk.names(DIRECTORY) if ".1." in name] == []
+    assert b"type h" not in disk.files[MANIFEST].seen
+
+
+def test_an_abandoned_rewrite_keeps_everything(disk, log):
+    log.append(b"before ")
+    log.begin_rewrite()
+    log.append(b"after")
+    log.write()
+    log.abandon_rewrite()
+
+    assert content(started(disk.restart())) == b"before after"
+
+
+@pytest.mark.parametrize("call", ["rename", "sync_directory", "create"])
+def test_a_rewrite_that_cannot_begin_changes_nothing(disk, log, call):
+    log.append(b"before ")
+    disk.failures[call] = [errno.EIO]
+    with pytest.raises(OSError, match="Input/output error"):
+        log.begin_rewrite()
+    log.append(b"after")
+    log.write()
+
+    assert content(log) == content(started(disk.restart())) == b"before after"
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "increment-created", "manifest-written", "manifest-synced", "manifest-renamed", "increment-opened",
+        "base-renamed", "base-in-force", "history-removed",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("seed", [None, 1, 2, 3, 4, 5])
+def test_a_loss_of_power_at_any_moment_of_a_rewrite_leaves_a_loadable_log(disk, log, point, seed):
+    disks = []
+    chance = random.Random(seed) if seed else None
+    log.append(b"before ")
+    log.write()
+    log.sync()
+    disk.on_reach = lambda reached: disks.append(disk.lose_power(chance)) if reached == point else None
+
+    log.begin_rewrite()
+    log.write_base(log.directory.temporary_base(1), [b"before "])
+    log.finish_rewrite(log.directory.temporary_base(1))
+    log.directory.remove_history()
+    log.directory.forget_history()
+
+    assert disks
+    assert {content(started(after)) for after in disks} == {b"before "}
+
+
+# -- after a sync that failed -----------------------------------------------------------------------------------------
+
+
+def test_only_a_fresh_base_ends_a_sync_that_failed(disk, log):
+    log.append(b"perhaps lost")
+    log.write()
+    disk.failures["sync"] = [errno.EIO]
+    with pytest.raises(OSError, match="Input/output error"):
+        log.sync()
+    log.hold()
+    log.append(b"in the base ")
+    log.write()
+    log.begin_rewrite()
+    log.append(b"after it")
+    log.write_base(log.directory.temporary_base(1), [b"base "])
+    log.finish_rewrite(log.directory.temporary_base(1))
+    log.write()
+    log.sync()
+
+    assert content(started(disk.lose_power())) == b"base after it"
+    assert log.synced == log.appended == 3
+
+
+def test_held_units_outlive_a_rewrite_that_fails(disk, log):
+    log.hold()
+    log.append(b"one ")
+    log.begin_rewrite()
+    log.append(b"two")
+    log.abandon_rewrite()
+    log.begin_rewrite()
+    log.write_base(log.directory.temporary_base(1), [b"one two "])
+    log.finish_rewrite(log.directory.temporary_base(1))
+    log.append(b"three")
+    log.write()
+
+    assert content(log) == b"one two three"

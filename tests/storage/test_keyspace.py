@@ -1,0 +1,110 @@
+"""Databases and the order in which their keys are walked."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from penstock.storage.hashorder import HashOrder
+from penstock.storage.keyspace import Database, Keyspace
+
+names = st.sampled_from([b"", b"a", b"b", b"c", b"\0", b"a long name of a key"])
+times = st.integers(0, 10)
+
+
+class AnyDatabase(RuleBasedStateMachine):
+    """Whatever is done to a database, its parts agree with each other and with plain dicts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.database = Database()
+        self.values: dict[bytes, bytes] = {}
+        self.expires: dict[bytes, int] = {}
+
+    @rule(key=names, value=names)
+    def put(self, key: bytes, value: bytes) -> None:
+        self.database.put(key, value)
+        self.values[key] = value
+
+    @rule(key=names)
+    def remove(self, key: bytes) -> None:
+        assert self.database.remove(key) == self.values.pop(key, None)
+        self.expires.pop(key, None)
+
+    @rule(key=names, when_ms=times)
+    def expire_at(self, key: bytes, when_ms: int) -> None:
+        if key in self.values:
+            self.database.expire_at(key, when_ms)
+            self.expires[key] = when_ms
+
+    @rule(key=names)
+    def persist(self, key: bytes) -> None:
+        assert self.database.persist(key) == (self.expires.pop(key, None) is not None)
+
+    @rule(now_ms=times)
+    def overdue(self, now_ms: int) -> None:
+        expected = sorted((when_ms, key) for key, when_ms in self.expires.items() if when_ms < now_ms)
+        assert self.database.overdue(now_ms, 3) == [key for _, key in expected[:3]]
+
+    @rule()
+    def put_in_order(self) -> None:
+        assert len(self.database.in_order(0)) == len(self.values)
+
+    @rule()
+    def clear(self) -> None:
+        self.database.clear()
+        self.values.clear()
+        self.expires.clear()
+
+    @invariant()
+    def agrees(self) -> None:
+        self.database.check()
+        assert self.database.values == self.values
+        assert self.database.expires == self.expires
+
+
+TestAnyDatabase = AnyDatabase.TestCase
+
+
+@given(st.sets(st.binary(max_size=4)), st.integers(1, 5))
+def test_a_walk_meets_each_key_once(keys, count):
+    order = HashOrder(keys, 0)
+    met, place = order.walk(0, count)
+
+    while place:
+        page, place = order.walk(place, count)
+        met += page
+
+    assert sorted(met) == sorted(keys)
+
+
+def test_keys_at_one_place_come_together(monkeypatch):
+    monkeypatch.setattr("penstock.storage.hashorder.xxh64_digest", lambda key: key[:1].rjust(8, b"\0"))
+    order = HashOrder([b"a1", b"a2", b"a3", b"b1"], 0)
+
+    assert order.walk(0, 1) == ([b"a1", b"a2", b"a3"], ord("b"))
+    assert order.walk(ord("b"), 1) == ([b"b1"], 0)
+
+
+def test_a_place_outlives_the_order_it_came_from():
+    keys = [b"key:%d" % number for number in range(100)]
+    first, place = HashOrder(keys, 0).walk(0, 50)
+
+    rest, end = HashOrder(keys, 0).walk(place, 100)
+
+    assert (sorted(first + rest), end) == (sorted(keys), 0)
+
+
+def test_every_index_has_its_key():
+    keys = [b"a", b"b", b"c"]
+    order = HashOrder(keys, 0)
+
+    assert sorted(order.at(index) for index in range(len(order))) == keys
+
+
+def test_two_databases_change_places():
+    keyspace = Keyspace(2)
+    keyspace.databases[0].put(b"a", b"1")
+
+    keyspace.swap(0, 1)
+
+    assert [len(database) for database in keyspace.databases] == [0, 1]
