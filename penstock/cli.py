@@ -1,0 +1,69 @@
+"""The command line: `penstock serve`, `penstock version`, and the same server under the name redis-server.
+
+What follows `serve` is redis-server's own language (configfile.py), not this one's.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from penstock import configfile
+from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.errors import UsageError
+
+SERVE_USAGE: Final = """\
+usage: {program} [redis.conf | -] [--directive value ...]
+
+Serve streams in the Redis protocol. Takes a configuration file, or - to read one from standard input, and every
+directive of a redis.conf as a flag; what comes later wins.
+
+  {program}
+  {program} redis.conf --port 7000
+  {program} --dir data --appendfsync always --requirepass secret
+  {program} --port 0 --unixsocket run/penstock.sock
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`penstock`: the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["serve"]:  # not argparse's: its flags may be anything, and several words may follow one
+        return serve(words[1:], "penstock serve")
+    parser = argparse.ArgumentParser("penstock", description="A stream server that speaks the Redis protocol.")
+    parser.add_argument("--version", action="version", version=f"penstock {PENSTOCK_VERSION}")
+    subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
+    subcommands.add_parser("serve", help="run a server; `penstock serve --help` says how", add_help=False)
+    subcommands.add_parser("version", help="print the version")
+    parser.parse_args(words)
+    sys.stdout.write(f"penstock {PENSTOCK_VERSION}\n")
+    return 0
+
+
+def redis_server_main(arguments: Sequence[str] | None = None) -> int:
+    """`redis-server`, for whatever starts one by that name: the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] in (["-v"], ["--version"]):
+        sys.stdout.write(
+            f"Redis server v={REDIS_VERSION} sha=00000000:0 malloc=libc bits=64 build=penstock-{PENSTOCK_VERSION}\n"
+        )
+        return 0
+    return serve(words, "redis-server")
+
+
+def serve(words: Sequence[str], program: str) -> int:
+    """Run a server until it is told to stop: 0, or 1 where it cannot start."""
+    if words[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(SERVE_USAGE.format(program=program))
+        return 0
+    try:
+        piped = sys.stdin.buffer.read() if words[:1] == [configfile.STANDARD_INPUT] else b""
+        settings = configfile.start(words, piped.decode(errors="surrogateescape"))
+        for warning in settings.warnings:
+            sys.stderr.write(f"warning: {warning}\n")
+        from penstock.server.run import serve as run  # what a mistyped flag must not wait for
+
+        return run(settings, settings.file)
+    except UsageError as mistake:
+        sys.stderr.write(f"{mistake}\n")
+        return 1

@@ -1,0 +1,120 @@
+"""The command line, up to the point where a server would start."""
+
+import io
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from penstock import cli
+from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+
+
+class Started:
+    """What a server would have been given."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.path: str | None = None
+
+    def serve(self, settings: Settings, path: str | None) -> int:
+        self.settings, self.path = settings, path
+        return 7
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    """Stands in for penstock.server.run."""
+    instead = Started()
+    run = ModuleType("penstock.server.run")
+    run.serve = instead.serve  # type: ignore[attr-defined]  # a module made here
+    monkeypatch.setitem(sys.modules, "penstock.server.run", run)
+    return instead
+
+
+def test_serve_starts_with_a_file_and_flags(started: Started, tmp_path: Path) -> None:
+    path = tmp_path / "redis.conf"
+    path.write_text("port 7000\ntimeout 5\n")
+
+    assert cli.main(["serve", str(path), "--port", "7001", "--save", ""]) == 7
+    assert started.path == str(path)
+    assert (started.settings.number("port"), started.settings.number("timeout")) == (7001, 5)
+
+
+def test_serve_alone_starts_with_the_defaults(started: Started) -> None:
+    assert cli.main(["serve"]) == 7
+    assert (started.settings.text("bind"), started.settings.yes("appendonly")) == ("127.0.0.1", True)
+
+
+def test_a_dash_reads_standard_input(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"port 7002\n")))
+
+    cli.main(["serve", "-", "--timeout", "3"])
+
+    assert (started.settings.number("port"), started.settings.number("timeout")) == (7002, 3)
+    assert started.path is None
+
+
+def test_a_mistake_is_told_on_standard_error(started: Started, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", "--port", "abc"]) == 1
+    assert capsys.readouterr().err == (
+        "*** FATAL CONFIG FILE ERROR ***\n"
+        "Reading the configuration file, at line 2 (the command line)\n"
+        ">>> 'port \"abc\"'\n"
+        "argument couldn't be parsed into an integer\n"
+    )
+
+
+def test_warnings_are_told_before_the_start(started: Started, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["serve", "--rdbcompression", "no"])
+
+    assert capsys.readouterr().err == "warning: accepted and without effect here: rdbcompression\n"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["version"]])
+def test_the_version_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(arguments) == 0
+    assert capsys.readouterr().out == f"penstock {PENSTOCK_VERSION}\n"
+
+
+def exit_code(arguments: list[str]) -> int:
+    try:
+        return cli.main(arguments)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+
+
+def test_the_version_is_the_package_s() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == PENSTOCK_VERSION
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["serve", "--help"], 0), ([], 2), (["bogus"], 2)])
+def test_help_is_given_and_nonsense_refused(arguments: list[str], code: int) -> None:
+    assert exit_code(arguments) == code
+
+
+@pytest.mark.parametrize("flag", ["-v", "--version"])
+def test_redis_server_tells_its_version_in_redis_s_form(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.redis_server_main([flag]) == 0
+    assert re.fullmatch(
+        rf"Redis server v={REDIS_VERSION} sha=[0-9a-f]{{8}}:\d malloc=\S+ bits=64 build=penstock-\S+\n",
+        capsys.readouterr().out,
+    )
+
+
+def test_redis_server_takes_what_compose_files_give_it(started: Started) -> None:
+    flags = ["--appendonly", "yes", "--requirepass", "x", "--save", "60", "1", "--loglevel", "warning"]
+
+    assert cli.redis_server_main(flags) == 7
+    assert (started.settings.text("requirepass"), started.settings.canonical("save")) == ("x", "60 1")
+
+
+def test_redis_server_help_names_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.redis_server_main(["--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: redis-server ")

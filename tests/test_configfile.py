@@ -1,0 +1,268 @@
+"""redis.conf and flags, as redis-server takes them; and CONFIG REWRITE's side of it."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock import configfile, quoting
+from penstock.errors import UsageError
+from penstock.settings import DIRECTIVES, Settings
+
+QUOTED = [
+    (rb'save "60 1"', [b"save", b"60 1"]),
+    (rb'a "x\x41\n\"\\" b', [b"a", b'xA\n"\\', b"b"]),
+    (rb"a 'it\'s \n'", [b"a", rb"it's \n"]),
+    (rb'requirepass ""', [b"requirepass", b""]),
+    (b" \t hz\t10 \r\n", [b"hz", b"10"]),
+    (rb'"abc', None),
+    (rb'"a"b', None),
+    (rb"'a", None),
+    (b"", []),
+]
+WRONG_FILES = [
+    ("port 0\nfoo bar\n", 2, "foo bar", "Bad directive or wrong number of arguments"),
+    ("\n  hz  abc\n", 2, "hz  abc", "argument couldn't be parsed into an integer"),
+    ("hz 10 # often\n", 1, "hz 10 # often", "wrong number of arguments"),
+    ("hz\n", 1, "hz", "wrong number of arguments"),
+    ("# one\nsave 60\n", 2, "save 60", "Invalid save parameters"),
+    ('requirepass "abc\n', 1, 'requirepass "abc', "Unbalanced quotes in configuration line"),
+    ("appendfilename a/b\n", 1, "appendfilename a/b", "appendfilename can't be a path, just a filename"),
+    ("dir /no/such/place\n", 1, "dir /no/such/place", "No such file or directory"),
+    (
+        "loadmodule /x.so\n",
+        1,
+        "loadmodule /x.so",
+        "Penstock cannot load modules: they are written for Redis's own process",
+    ),
+]
+WRONG_FLAGS = [
+    (["--port", "0", "--foo"], 3, "foo", "Bad directive or wrong number of arguments"),
+    (["--hz"], 2, "hz", "wrong number of arguments"),
+    (["--port", "0", "bar"], 2, 'port "0" "bar"', "wrong number of arguments"),
+    (["--appendonly", "no extra"], 2, 'appendonly "no extra"', "argument must be 'yes' or 'no'"),
+    (["--requirepass", "--hz", "0"], 2, 'requirepass "--hz" "0"', "wrong number of arguments"),
+]
+
+
+def started(text: str, *flags: str) -> Settings:
+    return configfile.start(["-", *flags], text)
+
+
+def mistake(*arguments: str, text: str = "") -> list[str]:
+    with pytest.raises(UsageError) as caught:
+        configfile.start(arguments, text)
+    return str(caught.value).split("\n")
+
+
+@pytest.mark.parametrize(("line", "words"), QUOTED)
+def test_a_line_is_split_as_in_redis(line: bytes, words: list[bytes] | None) -> None:
+    assert quoting.split(line) == words
+
+
+def test_what_is_quoted_comes_back() -> None:
+    every_byte = bytes(range(256))
+
+    assert quoting.split(quoting.quoted(every_byte).encode()) == [every_byte]
+
+
+@pytest.mark.parametrize(("text", "number", "shown", "why"), WRONG_FILES)
+def test_a_mistake_in_a_file_is_told_by_its_line(text: str, number: int, shown: str, why: str) -> None:
+    assert mistake("-", text=text) == [
+        "*** FATAL CONFIG FILE ERROR ***",
+        f"Reading the configuration file, at line {number} (standard input)",
+        f">>> '{shown}'",
+        why,
+    ]
+
+
+@pytest.mark.parametrize(("flags", "number", "shown", "why"), WRONG_FLAGS)
+def test_a_mistake_in_a_flag_is_told_likewise(flags: list[str], number: int, shown: str, why: str) -> None:
+    assert mistake(*flags)[1:] == [
+        f"Reading the configuration file, at line {number} (the command line)",
+        f">>> '{shown}'",
+        why,
+    ]
+
+
+def test_a_missing_file_is_told_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "none.conf"
+
+    assert mistake(str(path)) == [f"Fatal error, can't open config file '{path}': No such file or directory"]
+
+
+def test_flags_win_over_the_file_and_later_ones_over_earlier() -> None:
+    settings = started("port 1\ntimeout 2\n", "--port", "3", "--port", "4")
+
+    assert (settings.number("port"), settings.number("timeout")) == (4, 2)
+
+
+def test_a_flag_may_have_several_values() -> None:
+    settings = configfile.start(["--save", "60", "1", "--bind", "127.0.0.1", "::1", "--loglevel", "warning"])
+
+    assert settings.canonical("save") == "60 1"
+    assert settings.words("bind") == ["127.0.0.1", "::1"]
+    assert settings.text("loglevel") == "warning"
+
+
+def test_save_points_add_up_and_an_empty_one_forgets_them() -> None:
+    assert started("save 60 1\n", "--save", "30 2").canonical("save") == "60 1 30 2"
+    assert started("save 60 1\n", "--save", "", "--save", "20", "3").canonical("save") == "20 3"
+
+
+def test_a_whole_line_may_be_one_flag() -> None:
+    assert configfile.start(["--port 7000"]).number("port") == 7000
+
+
+def test_a_value_may_begin_with_dashes() -> None:
+    assert configfile.start(["--requirepass", "--secret", "--port", "1"]).text("requirepass") == "--secret"
+
+
+def test_a_value_keeps_bytes_that_are_no_text() -> None:
+    settings = started('requirepass "\\xff\\x00"\n')
+
+    assert settings.text("requirepass").encode(errors="surrogateescape") == b"\xff\0"
+
+
+def test_lines_of_other_systems_are_read() -> None:
+    assert started("port 7\r\n\r\n \t# a comment\r\nhz 20").number("hz") == 20
+
+
+def test_included_files_stand_in_their_place(tmp_path: Path) -> None:
+    (tmp_path / "1.inc").write_text("port 1\ntimeout 1\n")
+    (tmp_path / "2.inc").write_text("port 2\n")
+
+    settings = started(f"hz 20\ninclude {tmp_path}/*.inc\ntimeout 3\ninclude {tmp_path}/*.none\n")
+
+    assert (settings.number("port"), settings.number("timeout"), settings.number("hz")) == (2, 3, 20)
+
+
+def test_a_mistake_in_an_included_file_names_that_file(tmp_path: Path) -> None:
+    path = tmp_path / "inner.conf"
+    path.write_text("\nhz x\n")
+
+    assert mistake("-", text=f"include {path}\n")[1] == f"Reading the configuration file, at line 2 ({path})"
+
+
+def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text(f"include {path}\n")
+
+    assert mistake(str(path))[-1] == "include goes deeper than 16 files"
+
+
+def test_renamed_commands_and_users_are_handed_on() -> None:
+    settings = started('rename-command DEBUG ""\nuser alice on >secret ~* +@all\n')
+
+    assert settings.renamed == [("DEBUG", "")]
+    assert settings.users == [["alice", "on", ">secret", "~*", "+@all"]]
+
+
+def test_directives_that_redis_itself_forgot_are_read_over() -> None:
+    assert started("io-threads-do-reads yes\n").warnings == []
+
+
+def test_a_directive_that_nothing_heeds_brings_one_line_of_warning() -> None:
+    assert started("rdbcompression yes\nsave 60 1\n").warnings == [
+        "accepted and without effect here: rdbcompression, save"
+    ]
+
+
+def test_a_start_without_the_log_is_warned_of() -> None:
+    assert [line.split(":")[0] for line in started("appendonly no\n").warnings] == ["appendonly is no"]
+    assert Settings().warnings == []
+
+
+def test_a_start_into_the_background_is_warned_of() -> None:
+    assert [line.split(":")[0] for line in started("daemonize yes\n").warnings] == ["daemonize is yes"]
+
+
+# -- CONFIG REWRITE ------------------------------------------------------------------------------------------------
+
+BEFORE = """\
+# my comment
+port 7000
+
+   hz    20
+maxmemory 100mb
+# another
+maxmemory 200mb
+save 60 1
+save 30 2
+requirepass "a b"
+user alice on
+"""
+
+
+def test_a_rewrite_without_a_change_keeps_every_byte() -> None:
+    assert configfile.rewritten(BEFORE, started(BEFORE)) == BEFORE
+
+
+def test_a_rewrite_replaces_what_changed_and_adds_what_is_new() -> None:
+    settings = started(BEFORE, "--loglevel", "warning")
+    settings.set_pairs([("hz", "10"), ("maxmemory", "1024"), ("save", "20 3 10 4"), ("proto-max-bulk-len", "2mb")])
+    settings.set_pairs([("requirepass", 'x"\\y'), ("client-output-buffer-limit", "pubsub 1kb 3000 4")])
+
+    assert (
+        configfile.rewritten(BEFORE, settings)
+        == """\
+# my comment
+port 7000
+
+hz 10
+maxmemory 1kb
+# another
+save 20 3
+save 10 4
+requirepass "x\\"\\\\y"
+user alice on
+
+# Generated by CONFIG REWRITE
+proto-max-bulk-len 2mb
+client-output-buffer-limit normal 0 0 0
+client-output-buffer-limit slave 256mb 64mb 60
+client-output-buffer-limit pubsub 1kb 3000 4
+loglevel warning
+"""
+    )
+
+
+def test_a_start_from_a_rewritten_file_has_the_same_settings() -> None:
+    settings = started(BEFORE)
+    settings.set_pairs([("save", ""), ("notify-keyspace-events", "KEAmn"), ("bind", ""), ("timeout", "9")])
+
+    again = started(configfile.rewritten(BEFORE, settings))
+
+    assert {name: again.text(name) for name in DIRECTIVES} == {name: settings.text(name) for name in DIRECTIVES}
+
+
+def test_a_second_rewrite_adds_no_second_heading() -> None:
+    settings = started(BEFORE)
+    settings.set_pairs([("timeout", "9")])
+    once = configfile.rewritten(BEFORE, settings)
+    settings.set_pairs([("tcp-keepalive", "9")])
+
+    assert configfile.rewritten(once, settings).count(configfile.GENERATED) == 1
+
+
+def test_a_change_wins_over_an_included_file(tmp_path: Path) -> None:
+    included = tmp_path / "inner.conf"
+    included.write_text("timeout 5\n")
+    text = f"timeout 1\ninclude {included}\n"
+    settings = started(text)
+    settings.set_pairs([("timeout", "9")])
+
+    assert started(configfile.rewritten(text, settings)).number("timeout") == 9
+
+
+def test_a_rewrite_replaces_the_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "redis.conf"
+    path.write_text("hz 20\n")
+    path.chmod(0o640)
+    settings = configfile.start([str(path)])
+    settings.set_pairs([("hz", "30")])
+
+    configfile.rewrite(settings)
+
+    assert path.read_text() == "hz 30\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [inside.name for inside in tmp_path.iterdir()] == ["redis.conf"]
