@@ -1,0 +1,86 @@
+"""The arguments of a command as a tree, the way COMMAND DOCS gives them."""
+
+from typing import Final
+
+REPEATED_AT_LENGTH: Final = 60  # letters; what is longer is shown once, with dots behind it
+
+
+class Argument:
+    """One argument, as COMMAND DOCS describes it. `arguments` is empty but for the types oneof and block.
+
+    `key_spec` is the index of the key's specification, -1 where it is no key.
+    """
+
+    __slots__ = (
+        "arguments", "deprecated", "display", "key_spec", "multiple", "multiple_token", "name", "optional", "since",
+        "token", "type",
+    )  # fmt: skip
+
+    def __init__(self, name: str, type: str, token: str | None = None, display: str = "") -> None:
+        self.name = name
+        self.type = type
+        self.token = token
+        self.display = display
+        self.key_spec = -1
+        self.since = ""
+        self.deprecated = ""
+        self.optional = False
+        self.multiple = False
+        self.multiple_token = False
+        self.arguments: list[Argument] = []
+
+
+def extent(arguments: list[Argument]) -> tuple[int, bool]:
+    """The fewest words of a sequence, and whether it can be no longer."""
+    least = 0
+    fixed = True
+    for argument in arguments:
+        if argument.optional:
+            fixed = False
+            continue
+        words = 1
+        if argument.type == "block":
+            words, same = extent(argument.arguments)
+            fixed = fixed and same
+        elif argument.type == "oneof":
+            extents = [extent([choice]) for choice in argument.arguments]
+            words = min([choice[0] for choice in extents])
+            fixed = fixed and extents.count((words, True)) == len(extents)
+        if argument.token is not None and argument.type != "pure-token":
+            words += 1
+        if argument.multiple:
+            fixed = False
+        least += words
+    return least, fixed
+
+
+def shown(arguments: list[Argument]) -> str:
+    """The sequence as a reader of the documentation sees it."""
+    return " ".join([_shown(argument) for argument in arguments])
+
+
+def _shown(argument: Argument) -> str:
+    once = shown_once(argument)
+    text = once if argument.token is None else f"{argument.token} {once}".rstrip()
+    if argument.multiple:
+        repeated = text if argument.multiple_token else once
+        text += f" [{repeated} ...]" if len(repeated) <= REPEATED_AT_LENGTH else " ..."
+    if argument.optional:
+        return f"[{_bare(text) if argument.type == 'oneof' and argument.token is None else text}]"
+    return text
+
+
+def shown_once(argument: Argument) -> str:
+    """Without its token and its repetitions."""
+    if argument.type == "pure-token":
+        return "" if argument.token else '""'
+    if argument.type == "block":
+        return shown(argument.arguments)
+    if argument.type == "oneof":
+        return f"<{' | '.join([_shown(choice) for choice in argument.arguments])}>"
+    return argument.display
+
+
+def _bare(text: str) -> str:
+    """`<a | b>` without its angle brackets, unless it is repeated."""
+    return text[1:-1] if text.endswith(">") else text

@@ -1,0 +1,66 @@
+"""What a request changed, as lines for the log: collected while it runs, handed over as one unit.
+
+A unit of one line stands alone; of several it is wrapped in MULTI and EXEC. `SELECT n` precedes the first
+line for another database than the line before it in that file (facts, STREAMS 0.11).
+"""
+
+from typing import Final, Protocol
+
+from hiredis import pack_command
+
+MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
+EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+NO_DATABASE: Final = -1
+
+
+class EffectLog(Protocol):
+    """Where units go (storage/appendlog.py; a list in tests)."""
+
+    def append(self, unit: bytes) -> None:
+        """Take one unit: whole requests in RESP, to be replayed together or not at all."""
+
+
+def pack(words: tuple[bytes, ...]) -> bytes:
+    """A request as the bytes that ask for it."""
+    packed: bytes = pack_command(words)  # type: ignore[arg-type]  # the stub knows tuples of one word only
+    return packed
+
+
+class Effects:
+    """The unit that is being collected, and the database that the log's reader is in."""
+
+    __slots__ = ("_database", "_lines", "log")
+
+    def __init__(self, log: EffectLog | None) -> None:
+        self.log = log  # None: nothing is kept (appendonly no; while the log is replayed)
+        self._lines: list[tuple[int, bytes]] = []  # (database number, packed request)
+        self._database = NO_DATABASE
+
+    def add(self, db_index: int, words: tuple[bytes, ...]) -> None:
+        if self.log is not None:
+            self._lines.append((db_index, pack(words)))
+
+    def start_of_file(self) -> None:
+        """A new incremental file begins: its first line is preceded by SELECT."""
+        self._database = NO_DATABASE
+
+    def end_unit(self) -> None:
+        """Hand over what was collected, if anything was."""
+        lines = self._lines
+        if not lines:
+            return
+        self._lines = []
+        if self.log is None:
+            return
+        if len(lines) == 1 and lines[0][0] == self._database:
+            self.log.append(lines[0][1])
+            return
+        parts = []
+        for db_index, line in lines:
+            if db_index != self._database:
+                self._database = db_index
+                parts.append(pack((b"SELECT", b"%d" % db_index)))
+            parts.append(line)
+        if len(lines) > 1:
+            parts = [MULTI, *parts, EXEC]
+        self.log.append(b"".join(parts))

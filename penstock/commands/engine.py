@@ -1,0 +1,446 @@
+"""The engine: a request in, a reply out. It is called, never calls out and never waits.
+
+The same engine runs under the TCP server, inside a test with a manual clock, inside the log's replay, and in a
+user's own process.
+"""
+
+import random
+from typing import Final
+
+from penstock.clock import Clock
+from penstock.commands import acl, families, monitor, notifications, refusals, xgroup
+from penstock.commands.access_log import AccessLog
+from penstock.commands.context import NOTHING_YET, Context
+from penstock.commands.effects import EffectLog, Effects
+from penstock.commands.identity import Identity
+from penstock.commands.latency import LatencyMonitor
+from penstock.commands.persistence import Persistence
+from penstock.commands.session import Session
+from penstock.commands.slowlog import SlowLog
+from penstock.commands.statistics import Statistics
+from penstock.commands.subscriptions import Subscriptions
+from penstock.commands.sync_waiters import SyncWaiters
+from penstock.commands.table import Row
+from penstock.commands.users import DefaultUser
+from penstock.commands.waiters import Parked, Waiters
+from penstock.errors import ReplyError
+from penstock.protocol import entries, reply
+from penstock.settings import Settings
+from penstock.storage.idempotence import Producers
+from penstock.storage.keyspace import Keyspace
+from penstock.storage.nodes import NodeLimits
+from penstock.storage.streams import Stream
+
+NEVER_SLOW: Final = 2**63  # microseconds
+EXPIRED_A_TICK: Final = 1000  # keys removed by one tick at most, so that a tick stays short
+
+
+class Engine:
+    """The table, the keyspace, the waiting sessions and the effects of one server.
+
+    After every call of `handle` or `tick` the caller takes `outgoing` (replies for other sessions, in order)
+    and looks at `to_close`, `wanted_rewrite` and `wanted_shutdown`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        chance: random.Random,
+        keyspace: Keyspace | None = None,
+        log: EffectLog | None = None,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.chance = chance
+        self.keyspace = keyspace or Keyspace(settings.number("databases"))
+        self.effects = Effects(log)
+        self.rows: dict[bytes, Row] = families.table()
+        self._spellings: dict[bytes, Row] = {}
+        for name, row in self.rows.items():
+            self._spellings[name] = self._spellings[name.lower()] = row
+        self.node_limits = NodeLimits(0, 0, entries.fields_of)
+        self._set_node_limits()
+        settings.watch("stream-node-max-bytes", self._set_node_limits)
+        settings.watch("stream-node-max-entries", self._set_node_limits)
+        self.statistics = Statistics(clock.now_us() // 1000)
+        self.identity = Identity(chance)
+        self.user: DefaultUser = acl.user_of(settings)
+        self.access_log = AccessLog(settings)
+        self.slow_log = SlowLog(settings)
+        self.latency = LatencyMonitor()
+        self._slow_from_us = NEVER_SLOW  # the lower of the two thresholds below
+        self._set_thresholds()
+        settings.watch("slowlog-log-slower-than", self._set_thresholds)
+        settings.watch("latency-monitor-threshold", self._set_thresholds)
+        settings.watch("slowlog-max-len", self.slow_log.shorten)
+        self.sync_waiters = SyncWaiters()
+        self.persistence = Persistence(self)
+        self.waiters = Waiters(self.keyspace)
+        self.watchers: dict[tuple[int, bytes], set[Session]] = {}
+        self.sessions: dict[int, Session] = {}
+        self.next_session_id = 1
+        self.monitors: set[Session] = set()
+        self.subscriptions = Subscriptions()
+        self.notified = ""  # letters of the keyspace events that are told; empty: none
+        self._set_notified()
+        settings.watch("notify-keyspace-events", self._set_notified)
+        self.loading = False
+        self.active_expiry = True
+        self.trouble: bytes | None = None  # why writers are refused: the MISCONF text
+        self.paused_until_ms = 0
+        self.pauses_all = False
+        self.postponed: list[Parked] = []  # requests held back by CLIENT PAUSE
+        # what the caller must do after a call
+        self.outgoing: list[tuple[Session, bytes]] = []
+        self.to_close: list[Session] = []
+        self.wanted_rewrite = False
+        self.wanted_shutdown = False
+        self.context = Context(self, Session(0))
+
+    def new_stream(self) -> Stream:
+        """An empty stream, with the settings of this moment for its idempotent producers."""
+        settings = self.settings
+        producers = Producers(settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize"))
+        return Stream(self.node_limits, producers)
+
+    def _set_node_limits(self) -> None:
+        settings = self.settings
+        self.node_limits.set(settings.number("stream-node-max-bytes"), settings.number("stream-node-max-entries"))
+
+    # -- sessions ---------------------------------------------------------------------------------------------------
+
+    def connect(self, address: str = "", local_address: str = "") -> Session:
+        """A new client's session. It is authenticated at once where no password is set."""
+        session = Session(self.next_session_id, address, local_address, self.clock.now_us() // 1000)
+        self.next_session_id += 1
+        session.authenticated = self.default_user().needs_no_login()
+        self.sessions[session.id] = session
+        self.statistics.connections += 1
+        return session
+
+    def default_user(self) -> DefaultUser:
+        """The user, as requirepass and ACL SETUSER made it."""
+        self.user.heed(self.settings.text("requirepass"))
+        return self.user
+
+    def disconnect(self, session: Session) -> None:
+        """The client is gone: everything that waits or watches for it is forgotten."""
+        session.closed = True
+        if session.parked is not None:
+            self.waiters.forget(session.parked)
+            session.parked = None
+        self.unwatch(session)
+        self.subscriptions.forget(session)
+        self.monitors.discard(session)
+        self.sessions.pop(session.id, None)
+
+    def unwatch(self, session: Session) -> None:
+        """Forget what a session watches (EXEC, DISCARD, UNWATCH, RESET, the end of the connection)."""
+        for place in session.watched:
+            watching = self.watchers[place]
+            watching.discard(session)
+            if not watching:
+                del self.watchers[place]
+        session.watched.clear()
+        session.watch_broken = False
+
+    # -- one request ------------------------------------------------------------------------------------------------
+
+    def handle(self, session: Session, request: list[bytes]) -> bytes:
+        """Answer one request. Where `session.parked` is set afterwards, the answer comes through `outgoing`."""
+        now_us = self.clock.now_us()
+        ctx = self.context
+        ctx.aim(session, now_us)
+        session.last_ms = ctx.now_ms
+        row: Row | None = None
+        try:
+            row = self.named_row(request)
+            if not row.fits(len(request)) or row.handler is None:
+                raise refusals.arity(row.label)
+            self._admit(session, row)
+            if self.paused_until_ms and self._postpone(session, row, request):
+                return reply.NO_REPLY
+            if session.queue is not None and not row.transactional:
+                session.queue.append((row, request))
+                return self._voiced(session, reply.QUEUED)
+        except ReplyError as refusal:
+            if request[0].upper() == b"EXEC":
+                refusal = self._abort(session, refusal)
+            elif session.queue is not None:
+                session.queue_failed = True
+            self.statistics.reject(row, refusal.text)
+            return self._voiced(session, reply.error(refusal.text))
+        session.last_command = row.name.lower()
+        answer = self.run(ctx, row, request)
+        self.effects.end_unit()
+        if self.waiters.ready:
+            self._serve(now_us)
+        if answer is NOTHING_YET:
+            return reply.NO_REPLY
+        return self._voiced(session, answer)
+
+    def _abort(self, session: Session, refusal: ReplyError) -> ReplyError:
+        """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
+        session.queue = None
+        session.queue_failed = False
+        self.unwatch(session)
+        return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))
+
+    def row_of(self, request: list[bytes]) -> Row:
+        """The row of a request whose arity fits, else the refusal (facts, GENERIC 1.3)."""
+        row = self.named_row(request)
+        if not row.fits(len(request)) or row.handler is None:
+            raise refusals.arity(row.label)
+        return row
+
+    def named_row(self, request: list[bytes]) -> Row:
+        """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
+        row = self._spellings.get(request[0])
+        if row is None:
+            row = self.rows.get(request[0].upper())
+            if row is None:
+                raise _unknown_command(request)
+        if row.subcommands and len(request) > 1:
+            subcommand = row.subcommands.get(request[1].upper())
+            if subcommand is None:
+                raise refusals.unknown_subcommand(request[1], request[0])
+            return subcommand
+        return row
+
+    def _admit(self, session: Session, row: Row) -> None:
+        """The gates before a request is run or queued, in Redis's order (facts, GENERIC 1.3)."""
+        if not session.authenticated and not row.no_auth:
+            raise ReplyError(b"NOAUTH Authentication required.")
+        if session.queue is not None and row.no_multi:
+            raise ReplyError(b"ERR Command not allowed inside a transaction")
+        if self.trouble is not None and (row.write or row.name == "PING"):
+            raise ReplyError(self.trouble)
+        if session.resp == 2 and (session.channels or session.patterns or session.shard_channels) and not row.pubsub:
+            raise ReplyError(
+                b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed"
+                b" in this context" % row.label
+            )
+        if self.loading and not row.loading:
+            raise ReplyError(b"LOADING Redis is loading the dataset in memory")
+        if session.monitors and (row.write or "readonly" in row.flags):
+            raise ReplyError(b"ERR Replica can't interact with the keyspace")
+
+    def run(self, ctx: Context, row: Row, request: list[bytes]) -> bytes:
+        """Run one admitted request, alone or inside EXEC, and count it."""
+        assert row.handler is not None, "row_of gives no container"
+        ctx.row = row
+        ctx.args = request
+        start_us = self.clock.now_us()
+        failure: bytes | None = None
+        try:
+            answer = row.handler(ctx, request)
+        except ReplyError as refusal:
+            failure = refusal.text
+            answer = reply.error(failure)
+        if answer is not NOTHING_YET:
+            usec = self.clock.now_us() - start_us
+            ctx.session.handled += 1
+            self.statistics.ran(row, usec, failure)
+            if usec >= self._slow_from_us:
+                self._note_slow(ctx, row, request, usec)
+        if self.monitors and monitor.is_shown(row):
+            self._show_to_monitors(ctx, row, request)
+        return answer
+
+    def _note_slow(self, ctx: Context, row: Row, request: list[bytes], usec: int) -> None:
+        """A request took longer than one of the thresholds: to the slow log, to LATENCY, or to both."""
+        settings = self.settings
+        if usec >= settings.number("slowlog-log-slower-than") >= 0 and "skip_slowlog" not in row.flags:
+            self.slow_log.add(ctx.session, row, request, ctx.now_us, usec)
+            self.statistics.ran_slowly(row, usec)
+        threshold_ms = settings.number("latency-monitor-threshold")
+        if threshold_ms and usec >= threshold_ms * 1000:
+            self.latency.ran(row, ctx.now_us, usec)
+
+    def _set_thresholds(self) -> None:
+        slow_us = self.settings.number("slowlog-log-slower-than")
+        latency_ms = self.settings.number("latency-monitor-threshold")
+        self._slow_from_us = min(
+            slow_us if slow_us >= 0 else NEVER_SLOW, latency_ms * 1000 if latency_ms else NEVER_SLOW
+        )
+
+    def _show_to_monitors(self, ctx: Context, row: Row, request: list[bytes]) -> None:
+        """MONITOR: after the request was run, in the database it left the session in (Redis 8.6.3)."""
+        line = monitor.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
+        self.outgoing += [(session, line) for session in self.monitors if session.reply_mode == b"ON"]
+
+    def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
+        """Tell of a keyspace event of a class (a letter), if the class is wanted."""
+        if kind in self.notified:
+            notifications.tell(self.subscriptions, self.notified, db_index, name, key, self.outgoing)
+
+    def _set_notified(self) -> None:
+        self.notified = notifications.wanted(self.settings)
+
+    def replay(self, ctx: Context, request: list[bytes]) -> bytes:
+        """Run a line of the log: no gates, no statistics, no waiting. Refusals come back as error replies."""
+        row = self.row_of(request)
+        assert row.handler is not None, "row_of gives no container"
+        try:
+            return row.handler(ctx, request)
+        except ReplyError as refusal:
+            return reply.error(refusal.text)
+
+    def _voiced(self, session: Session, answer: bytes) -> bytes:
+        """An answer as the session's CLIENT REPLY mode lets it out."""
+        if session.reply_skip:
+            session.reply_skip -= 1
+            return reply.NO_REPLY
+        return answer if session.reply_mode == b"ON" else reply.NO_REPLY
+
+    # -- pausing (CLIENT PAUSE) --------------------------------------------------------------------------------------
+
+    def writes_paused(self, now_ms: int) -> bool:
+        return now_ms < self.paused_until_ms
+
+    def pause(self, until_ms: int, all_requests: bool) -> None:
+        """CLIENT PAUSE. A pause that lasts is made neither shorter nor milder by another (Redis 8.6.3)."""
+        if self.writes_paused(self.context.now_ms):
+            all_requests |= self.pauses_all
+            until_ms = max(until_ms, self.paused_until_ms)
+        self.paused_until_ms, self.pauses_all = until_ms, all_requests
+
+    def _postpone(self, session: Session, row: Row, request: list[bytes]) -> bool:
+        """Hold a request back while its kind is paused."""
+        now_ms = self.context.now_ms
+        if now_ms >= self.paused_until_ms:
+            return False
+        queue = session.queue or ()
+        writes = row.write or row.name == "PUBLISH" or (row.name == "EXEC" and any(queued.write for queued, _ in queue))
+        if not (self.pauses_all or writes):
+            return False
+        session.parked = Parked(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
+        session.parked.postponed = True
+        self.postponed.append(session.parked)
+        return True
+
+    def unpause(self) -> None:
+        """CLIENT UNPAUSE, or the time is over: what was held back is run in the order in which it came."""
+        self.paused_until_ms = 0
+        held, self.postponed = self.postponed, []
+        for parked in held:
+            session = parked.session
+            if session.closed or session.parked is not parked:
+                continue
+            session.parked = None
+            at = len(self.outgoing)  # the reply stands before messages that the session sends to itself
+            answer = self.handle(session, parked.args)
+            if session.parked is None:
+                self.outgoing.insert(at, (session, answer))
+        if self.waiters.ready:
+            self._serve(self.clock.now_us())
+
+    # -- waiting ----------------------------------------------------------------------------------------------------
+
+    def park(self, parked: Parked) -> None:
+        """A handler found nothing and may wait: its session is parked, first come first served."""
+        parked.session.parked = parked
+        self.waiters.add(parked)
+
+    def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
+        """A consumer that was deleted while a reader of it is parked exists again from the next event on."""
+        ctx = self.context
+        ctx.aim(families.NOBODY, now_us)
+        ctx.select(db_index)
+        stream = ctx.stream(key)
+        found = None if stream is None else stream.groups.get(group)
+        if found is not None and name not in found.consumers:
+            xgroup.new_consumer(ctx, key, found, name)
+            ctx.log(b"XGROUP", b"CREATECONSUMER", key, group, name)
+            self.effects.end_unit()
+
+    def release(self, parked: Parked, answer: bytes, at: int | None = None) -> None:
+        """A parked session gets its reply and is free again; `at`: the reply's place in `outgoing`, if not the last."""
+        session = parked.session
+        session.handled += 1
+        self.waiters.forget(parked)
+        session.parked = None
+        self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self._voiced(session, answer)))
+
+    def retry(self, parked: Parked, now_us: int) -> bool:
+        """Run a parked request again; whether it was served."""
+        assert parked.row.handler is not None, "a parked request has run before"
+        ctx = self.context
+        session = parked.session
+        ctx.aim(session, now_us)
+        ctx.select(parked.db_index)
+        ctx.attempt = parked
+        ctx.row, ctx.args = parked.row, parked.args
+        failure: bytes | None = None
+        at = len(self.outgoing)  # before what the session hears of its own doing
+        start_us = self.clock.now_us()
+        try:
+            answer = parked.row.handler(ctx, parked.args)
+        except ReplyError as refusal:
+            failure = refusal.text
+            answer = reply.error(failure)
+        finally:
+            ctx.attempt = None
+        self.effects.end_unit()
+        if answer is NOTHING_YET:
+            return False
+        self.statistics.ran(parked.row, self.clock.now_us() - start_us, failure)
+        self.release(parked, answer, at)
+        return True
+
+    def _serve(self, now_us: int) -> None:
+        """Serve the parked readers of every key that became ready, until no key is."""
+        if self.writes_paused(now_us // 1000):
+            return  # tick comes back to it
+        while self.waiters.ready:
+            db_index, key = self.waiters.next_ready()
+            self.waiters.serve(self, db_index, key, now_us)
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """What time alone brings: deadlines, CLAIM wake-ups, expiry, the end of a pause."""
+        now_us = self.clock.now_us()
+        now_ms = now_us // 1000
+        if self.paused_until_ms and now_ms >= self.paused_until_ms:
+            self.unpause()
+        self.sync_waiters.settle(self)
+        self.statistics.sample(now_ms)
+        for parked in self.waiters.overdue(now_ms):
+            self.statistics.ran(parked.row, 0, None)
+            self.release(parked, parked.timeout_reply)
+        self.waiters.signal_claimable(now_ms)
+        self.keyspace.drop_idle_orders(now_ms)
+        if self.active_expiry and not self.loading and not self.writes_paused(now_ms):
+            self._expire(now_us)
+        if self.waiters.ready:
+            self._serve(now_us)
+
+    def next_wakeup_ms(self) -> int:
+        """When `tick` is due next for somebody's sake, in unix ms; 0: for nobody's."""
+        due = [when for when in (self.waiters.next_ms(), self.paused_until_ms) if when]
+        return min(due, default=0)
+
+    def _expire(self, now_us: int) -> None:
+        ctx = self.context
+        ctx.aim(families.NOBODY, now_us)
+        for db_index, db in enumerate(self.keyspace.databases):
+            if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
+                ctx.select(db_index)
+                for key in db.overdue(ctx.now_ms, EXPIRED_A_TICK):
+                    ctx.expire(key)
+                    self.effects.end_unit()
+
+
+def _unknown_command(request: list[bytes]) -> ReplyError:
+    """The refusal with the arguments' beginning, as Redis cuts it (facts, GENERIC 1.3)."""
+    name = refusals.c_string(request[0])[:128]
+    if len(request) == 1:
+        return ReplyError(b"ERR unknown command '%b'" % name)
+    shown = b""
+    for arg in request[1:]:
+        if len(shown) >= 128:
+            break
+        shown += b"'%b' " % refusals.c_string(arg)[: 128 - len(shown)]
+    return ReplyError(b"ERR unknown command '%b', with args beginning with: %b" % (name, shown))

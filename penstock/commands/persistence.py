@@ -1,0 +1,272 @@
+"""What is known of the log from within: INFO's numbers, the commands that save, DEBUG RELOAD.
+
+Penstock has no RDB file. BGSAVE and SAVE do what they are called for, another way: they rewrite the log's base, so
+that the files hold everything as it is now. The server starts the rewriting at the end of its turn; see
+server/durability.py.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from penstock.commands import refusals
+from penstock.commands.context import Context
+from penstock.commands.replay import Replay
+from penstock.commands.rewrite import base_lines
+from penstock.commands.table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.appendlog import AppendLog
+
+if TYPE_CHECKING:
+    from penstock.commands.engine import Engine
+
+REWRITE: Final = "rewrite"  # asked for by BGREWRITEAOF, by growth, or to begin a log
+SAVE: Final = "save"  # asked for by BGSAVE
+NEVER: Final = -1
+
+
+class Persistence:
+    """The state of one engine's log, kept up to date by the server; an engine without one has an empty one.
+
+    `child` is what a rewriting, wanted or running, was asked for: REWRITE, SAVE or "".
+    """
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self.log: AppendLog | None = None
+        self.save_now: Callable[[], str] | None = None  # rewrite the base here and now; why it failed, or ""
+        self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF), likewise
+        self.child = ""
+        self.save_scheduled = False
+        self.rewrite_scheduled = False
+        now_s = engine.clock.now_us() // 1_000_000
+        # loading
+        self.loading_started_s = now_s
+        self.loading_total = 0
+        self.loading_done = 0
+        self.keys_loaded = 0
+        # saving
+        self.last_save_s = now_s
+        self.saves = 0
+        self.save_failures = 0  # since the last success
+        self.last_save_seconds = NEVER
+        self.rewrites = 0
+        self.rewrite_failures = 0  # since the last success
+        self.last_rewrite_seconds = NEVER
+        self.child_started_s = 0
+        self.writes_ok = True
+        self.delayed_syncs = 0
+        self.sync_runs = False
+
+    # -- what others ask --------------------------------------------------------------------------------------------
+
+    def all_synced(self) -> bool:
+        """Whether everything logged so far is safe from a loss of power."""
+        log = self.log
+        return log is not None and log.synced == log.appended
+
+    def changes(self) -> int:
+        return self._engine.context.dirty
+
+    def began(self, purpose: str) -> None:
+        """A rewriting was started."""
+        self.child = purpose
+        self.child_started_s = self._engine.clock.now_us() // 1_000_000
+
+    def ended(self, worked: bool) -> None:
+        """It is over."""
+        now_s = self._engine.clock.now_us() // 1_000_000
+        seconds = max(0, now_s - self.child_started_s)
+        if self.child == SAVE:
+            self.last_save_seconds = seconds
+            self.saves += worked
+            self.save_failures = 0 if worked else self.save_failures + 1
+        else:
+            self.last_rewrite_seconds = seconds
+            self.rewrites += worked
+            self.rewrite_failures = 0 if worked else self.rewrite_failures + 1
+        if worked:
+            self.last_save_s = now_s
+        self.child = ""
+
+    def fields(self) -> list[tuple[str, str]]:
+        """INFO persistence, in Redis's order (facts, STREAMS 4.2)."""
+        engine = self._engine
+        now_s = engine.clock.now_us() // 1_000_000
+        running_s = max(0, now_s - self.child_started_s)
+        saving, rewriting = self.child == SAVE, self.child == REWRITE
+        enabled = engine.settings.yes("appendonly")
+        numbers: list[tuple[str, int | str]] = [
+            ("loading", int(engine.loading)),
+            ("async_loading", 0),
+            ("current_cow_peak", 0),
+            ("current_cow_size", 0),
+            ("current_cow_size_age", 0),
+            ("current_fork_perc", "0.00"),
+            ("current_save_keys_processed", 0),
+            ("current_save_keys_total", 0),
+            ("rdb_changes_since_last_save", self.changes()),
+            ("rdb_bgsave_in_progress", int(saving)),
+            ("rdb_last_save_time", self.last_save_s),
+            ("rdb_last_bgsave_status", "err" if self.save_failures else "ok"),
+            ("rdb_last_bgsave_time_sec", self.last_save_seconds),
+            ("rdb_current_bgsave_time_sec", running_s if saving else NEVER),
+            ("rdb_saves", self.saves),
+            ("rdb_saves_consecutive_failures", self.save_failures),
+            ("rdb_last_cow_size", 0),
+            ("rdb_last_load_keys_expired", 0),
+            ("rdb_last_load_keys_loaded", self.keys_loaded),
+            ("aof_enabled", int(enabled)),
+            ("aof_rewrite_in_progress", int(rewriting)),
+            ("aof_rewrite_scheduled", int(self.rewrite_scheduled)),
+            ("aof_last_rewrite_time_sec", self.last_rewrite_seconds),
+            ("aof_current_rewrite_time_sec", running_s if rewriting else NEVER),
+            ("aof_last_bgrewrite_status", "err" if self.rewrite_failures else "ok"),
+            ("aof_rewrites", self.rewrites),
+            ("aof_rewrites_consecutive_failures", self.rewrite_failures),
+            ("aof_last_write_status", "ok" if self.writes_ok else "err"),
+            ("aof_last_cow_size", 0),
+            ("module_fork_in_progress", 0),
+            ("module_fork_last_cow_size", 0),
+        ]
+        if enabled and self.log is not None:
+            numbers += [
+                ("aof_current_size", self.log.total_size),
+                ("aof_base_size", self.log.grown_from),
+                ("aof_pending_rewrite", int(self.save_scheduled or self.rewrite_scheduled)),
+                ("aof_buffer_length", self.log.buffered),
+                ("aof_pending_bio_fsync", int(self.sync_runs)),
+                ("aof_delayed_fsync", self.delayed_syncs),
+            ]
+        if engine.loading:
+            numbers += self._loading_fields(now_s)
+        return [(name, str(number)) for name, number in numbers]
+
+    def _loading_fields(self, now_s: int) -> list[tuple[str, int | str]]:
+        total, done = self.loading_total, self.loading_done
+        spent_s = max(0, now_s - self.loading_started_s)
+        return [
+            ("loading_start_time", self.loading_started_s),
+            ("loading_total_bytes", total),
+            ("loading_rdb_used_mem", 0),
+            ("loading_loaded_bytes", done),
+            ("loading_loaded_perc", f"{100 * done / total if total else 0:.2f}"),
+            ("loading_eta_seconds", spent_s * (total - done) // done if done else 1),
+        ]
+
+    # -- DEBUG ------------------------------------------------------------------------------------------------------
+
+    def reload(self, ctx: Context) -> None:
+        """DEBUG RELOAD: what a rewrite would keep is all that is left; parked readers go on waiting.
+
+        Whoever watches a key that comes back finds it changed, as in Redis.
+        """
+        engine = self._engine
+        chunks = list(base_lines(engine.keyspace, engine.settings, ctx.now_ms))
+        with_log = engine.effects.log
+        was_ready = dict(engine.waiters.ready)
+        notified, engine.notified = engine.notified, ""  # nothing happens to the keys, for all that anybody sees
+        for db in engine.keyspace.databases:
+            db.clear()
+        replay = Replay(engine, _nobody)
+        replay.begin()
+        try:
+            replay.lines(chunks)
+        finally:
+            engine.loading = False
+            engine.effects.log = with_log
+            engine.waiters.ready = was_ready
+            engine.notified = notified
+        assert not replay.refused, "what this process writes it can read"
+
+    def reload_from_log(self) -> None:
+        """DEBUG LOADAOF: what a restart would find; without a log the same as `reload`."""
+        if self.load_log is None or self.log is None:
+            self.reload(self._engine.context)
+        elif self.load_log():
+            raise ReplyError(b"ERR Error trying to load the AOF files, check server logs")
+
+
+def _nobody(line: str) -> None:
+    """Takes lines that need no reader."""
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "BGREWRITEAOF",
+    group="server",
+    since="1.0.0",
+    flags="admin noscript no_async_loading",
+    summary="Rewrites the log in the background, as short as it can be.",
+)
+def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
+    state = ctx.engine.persistence
+    if state.child == REWRITE:
+        raise ReplyError(b"ERR Background append only file rewriting already in progress")
+    if state.child == SAVE:
+        state.rewrite_scheduled = True
+        return reply.simple(b"Background append only file rewriting scheduled")
+    state.child = REWRITE
+    ctx.engine.wanted_rewrite = True
+    return reply.simple(b"Background append only file rewriting started")
+
+
+@command(
+    "BGSAVE",
+    "[SCHEDULE@3.2.2]",
+    group="server",
+    since="1.0.0",
+    flags="admin noscript no_async_loading",
+    history=(("3.2.2", "Added the `SCHEDULE` option."),),
+    summary="Saves everything in the background, as a fresh base of the log: Penstock has no RDB file.",
+)
+def bgsave(ctx: Context, args: list[bytes]) -> bytes:
+    state = ctx.engine.persistence
+    if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
+        raise refusals.syntax()
+    if state.child == SAVE:
+        raise ReplyError(b"ERR Background save already in progress")
+    if state.child == REWRITE:
+        if len(args) == 1:
+            raise ReplyError(
+                b"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to"
+                b" schedule a BGSAVE whenever possible."
+            )
+        state.save_scheduled = True
+        return reply.simple(b"Background saving scheduled")
+    state.child = SAVE
+    ctx.engine.wanted_rewrite = True
+    return reply.simple(b"Background saving started")
+
+
+@command(
+    "SAVE",
+    group="server",
+    since="1.0.0",
+    flags="admin noscript no_async_loading no_multi",
+    complexity="O(N) where N is the total number of keys in all databases",
+    summary="Saves everything at once, as a fresh base of the log, while everybody waits.",
+)
+def save(ctx: Context, args: list[bytes]) -> bytes:
+    state = ctx.engine.persistence
+    if state.child:
+        raise ReplyError(b"ERR Background save already in progress")
+    problem = state.save_now() if state.save_now is not None else "there is no log"
+    if problem:
+        raise ReplyError(b"ERR The log's base could not be written: " + problem.encode())
+    return reply.OK
+
+
+@command(
+    "LASTSAVE",
+    group="server",
+    since="1.0.0",
+    flags="loading stale fast",
+    acl="admin dangerous",
+    tips="nondeterministic_output",
+    summary="Tells when everything was last saved, in unix seconds.",
+)
+def lastsave(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.integer(ctx.engine.persistence.last_save_s)

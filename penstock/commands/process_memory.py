@@ -1,0 +1,42 @@
+"""How much memory and time this process takes, as the operating system says."""
+
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import Final
+
+STATM: Final = Path("/proc/self/statm")
+RESIDENT: Final = 1  # the second number of statm: resident pages
+
+
+def resident_bytes() -> int:
+    """Memory in use now; where the system does not tell (macOS), the most there ever was."""
+    try:
+        pages = int(STATM.read_text().split()[RESIDENT])
+    except OSError:
+        return peak_bytes()
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_bytes() -> int:
+    """The most memory there ever was."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def system_bytes() -> int:
+    """The machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class CpuTimes:
+    """Seconds of processor time, in the system and in this program: ours and our children's."""
+
+    __slots__ = ("children_system", "children_user", "system", "user")
+
+    def __init__(self) -> None:
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.system, self.user = own.ru_stime, own.ru_utime
+        self.children_system, self.children_user = children.ru_stime, children.ru_utime

@@ -1,0 +1,56 @@
+"""The refusals that many commands share, in Redis's words (facts: STREAMS head, GENERIC 1.4).
+
+Each is a function, so that each refusal is a fresh exception.
+"""
+
+from penstock.errors import ReplyError
+
+
+def wrong_type() -> ReplyError:
+    return ReplyError(b"WRONGTYPE Operation against a key holding the wrong kind of value")
+
+
+def syntax() -> ReplyError:
+    return ReplyError(b"ERR syntax error")
+
+
+def not_an_integer() -> ReplyError:
+    return ReplyError(b"ERR value is not an integer or out of range")
+
+
+def no_such_key() -> ReplyError:
+    return ReplyError(b"ERR no such key")
+
+
+def bad_id() -> ReplyError:
+    return ReplyError(b"ERR Invalid stream ID specified as stream command argument")
+
+
+def arity(label: bytes) -> ReplyError:
+    """`label` is the row's: b"xgroup|create"."""
+    return ReplyError(b"ERR wrong number of arguments for '%b' command" % label)
+
+
+def unknown_or_wrong(word: bytes, container: bytes) -> ReplyError:
+    return ReplyError(
+        b"ERR unknown subcommand or wrong number of arguments for '%b'. Try %b HELP."
+        % (c_string(word)[:128], container.upper())
+    )
+
+
+def unknown_subcommand(word: bytes, container: bytes) -> ReplyError:
+    return ReplyError(b"ERR unknown subcommand '%b'. Try %b HELP." % (c_string(word)[:128], container.upper()))
+
+
+def c_string(text: bytes) -> bytes:
+    """As Redis interpolates names: cut at the first NUL byte."""
+    return text.partition(b"\0")[0]
+
+
+def no_group(key: bytes, group: bytes) -> ReplyError:
+    return ReplyError(b"NOGROUP No such key '%b' or consumer group '%b'" % (c_string(key), c_string(group)))
+
+
+def no_group_at(key: bytes, group: bytes) -> ReplyError:
+    """As XGROUP and XINFO say it."""
+    return ReplyError(b"NOGROUP No such consumer group '%b' for key name '%b'" % (c_string(group), c_string(key)))

@@ -1,0 +1,248 @@
+"""Replaying the log: its files' requests, run once more in order, give the keyspace back.
+
+The lines between MULTI and EXEC are run together or not at all. A log that ends within a request, or within a MULTI,
+was torn by a crash: the last file is cut back to its last whole unit, with a warning. Anything else that is wrong
+stops the start (facts, STREAMS 3.4).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from penstock.commands.context import Context
+from penstock.commands.logreader import BLOCK_BYTES, Damage, Unfinished, next_request, quick_requests
+from penstock.commands.session import Session
+from penstock.errors import ReplyError, UsageError
+from penstock.storage.appendlog import AppendLog
+from penstock.storage.disk import Disk
+
+if TYPE_CHECKING:
+    from penstock.commands.engine import Engine
+
+SHOWN_ERRORS: Final = 10  # replies to lines that were refused; more are only counted
+
+Place = tuple[int, int]  # a request: the offset of a request before it in the file, and how many follow up to it
+
+
+class Tail:
+    """How a file ended: `whole` bytes of whole units, of `size`; `problem` says what follows them, if anything."""
+
+    __slots__ = ("garbage", "problem", "size", "whole")
+
+    def __init__(self, whole: int, size: int) -> None:
+        self.whole = whole
+        self.size = size
+        self.problem = ""
+        self.garbage = False  # not merely cut off
+
+
+class Replay:
+    """One loading of a log into an engine, whose `loading` is set meanwhile and whose effects go nowhere.
+
+    `tell` takes lines for a person. The other sessions of the engine may be answered between two blocks.
+    """
+
+    __slots__ = ("_ctx", "_engine", "_multi_at", "_session", "_unit", "applied", "refused", "tell")
+
+    def __init__(self, engine: "Engine", tell: Callable[[str], None]) -> None:
+        self._engine = engine
+        self._session = Session(0)
+        self._session.privileged = True
+        self._ctx = Context(engine, self._session)
+        self._ctx.waits = False
+        self._unit: list[list[bytes]] | None = None  # lines since MULTI
+        self._multi_at: Place = (0, 0)
+        self.tell = tell
+        self.applied = 0  # requests
+        self.refused = 0  # of them answered with an error
+
+    def begin(self) -> None:
+        """Nothing may be logged and most clients are refused from here on."""
+        self._engine.loading = True
+        self._engine.effects.log = None
+
+    def end(self) -> None:
+        """The engine serves again; its log is the caller's to set."""
+        self._engine.loading = False
+        self._engine.effects.start_of_file()
+
+    # -- a file -----------------------------------------------------------------------------------------------------
+
+    def file(self, disk: Disk, path: str, tail: Tail) -> Iterator[int]:
+        """Run a file's requests; yields the bytes done, block by block, and fills in `tail` at the end.
+
+        UsageError where a line names no command. Every file begins in database 0, outside of any MULTI.
+        """
+        self._session.db_index = 0
+        offset = 0
+        length = BLOCK_BYTES
+        while offset < tail.size:
+            block = disk.read(path, offset, length)
+            at_end = offset + len(block) >= tail.size
+            try:
+                done, damage = self._block(block, offset)
+            except _Unknown as unknown:
+                where = _offset_of(disk, path, unknown.place)
+                raise UsageError(f"{path}: {unknown.text} (the request at byte {where})") from None
+            if damage is not None:
+                place = offset + damage.offset
+                tail.problem = f"{damage.expected} was expected at byte {place}"
+                # A power failure may leave the size of a file without its last bytes: zeros are a tail that is torn.
+                tail.garbage = bool(disk.read(path, place, tail.size - place).strip(b"\0"))
+                offset += done
+                break
+            if not done:
+                if at_end:
+                    tail.problem = f"the request at byte {offset} is cut off"
+                    break
+                length *= 2  # one request is larger than the block
+                continue
+            offset += done
+            length = BLOCK_BYTES
+            yield offset
+        tail.whole = offset
+        if self._unit is not None:
+            tail.whole = _offset_of(disk, path, self._multi_at)
+            tail.problem = tail.problem or f"the MULTI at byte {tail.whole} has no EXEC"
+            self._unit = None
+
+    def _block(self, block: bytes, offset: int) -> tuple[int, Damage | None]:
+        """Run the whole requests of a block; the bytes they take, and what is wrong behind them."""
+        self._ctx.aim(self._session, self._engine.clock.now_us())
+        quick = quick_requests(block)
+        if quick is not None:
+            self._run(quick[0], offset)
+            return quick[1], None
+        at = 0
+        requests: list[list[bytes]] = []
+        damage: Damage | None = None
+        while at < len(block):
+            try:
+                request, at = next_request(block, at)
+            except Unfinished:
+                break
+            except Damage as found:
+                damage = found
+                break
+            requests.append(request)
+        self._run(requests, offset)
+        return at, damage
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def lines(self, chunks: Iterable[bytes]) -> None:
+        """Run chunks of whole requests that this process made itself (DEBUG RELOAD)."""
+        for chunk in chunks:
+            at = 0
+            while at < len(chunk):
+                done, _ = self._block(chunk[at : at + BLOCK_BYTES], 0)
+                if not done:
+                    done, _ = self._block(chunk[at:], 0)
+                assert done, "a chunk holds whole requests"
+                at += done
+
+    def _run(self, requests: list[list[bytes]], offset: int) -> None:
+        """Run requests in order, those within MULTI once their EXEC has come."""
+        replay, ctx = self._engine.replay, self._ctx
+        index = 0
+        try:
+            for index, request in enumerate(requests):
+                if len(request) < 2:
+                    self._run_short(request, (offset, index))
+                elif self._unit is not None:
+                    self._unit.append(request)
+                else:
+                    self.applied += 1
+                    answer = replay(ctx, request)
+                    if answer.startswith(b"-"):
+                        self._note(request, answer)
+        except ReplyError as refusal:
+            place = (offset, index) if self._unit is None else self._multi_at
+            raise _Unknown(place, refusal.text.decode("utf-8", "replace")) from None
+
+    def _run_short(self, request: list[bytes], place: Place) -> None:
+        """A line of one word (MULTI, EXEC, FLUSHALL) or of none: an annotation."""
+        if not request:
+            return
+        word = request[0].upper()
+        if self._unit is None:
+            if word == b"MULTI":
+                self._unit = []
+                self._multi_at = place
+            else:
+                self._apply(request)
+        elif word == b"EXEC":
+            for line in self._unit:
+                self._apply(line)
+            self._unit = None
+        else:
+            self._unit.append(request)
+
+    def _apply(self, request: list[bytes]) -> None:
+        self.applied += 1
+        answer = self._engine.replay(self._ctx, request)
+        if answer.startswith(b"-"):
+            self._note(request, answer)
+
+    def _note(self, request: list[bytes], answer: bytes) -> None:
+        """A line was refused: Redis ignores that, too, but for the warning."""
+        self.refused += 1
+        if self.refused <= SHOWN_ERRORS:
+            words = b" ".join(request[:4])[:120].decode("utf-8", "backslashreplace")
+            why = answer[1:-2].decode("utf-8", "replace")
+            self.tell(f"A line of the log was refused and is ignored: {words} ...: {why}")
+
+
+def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iterator[tuple[int, int]]:
+    """Run all files of a log, opened and not started; yields the bytes done and the bytes in all.
+
+    mends: a torn tail of the last file is cut off (aof-load-truncated); most_garbage: so is a tail of that many bytes
+    that was not merely torn (aof-load-corrupt-tail-max-size). UsageError where the log cannot be loaded.
+    """
+    directory = log.directory
+    disk = directory.disk
+    files = directory.manifest.files()
+    paths = [directory.path_of(file) for file in files]
+    sizes = [disk.size(path) for path in paths]
+    total = sum(sizes)
+    before = 0
+    for path, size in zip(paths, sizes, strict=True):
+        tail = Tail(0, size)
+        for done in replay.file(disk, path, tail):
+            yield before + done, total
+        before += size
+        if not tail.problem:
+            continue
+        where = f"{path}: {tail.problem}; its first {tail.whole} bytes are whole"
+        if path != paths[-1]:
+            raise UsageError(f"{where}. It is not the log's last file, so this is no torn tail.")
+        lost = size - tail.whole
+        if not (lost <= most_garbage if tail.garbage else mends):
+            how = "aof-load-corrupt-tail-max-size" if tail.garbage else "aof-load-truncated"
+            raise UsageError(f"{where}, the rest ({lost} bytes) is not. ({how} says what may be cut off.)")
+        replay.tell(f"Warning: {where}. The rest ({lost} bytes) is cut off.")
+        log.cut(path, tail.whole)
+
+
+class _Unknown(Exception):
+    """A line names no command, or has the wrong number of words."""
+
+    def __init__(self, place: Place, text: str) -> None:
+        super().__init__(text)
+        self.place = place
+        self.text = text
+
+
+def _offset_of(disk: Disk, path: str, place: Place) -> int:
+    """The offset of a request in its file."""
+    offset, count = place
+    length = BLOCK_BYTES
+    at = 0
+    block = disk.read(path, offset, length)
+    while count:
+        try:
+            _, at = next_request(block, at)
+            count -= 1
+        except Unfinished:
+            length *= 2
+            block = disk.read(path, offset, length)
+    return offset + at

@@ -1,0 +1,20 @@
+"""Reading a timeout in milliseconds: CLIENT PAUSE, WAIT, WAITAOF."""
+
+from typing import Final
+
+from penstock.commands import words
+from penstock.errors import ReplyError
+
+FOR_EVER: Final = 0
+
+
+def deadline(word: bytes, now_ms: int) -> int:
+    """Unix time in ms at which a wait of so many milliseconds ends; 0 stays 0, which waits for ever."""
+    timeout_ms = words.integer_or(word, b"ERR timeout is not an integer or out of range")
+    if timeout_ms < 0:
+        raise ReplyError(b"ERR timeout is negative")
+    if timeout_ms == 0:
+        return FOR_EVER
+    if timeout_ms > words.MAX_INT64 - now_ms:
+        raise ReplyError(b"ERR timeout is out of range")
+    return now_ms + timeout_ms

@@ -1,0 +1,148 @@
+"""XACK and XNACK: a consumer is done with entries, or gives them back."""
+
+from typing import Final
+
+from penstock.commands import group_effects, refusals, stream_words, words
+from penstock.commands.context import Context
+from penstock.commands.table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage import ids
+from penstock.storage.groups import MAX_COUNT, Group
+from penstock.storage.ids import StreamId
+from penstock.storage.streams import Stream
+
+MOST_IDS: Final = 2**31 - 1
+NOT_GIVEN: Final = -1
+MODES: Final = (b"SILENT", b"FAIL", b"FATAL")
+
+
+@command(
+    "XACK",
+    "key group id [id ...]",
+    group="stream",
+    since="5.0.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity="O(1) for each message ID processed.",
+    summary="Acknowledges entries: they are pending no more.",
+)
+def xack(ctx: Context, args: list[bytes]) -> bytes:
+    stream = ctx.read_stream(args[1])
+    group = None if stream is None else stream.groups.get(args[2])
+    if group is None:
+        return reply.ZERO  # the ids are not even looked at
+    acknowledged = sum([group.acknowledge(entry_id) for entry_id in stream_words.stream_ids(args[3:])])
+    if acknowledged:
+        ctx.dirty += acknowledged
+        ctx.log_request(args)
+    return reply.integer(acknowledged)
+
+
+class NackWords:
+    """An XNACK's options: the ids' words, the RETRYCOUNT (NOT_GIVEN: by the mode), FORCE."""
+
+    __slots__ = ("force", "retry_count", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[bytes] = []
+        self.retry_count = NOT_GIVEN
+        self.force = False
+
+
+@command(
+    "XNACK",
+    "key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE]",
+    group="stream",
+    since="8.8.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity="O(1) for each message ID processed.",
+    summary="Gives pending entries back to the group, for others to claim.",
+)
+def xnack(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    stream = ctx.read_stream(key)
+    group = None if stream is None else stream.groups.get(args[2])
+    if stream is None or group is None:
+        raise refusals.no_group(key, args[2])
+    mode = args[3].upper()
+    if mode not in MODES:
+        raise ReplyError(b"ERR mode must be SILENT, FAIL, or FATAL")
+    asked = _read_options(args)
+    released: list[StreamId] = []
+    counts: list[int] = []
+    for entry_id in stream_words.stream_ids(asked.texts):
+        count = _release(stream, group, entry_id, mode, asked)
+        if count != NOT_GIVEN:
+            released.append(entry_id)
+            counts.append(count)
+    if released:
+        ctx.dirty += len(released)
+        _log_released(ctx, key, group.name, released, counts)
+        ctx.signal(key)
+    return reply.integer(len(released))
+
+
+def _read_options(args: list[bytes]) -> NackWords:
+    asked = NackWords()
+    at = 4
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"IDS" and at + 1 < len(args):
+            asked.texts, at = stream_words.numbered_ids(
+                args,
+                at + 1,
+                b"ERR numids must be a positive integer",
+                b"ERR number of IDs doesn't match numids",
+                MOST_IDS,
+            )
+        elif word == b"RETRYCOUNT" and at + 1 < len(args):
+            at += 1
+            asked.retry_count = words.integer(args[at])
+            if asked.retry_count < 0:
+                raise ReplyError(b"ERR Invalid RETRYCOUNT value, must be >= 0")
+        elif word == b"FORCE":
+            asked.force = True
+        else:
+            raise ReplyError(b"ERR Unrecognized XNACK option '%b'" % refusals.c_string(args[at]))
+        at += 1
+    if not asked.texts:
+        raise ReplyError(b"ERR syntax error, expected IDS keyword")
+    return asked
+
+
+def _release(stream: Stream, group: Group, entry_id: StreamId, mode: bytes, asked: NackWords) -> int:
+    """Release one id; its delivery count from now on, NOT_GIVEN where there was nothing to release."""
+    held = group.find(entry_id)
+    if held is not None:
+        count = _next_count(held[0].counts[held[1]], mode, asked.retry_count)
+        group.release(held, count)
+        return count
+    found = stream.find(entry_id) if asked.force else None
+    if found is None:
+        return NOT_GIVEN
+    count = _next_count(0, mode, asked.retry_count)
+    group.force_released(*found, count)
+    return count
+
+
+def _next_count(count: int, mode: bytes, retry_count: int) -> int:
+    """SILENT: the delivery did not count; FAIL: it did; FATAL: as many as there can be."""
+    if retry_count != NOT_GIVEN:
+        return retry_count
+    if mode == b"SILENT":
+        return max(count - 1, 0)
+    return MAX_COUNT if mode == b"FATAL" else count
+
+
+def _log_released(ctx: Context, key: bytes, group: bytes, released: list[StreamId], counts: list[int]) -> None:
+    """Absolute counts, in runs of equals: a relative SILENT would be counted again at replay."""
+    start = 0
+    for at in range(1, len(released) + 1):
+        if at == len(released) or counts[at] != counts[start] or at - start == group_effects.MOST_IDS:
+            texts = [ids.text(entry_id) for entry_id in released[start:at]]
+            numids = b"%d" % len(texts)
+            count = b"%d" % counts[start]
+            ctx.log(b"XNACK", key, group, b"FAIL", b"IDS", numids, *texts, b"RETRYCOUNT", count, b"FORCE")
+            start = at

@@ -1,0 +1,132 @@
+"""XPENDING: what a group has delivered and nobody acknowledged."""
+
+from itertools import islice
+from typing import Final
+
+from penstock.commands import refusals, stream_words, words
+from penstock.commands.context import Context
+from penstock.commands.table import command
+from penstock.protocol import reply
+from penstock.storage import ids
+from penstock.storage.groups import Consumer, Group, Held
+from penstock.storage.ids import StreamId
+from penstock.storage.pending import RELEASED
+
+FAR: Final = 2**62  # more entries than there can be
+
+
+class PendingWords:
+    """The extended form: XPENDING key group [IDLE min-idle] start end count [consumer]."""
+
+    __slots__ = ("consumer", "end", "min_idle_ms", "most", "start")
+
+    def __init__(self) -> None:
+        self.min_idle_ms = 0
+        self.start: StreamId = ids.ZERO
+        self.end: StreamId = ids.MAX
+        self.most = 0
+        self.consumer: bytes | None = None
+
+
+def _read(args: list[bytes]) -> PendingWords:
+    asked = PendingWords()
+    at = 3
+    if args[3].upper() == b"IDLE":
+        asked.min_idle_ms = words.integer(args[4])
+        if len(args) < 8:
+            raise refusals.syntax()
+        at = 5
+    asked.most = max(words.integer(args[at + 2]), 0)
+    asked.start = stream_words.range_start(args[at])
+    asked.end = stream_words.range_end(args[at + 1])
+    if len(args) > at + 3:
+        asked.consumer = args[at + 3]
+    return asked
+
+
+@command(
+    "XPENDING",
+    "key group filters:[[IDLE min-idle-time:integer@6.2.0] start end count [consumer]]",
+    group="stream",
+    since="5.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(N) with N being the number of elements returned, so asking for a small fixed number "
+        "of entries per call is O(1). O(M), where M is the total number of entries scanned when "
+        "used with the IDLE filter. When the command returns just the summary and the list of "
+        "consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for "
+        "iterating every consumer."
+    ),
+    history=(("6.2.0", "Added the `IDLE` option and exclusive range intervals."),),
+    summary="Lists or counts a group's pending entries.",
+)
+def xpending(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) != 3 and not 6 <= len(args) <= 9:
+        raise refusals.syntax()
+    asked = _read(args) if len(args) > 3 else None
+    stream = ctx.read_stream(args[1])
+    group = None if stream is None else stream.groups.get(args[2])
+    if group is None:
+        raise refusals.no_group(args[1], args[2])
+    return _summary(ctx, group) if asked is None else _extended(ctx, group, asked)
+
+
+def _summary(ctx: Context, group: Group) -> bytes:
+    """[total, smallest id, largest id, [[consumer, count as text], ...]]."""
+    null = reply.null(ctx.resp3)
+    if not group.pending:
+        return reply.array([reply.ZERO, null, null, reply.null_array(ctx.resp3)])
+    owners = [
+        reply.bulks([consumer.name, b"%d" % consumer.pending])
+        for consumer in group.consumers_by_name()
+        if consumer.pending
+    ]
+    return reply.array(
+        [
+            reply.integer(group.pending),
+            reply.bulk(ids.text(group.smallest_id())),
+            reply.bulk(ids.text(group.largest_id())),
+            reply.array(owners),
+        ]
+    )
+
+
+def _extended(ctx: Context, group: Group, asked: PendingWords) -> bytes:
+    """[[id, owner, idle ms, deliveries], ...]; a released entry has owner "" and idle -1."""
+    if asked.consumer is not None:
+        consumer = group.consumers.get(asked.consumer)
+        if consumer is None:
+            return reply.EMPTY_ARRAY
+        return _of_consumer(ctx, group, consumer, asked)
+    rows: list[bytes] = []
+    for block, slot in group.walk(asked.start):
+        if len(rows) >= asked.most or block.id_at(slot) > asked.end:
+            break
+        if block.owners[slot] == RELEASED or ctx.now_ms - block.times[slot] >= asked.min_idle_ms:
+            rows.append(_row(ctx, group, (block, slot)))
+    return reply.array(rows)
+
+
+def _of_consumer(ctx: Context, group: Group, consumer: Consumer, asked: PendingWords) -> bytes:
+    held = (
+        (block, slot)
+        for block, slots in group.owned(consumer, asked.start, FAR if asked.min_idle_ms > 0 else asked.most)
+        for slot in slots
+        if block.id_at(slot) <= asked.end and ctx.now_ms - block.times[slot] >= asked.min_idle_ms
+    )
+    return reply.array([_row(ctx, group, one) for one in islice(held, asked.most)])
+
+
+def _row(ctx: Context, group: Group, held: Held) -> bytes:
+    block, slot = held
+    idle_ms = -1 if block.owners[slot] == RELEASED else max(ctx.now_ms - block.times[slot], 0)
+    return reply.array(
+        [
+            reply.bulk(ids.text(block.id_at(slot))),
+            reply.bulk(group.owner_name(held)),
+            reply.integer(idle_ms),
+            reply.integer(block.counts[slot]),
+        ]
+    )

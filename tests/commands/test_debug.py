@@ -1,0 +1,156 @@
+"""DEBUG and MEMORY."""
+
+import random
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.settings import Settings
+from tests.commands.alongside import both, engine_for_debugging
+from tests.dialogue import Dialogue
+
+KINDS = [
+    "string", "integer", "double", "null", "array", "set", "map", "attrib", "push", "verbatim", "true", "false",
+    "bignum", "foo",
+]  # fmt: skip
+
+ALIKE = {
+    "unknown": [
+        "DEBUG", "DEBUG FOO", "DEBUG JMAP", "DEBUG STRINGMATCH-LEN 10 a*", "DEBUG HELP x", "DEBUG SLEEP",
+        "DEBUG SLEEP 0 1", "DEBUG OBJECT", "DEBUG OBJECT k fast", "DEBUG DIGEST x", "DEBUG CHANGE-REPL-ID x",
+    ],
+    "sleep": ["DEBUG SLEEP x", "DEBUG SLEEP -1", "DEBUG SLEEP 0.001"],
+    "protocol": ["DEBUG PROTOCOL", *[f"DEBUG PROTOCOL {kind}" for kind in KINDS]],
+    "accepted": [
+        "DEBUG SET-ACTIVE-EXPIRE 1", "DEBUG CHANGE-REPL-ID", "DEBUG QUICKLIST-PACKED-THRESHOLD 100",
+        "DEBUG QUICKLIST-PACKED-THRESHOLD x", "DEBUG QUICKLIST-PACKED-THRESHOLD 5g", "DEBUG REPLYBUFFER resizing 1",
+        "DEBUG REPLYBUFFER foo 1", "DEBUG REPLYBUFFER peak-reset-time never", "DEBUG REPLYBUFFER peak-reset-time 100",
+        "DEBUG REPLYBUFFER peak-reset-time x", "DEBUG LOG hi", "DEBUG DICT-RESIZING 1", "DEBUG CLIENT-EVICTION",
+    ],
+    "values": [
+        "FLUSHALL", "SET k v", "XADD s 1-0 f v", "DEBUG OBJECT nokey", "DEBUG LISTPACK nokey", "DEBUG LISTPACK s",
+        "DEBUG QUICKLIST s", "DEBUG HTSTATS-KEY nokey", "DEBUG HTSTATS-KEY s", "DEBUG SDSLEN nokey", "DEBUG SDSLEN s",
+    ],
+    "tables": ["FLUSHALL", "DEBUG HTSTATS 0", "DEBUG HTSTATS 0 full", "DEBUG HTSTATS x", "DEBUG HTSTATS 99"],
+    "errors": ["DEBUG ERROR 'foo bar'", "DEBUG ERROR ''", "DEBUG ERROR -foo", "DEBUG ERROR"],
+    "populate": [
+        "FLUSHALL", "DEBUG POPULATE 3", "GET key:2", "DEBUG POPULATE 2 pre 10", "GET pre:0", "DEBUG POPULATE 1 cut 2",
+        "GET cut:0", "DEBUG POPULATE x", "DEBUG POPULATE -1", "DEBUG POPULATE 1 a -1", "DEBUG POPULATE 1 a 1 1",
+        "DBSIZE",
+    ],
+    "digests of nothing": ["FLUSHALL", "DEBUG DIGEST", "DEBUG DIGEST-VALUE nokey", "DEBUG DIGEST-VALUE"],
+    "memory": [
+        "MEMORY", "MEMORY FOO", "MEMORY USAGE", "MEMORY USAGE nokey", "MEMORY USAGE nokey SAMPLES",
+        "MEMORY USAGE nokey SAMPLES x", "MEMORY USAGE nokey SAMPLES -1", "MEMORY USAGE nokey FOO 1",
+        "MEMORY USAGE nokey SAMPLES 0 SAMPLES 1", "MEMORY STATS x", "MEMORY PURGE",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
+def test_debug_and_memory_answer_what_redis_answers(reference_port: int, lines: list[str], resp: int) -> None:
+    theirs, ours = both(reference_port, lines, resp)
+
+    assert ours == theirs
+
+
+@pytest.fixture
+def debugger() -> Dialogue:
+    return Dialogue(engine_for_debugging())
+
+
+def test_debug_is_refused_unless_it_is_allowed(dialogue: Dialogue) -> None:
+    assert str(dialogue("DEBUG SLEEP 0")).startswith("ERR DEBUG command not allowed. If the enable-debug-command")
+
+
+@pytest.mark.parametrize(("address", "allowed"), [("127.0.0.1:1", True), ("10.0.0.1:1", False), ("[::1]:1", True)])
+def test_debug_may_be_allowed_to_local_clients_alone(address: str, allowed: bool) -> None:
+    settings = Settings()
+    settings.read_line(["enable-debug-command", "local"], set())
+    engine = Engine(settings, ManualClock(), random.Random(1))
+    client = engine.connect(address)
+
+    assert (engine.handle(client, [b"DEBUG", b"SLEEP", b"0"]) == b"+OK\r\n") is allowed
+
+
+def test_sleep_stops_the_clock_of_everybody(debugger: Dialogue) -> None:
+    before = debugger.engine.clock.now_us()
+    debugger("DEBUG SLEEP 1.5")
+
+    assert debugger.engine.clock.now_us() - before == 1_500_000
+
+
+def test_object_tells_how_a_value_is_kept(debugger: Dialogue) -> None:
+    debugger("SET n 12", "XADD s 1-0 f v")
+
+    assert b"refcount:1 encoding:int serializedlength:" in debugger.raw("DEBUG OBJECT n")
+    assert b"refcount:1 encoding:stream serializedlength:" in debugger.raw("DEBUG OBJECT s")
+
+
+def test_active_expiry_can_be_turned_off(debugger: Dialogue) -> None:
+    debugger("DEBUG SET-ACTIVE-EXPIRE 0", "SET k v PX 1")
+    debugger("DEBUG SLEEP 1")
+    debugger.engine.tick()
+
+    assert debugger("DBSIZE") == 1
+
+
+FILL = ("SET a 1", "XADD s 1-0 f v", "XGROUP CREATE s g 0", "XREADGROUP GROUP g c STREAMS s >")
+
+
+def test_the_digest_is_that_of_the_contents(debugger: Dialogue) -> None:
+    one = debugger(*FILL, "DEBUG DIGEST")
+    other = debugger("XACK s g 1-0", "DEBUG DIGEST")
+    again = debugger("FLUSHALL", *reversed(FILL), *FILL, "DEBUG DIGEST")
+
+    assert one == again != other
+
+
+def test_reload_keeps_everything(debugger: Dialogue) -> None:
+    debugger(*FILL)
+    before = debugger("DEBUG DIGEST")
+
+    assert debugger("DEBUG RELOAD") == b"OK"
+    assert debugger("DEBUG DIGEST") == before
+
+
+def test_populated_keys_stay_if_they_were_there(debugger: Dialogue) -> None:
+    debugger("SET key:0 mine", "DEBUG POPULATE 2")
+
+    assert debugger("MGET key:0 key:1") == [b"mine", b"value:1"]
+
+
+# -- MEMORY -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_usage_grows_with_the_value(dialogue: Dialogue, size: int) -> None:
+    dialogue.words(b"SET", b"k", bytes(size))
+
+    usage = dialogue("MEMORY USAGE k")
+
+    assert isinstance(usage, int)
+    assert size < usage < size + 400
+
+
+def test_usage_of_a_stream_counts_its_entries(dialogue: Dialogue) -> None:
+    dialogue("XADD s 1-0 f " + "v" * 1000, "XADD s 2-0 f " + "v" * 1000)
+
+    assert dialogue("MEMORY USAGE s SAMPLES 0") > 2000  # type: ignore[operator]  # a number
+
+
+def test_stats_have_the_fields_of_redis(reference_port: int) -> None:
+    (_, _, theirs), (_, _, ours) = both(reference_port, ["FLUSHALL", "SET a 1", "MEMORY STATS"], 2)
+
+    assert names(ours) == names(theirs)
+
+
+def names(stats: bytes) -> list[bytes]:
+    return [word for word in stats.split(b"\r\n") if b"." in word and word[:1].isalpha()]
+
+
+def test_the_doctor_and_the_allocator_have_something_to_say(dialogue: Dialogue) -> None:
+    assert isinstance(dialogue("MEMORY DOCTOR"), bytes)
+    assert b"blocks in use" in dialogue.raw("MEMORY MALLOC-STATS")

@@ -1,0 +1,130 @@
+"""Times of expiry, beside a real Redis and alone."""
+
+import pytest
+
+from tests.commands.comparison import RedisSide, played_here
+
+DIALOGUES = {
+    "set": [
+        "MSET a 1 b 2",
+        "EXPIRE a 100",
+        "pexpire a 100000",
+        "EXPIREAT a 9999999999",
+        "pexpireat a 9999999999999",
+        "PTTL missing",
+        "EXPIRE missing 10",
+        "EXPIRE a x",
+        "EXPIRE missing x",
+        "EXPIRE a",
+    ],
+    "asked for": [
+        "SET a 1",
+        "TTL a",
+        "PTTL a",
+        "EXPIRETIME a",
+        "PEXPIRETIME a",
+        "TTL missing",
+        "PTTL missing",
+        "EXPIRETIME missing",
+        "PEXPIRETIME missing",
+        "PEXPIREAT a 9999999999499",
+        "EXPIRETIME a",
+        "PEXPIREAT a 9999999999500",
+        "EXPIRETIME a",
+        "PEXPIRETIME a",
+        "PEXPIREAT a 1",
+        "TTL a",
+    ],
+    "conditions": [
+        "SET a 1",
+        "EXPIRE a 100 XX",
+        "EXPIRE a 100 GT",
+        "EXPIRE a 100 LT XX",
+        "EXPIRE a 100 NX",
+        "EXPIRE a 200 nx",
+        "EXPIRE a 200 gt",
+        "EXPIRE a 100 GT",
+        "EXPIRE a 100 LT",
+        "EXPIRE a 200 LT",
+        "EXPIRE a 300 XX GT",
+        "EXPIRE a 300 xx xx",
+        "EXPIRE a 100 NX XX",
+        "EXPIRE a 100 NX GT",
+        "EXPIRE a 100 GT LT",
+        "EXPIRE a 100 Foo",
+        "EXPIRE a 100 NX XX FOO",
+        "EXPIRE a x FOO",
+        "EXPIRE a x GT LT",
+        "PERSIST a",
+        "EXPIRE a 100 LT",
+    ],
+    "in the past": [
+        "SET a 1",
+        "EXPIRE a 0",
+        "SET a 1",
+        "EXPIRE a -1 GT",
+        "EXPIRE a -1 XX",
+        "EXPIRE a -1 LT",
+        "SET a 1",
+        "PEXPIREAT a 1 nx",
+        "SET a 1",
+        "EXPIREAT a -5",
+        "SET a 1",
+        "PEXPIRE a -9223372036854775808",
+    ],
+    "too far": [
+        "SET a 1",
+        "EXPIRE a 9223372036854775807",
+        "EXPIRE a -9223372036854775807",
+        "EXPIRE a 9223372036854775",
+        "EXPIREAT a 9223372036854775807",
+        "EXPIREAT a -9223372036854776",
+        "PEXPIRE a 9223372036854775807",
+        "EXPIRE missing 9223372036854775807",
+        "EXPIREAT a 9223372036854775",
+        "PEXPIREAT a 9223372036854775807",
+        "PEXPIRETIME a",
+        "PEXPIRE a 9223372036854775808",
+    ],
+    "taken away": ["SET a 1 EX 100", "persist a", "PERSIST a", "PERSIST missing", "SET a 1 PXAT 1", "PERSIST a"],
+}
+
+
+@pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
+def test_expiry_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines):
+    assert played_here(lines) == logging_redis.play(lines)
+
+
+def test_a_key_is_there_in_the_millisecond_of_its_time_and_gone_in_the_next(dialogue, clock):
+    dialogue("SET a 1 PX 100")
+
+    clock.advance(100)
+    assert dialogue("GET a") == b"1"
+    clock.advance(1)
+    assert dialogue("GET a") is None
+
+
+def test_remaining_seconds_are_rounded_to_the_nearest(dialogue, clock):
+    dialogue("SET a 1 PX 2000")
+
+    clock.advance(500)
+    assert dialogue("TTL a") == 2
+    clock.advance(1)
+    assert dialogue("TTL a") == 1
+
+
+def test_a_replay_keeps_a_key_whose_time_has_passed_until_its_delete_comes(dialogue):
+    dialogue.session.privileged = True
+
+    assert dialogue("SET a 1 PXAT 1", "PEXPIREAT a 2") == 1
+    assert dialogue("INCR a") == 2
+    assert dialogue("DEL a") == 1
+
+
+def test_the_tick_removes_what_is_overdue(dialogue, clock):
+    dialogue("SET a 1 PX 100", "SET b 1 PX 200")
+
+    clock.advance(150)
+    dialogue.engine.tick()
+
+    assert dialogue("DBSIZE") == 1

@@ -1,0 +1,94 @@
+"""The commands that save, their numbers in INFO, and DEBUG RELOAD."""
+
+import pytest
+
+from tests.dialogue import NO_ANSWER
+
+FIELDS = (
+    "loading async_loading current_cow_peak current_cow_size current_cow_size_age current_fork_perc"
+    " current_save_keys_processed current_save_keys_total rdb_changes_since_last_save rdb_bgsave_in_progress"
+    " rdb_last_save_time rdb_last_bgsave_status rdb_last_bgsave_time_sec rdb_current_bgsave_time_sec rdb_saves"
+    " rdb_saves_consecutive_failures rdb_last_cow_size rdb_last_load_keys_expired rdb_last_load_keys_loaded aof_enabled"
+    " aof_rewrite_in_progress aof_rewrite_scheduled aof_last_rewrite_time_sec aof_current_rewrite_time_sec"
+    " aof_last_bgrewrite_status aof_rewrites aof_rewrites_consecutive_failures aof_last_write_status aof_last_cow_size"
+    " module_fork_in_progress module_fork_last_cow_size"
+)
+
+
+def test_the_fields_stand_in_rediss_order(dialogue):
+    assert [name for name, _ in dialogue.engine.persistence.fields()] == FIELDS.split()
+
+
+def test_loading_has_fields_of_its_own(dialogue):
+    state = dialogue.engine.persistence
+    dialogue.engine.loading = True
+    state.loading_total, state.loading_done = 400, 100
+    assert dict(state.fields())["loading_loaded_perc"] == "25.00"
+
+
+def test_lastsave_is_the_start_at_first(dialogue):
+    assert dialogue("LASTSAVE") == 1_795_300_000
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        (["BGREWRITEAOF"], b"Background append only file rewriting started"),
+        (["BGSAVE"], b"Background saving started"),
+        (["BGSAVE SCHEDULE"], b"Background saving started"),
+        (["BGSAVE", "BGREWRITEAOF"], b"Background append only file rewriting scheduled"),
+        (["BGREWRITEAOF", "BGSAVE SCHEDULE"], b"Background saving scheduled"),
+    ],
+)
+def test_what_starts_is_answered_as_redis_does(dialogue, lines, answer):
+    assert dialogue(*lines) == answer
+    assert dialogue.engine.wanted_rewrite
+
+
+@pytest.mark.parametrize(
+    ("lines", "refusal"),
+    [
+        (["BGREWRITEAOF", "BGREWRITEAOF"], "ERR Background append only file rewriting already in progress"),
+        (["BGSAVE", "BGSAVE"], "ERR Background save already in progress"),
+        (["BGSAVE", "SAVE"], "ERR Background save already in progress"),
+        (["BGSAVE NOW"], "ERR syntax error"),
+        (["BGSAVE SCHEDULE SCHEDULE"], "ERR syntax error"),
+        (
+            ["BGREWRITEAOF", "BGSAVE"],
+            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to"
+            " schedule a BGSAVE whenever possible.",
+        ),
+    ],
+)
+def test_what_cannot_start_is_refused_as_redis_does(dialogue, lines, refusal):
+    assert str(dialogue(*lines)) == refusal
+
+
+def test_reload_keeps_keys_and_groups(dialogue):
+    dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
+    dialogue("SET a 1", "XADD s 1-0 f v", "XADD s 2-0 f v", "XGROUP CREATE s g 0")
+    dialogue("XREADGROUP GROUP g alice STREAMS s >", "XDEL s 1-0", "XNACK s g FAIL IDS 1 2-0")
+    before = dialogue("XPENDING s g - + 10")
+
+    assert dialogue("DEBUG RELOAD") == b"OK"
+    assert dialogue("XPENDING s g - + 10") == before
+    assert dialogue("GET a") == b"1"
+
+
+def test_a_parked_reader_outlives_a_reload(dialogue):
+    dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
+    reader = dialogue.another()
+    dialogue("XGROUP CREATE s g 0 MKSTREAM")
+    assert reader("XREADGROUP GROUP g alice BLOCK 0 STREAMS s >") is NO_ANSWER
+
+    dialogue("DEBUG RELOAD")
+    assert reader.arrived() == []
+    dialogue("XADD s 1-0 f v")
+    assert reader.arrived() == [[[b"s", [[b"1-0", [b"f", b"v"]]]]]]
+
+
+def test_a_watched_key_counts_as_changed_by_a_reload(dialogue):
+    dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
+    dialogue("SET a 1", "WATCH a")
+    dialogue.another()("DEBUG RELOAD")
+    assert dialogue("MULTI", "GET a", "EXEC") is None

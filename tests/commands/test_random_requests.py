@@ -1,0 +1,42 @@
+"""Whatever is asked of keys, strings and databases: answered as by a real Redis, and found again by a replay."""
+
+import pytest
+
+from penstock.commands.replay import Replay
+from penstock.storage.streams import Stream
+from tests.commands.comparison import Overheard, RedisSide, played_here, words_of
+from tests.commands.requests import Requests
+from tests.dialogue import Dialogue
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_requests_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, seed):
+    lines = Requests(seed).lines(500)
+
+    assert played_here(lines) == logging_redis.play(lines)
+
+
+def contents(engine):
+    """Every database as plain values; a stream by the entries it has."""
+    return [
+        (
+            {key: value.length if isinstance(value, Stream) else value for key, value in database.values.items()},
+            database.expires,
+        )
+        for database in engine.keyspace.databases
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_log_of_random_requests_replays_to_the_same_databases(seed):
+    engine, replayed = Overheard(), Overheard()
+    dialogue = Dialogue(engine)
+    for line in Requests(seed).lines(2000):
+        dialogue.words(*words_of(line))
+
+    replay = Replay(replayed, print)
+    replay.begin()
+    replay.lines(engine.units)
+
+    assert replay.refused == 0
+    assert contents(replayed) == contents(engine)

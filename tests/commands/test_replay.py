@@ -1,0 +1,206 @@
+"""Loading a log: whole units and nothing else, wherever it was torn or damaged."""
+
+import random
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands.effects import pack
+from penstock.commands.engine import Engine
+from penstock.commands.logreader import BLOCK_BYTES
+from penstock.commands.replay import Replay, load
+from penstock.errors import UsageError
+from penstock.settings import Settings
+from penstock.storage.appendlog import AppendLog
+from penstock.storage.logdirectory import LogDirectory
+from tests.storage.memorydisk import MemoryDisk, MemoryNode
+
+NOW_MS = 1_795_300_000_000
+BASE = "/data/appendonlydir/base"
+LAST = "/data/appendonlydir/last"
+
+
+def lines(*texts):
+    """Requests in RESP, from lines of words."""
+    return b"".join(pack(tuple(text.encode().split(b" "))) for text in texts)
+
+
+class Loaded:
+    """An engine after it loaded files of the given bytes: what it has, what was said, what is left of the last."""
+
+    def __init__(self, last, base=b"", mends=True, most_garbage=0):
+        self.disk = MemoryDisk()
+        for path, text in ((BASE, base), (LAST, last)):
+            self.disk.files[path] = MemoryNode()
+            self.disk.files[path].seen = bytearray(text)
+        manifest = MemoryNode()
+        manifest.seen = bytearray(b"file base seq 1 type b\nfile last seq 1 type i\n")
+        self.disk.files["/data/appendonlydir/appendonly.aof.manifest"] = manifest
+        self.log = AppendLog(LogDirectory(self.disk, "/data", "appendonlydir", "appendonly.aof"))
+        self.log.directory.open()
+        self.engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+        self.said = []
+        self.replay = Replay(self.engine, self.said.append)
+        self.replay.begin()
+        self.steps = list(load(self.replay, self.log, mends, most_garbage))
+        self.replay.end()
+
+    def strings(self, database=0):
+        return self.engine.keyspace.databases[database].values
+
+    @property
+    def left(self):
+        return bytes(self.disk.files[LAST].seen)
+
+
+SMALL = [
+    lines("SELECT 0", "SET a 1"),
+    lines("SET b two"),
+    lines("MULTI", "SET c 3", "INCR c", "EXEC"),
+    lines("INCR a"),
+]
+STATES = [{}, {b"a": b"1"}, {b"b": b"two"}, {b"c": b"4"}, {b"a": b"2"}]
+WHOLE = b"".join(SMALL)
+BOUNDARIES = [sum(map(len, SMALL[:count])) for count in range(len(SMALL) + 1)]
+
+
+def state_after(count):
+    state = {}
+    for part in STATES[: count + 1]:
+        state |= part
+    return state
+
+
+def test_a_log_gives_its_keys_back():
+    loaded = Loaded(WHOLE)
+    assert loaded.strings() == {b"a": b"2", b"b": b"two", b"c": b"4"}
+    assert loaded.said == []
+    assert loaded.replay.applied == 6
+
+
+def test_base_and_increments_each_begin_in_database_0():
+    loaded = Loaded(lines("SET last 1"), base=lines("SELECT 3", "SET base 1"))
+    assert loaded.strings(3) == {b"base": b"1"}
+    assert loaded.strings(0) == {b"last": b"1"}
+
+
+@pytest.mark.parametrize("length", range(len(WHOLE) + 1))
+def test_a_tail_torn_at_any_byte_goes_back_to_the_last_whole_unit(length):
+    whole = [boundary for boundary in BOUNDARIES if boundary <= length]
+    loaded = Loaded(WHOLE[:length])
+
+    assert loaded.strings() == state_after(len(whole) - 1) or length == len(lines("SELECT 0"))
+    assert len(loaded.left) in (whole[-1], len(lines("SELECT 0")))
+    assert WHOLE.startswith(loaded.left)
+    assert bool(loaded.said) == (len(loaded.left) != length)
+
+
+@pytest.mark.parametrize("length", [length for length in range(len(WHOLE)) if length not in BOUNDARIES][23:])
+def test_a_torn_tail_is_refused_where_it_may_not_be_cut(length):
+    with pytest.raises(UsageError, match=r"/last: .* first \d+ bytes are whole.*aof-load-truncated"):
+        Loaded(WHOLE[:length], mends=False)
+
+
+def test_only_the_last_file_may_be_torn():
+    with pytest.raises(UsageError, match=r"/base: .* not the log's last file"):
+        Loaded(WHOLE, base=WHOLE[:-1])
+
+
+@pytest.mark.parametrize("at", range(len(WHOLE)))
+def test_a_wrong_byte_anywhere_is_seen_or_is_only_a_value(at):
+    damaged = WHOLE[:at] + bytes([WHOLE[at] ^ 0x15]) + WHOLE[at + 1 :]
+    try:
+        loaded = Loaded(damaged)
+    except UsageError as refusal:
+        assert "byte" in str(refusal)
+        return
+    assert loaded.said or loaded.left == damaged
+
+
+def test_damage_names_file_and_offset_and_what_was_expected():
+    first = lines("SET a 1")
+    with pytest.raises(UsageError) as refused:
+        Loaded(first + b"+OK\r\n" + lines("SET b 2"))
+    assert str(refused.value).startswith(
+        f"{LAST}: a request (`*` and the number of its words) was expected at byte {len(first)}"
+    )
+
+
+def test_a_damaged_tail_may_be_cut_if_it_is_small_enough():
+    loaded = Loaded(WHOLE + b"garbage", most_garbage=7)
+    assert loaded.left == WHOLE
+    with pytest.raises(UsageError, match="aof-load-corrupt-tail-max-size"):
+        Loaded(WHOLE + b"garbage!", most_garbage=7)
+
+
+def test_zeros_after_a_power_failure_are_a_torn_tail():
+    assert Loaded(WHOLE + bytes(100)).left == WHOLE
+    assert Loaded(WHOLE + b"*3\r\n$3\r\nSE" + bytes(100)).left == WHOLE
+
+
+def test_annotations_are_passed_over():
+    loaded = Loaded(b"#TS:1795300000\r\n" + SMALL[0] + b"#TS:1795300001\r\n" + SMALL[1])
+    assert loaded.strings() == {b"a": b"1", b"b": b"two"}
+
+
+def test_an_unknown_command_is_fatal_with_its_place():
+    first = lines("SET a 1")
+    with pytest.raises(UsageError, match=rf"/last: ERR unknown command 'FLY'.*\(the request at byte {len(first)}\)"):
+        Loaded(first + lines("FLY away", "SET b 2"))
+
+
+def test_a_refused_line_is_told_of_and_ignored():
+    loaded = Loaded(lines("SET a x", "INCR a", "SET b 2"))
+    assert loaded.strings() == {b"a": b"x", b"b": b"2"}
+    assert loaded.said == [
+        "A line of the log was refused and is ignored: INCR a ...: ERR value is not an integer or out of range"
+    ]
+
+
+def test_values_of_any_kind_and_size_survive():
+    values = [
+        b"",
+        b"\r\n*3\r\n$3\r\nSET\r\n",
+        b"\n#TS:1\r\n",
+        bytes(range(256)),
+        b"x" * (3 * BLOCK_BYTES),
+        b"*" * 70_000,
+    ]
+    text = b"".join(pack((b"SET", b"k%d" % number, value)) for number, value in enumerate(values))
+    loaded = Loaded(text + lines("SET last 1"))
+    assert list(loaded.strings().values()) == [*values, b"1"]
+
+
+def test_a_multi_longer_than_a_block_is_run_whole_or_not_at_all():
+    before = lines("SET before 1")
+    unit = lines("MULTI", *(f"SET k{number} {'v' * 50}" for number in range(3000)), "EXEC")
+
+    assert len(Loaded(before + unit).strings()) == 3001
+    torn = Loaded(before + unit[:-1])
+    assert torn.strings() == {b"before": b"1"}
+    assert torn.left == before
+
+
+def test_progress_reaches_the_end():
+    text = lines(*(f"SET k{number} v" for number in range(10_000)))
+    loaded = Loaded(text, base=WHOLE)
+    total = len(text) + len(WHOLE)
+    assert loaded.steps[-1] == (total, total)
+    assert len(loaded.steps) > 3
+
+
+def test_a_log_of_streams_gives_the_same_picture(dialogue):
+    units = []
+    dialogue.engine.effects.log = type("Units", (), {"append": staticmethod(units.append)})()
+    dialogue(
+        "XADD s 1-0 f v", "XADD s 2-0 f v", "XADD s 3-0 f v", "XGROUP CREATE s g 0", "SELECT 1", "SET a 1", "SELECT 0",
+        "XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "XNACK s g FAIL IDS 1 1-0", "XDEL s 2-0",
+        "XREADGROUP GROUP g bob STREAMS s >", "XADD s MAXLEN ~ 1 * f v", "XACK s g 3-0",
+    )  # fmt: skip
+    from tests.dialogue import Dialogue
+
+    again = Dialogue(Loaded(b"".join(units)).engine)
+
+    assert again("XPENDING s g - + 10") == dialogue("XPENDING s g - + 10")
+    assert again("XINFO GROUPS s") == dialogue("XINFO GROUPS s")
+    assert again("XINFO STREAM s") == dialogue("XINFO STREAM s")

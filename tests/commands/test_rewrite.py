@@ -1,0 +1,136 @@
+"""A rewritten base gives the same picture as what it was made from."""
+
+import random
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.commands.replay import Replay
+from penstock.commands.rewrite import base_lines
+from penstock.settings import Settings
+from tests.conftest import NOW_MS
+from tests.dialogue import Dialogue
+
+
+def rewritten(engine):
+    """An engine that loaded the base of another, and what its loader said."""
+    again = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    said = []
+    replay = Replay(again, said.append)
+    replay.begin()
+    replay.lines(base_lines(engine.keyspace, engine.settings, NOW_MS))
+    replay.end()
+    return again, said
+
+
+def picture(engine, key="s"):
+    """What is shown of a stream and its groups, but for seen and active times, iids counters and node counts."""
+    ask = Dialogue(engine)
+    stream = engine.keyspace.databases[0].values[key.encode()]
+    groups = {
+        group.name: [
+            ask(f"XPENDING {key} {group.name.decode()} - + 1000"),
+            [(block.id_at(slot), block.counts[slot]) for block, slot in group.zone()],
+            [(block.id_at(slot), block.times[slot], block.counts[slot]) for block, slot in group.in_time_order()],
+            [(consumer.name, consumer.pending) for consumer in group.consumers_by_name()],
+            sorted(group.strays),
+        ]
+        for group in stream.groups_by_name()
+    }
+    counters = (stream.length, stream.last_id, stream.first_id, stream.max_deleted_id, stream.entries_added)
+    producers = stream.producers
+    idempotence = (
+        producers.duration_s,
+        producers.max_size,
+        {pid: iids for pid, iids in producers.pids.items() if iids},
+    )
+    return ask(f"XRANGE {key} - +"), ask(f"XINFO GROUPS {key}"), groups, counters, idempotence
+
+
+ADDED = [f"XADD s {number}-0 f v{number}" for number in range(1, 9)]
+READ = [
+    "XGROUP CREATE s g 0",
+    "XREADGROUP GROUP g alice COUNT 3 STREAMS s >",
+    "XREADGROUP GROUP g bob COUNT 3 STREAMS s >",
+]
+
+STORIES = {
+    "empty": ["XGROUP CREATE s g $ MKSTREAM"],
+    "emptied": ["XADD s 5-0 f v", "XDEL s 5-0"],
+    "entries": ADDED,
+    "pending": [*ADDED, *READ],
+    "acknowledged": [*ADDED, *READ, "XACK s g 2-0 4-0"],
+    "released": [
+        *ADDED, *READ, "XNACK s g FAIL IDS 2 5-0 1-0", "XNACK s g FATAL IDS 1 3-0", "XNACK s g SILENT IDS 1 2-0",
+    ],
+    "idle consumers": [*ADDED, *READ, "XGROUP CREATECONSUMER s g zoe", "XGROUP CREATECONSUMER s g adam"],
+    "claimed with other times": [
+        *ADDED, *READ, "XCLAIM s g carol 0 5-0 TIME 1000 RETRYCOUNT 9", "XCLAIM s g carol 0 1-0 TIME 2000 JUSTID",
+        "XCLAIM s g alice 0 4-0 IDLE 100000", "XREADGROUP GROUP g bob STREAMS s 0",
+    ],
+    "ghosts below": [*ADDED, *READ, "XTRIM s MAXLEN 4"],
+    "ghosts between": [*ADDED, *READ, "XDEL s 2-0 5-0 6-0"],
+    "ghosts only": [*ADDED, *READ, "XTRIM s MAXLEN 0"],
+    "ghosts released": [*ADDED, *READ, "XDEL s 2-0", "XNACK s g FAIL IDS 2 2-0 1-0", "XTRIM s MINID 2"],
+    "strays": [*ADDED, *READ, "XNACK s g FAIL IDS 1 6-0", "XTRIM s MAXLEN 0", "XSETID s 3-0"],
+    "strays above entries": [*ADDED, *READ, "XTRIM s MAXLEN 0", "XSETID s 2-0", "XADD s 3-0 f new", "XADD s 4-0 f new"],
+    "groups": [
+        *ADDED, *READ, "XGROUP CREATE s early 0", "XGROUP CREATE s late $", "XGROUP SETID s early 3 ENTRIESREAD 3",
+    ],
+    "unknown entries-read": [*ADDED, "XDEL s 4-0", "XGROUP CREATE s g 2-0", "XGROUP SETID s g 3-0"],
+    "counters": [*ADDED, "XSETID s 100-7 ENTRIESADDED 5000 MAXDELETEDID 99-0"],
+    "idempotence": [
+        "XGROUP CREATE s g $ MKSTREAM", "XCFGSET s IDMP-DURATION 86400 IDMP-MAXSIZE 7", "XADD s IDMP p one * f v",
+        "XADD s IDMP p two * f v", "XADD s IDMP q one * f v", "XTRIM s MAXLEN 2",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
+def test_a_stream_is_the_same_after_a_rewrite(dialogue, story):
+    dialogue(*story)
+    again, said = rewritten(dialogue.engine)
+
+    assert said == []
+    assert picture(again) == picture(dialogue.engine)
+    again.keyspace.databases[0].values[b"s"].check()
+
+
+def test_strings_expiries_and_databases_survive(dialogue):
+    dialogue("SET a 1", "PEXPIRE a 5000", "SELECT 9", "SET b 2", "XADD s 1-0 f v", "PEXPIRE s 7000")
+    again, _ = rewritten(dialogue.engine)
+
+    ask = Dialogue(again)
+    assert [ask("PTTL a"), ask("SELECT 9"), ask("GET b"), ask("PTTL s"), ask("XLEN s")] == [5000, b"OK", b"2", 7000, 1]
+
+
+def test_what_is_overdue_is_left_out(dialogue, clock):
+    dialogue("SET gone 1 PX 10", "SET kept 1")
+    dialogue.engine.active_expiry = False
+    clock.advance(11)
+    lines = b"".join(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS + 11))
+    assert b"kept" in lines
+    assert b"gone" not in lines
+
+
+def test_equal_neighbours_share_a_line(dialogue):
+    dialogue(*ADDED, *READ, "XNACK s g FAIL IDS 2 1-0 2-0")
+    lines = b"".join(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
+    assert (lines.count(b"XCLAIM"), lines.count(b"XNACK")) == (2, 1)
+
+
+def test_chunks_hold_whole_requests(dialogue):
+    value = b"v" * 1000
+    for number in range(300):
+        dialogue.words(b"XADD", b"s", b"%d-0" % (number + 1), b"f", value)
+    chunks = list(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
+    assert len(chunks) > 3
+    assert all(chunk.startswith(b"*") and chunk.endswith(b"\r\n") for chunk in chunks)
+
+
+def test_a_base_begins_with_its_time_where_that_is_wanted(dialogue):
+    dialogue.engine.settings.set_pairs([("aof-timestamp-enabled", "yes")])
+    dialogue("SET a 1")
+    chunks = list(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
+    assert chunks[0].startswith(b"#TS:1795300000\r\n*2\r\n")

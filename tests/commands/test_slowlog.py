@@ -1,0 +1,169 @@
+"""SLOWLOG and LATENCY."""
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands.statistics import Histogram
+from tests.commands.alongside import both, engine_for_debugging
+from tests.conftest import NOW_MS
+from tests.dialogue import Dialogue
+
+ALIKE = {
+    "slowlog": [
+        "SLOWLOG", "SLOWLOG FOO", "SLOWLOG GET x", "SLOWLOG GET -2", "SLOWLOG GET 0", "SLOWLOG GET 1 1",
+        "SLOWLOG LEN x", "SLOWLOG RESET", "SLOWLOG LEN", "SLOWLOG GET -1",
+    ],
+    "latency": [
+        "LATENCY", "LATENCY FOO", "LATENCY LATEST", "LATENCY HISTORY command", "LATENCY RESET", "LATENCY RESET a b",
+        "LATENCY HISTOGRAM nosuch", "LATENCY GRAPH command", "LATENCY GRAPH",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
+def test_slowlog_and_latency_answer_what_redis_answers(reference_port: int, lines: list[str], resp: int) -> None:
+    theirs, ours = both(reference_port, lines, resp)
+
+    assert ours == theirs
+
+
+@pytest.fixture
+def everything_is_slow(dialogue: Dialogue) -> Dialogue:
+    dialogue("CLIENT SETNAME me", "CONFIG SET slowlog-log-slower-than 0", "SLOWLOG RESET")
+    return dialogue
+
+
+def slow_words(dialogue: Dialogue) -> list[list[bytes]]:
+    """The words of the slow requests, newest first, but for SLOWLOG RESET."""
+    kept = dialogue("SLOWLOG GET -1")
+    assert isinstance(kept, list)
+    return [slow[3] for slow in kept][:-1]
+
+
+def test_a_slow_request_is_kept_with_its_client(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("PING")
+
+    slow = everything_is_slow("SLOWLOG GET 1")
+
+    assert slow == [[2, NOW_MS // 1000, 0, [b"PING"], b"127.0.0.1:50000", b"me"]]
+
+
+def test_how_long_it_took_is_told(clock: ManualClock) -> None:
+    dialogue = Dialogue(engine_for_debugging())
+    dialogue("DEBUG SLEEP 0.02")
+
+    ((_, _, usec, words, _, _),) = dialogue("SLOWLOG GET")  # type: ignore[misc]  # it answers a list
+
+    assert (usec, words) == (20_000, [b"DEBUG", b"SLEEP", b"0.02"])
+
+
+def test_long_requests_are_cut(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("SET k " + "v" * 148, "DEL " + " ".join(["k"] * 35))
+
+    (delete, write) = slow_words(everything_is_slow)
+
+    assert (len(delete), delete[-2:]) == (32, [b"k", b"... (5 more arguments)"])
+    assert write[2] == b"v" * 128 + b"... (20 more bytes)"
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("AUTH a b", [b"AUTH", b"(redacted)", b"(redacted)"]),
+        ("AUTH a b c", [b"AUTH", b"a", b"b", b"c"]),
+        ("HELLO 2 AUTH default x", [b"HELLO", b"2", b"AUTH", b"(redacted)", b"(redacted)"]),
+        ("CONFIG SET requirepass ''", [b"CONFIG", b"SET", b"requirepass", b"(redacted)"]),
+        ("ACL SETUSER default on", [b"ACL", b"SETUSER", b"(redacted)", b"(redacted)"]),
+    ],
+)
+def test_secrets_are_not_kept(everything_is_slow: Dialogue, line: str, kept: list[bytes]) -> None:
+    everything_is_slow(line)
+
+    assert slow_words(everything_is_slow) == [kept]
+
+
+def test_exec_is_left_out_and_what_it_runs_is_not(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("MULTI", "PING", "EXEC")
+
+    assert slow_words(everything_is_slow) == [[b"PING"], [b"MULTI"]]
+
+
+def test_the_oldest_make_room(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("PING", "PING", "CONFIG SET slowlog-max-len 2")
+
+    assert everything_is_slow("SLOWLOG LEN") == 2
+
+
+def test_info_counts_what_was_slow(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("PING")
+
+    assert b",slowlog_count=1,slowlog_time_ms_sum=0,slowlog_time_ms_max=0" in everything_is_slow.raw(
+        "INFO commandstats"
+    )
+
+
+# -- LATENCY ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def delayed() -> Dialogue:
+    """A client whose DEBUG SLEEP of 5 ms was noted."""
+    dialogue = Dialogue(engine_for_debugging())
+    dialogue("CONFIG SET latency-monitor-threshold 1", "DEBUG SLEEP 0.007", "DEBUG SLEEP 0.005")
+    return dialogue
+
+
+def test_a_delay_is_noted_once_a_second(delayed: Dialogue) -> None:
+    assert delayed("LATENCY LATEST") == [[b"command", NOW_MS // 1000, 7, 7]]
+    assert delayed("LATENCY HISTORY command") == [[NOW_MS // 1000, 7]]
+
+
+def test_delays_can_be_forgotten(delayed: Dialogue) -> None:
+    assert delayed("LATENCY RESET") == 1
+    assert delayed("LATENCY LATEST") == []
+
+
+def test_the_graph_and_the_doctor_speak_of_it(delayed: Dialogue) -> None:
+    assert b"command - high 7 ms, low 7 ms (all time high 7 ms)\n" in delayed.raw("LATENCY GRAPH command")
+    assert b"command: 1 delays" in delayed.raw("LATENCY DOCTOR")
+
+
+def test_the_histogram_counts_calls_up_to_each_doubling() -> None:
+    dialogue = Dialogue(engine_for_debugging())
+    dialogue("HELLO 3", "DEBUG SLEEP 0.000003", "DEBUG SLEEP 0.00001", "DEBUG SLEEP 0.00004", "DEBUG SLEEP 0.00006")
+
+    assert dialogue("LATENCY HISTOGRAM debug") == {
+        b"debug": {b"calls": 4, b"histogram_usec": {4: 1, 16: 2, 66: 4}},
+    }
+
+
+def test_the_histogram_of_a_container_is_that_of_its_subcommands(dialogue: Dialogue) -> None:
+    dialogue("HELLO 3", "CLIENT ID", "CLIENT ID")
+
+    assert dialogue("LATENCY HISTOGRAM client")[b"client|id"][b"calls"] == 2  # type: ignore[index]  # a map
+
+
+@pytest.mark.parametrize(
+    ("usec", "shown"),
+    [(3, 3.007), (40, 40.191), (156, 156.671), (712, 712.703), (1_500_000, 1_002_438.655), (0, 0.001)],
+)
+def test_percentiles_are_those_of_redis(usec: int, shown: float) -> None:
+    histogram = Histogram()
+    histogram.add(usec)
+
+    assert histogram.percentile(99.9) == shown
+
+
+def test_percentiles_count_from_the_quickest() -> None:
+    histogram = Histogram()
+    for usec in range(1, 101):
+        histogram.add(usec)
+
+    assert [histogram.percentile(percent) for percent in (50, 99, 100)] == [50.175, 99.327, 100.351]
+
+
+def test_nothing_is_slow_where_the_threshold_is_negative(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("SLOWLOG RESET", "CONFIG SET slowlog-log-slower-than -1", "SLOWLOG RESET", "PING")
+
+    assert everything_is_slow("SLOWLOG LEN") == 0

@@ -1,0 +1,139 @@
+"""What follows from a declaration: categories, key positions, the table itself."""
+
+import pytest
+
+from penstock.commands import keyspecs, table
+from penstock.commands.categories import categories
+from penstock.commands.context import Context
+from penstock.commands.table import Row
+
+
+def no_reply(ctx: Context, args: list[bytes]) -> bytes:
+    return b""
+
+
+def row(name: str = "XACK", syntax: str = "key [value [value ...]]", group: str = "stream", **given: str) -> Row:
+    """A declared row; `given` are flags, keys and acl."""
+    declared = {"flags": "", "keys": "", "acl": "", **given}
+    return Row(
+        name, syntax, no_reply, group, "5.0.0", "Says something.", "O(1)", declared["flags"], declared["keys"],
+        declared["acl"], "", (), "", None, -2,
+    )  # fmt: skip
+
+
+def bare(name: str) -> Row:
+    """A container's row."""
+    return Row(name, "", None, "stream", "5.0.0", "Holds.", "", "", "", "", "", (), "", None, -2)
+
+
+CATEGORIES = {
+    "group and flags": (row(flags="write fast"), ["write", "stream", "fast"]),
+    "a reader is slow where it is not fast": (row(flags="readonly"), ["read", "stream", "slow"]),
+    "generic is keyspace": (row(group="generic", flags="write"), ["keyspace", "write", "slow"]),
+    "admin is dangerous": (row(group="server", flags="admin"), ["admin", "slow", "dangerous"]),
+    "blocking": (row(flags="readonly blocking"), ["read", "stream", "slow", "blocking"]),
+    "pubsub": (row(group="pubsub", flags="pubsub fast"), ["pubsub", "fast"]),
+    "extras": (row(group="server", acl="connection dangerous"), ["slow", "dangerous", "connection"]),
+    "exceptions": (row(flags="readonly", acl="-stream"), ["read", "slow"]),
+    "a container is only slow": (bare("XGROUP"), ["slow"]),
+}
+
+
+@pytest.mark.parametrize(("declared", "expected"), CATEGORIES.values(), ids=CATEGORIES)
+def test_acl_categories_follow_from_group_and_flags(declared: Row, expected: list[str]) -> None:
+    assert categories(declared) == expected
+
+
+KEYS = {
+    "one": ("1 RW", b"XADD k 1-0 f v", [b"k"]),
+    "of a subcommand": ("2 RW", b"XGROUP CREATE k g 0", [b"k"]),
+    "all": ("1..-1 RW", b"DEL a b c", [b"a", b"b", b"c"]),
+    "every second": ("1..-1/2 OW", b"MSET a 1 b 2", [b"a", b"b"]),
+    "two specifications": ("1 RW; 2 OW", b"RENAME a b", [b"a", b"b"]),
+    "counted": ("numkeys@2 RO", b"EVAL text 2 a b argument", [b"a", b"b"]),
+    "counted in pairs": ("numkeys@1/2 OW", b"MSETEX 2 a 1 b 2 NX", [b"a", b"b"]),
+    "half": ("STREAMS@1..half RO", b"XREAD COUNT 1 STREAMS a b 0 0", [b"a", b"b"]),
+    "half in small letters": ("STREAMS@1..half RO", b"xread streams a 0", [b"a"]),
+    "a group named STREAMS": ("STREAMS@4..half RO", b"XREADGROUP GROUP STREAMS c STREAMS a >", [b"a"]),
+    "a consumer named STREAMS": ("STREAMS@4..half RO", b"XREADGROUP GROUP g streams NOACK STREAMS a >", [b"a"]),
+    "both, behind another option": (
+        "STREAMS@4..half RO",
+        b"XREADGROUP COUNT 1 GROUP STREAMS STREAMS CLAIM 5 STREAMS a b > >",
+        [b"a", b"b"],
+    ),
+    "keys named like options": ("STREAMS@1..half RO", b"XREAD STREAMS STREAMS COUNT 0 0", [b"STREAMS", b"COUNT"]),
+    "backwards": ("KEYS@-2..-1 RW", b"MIGRATE h p '' 0 9 KEYS a b", [b"a", b"b"]),
+    "a channel is no key": ("1 not_key; 2 RW", b"X channel k", [b"k"]),
+}
+
+
+@pytest.mark.parametrize(("keys", "request_line", "expected"), KEYS.values(), ids=KEYS)
+def test_keys_are_found_where_the_declaration_says(keys: str, request_line: bytes, expected: list[bytes]) -> None:
+    found = keyspecs.keys_of(row(keys=keys), request_line.split())
+
+    assert [key for key, _ in found] == expected
+
+
+KEYLESS = {
+    "no STREAMS": ("STREAMS@1..half RO", b"XREAD COUNT 1 a 0"),
+    "STREAMS behind an unknown option": ("STREAMS@1..half RO", b"XREAD NONSENSE STREAMS a 0"),
+    "nothing behind STREAMS": ("STREAMS@1..half RO", b"XREAD COUNT 1 STREAMS"),
+    "more keys than words": ("numkeys@1 RO", b"ZUNION 3 a b"),
+    "no number": ("numkeys@1 RO", b"ZUNION z a b"),
+    "fewer than none": ("numkeys@1 RO", b"ZUNION -1 a b"),
+    "a second specification is wrong": ("1 OW; numkeys@2 RO", b"ZUNIONSTORE d 9 a"),
+}
+
+
+@pytest.mark.parametrize(("keys", "request_line"), KEYLESS.values(), ids=KEYLESS)
+def test_a_request_whose_keys_cannot_be_told_is_refused(keys: str, request_line: bytes) -> None:
+    with pytest.raises(Exception, match="Invalid arguments specified for command"):
+        keyspecs.keys_of(row(keys=keys), request_line.split())
+
+
+def test_a_script_needs_no_keys() -> None:
+    assert keyspecs.keys_of(row(keys="numkeys@2 RO", flags="no_mandatory_keys"), [b"EVAL", b"text", b"0"]) == []
+
+
+RANGES = {
+    "none": ("", (0, 0, 0)),
+    "one": ("1 RW", (1, 1, 1)),
+    "all": ("1..-1 RW", (1, -1, 1)),
+    "every second": ("1..-1/2 OW", (1, -1, 2)),
+    "two": ("1 RW; 2 OW", (1, 2, 1)),
+    "one and the rest": ("2 OW; 3..-1 RO", (2, -1, 1)),
+    "one of them is behind a keyword": ("1 RW; STORE@6 OW", (1, 1, 1)),
+    "counted": ("numkeys@1 RO", (0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize(("keys", "expected"), RANGES.values(), ids=RANGES)
+def test_command_info_s_three_numbers_follow_from_the_key_specifications(
+    keys: str, expected: tuple[int, int, int]
+) -> None:
+    assert keyspecs.fixed_range(keyspecs.parse(keys)) == expected
+
+
+def test_subcommands_hang_below_their_container() -> None:
+    create, group, ack = row("XGROUP|CREATE"), bare("XGROUP"), row("XACK")
+
+    built = table.build([create, group, ack])
+
+    assert list(built) == [b"XGROUP", b"XACK"]
+    assert group.subcommands == {b"CREATE": create}
+
+
+def test_a_command_declared_twice_stops_the_start() -> None:
+    with pytest.raises(AssertionError, match="XACK is declared twice"):
+        table.build([row("XACK"), row("XACK")])
+
+
+ARITIES = {"exactly": (3, [2, 3, 4], [3]), "at least": (-3, [2, 3, 4], [3, 4])}
+
+
+@pytest.mark.parametrize(("arity", "counts", "fitting"), ARITIES.values(), ids=ARITIES)
+def test_a_request_fits_by_its_number_of_words(arity: int, counts: list[int], fitting: list[int]) -> None:
+    declared = row()
+    declared.arity = arity
+
+    assert [count for count in counts if declared.fits(count)] == fitting

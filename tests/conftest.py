@@ -1,0 +1,42 @@
+"""Fixtures for every test."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.settings import Settings
+from tests.dialogue import Dialogue
+from tests.reference import NoReference, reference_server
+
+NOW_MS = 1_795_300_000_000
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The engine's clock; it stands still until a test turns it."""
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+def engine(clock: ManualClock) -> Engine:
+    """An engine with the default settings and no log."""
+    return Engine(Settings(), clock, random.Random(1))
+
+
+@pytest.fixture
+def dialogue(engine: Engine) -> Dialogue:
+    """A client of `engine`: dialogue("XADD s 1-0 f v", "XLEN s") returns the last reply."""
+    return Dialogue(engine)
+
+
+@pytest.fixture(scope="session")
+def reference_port() -> Iterator[int]:
+    """The port of a real Redis, started once; tests that need it are skipped where there is none."""
+    try:
+        with reference_server() as port:
+            yield port
+    except NoReference as absence:
+        pytest.skip(str(absence))

@@ -1,0 +1,64 @@
+"""A conversation with an engine, as a client would have it: words in, values out, no network."""
+
+import shlex
+
+import hiredis
+
+from penstock.commands.engine import Engine
+from penstock.commands.session import Session
+
+NO_ANSWER = "(no answer)"  # the session waits, or its replies are turned off
+
+
+class Dialogue:
+    """One session of an engine. Called with lines of words (in the shell's quoting), it returns the last reply.
+
+    Replies are Python values: bytes, int, list, dict, None, and an exception (returned, not raised) for an error.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.session: Session = engine.connect("127.0.0.1:50000", "127.0.0.1:6379")
+
+    def __call__(self, *lines: str) -> object:
+        answer: object = NO_ANSWER
+        for line in lines:
+            answer = decoded(self.raw(line))
+        return answer
+
+    def raw(self, line: str) -> bytes:
+        """The reply's bytes; empty where there is none (yet)."""
+        return self.words(*[word.encode() for word in shlex.split(line)])
+
+    def words(self, *words: bytes) -> bytes:
+        """As `raw`, for a request that a line cannot hold."""
+        return self.engine.handle(self.session, list(words))
+
+    def another(self) -> "Dialogue":
+        """A second client of the same engine."""
+        return Dialogue(self.engine)
+
+    def arrived(self) -> list[object]:
+        """What this session was sent meanwhile (served waits, pushes), and is taken out of the engine's outbox."""
+        outgoing = self.engine.outgoing
+        mine = [reply for session, reply in outgoing if session is self.session]
+        outgoing[:] = [pair for pair in outgoing if pair[0] is not self.session]
+        return [value for reply in mine for value in decoded_all(reply)]
+
+
+def decoded(reply: bytes) -> object:
+    """One reply as a Python value; NO_ANSWER for none."""
+    values = decoded_all(reply)
+    assert len(values) < 2, f"more than one reply: {reply!r}"
+    return values[0] if values else NO_ANSWER
+
+
+def decoded_all(replies: bytes) -> list[object]:
+    reader = hiredis.Reader(notEnoughData=NO_ANSWER)
+    reader.feed(replies)
+    values: list[object] = []
+    while reader.has_data():
+        value = reader.gets()
+        assert value is not NO_ANSWER, f"an unfinished reply: {replies!r}"
+        values.append(value)
+    return values

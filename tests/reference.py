@@ -1,0 +1,83 @@
+"""A real Redis to compare with, started for the tests that ask for one.
+
+It is looked for at REFERENCE_REDIS (the server's path), in ~/.cache/penstock-reference/redis (where
+tools/reference-server puts it) and on PATH.
+"""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+LOCALHOST = "127.0.0.1"
+PATIENCE_S = 10.0
+
+
+class NoReference(Exception):
+    """There is no server to compare with; the text says what was tried."""
+
+
+def reference_binary() -> Path:
+    """The reference's redis-server, or NoReference."""
+    named = os.environ.get("REFERENCE_REDIS")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise NoReference(f"REFERENCE_REDIS names {named}, which is no program")
+        return Path(named)
+    cached = Path.home() / ".cache/penstock-reference/redis/bin/redis-server"
+    if cached.exists():
+        return cached
+    found = shutil.which("redis-server")
+    if found is None:
+        raise NoReference("no redis-server: set REFERENCE_REDIS, or run `tools/reference-server redis`")
+    return Path(found)
+
+
+@contextlib.contextmanager
+def reference_server(*directives: str) -> Iterator[int]:
+    """A fresh server on a free loopback port, which is yielded; `directives` as on its command line.
+
+    It keeps nothing on disk and is stopped, by its process, at the end.
+    """
+    binary = reference_binary()
+    with tempfile.TemporaryDirectory(prefix="reference-") as folder:
+        port = free_port()
+        command = [str(binary), "--port", str(port), "--bind", LOCALHOST, "--dir", folder, "--save", ""]
+        command += ["--appendonly", "no", "--enable-debug-command", "yes", "--daemonize", "no", *directives]
+        with (Path(folder) / "server.log").open("w+b") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            try:
+                _await_start(process, port, Path(log.name))
+                yield port
+            finally:
+                process.terminate()
+                try:
+                    process.wait(PATIENCE_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((LOCALHOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_start(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection((LOCALHOST, port), 1) as connection:
+            connection.sendall(b"PING\r\n")
+            if connection.recv(64) == b"+PONG\r\n":
+                return
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise NoReference(f"the reference server did not start: {log.read_text(errors='replace')[-500:]}")
+        time.sleep(0.02)

@@ -1,0 +1,277 @@
+"""What is true of every command, over the whole table."""
+
+import random
+from collections.abc import Iterator
+
+import hiredis
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands import rewrite
+from penstock.commands.engine import Engine
+from penstock.commands.replay import Replay
+from penstock.commands.session import Session
+from penstock.commands.table import Row
+from penstock.settings import Settings
+from penstock.storage.streams import Stream
+from tests import wire
+from tests.against_redis.generator import Generator
+from tests.against_redis.known import Known
+from tests.generated import FromRows
+
+CLOCK_MS = 1_795_300_000_000
+SEEDS = range(4)
+
+SETUP = (
+    "SET text hello", "XADD s 1-0 f v", "XADD s 2-0 f v g w", "XADD s 3-0 f v", "XADD n 1-0 f v", "XGROUP CREATE s g 0",
+    "XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "XNACK s g FAIL IDS 1 1-0", "XGROUP CREATECONSUMER s g bob",
+    "XGROUP CREATE n g $", "EXPIRE n 1000",
+)  # fmt: skip
+
+# What a request cannot be asked of an engine alone, or changes by being asked.
+APART = {"DEBUG", "SHUTDOWN", "CONFIG|REWRITE", "MONITOR", "DEBUG|SLEEP"}
+
+# Their replies hold what no two moments or sessions have in common, or are texts of their own in one of the protocols.
+OWN_WORDS = {
+    "HELLO", "INFO", "CLIENT|LIST", "CLIENT|INFO", "CLIENT|ID", "COMMAND", "COMMAND|INFO", "COMMAND|DOCS", "RESET", "QUIT",
+    "MEMORY|STATS", "MEMORY|USAGE", "MEMORY|MALLOC-STATS", "ACL|GENPASS", "RANDOMKEY", "LATENCY|HISTOGRAM", "ROLE", "SLOWLOG|GET",
+}  # fmt: skip
+
+
+class Units:
+    """A log that keeps its units."""
+
+    def __init__(self) -> None:
+        self.units: list[bytes] = []
+
+    def append(self, unit: bytes) -> None:
+        self.units.append(unit)
+
+
+def prepared(log: Units | None = None) -> tuple[Engine, Session]:
+    engine = Engine(Settings(), ManualClock(CLOCK_MS), random.Random(1), log=log)
+    session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
+    for line in SETUP:
+        assert not engine.handle(session, [word.encode() for word in line.split()]).startswith(b"-"), line
+    return engine, session
+
+
+def rows(engine: Engine) -> Iterator[Row]:
+    for row in engine.rows.values():
+        for one in (row, *row.subcommands.values()):
+            if one.handler is not None and one.name not in APART:
+                yield one
+
+
+def picture(engine: Engine) -> list[object]:
+    """Everything that clients can see of the keyspace, without touching it."""
+    seen: list[object] = []
+    for number, db in enumerate(engine.keyspace.databases):
+        for key in sorted(db.values):
+            value = db.values[key]
+            shown = stream_picture(value) if isinstance(value, Stream) else value
+            seen.append((number, key, db.expires.get(key), shown))
+    return seen
+
+
+def stream_picture(stream: Stream, seen_times: bool = True) -> list[object]:
+    stream.check()
+    entries = [run.segment.entries(run.start, run.stop) for run in stream.runs(0, 2**128 - 1, 2**63)]
+    groups = []
+    for group in stream.groups_by_name():
+        held = [(b.id_at(i), group.owner_name((b, i)), b.times[i], b.counts[i]) for b, i in group.walk(0)]
+        order = [b.id_at(i) for b, i in [*group.zone(), *group.in_time_order()]]
+        people = [(c.name, *((c.seen_ms, c.active_ms) if seen_times else ())) for c in group.consumers_by_name()]
+        groups.append((group.name, group.last_id, group.entries_read, stream.lag(group), held, order, people))
+    producers = stream.producers
+    idempotence = (producers.duration_s, producers.max_size, {p: list(i.items()) for p, i in producers.pids.items()})
+    counters = (stream.length, stream.last_id, stream.max_deleted_id, stream.entries_added)
+    return [b"".join(entries), counters, groups, idempotence]
+
+
+def replies_of(answer: bytes) -> list[object]:
+    values: list[object] = []
+    at = 0
+    while at < len(answer):
+        value, at = wire.parse(answer, at)
+        values.append(value)
+    return values
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_request_gets_a_whole_reply(seed: int) -> None:
+    requests = FromRows(seed)
+    engine, session = prepared()
+    for row in rows(engine):
+        for request in (requests.valid(row), requests.broken(row), requests.broken(row), requests.valid(row)):
+            answer = engine.handle(session, request)
+            engine.outgoing.clear()
+            assert b"internal error" not in answer.lower(), request
+            replies_of(answer)
+            if session.parked is not None or session.queue is not None or session.closing or session.channels:
+                engine.disconnect(session)
+                session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
+            engine.paused_until_ms = 0
+            session.reply_mode, session.reply_skip = b"ON", 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_refusal_changes_nothing(seed: int) -> None:
+    requests = FromRows(seed)
+    engine, session = prepared()
+    before = picture(engine)
+    refused = 0
+    for row in rows(engine):
+        for request in (requests.valid(row), requests.broken(row), requests.broken(row)):
+            answer = engine.handle(session, request)
+            if answer.startswith(b"-"):
+                assert picture(engine) == before, request
+                refused += 1
+            if answer[:1] != b"-" or session.queue is not None:
+                engine, session = prepared()
+    assert refused > 150
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
+    requests = FromRows(seed)
+    log = Units()
+    engine, session = prepared(log)
+    log.units.clear()
+    before = picture(engine)
+    for row in rows(engine):
+        if "readonly" in row.flags:
+            for request in (requests.valid(row), requests.broken(row)):
+                engine.handle(session, request)
+                assert (request, log.units) == (request, [])
+                assert picture(engine) == before, request
+                if session.parked is not None:
+                    engine.disconnect(session)
+                    session = engine.connect()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_both_protocols_carry_the_same_data(seed: int) -> None:
+    requests = FromRows(seed)
+    plain, old = prepared()
+    typed, new = prepared()
+    new.resp = 3
+    for row in rows(plain):
+        if row.name in OWN_WORDS or row.group == "pubsub" or row.name in ("MULTI", "EXEC", "DISCARD"):
+            continue
+        for request in (requests.valid(row), requests.broken(row)):
+            answers = plain.handle(old, request), typed.handle(new, request)
+            if old.parked is not None or new.parked is not None:
+                assert (old.parked is None) == (new.parked is None), request
+                plain.disconnect(old)
+                typed.disconnect(new)
+                old, new = plain.connect(), typed.connect()
+            old.resp, new.resp = 2, 3
+            plain.paused_until_ms = typed.paused_until_ms = 0
+            old.reply_mode = new.reply_mode = b"ON"
+            old.reply_skip = new.reply_skip = 0
+            assert flat(answers[0]) == flat(answers[1]), request
+
+
+def flat(answer: bytes) -> list[object]:
+    """The scalars of a reply in order, maps and sets as their elements, doubles as text."""
+    reader = hiredis.Reader(notEnoughData=Ellipsis)
+    reader.feed(answer)
+    scalars: list[object] = []
+
+    def visit(value: object) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                visit(key)
+                visit(inner)
+        elif isinstance(value, list | tuple | set):
+            for inner in value:
+                visit(inner)
+        elif isinstance(value, float | bool | int) or (isinstance(value, bytes) and value.replace(b".", b"").isdigit()):
+            scalars.append(str(float(value)))
+        else:
+            scalars.append(str(value) if isinstance(value, Exception) else value)
+
+    while (value := reader.gets()) is not Ellipsis:
+        visit(value)
+    return scalars
+
+
+# -- the log ----------------------------------------------------------------------------------------------------------
+
+
+def random_history(seed: int, log: Units) -> Engine:
+    """Some hundred stream requests by several consumers, with a moving clock.
+
+    Histories are not read: no log carries what that changes.
+    """
+    clock = ManualClock(CLOCK_MS)
+    engine = Engine(Settings(), clock, random.Random(1), log=log)
+    session = engine.connect()
+    requests = Generator(random.Random(seed), Known())
+    for _ in range(700):
+        request = [word.encode() for word in requests.request()]
+        if request[0] == b"XREADGROUP":
+            half = request.index(b"STREAMS") + 1 if b"STREAMS" in request else len(request)
+            places = (len(request) - half) // 2
+            request[half + places :] = [b">"] * places
+        if request[0] != b"CONFIG":  # settings have no line in the log
+            engine.handle(session, request)
+        if requests.chance.random() < 0.1:
+            nack = [b"XNACK", requests.key().encode(), b"g1", b"FAIL", b"IDS", b"1", requests.id().encode(), b"FORCE"]
+            engine.handle(session, nack)
+        clock.advance(requests.chance.choice((0, 0, 1, 40)))
+    return engine
+
+
+def loaded(units: list[bytes], now_ms: int) -> Engine:
+    """A new engine that read a log."""
+    engine = Engine(Settings(), ManualClock(now_ms), random.Random(1))
+    told: list[str] = []
+    Replay(engine, told.append).lines(units)
+    return engine
+
+
+def alike(engine: Engine) -> list[object]:
+    """A picture without what no log carries: seen and active times, consumers of fruitless claims."""
+    seen: list[object] = []
+    for number, db in enumerate(engine.keyspace.databases):
+        for key in sorted(db.values):
+            value = db.values[key]
+            if not isinstance(value, Stream):
+                seen.append((number, key, db.expires.get(key), value))
+                continue
+            entries, counters, groups, idempotence = stream_picture(value, seen_times=False)
+            assert isinstance(groups, list)
+            seen.append((number, key, db.expires.get(key), entries, counters, [g[:-1] for g in groups], idempotence))
+    return seen
+
+
+def consumers(engine: Engine) -> dict[tuple[bytes, bytes], set[bytes]]:
+    found = {}
+    for key, value in engine.keyspace.databases[0].values.items():
+        if isinstance(value, Stream):
+            for group in value.groups.values():
+                found[(key, group.name)] = set(group.consumers)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_replaying_the_log_gives_the_same_picture(seed: int) -> None:
+    log = Units()
+    engine = random_history(seed, log)
+    again = loaded(log.units, engine.clock.now_us() // 1000)
+
+    assert alike(again) == alike(engine)
+    for place, names in consumers(again).items():
+        assert names <= consumers(engine)[place]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_rewritten_log_gives_the_same_picture(seed: int) -> None:
+    engine = random_history(seed, Units())
+    now_ms = engine.clock.now_us() // 1000
+    again = loaded(list(rewrite.base_lines(engine.keyspace, engine.settings, now_ms)), now_ms)
+
+    assert alike(again) == alike(engine)
+    assert consumers(again) == consumers(engine)
