@@ -1,0 +1,42 @@
+"""Who may connect: the two refusals that come before the first request."""
+
+import ipaddress
+from typing import Final
+
+from penstock.commands.engine import Engine
+
+TOO_MANY: Final = b"ERR max number of clients reached"
+PROTECTED: Final = (  # word for word what Redis 8.6.3 sends; clients and people look for it
+    b"DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the"
+    b" default user. In this mode connections are only accepted from the loopback interface. If you want to connect"
+    b" from external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode"
+    b" sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the"
+    b" same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do so."
+    b" Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by"
+    b" editing the Redis configuration file, and setting the protected mode option to 'no', and then restarting the"
+    b" server. 3) If you started the server manually just for testing, restart it with the '--protected-mode no'"
+    b" option. 4) Set up an authentication password for the default user. NOTE: You only need to do one of the above"
+    b" things in order for the server to start accepting connections from the outside."
+)
+
+
+def refusal(engine: Engine, host: str) -> bytes | None:
+    """The error for a client that may not come in; `host` is empty for one that comes through the unix socket."""
+    settings = engine.settings
+    if len(engine.sessions) >= settings.number("maxclients"):
+        return TOO_MANY
+    if host and settings.yes("protected-mode") and engine.default_user().open_to_all and not is_loopback(host):
+        return PROTECTED
+    return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address as a socket names its peer is this machine's own.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::ffff:127.0.0.1"), is_loopback("192.0.2.7"), is_loopback("fe80::1%eth0")
+    (True, True, False, False)
+    """
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback

@@ -1,0 +1,52 @@
+"""What is done ten times a second, whether or not anybody asks for anything."""
+
+import asyncio
+from typing import Final
+
+from penstock.server.turn import Turn
+
+PERIOD_S: Final = 0.1
+PERIODS_A_SECOND: Final = 10
+
+
+class Chores:
+    """The tick, the log's own chores, clients that are too slow or idle. Nothing here walks all clients, unless
+    `timeout` is set, and then once a second.
+    """
+
+    __slots__ = ("_handle", "_period", "_turn")
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._period = 0
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self._handle = self._turn.loop.call_later(PERIOD_S, self._run)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _run(self) -> None:
+        self.start()  # first: whatever goes wrong below, the next period comes
+        turn = self._turn
+        self._period += 1
+        turn.tick()
+        turn.look_after_log()
+        for connection in list(turn.behind):
+            connection.check_output()
+        timeout_s = turn.engine.settings.number("timeout")
+        if timeout_s and self._period % PERIODS_A_SECOND == 0:
+            close_idle(turn, timeout_s)
+
+
+def close_idle(turn: Turn, timeout_s: int) -> None:
+    """Close clients that have asked for nothing for longer than so many seconds and do not wait for anything."""
+    now_ms = turn.engine.clock.now_us() // 1000
+    for connection in list(turn.connections.values()):
+        session = connection.session
+        waits = session.parked is not None or session.is_subscribed
+        if not waits and (now_ms - session.last_ms) // 1000 > timeout_s:
+            turn.journal.verbose(f"Closing idle client {session.address}")
+            connection.abort()

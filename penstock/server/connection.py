@@ -1,0 +1,340 @@
+"""One client's connection: bytes in, requests out; replies in, bytes out."""
+
+import asyncio
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, cast
+
+from penstock.commands.session import Session
+from penstock.commands.sync_waiters import appended_units
+from penstock.errors import ProtocolError
+from penstock.protocol import reply
+from penstock.protocol.limits import Limits
+from penstock.protocol.requests import RequestReader
+from penstock.server import admission
+
+if TYPE_CHECKING:
+    from penstock.server.turn import Owed, Turn
+
+REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline starves nobody
+REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
+MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
+KEEPALIVE_PROBES: Final = 3
+
+
+class Connection(asyncio.Protocol):
+    """Feeds what arrives to the engine, request by request, and keeps the replies until the turn lets them go.
+
+    No request is handled while the session is parked, while the peer does not take its replies, or after the
+    connection was told to close. Bytes are still read then, so that the peer's end is seen and a client that sends
+    its whole pipeline before it reads a reply does not wait for us while we wait for it; `client-query-buffer-limit`
+    bounds them. Only while requests wait for their turn is nothing read: we are behind then, not the peer.
+
+    Invariant: `owed_bytes` is the size of `_owed`, the replies of this turn; `_logged` are the places in it of replies
+    to requests that changed something; `_on_the_way` counts the turns whose replies the log holds back.
+    """
+
+    __slots__ = (
+        "_behind", "_ends", "_limits", "_logged", "_on_the_way", "_over_since_s", "_owed", "_reader", "_reads",
+        "_transport", "_turn", "gone", "owed_bytes", "session",
+    )  # fmt: skip
+
+    def __init__(self, turn: "Turn") -> None:
+        self._turn = turn
+        self._limits = Limits()
+        self._reader = RequestReader(self._limits)
+        self._transport = cast(asyncio.Transport, None)  # there from connection_made on
+        self.session = Session(0)
+        self.gone = True  # not let in yet, or closed
+        self._owed: list[bytes] = []
+        self._logged: list[int] = []
+        self.owed_bytes = 0
+        self._on_the_way = 0
+        self._behind = False  # the peer has not taken everything that was written
+        self._reads = True
+        self._ends = False  # the peer sends no more, or what it sent is no request
+        self._over_since_s = 0.0  # when the soft output limit was exceeded, in the loop's time; 0: it is not
+
+    # -- coming -----------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self._transport.set_write_buffer_limits(high=0)  # pause_writing says at once that the peer is behind
+        engine = self._turn.engine
+        peer: Sequence[object] | str | None = transport.get_extra_info("peername")
+        local: Sequence[object] | str | None = transport.get_extra_info("sockname")
+        over_tcp = isinstance(peer, tuple)
+        refusal = admission.refusal(engine, str(peer[0]) if isinstance(peer, tuple) else "")
+        if refusal is not None:
+            engine.statistics.rejected_connections += 1
+            self._transport.write(reply.error(refusal))
+            self._transport.close()
+            return
+        address = address_of(peer) if over_tcp else address_of(local)
+        self.session = session = engine.connect(address, address_of(local))
+        session.unix_socket = not over_tcp
+        self._limits.authenticated = session.authenticated
+        self.read_limits()
+        link: socket.socket | None = transport.get_extra_info("socket")
+        if link is not None:
+            session.descriptor = link.fileno()
+            if over_tcp:
+                keep_alive(link, engine.settings.number("tcp-keepalive"))
+        self.gone = False
+        self._turn.connections[session.id] = self
+        self._turn.journal.verbose(f"Accepted {address}")
+
+    def data_received(self, data: bytes) -> None:
+        if self.gone:
+            return
+        size = len(data)
+        session = self.session
+        session.reads += 1
+        session.input_bytes += size
+        statistics = self._turn.engine.statistics
+        statistics.reads += 1
+        statistics.input_bytes += size
+        try:
+            self._reader.feed(data)
+        except ProtocolError:
+            statistics.query_buffer_disconnections += 1
+            self._turn.journal.warning(f"Closing client {session.address}: too many bytes of its requests wait")
+            self.abort()
+            return
+        if not self._turn.will_go_on(self):
+            self.go_on()
+        waiting = session.query_buffer = self._reader.pending
+        if waiting > statistics.largest_query_buffer:
+            statistics.largest_query_buffer = waiting
+
+    def read_limits(self) -> None:
+        """Heed what the settings say of requests, now that the session begins or they have changed."""
+        settings = self._turn.engine.settings
+        self._limits.max_bulk_len = settings.number("proto-max-bulk-len")
+        self._limits.query_buffer_limit = settings.number("client-query-buffer-limit")
+
+    def eof_received(self) -> bool:
+        """The peer sends no more: what it sent is answered, then we close. A request that waits is forgotten."""
+        self._ends = True
+        if not self._turn.will_go_on(self):
+            self.close_if_done()
+        return True  # we close
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the requests that have come must wait.
+
+        A peer that is behind is not held where it has an output limit: exceeding it, it is closed as in Redis.
+        """
+        session = self.session
+        if session.parked is not None or session.closing or self.gone:
+            return True
+        if not self._behind or self._transport.get_write_buffer_size() <= MOST_UNSENT:
+            return False
+        hard, soft, _ = self._turn.output_limits.of(session)
+        return not hard and not soft
+
+    def go_on(self) -> None:
+        """Handle the requests that have come, up to a turn's share of them."""
+        turn = self._turn
+        engine = turn.engine
+        session = self.session
+        reader = self._reader
+        limits = self._limits
+        handled = 0
+        while not self.is_held and not turn.stops:
+            if handled == REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN:
+                turn.go_on_later(self)
+                self._set_reading(False)
+                break
+            try:
+                request = reader.next()
+            except ProtocolError as refusal:
+                self._refuse(refusal)
+                break
+            if request is None:
+                self._set_reading(True)
+                break
+            handled += 1
+            units = appended_units(engine)
+            try:
+                answer = engine.handle(session, request)
+            except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
+                self._give_up()
+                break
+            limits.authenticated = session.authenticated
+            is_logged = appended_units(engine) != units
+            if answer:
+                self.owe(answer, is_logged)
+            turn.look_around(is_logged)
+        else:
+            self._set_reading(True)
+        if handled:
+            session.query_buffer = reader.pending
+            turn.end_soon()
+        if self._ends or session.closing:
+            self.close_if_done()
+
+    def _set_reading(self, reads: bool) -> None:
+        if reads is not self._reads and not self.gone:
+            self._reads = reads
+            if reads:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _refuse(self, refusal: ProtocolError) -> None:
+        """The bytes are no request: say so if there is something to say, and close when it is sent."""
+        if refusal.text:
+            self.owe(reply.error(b"ERR Protocol error: " + refusal.text))
+        self.session.closing = True
+        self._turn.end_soon()
+
+    def _give_up(self) -> None:
+        """What the request did so far stays, and is logged: the log must not differ from the keyspace."""
+        self._turn.journal.warning("A request met a bug, its connection is closed:\n" + traceback.format_exc().rstrip())
+        self._turn.engine.effects.end_unit()
+        self._turn.look_around()
+        self.abort()
+
+    # -- replies ----------------------------------------------------------------------------------------------------
+
+    def owe(self, answer: bytes, is_logged: bool = False) -> None:
+        """Keep a reply until the turn's end; an error takes its place if it is logged and the log fails."""
+        if self.gone:
+            return
+        if is_logged:
+            self._logged.append(len(self._owed))
+        self._owed.append(answer)
+        self.owed_bytes += len(answer)
+        self._turn.owing[self] = None
+        hard, soft, _ = self._turn.output_limits.of(self.session)
+        if hard or soft:
+            self.check_output()
+
+    def take_owed(self) -> "Owed":
+        """The replies of this turn, which the log may hold back for a while."""
+        owed = self._owed, self._logged
+        self._owed, self._logged = [], []
+        self.owed_bytes = 0
+        self._on_the_way += 1
+        return owed
+
+    def deliver(self, owed: "Owed") -> None:
+        """Send what one turn owed."""
+        self._on_the_way -= 1
+        if self.gone:
+            return
+        answers, _ = owed
+        sent = answers[0] if len(answers) == 1 else b"".join(answers)
+        size = len(sent)
+        self.session.output_bytes += size
+        statistics = self._turn.engine.statistics
+        statistics.writes += 1
+        statistics.output_bytes += size
+        self._transport.write(sent)
+        if not self._behind:
+            self.session.waiting_output = 0
+        if self.session.closing or self._ends:
+            self.close_if_done()
+
+    def check_output(self) -> None:
+        """Note how far the peer is behind; close it where that is too far or has lasted too long."""
+        if self.gone:
+            return
+        session = self.session
+        unsent = session.waiting_output = self._transport.get_write_buffer_size() + self.owed_bytes
+        statistics = self._turn.engine.statistics
+        statistics.largest_output_buffer = max(statistics.largest_output_buffer, unsent)
+        hard, soft, seconds = self._turn.output_limits.of(session)
+        now_s = self._turn.loop.time()
+        if not soft or unsent < soft:
+            self._over_since_s = 0.0
+        elif not self._over_since_s:
+            self._over_since_s = now_s
+        lasted = bool(self._over_since_s) and now_s - self._over_since_s > seconds
+        if lasted or (hard and unsent >= hard):
+            statistics.output_buffer_disconnections += 1
+            self._turn.journal.warning(f"Closing client {session.address}: {unsent} bytes of replies wait for it")
+            self.abort()
+
+    def pause_writing(self) -> None:
+        self._behind = True
+        self._turn.behind[self] = None
+        self.check_output()
+
+    def resume_writing(self) -> None:
+        """The peer has taken everything."""
+        self._behind = False
+        self._over_since_s = 0.0
+        self._turn.behind.pop(self, None)
+        self.session.waiting_output = 0
+        if not self.gone:
+            self._turn.go_on_later(self)
+
+    # -- going ------------------------------------------------------------------------------------------------------
+
+    def close_if_done(self) -> None:
+        """Close, once everything that was owed has been written."""
+        if self.gone or self._on_the_way or self._owed or self._turn.stops:
+            return  # the end of the server closes everybody
+        if self._ends and not self.session.closing and self._turn.will_go_on(self):
+            return
+        if self._ends and self._behind and self.session.parked is None and self._reader.is_amid:
+            return  # its requests are held until it has taken the replies before
+        self._leave()
+        self._transport.close()
+
+    def close(self) -> None:
+        """Close as soon as everything that was written is sent."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close now; what was owed is lost."""
+        if not self.gone:
+            self._leave()
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        """Nobody is there any more: no reply is kept, no request is handled."""
+        if self.gone:
+            return
+        self.gone = True
+        self._owed, self._logged = [], []
+        self.owed_bytes = 0
+        self._turn.forget(self)
+        self._turn.journal.verbose(f"Client closed connection {self.session.address}")
+
+
+def address_of(name: Sequence[object] | str | None) -> str:
+    """As Redis shows a socket's name.
+
+    >>> address_of(("127.0.0.1", 6379)), address_of(("::1", 6379, 0, 0)), address_of("/run/penstock.sock")
+    ('127.0.0.1:6379', '[::1]:6379', '/run/penstock.sock:0')
+    """
+    if not isinstance(name, tuple):
+        return f"{name or ''}:0"
+    host, port = name[0], name[1]
+    return f"[{host}]:{port}" if len(name) == 4 else f"{host}:{port}"
+
+
+def keep_alive(link: socket.socket, seconds: int) -> None:
+    """Have a peer that says nothing for so long be probed, three times a third of that apart; 0: never."""
+    if not seconds:
+        return
+    with suppress(OSError):  # the peer may have gone already
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if sys.platform == "darwin":
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPALIVE, seconds)
+        else:
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(seconds // KEEPALIVE_PROBES, 1))
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)

@@ -1,0 +1,47 @@
+"""How much a client may have of this machine: open files, replies that wait for it."""
+
+import resource
+from typing import Final
+
+from penstock.commands.session import Session
+from penstock.settings import Settings
+
+SPARE_FILES: Final = 32  # beside those of clients: the log's, the listening sockets, the loop's own (as Redis)
+
+Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds that the soft one may be exceeded
+
+
+class OutputLimits:
+    """client-output-buffer-limit, read once for every change of it."""
+
+    __slots__ = ("_normal", "_pubsub", "_settings")
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._normal: Limit = (0, 0, 0)
+        self._pubsub: Limit = (0, 0, 0)
+        self._read()
+        settings.watch("client-output-buffer-limit", self._read)
+
+    def _read(self) -> None:
+        limits = self._settings.buffer_limits()
+        self._normal, self._pubsub = limits["normal"], limits["pubsub"]
+
+    def of(self, session: Session) -> Limit:
+        return self._pubsub if session.is_subscribed else self._normal
+
+
+def raise_file_limit(clients: int) -> int:
+    """Have the system allow files enough for so many clients; how many clients it allows."""
+    wanted = clients + SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return clients
+    for ceiling in (hard, max(hard, wanted)):  # above the hard limit only root may go
+        allowed = wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, ceiling))
+        except (OSError, ValueError):
+            continue
+        soft = allowed
+    return min(clients, soft - SPARE_FILES)

@@ -1,0 +1,179 @@
+"""One server from its start to its end."""
+
+import asyncio
+import gc
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from penstock.clock import SystemClock
+from penstock.commands.engine import Engine
+from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.errors import UsageError
+from penstock.kinds import BadValue
+from penstock.server.chores import Chores
+from penstock.server.connection import Connection
+from penstock.server.durability import Durability
+from penstock.server.journal import Journal
+from penstock.server.limits import raise_file_limit
+from penstock.server.listening import Doors
+from penstock.server.turn import Turn
+from penstock.settings import Settings
+
+CLEAN: Final = 0
+FAILED: Final = 1
+
+# What is loaded lives long: frozen, the collector never walks it again. The thresholds are larger than Python's own,
+# because requests make few cycles; measured values are to follow.
+GC_THRESHOLDS: Final = (50_000, 20, 100)
+FAREWELL_S: Final = 2.0  # how long clients may take to receive their last replies
+FAREWELL_STEP_S: Final = 0.01
+SLICE_S: Final = 0.02  # of loading, between two looks at the clients
+TELL_EVERY_S: Final = 2.0
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve(settings: Settings, conf_path: str | None) -> int:
+    """Serve until somebody ends it: the process's exit code. UsageError where the server cannot start."""
+    make_loop, loop_name = loop_factory()
+    clock = SystemClock()
+    journal = Journal(settings, clock)
+    engine = Engine(settings, clock, random.Random(os.urandom(32)))
+    engine.identity.event_loop = loop_name
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        return runner.run(Server(engine, journal).run())
+
+
+def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
+    """uvloop's where it can be had, unless PENSTOCK_LOOP says asyncio; and its name."""
+    if os.environ.get("PENSTOCK_LOOP") == "asyncio" or find_spec("uvloop") is None:
+        return asyncio.new_event_loop, "asyncio"
+    import uvloop  # not installed everywhere
+
+    return uvloop.new_event_loop, "uvloop"
+
+
+class Server:
+    """Starts, serves, ends."""
+
+    __slots__ = ("_engine", "_journal", "_over", "_settings")
+
+    def __init__(self, engine: Engine, journal: Journal) -> None:
+        self._engine = engine
+        self._settings = engine.settings
+        self._journal = journal
+        self._over = asyncio.Event()
+
+    async def run(self) -> int:
+        settings, journal = self._settings, self._journal
+        loop = asyncio.get_running_loop()
+        journal.notice(
+            f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
+            f" Python {sys.version.split()[0]}, {self._engine.identity.event_loop}"
+        )
+        self._fit_file_limit()
+        # First the addresses: a second server that was started by mistake must not touch the first one's log.
+        doors = Doors(settings, journal, loop)
+        doors.bind()
+        keeper = Durability(settings, self._engine, journal.notice)
+        turn = Turn(self._engine, keeper, journal, loop, self._over.set)
+        keeper.synced = partial(call_soon, loop, turn.look_after_log)
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._signalled, number)
+        pidfile = write_pidfile(settings.text("pidfile"))
+        chores = Chores(turn)
+        chores.start()
+        self._engine.loading = True  # from the first client on
+        await doors.open(lambda: Connection(turn))
+        for address in doors.addresses:
+            journal.notice(f"Listening on {address}")
+        await self._load(keeper, loop)
+        self._engine.loading = False
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        if not self._over.is_set():
+            for kind in doors.kinds:
+                journal.notice(f"Ready to accept connections {kind}")
+        await self._over.wait()
+        doors.close()
+        chores.stop()
+        is_safe = turn.close()
+        await farewell(turn)
+        if pidfile is not None:
+            pidfile.unlink(missing_ok=True)
+        journal.notice("Bye" if is_safe else "The log could not be written: what was changed last may be lost")
+        return CLEAN if is_safe else FAILED
+
+    async def _load(self, keeper: Durability, loop: asyncio.AbstractEventLoop) -> None:
+        """Load the log in slices; in between, clients are told that it is being loaded, and signals are heeded."""
+        slice_began_s = told_s = loop.time()
+        for done, total in keeper.loading():
+            now_s = loop.time()
+            if now_s - slice_began_s < SLICE_S:
+                continue
+            if now_s - told_s >= TELL_EVERY_S:
+                told_s = now_s
+                self._journal.notice(f"Loading the log: {done} of {total} bytes")
+            await asyncio.sleep(0)
+            if self._over.is_set():
+                return
+            slice_began_s = loop.time()
+
+    def _fit_file_limit(self) -> None:
+        """Allow as many clients as the system allows files for."""
+        wanted = self._settings.number("maxclients")
+        allowed = raise_file_limit(wanted)
+        if allowed < 1:
+            raise UsageError("the system allows too few open files (ulimit -n)")
+        if allowed < wanted:
+            self._journal.warning(f"The system allows files for {allowed} clients only, not {wanted}")
+            self._settings.set_pairs([("maxclients", str(allowed))])
+        self._settings.watch("maxclients", self._follow_maxclients)
+
+    def _follow_maxclients(self) -> None:
+        """CONFIG SET maxclients."""
+        wanted = self._settings.number("maxclients")
+        allowed = raise_file_limit(wanted)
+        if allowed < wanted:
+            raise BadValue(
+                f"The operating system is not able to handle the specified number of clients, try with {allowed}"
+            )
+
+    def _signalled(self, number: signal.Signals) -> None:
+        """The first signal ends the server in good order, the second at once, whatever it is doing."""
+        self._journal.notice(f"{number.name}: ending")
+        for each in SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(each)
+            signal.signal(each, lambda *_: os._exit(FAILED))
+        self._over.set()
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """From another thread."""
+    loop.call_soon_threadsafe(callback)
+
+
+async def farewell(turn: Turn) -> None:
+    """Close every connection, and wait a little until the clients have received what was sent."""
+    for connection in list(turn.connections.values()):
+        connection.close()
+    until_s = turn.loop.time() + FAREWELL_S
+    while turn.connections and turn.loop.time() < until_s:
+        await asyncio.sleep(FAREWELL_STEP_S)
+
+
+def write_pidfile(path: str) -> Path | None:
+    if not path:
+        return None
+    try:
+        Path(path).write_text(f"{os.getpid()}\n")
+    except OSError as problem:
+        raise UsageError(f"cannot write the pidfile {path}: {problem.strerror}") from None
+    return Path(path)

@@ -1,0 +1,214 @@
+"""One turn of the event loop, which all connections share: its changes are logged, then its replies are sent."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from penstock.commands.engine import Engine
+from penstock.commands.sync_waiters import appended_units
+from penstock.protocol import reply
+from penstock.server.journal import Journal
+from penstock.server.limits import OutputLimits
+
+if TYPE_CHECKING:
+    from penstock.server.connection import Connection
+
+
+Owed: TypeAlias = tuple[list[bytes], list[int]]
+"""Replies to one connection, and the places of those that tell of a logged change."""
+
+
+def in_trouble(owed: Owed, trouble: bytes) -> Owed:
+    """The same replies, but nobody is told that his change is safe."""
+    answers, logged = owed
+    for at in logged:
+        answers[at] = reply.error(trouble)
+    return answers, logged
+
+
+class Keeper(Protocol):
+    """What keeps the log (durability.py; a stand-in in tests)."""
+
+    def end_of_turn(self, release: Callable[[], None], refuse: Callable[[bytes], None]) -> None:
+        """Write what the turn changed, and call `release` when its replies may go out: now or later, in order.
+
+        If that failed, `refuse` is called instead, with an error's text for those whose requests were logged.
+        """
+
+    def cron(self) -> None:
+        """Called ten times a second, and when a sync is over."""
+
+    def close(self) -> bool:
+        """The last write and sync, and whether everything is safe. Nobody who waits for a release is forgotten."""
+
+
+class Turn:
+    """What the connections of one server share.
+
+    The loop reads from every socket that has something; each connection handles what came. Then, once, the turn ends:
+    one write of the log, one sync with `always`, one write to each client. So a sync is shared by everybody who wrote
+    meanwhile (group commit).
+
+    owing: connections with replies of this turn. behind: connections whose peer has not taken what was written.
+    stops: no request is handled any more.
+    """
+
+    __slots__ = (
+        "_armed_ms", "_closed", "_ending", "_going", "_timer", "behind", "connections", "engine", "journal", "keeper",
+        "loop", "output_limits", "owing", "stop", "stops",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        engine: Engine,
+        keeper: Keeper,
+        journal: Journal,
+        loop: asyncio.AbstractEventLoop,
+        stop: Callable[[], None],
+    ) -> None:
+        self.engine = engine
+        self.keeper = keeper
+        self.journal = journal
+        self.loop = loop
+        self.stop = stop  # what SHUTDOWN does
+        self.stops = False
+        self.output_limits = OutputLimits(engine.settings)
+        self.connections: dict[int, Connection] = {}  # by session id
+        self.owing: dict[Connection, None] = {}  # in the order in which they came to owe
+        self.behind: dict[Connection, None] = {}
+        self._going: dict[Connection, None] = {}  # those with requests left for the turn's end
+        self._ending = False
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
+        for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
+            engine.settings.watch(name, self._read_request_limits)
+
+    def _read_request_limits(self) -> None:
+        for connection in self.connections.values():
+            connection.read_limits()
+
+    # -- connections ------------------------------------------------------------------------------------------------
+
+    def go_on_later(self, connection: "Connection") -> None:
+        """Have a connection handle more of its requests at the end of this turn, or of the next if it ends already."""
+        self._going[connection] = None
+        self.end_soon()
+
+    def will_go_on(self, connection: "Connection") -> bool:
+        return connection in self._going
+
+    def forget(self, connection: "Connection") -> None:
+        """A connection is gone."""
+        session = connection.session
+        self.connections.pop(session.id, None)
+        self.owing.pop(connection, None)
+        self.behind.pop(connection, None)
+        self._going.pop(connection, None)
+        self.engine.disconnect(session)
+        self.end_soon()
+
+    def look_around(self, is_logged: bool = False) -> None:
+        """Do what the engine asks for after each call: replies for other sessions, sessions to close, the end.
+
+        is_logged: the call changed something, and the replies tell of it.
+        """
+        engine = self.engine
+        if engine.outgoing:
+            outgoing = engine.outgoing
+            engine.outgoing = []
+            for session, answer in outgoing:
+                connection = self.connections.get(session.id)
+                if connection is not None:
+                    if answer:  # what is pushed to a subscriber is nobody's reply: no error may stand in for it
+                        connection.owe(answer, is_logged and not (session.is_subscribed or session.monitors))
+                    if session.parked is None:
+                        self.go_on_later(connection)
+        if engine.to_close:
+            closing = engine.to_close
+            engine.to_close = []
+            for session in closing:
+                connection = self.connections.get(session.id)
+                if connection is not None:
+                    connection.abort()
+        if engine.wanted_shutdown and not self.stops:
+            self.stops = True
+            self.stop()
+
+    # -- the end ----------------------------------------------------------------------------------------------------
+
+    def end_soon(self) -> None:
+        """End this turn once the loop has read everything that has come."""
+        if not self._ending:
+            self._ending = True
+            self.loop.call_soon(self.end)
+
+    def end(self) -> None:
+        self._ending = False
+        if self._closed:
+            return
+        going = self._going
+        if going:
+            self._going = {}
+            for connection in going:
+                connection.go_on()
+        owing = self.owing
+        self.owing = {}
+        sending = [(connection, connection.take_owed()) for connection in owing]
+
+        def release() -> None:
+            for connection, owed in sending:
+                connection.deliver(owed)
+
+        def refuse(trouble: bytes) -> None:
+            for connection, owed in sending:
+                connection.deliver(in_trouble(owed, trouble))
+
+        self.keeper.end_of_turn(release, refuse)
+        self.look_around()  # a sync may have been waited for
+        self.set_timer()
+
+    def close(self) -> bool:
+        """Answer every request that was read, as far as it can be answered; whether all it changed is safe."""
+        self.end()
+        while self._going and not self.stops:
+            self.end()
+        self.stops = self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        return self.keeper.close()
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def set_timer(self) -> None:
+        """Have `tick` called when the engine next has something to do for somebody who waits.
+
+        A timer that is set to an earlier time stays: it finds nothing, and sets itself anew. So a deadline that moves
+        away with every request costs nothing.
+        """
+        due_ms = self.engine.next_wakeup_ms()
+        if not due_ms or (self._armed_ms and self._armed_ms <= due_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        wait_ms = max(due_ms - self.engine.clock.now_us() // 1000, 1)
+        self._armed_ms = due_ms
+        self._timer = self.loop.call_later(wait_ms / 1000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._armed_ms = 0
+        self.tick()
+
+    def tick(self) -> None:
+        """What time alone brings."""
+        before = appended_units(self.engine)
+        self.engine.tick()
+        self.look_around(appended_units(self.engine) != before)
+        self.end_soon()
+
+    def look_after_log(self) -> None:
+        """The log's chores, or a sync is over: turns may go on, and WAITAOF."""
+        if not self._closed:
+            self.keeper.cron()
+            self.look_around()

@@ -1,0 +1,212 @@
+"""A server without a network: a loop turned by hand, transports that keep what was written, a log that waits."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import cast
+
+from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.server.connection import Connection
+from penstock.server.journal import Journal
+from penstock.server.turn import Turn
+from penstock.settings import Settings
+
+NOW_MS = 1_795_300_000_000
+
+
+class FakeTimer:
+    def __init__(self, when_s: float, callback: Callable[[], None]) -> None:
+        self.when_s = when_s
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakeLoop:
+    """Runs what was called soon when a test says so; its time is the engine's clock."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._soon: list[Callable[[], None]] = []
+        self.timers: list[FakeTimer] = []
+
+    def time(self) -> float:
+        return self._clock.now_us() / 1_000_000
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._soon.append(callback)
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> FakeTimer:
+        timer = FakeTimer(self.time() + delay_s, callback)
+        self.timers.append(timer)
+        return timer
+
+    def turn_once(self) -> None:
+        soon, self._soon = self._soon, []
+        for callback in soon:
+            callback()
+
+    def turn(self) -> None:
+        """Until nothing is left to do at this moment."""
+        while self._soon:
+            self.turn_once()
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass, then run what became due."""
+        self._clock.advance(ms)
+        due = [timer for timer in self.timers if timer.when_s <= self.time() and not timer.cancelled]
+        self.timers = [timer for timer in self.timers if timer not in due and not timer.cancelled]
+        for timer in due:
+            timer.callback()
+        self.turn()
+
+
+class FakeTransport(asyncio.Transport):
+    """Keeps what was written. A `slow` peer takes nothing until `take` is called."""
+
+    def __init__(self, peer: object = ("127.0.0.1", 50000), slow: bool = False) -> None:
+        super().__init__({"peername": peer, "sockname": ("127.0.0.1", 6379)})
+        self.written: list[bytes] = []
+        self.slow = slow
+        self.unsent = 0
+        self.closed = False
+        self.aborted = False
+        self.reads = True
+        self.protocol: Connection | None = None
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high == 0, "the connection wants to hear of every byte that waits"
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+        if self.slow and self.protocol is not None:
+            was_empty = not self.unsent
+            self.unsent += len(data)
+            if was_empty:
+                self.protocol.pause_writing()
+
+    def take(self) -> None:
+        """The peer reads everything."""
+        assert self.protocol is not None
+        self.unsent = 0
+        self.protocol.resume_writing()
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
+
+class FakeKeeper:
+    """A log that lets replies out at once, or when told, or fails."""
+
+    def __init__(self) -> None:
+        self.holds = False
+        self.trouble: bytes | None = None
+        self.held: list[Callable[[], None]] = []
+        self.turns = 0
+        self.closed = False
+
+    def end_of_turn(self, release: Callable[[], None], refuse: Callable[[bytes], None]) -> None:
+        self.turns += 1
+        if self.trouble is not None:
+            refuse(self.trouble)
+        elif self.holds:
+            self.held.append(release)
+        else:
+            release()
+
+    def sync(self) -> None:
+        """Everything that waited goes out."""
+        held, self.held = self.held, []
+        for release in held:
+            release()
+
+    def cron(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> bool:
+        self.sync()
+        self.closed = True
+        return True
+
+
+class Units:
+    """What counts units, as the log does."""
+
+    def __init__(self) -> None:
+        self.appended = 0
+        self.synced = 0
+
+    def append(self, unit: bytes) -> None:
+        self.appended += 1
+
+
+class Client:
+    """One connection as its peer sees it."""
+
+    def __init__(self, hall: "Hall", transport: FakeTransport) -> None:
+        self._hall = hall
+        self.transport = transport
+        self.connection = Connection(hall.turn)
+        transport.protocol = self.connection
+        self.connection.connection_made(transport)
+
+    @property
+    def session(self):  # type: ignore[no-untyped-def]
+        return self.connection.session
+
+    def sends(self, data: bytes) -> None:
+        """Without a turn of the loop."""
+        self.connection.data_received(data)
+
+    def says(self, data: bytes) -> bytes:
+        """What comes back once the loop has nothing left to do."""
+        self.sends(data)
+        self._hall.loop.turn()
+        return self.received()
+
+    def received(self) -> bytes:
+        """What was written since one looked last."""
+        written, self.transport.written = b"".join(self.transport.written), []
+        return written
+
+
+class Hall:
+    """An engine, a turn, and as many clients as a test wants."""
+
+    def __init__(self, **directives: str) -> None:
+        self.clock = ManualClock(NOW_MS)
+        self.settings = Settings()
+        for name, value in directives.items():
+            self.settings.set_pairs([(name.replace("_", "-"), value)])
+        self.settings.set_pairs([("loglevel", "nothing")])
+        self.engine = Engine(self.settings, self.clock, random.Random(1))
+        self.keeper = FakeKeeper()
+        self.loop = FakeLoop(self.clock)
+        self.stops: list[str] = []
+        journal = Journal(self.settings, self.clock)
+        loop = cast(asyncio.AbstractEventLoop, self.loop)
+        self.turn = Turn(self.engine, self.keeper, journal, loop, lambda: self.stops.append("stop"))
+
+    def enter(self, peer: object = ("127.0.0.1", 50000), slow: bool = False) -> Client:
+        return Client(self, FakeTransport(peer, slow))
+
+    def keeps_a_log(self) -> None:
+        """Changes are counted from here on."""
+        units = Units()
+        self.engine.effects.log = units
+        self.engine.persistence.log = units  # type: ignore[assignment]  # it counts, which is all that is asked

@@ -1,0 +1,481 @@
+"""Write, then answer: under every policy, on a disk that stalls, fails and forgets."""
+
+import errno
+import os
+import random
+import signal
+import time
+from concurrent.futures import Executor, Future
+
+import pytest
+
+from penstock.clock import ManualClock, SystemClock
+from penstock.commands.engine import Engine
+from penstock.errors import UsageError
+from penstock.server.durability import Durability
+from penstock.settings import Settings
+from penstock.storage.disk import SystemDisk
+from tests.dialogue import Dialogue
+from tests.storage.memorydisk import MemoryDisk
+
+NOW_MS = 1_795_300_000_000
+MISCONF = b"MISCONF Errors writing to the AOF file: "
+ROOT = "/tmp"  # in memory; the settings want a directory that exists
+DIRECTORY = ROOT + "/appendonlydir"
+
+
+class LaterExecutor(Executor):
+    """Runs what it was given when the test says so."""
+
+    def __init__(self):
+        self.given = []
+
+    def submit(self, call, /, *args, **kwargs):
+        future = Future()
+        self.given.append((future, call))
+        return future
+
+    def run(self):
+        given, self.given = self.given, []
+        for future, call in given:
+            try:
+                future.set_result(call())
+            except OSError as failure:
+                future.set_exception(failure)
+
+    def shutdown(self, wait=True, *, cancel_futures=False):
+        self.run()
+
+
+class Server:
+    """An engine with a log on a disk in memory, one client, and a clock that tests turn."""
+
+    def __init__(self, disk=None, root=ROOT, **settings):
+        self.clock = ManualClock(NOW_MS)
+        self.settings = Settings()
+        pairs = {"dir": root, "appendfsync": "always", "enable-debug-command": "yes"} | settings
+        for name, value in pairs.items():
+            self.settings.read_line([name.replace("_", "-"), value], set())
+        self.disk = MemoryDisk() if disk is None else disk
+        self.executor = LaterExecutor()
+        self.said = []
+        self.engine = Engine(self.settings, self.clock, random.Random(1))
+        self.durability = Durability(self.settings, self.engine, self.said.append, self.disk, self.executor)
+        for _ in self.durability.loading():
+            pass
+        self.client = Dialogue(self.engine)
+        self.turns = []  # of each turn: "sent", or the error that its writers got
+
+    def turn(self, *lines):
+        """Requests that arrive together, and the turn's end; the last reply, whether it was sent or not."""
+        answer = self.client(*lines)
+        self.durability.end_of_turn(lambda: self.turns.append("sent"), self.turns.append)
+        return answer
+
+    def later(self, ms):
+        self.clock.advance(ms)
+        self.durability.cron()
+
+    def again(self, power=False, chance=None):
+        """The server after it was killed, or after the power was lost."""
+        return Server(self.disk.lose_power(chance) if power else self.disk.restart())
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+@pytest.fixture
+def everysec():
+    return Server(appendfsync="everysec")
+
+
+# -- policies ---------------------------------------------------------------------------------------------------------
+
+
+def test_always_syncs_once_for_all_requests_of_a_turn(server):
+    server.turn("SET a 1", "SET b 2", "XADD s 1-0 f v")
+    assert server.turns == ["sent"]
+    assert (server.disk.points.count("write"), server.disk.points.count("sync")) == (1, 1)
+
+
+def test_always_syncs_before_the_replies(server):
+    server.client("SET a 1")
+    server.durability.end_of_turn(lambda: server.turns.append(server.disk.points[-1]))
+    assert server.turns == ["synced"]
+
+
+def test_always_loses_nothing_that_was_answered(server):
+    server.turn("SET a 1")
+    assert server.again(power=True).client("GET a") == b"1"
+
+
+def test_a_turn_that_changed_nothing_touches_no_disk(server):
+    before = list(server.disk.points)
+    server.turn("GET a")
+    assert server.turns == ["sent"]
+    assert server.disk.points == before
+
+
+def test_everysec_answers_after_the_write_and_syncs_later(everysec):
+    everysec.turn("SET a 1")
+    assert everysec.turns == ["sent"]
+    assert "sync" not in everysec.disk.points
+    assert everysec.again().client("GET a") == b"1"
+
+    everysec.later(1000)
+    everysec.executor.run()
+    everysec.later(100)
+    assert everysec.again(power=True).client("GET a") == b"1"
+
+
+def test_everysec_holds_turns_back_while_it_syncs(everysec):
+    everysec.turn("SET a 1")
+    everysec.later(1000)
+    everysec.turn("SET a 2")
+    everysec.turn("GET a")
+    assert everysec.turns == ["sent"]
+
+    everysec.executor.run()
+    everysec.later(100)
+    assert everysec.turns == ["sent", "sent", "sent"]
+
+
+def test_everysec_writes_anyway_after_two_seconds(everysec):
+    everysec.turn("SET a 1")
+    everysec.later(1000)
+    everysec.turn("SET a 2")
+    everysec.later(1999)
+    assert everysec.turns == ["sent"]
+    everysec.later(1)
+    assert everysec.turns == ["sent", "sent"]
+    assert ("aof_delayed_fsync", "1") in everysec.engine.persistence.fields()
+
+
+def test_no_leaves_the_syncing_to_the_system():
+    server = Server(appendfsync="no")
+    server.turn("SET a 1")
+    server.later(5000)
+    assert server.turns == ["sent"]
+    assert server.executor.given == []
+
+
+def test_the_policy_changes_at_run_time(everysec):
+    everysec.turn("CONFIG SET appendfsync always")
+    everysec.turn("SET a 1")
+    assert everysec.disk.points[-1] == "synced"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_left_after_a_loss_of_power_is_a_prefix(seed):
+    server = Server(appendfsync="always" if seed % 2 else "everysec")
+    for number in range(10):
+        server.turn(f"SET last {number}", f"XADD s {number + 1}-0 f v")
+    after = server.disk.lose_power(random.Random(seed))
+    try:
+        again = Server(after)
+    except UsageError as refusal:
+        assert seed % 2 == 0, refusal  # written out of order: the file has a hole, and the start says where
+        assert "byte" in str(refusal)
+        return
+    length = again.client("XLEN s")
+    last = again.client("GET last")
+    assert last in (None if length == 0 else str(length - 1).encode(), str(length).encode() if length < 10 else None)
+    assert length == 10 or seed % 2 == 0
+
+
+def test_the_time_is_written_once_a_second_where_that_is_wanted():
+    server = Server(aof_timestamp_enabled="yes")
+    server.turn("SET a 1")
+    server.turn("SET a 2")
+    server.later(1000)
+    server.turn("SET a 3")
+
+    written = bytes(server.disk.files[DIRECTORY + "/appendonly.aof.1.incr.aof"].seen)
+    assert written.startswith(b"#TS:1795300000\r\n*2\r\n$6\r\nSELECT")
+    assert written.count(b"#TS:") == 2
+    assert server.again().client("GET a") == b"3"
+
+
+# -- trouble ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_write_that_fails_is_told_to_whoever_wrote(server):
+    server.disk.room = 5
+    server.turn("SET a 1")
+    assert server.turns == [MISCONF + b"No space left on device"]
+
+
+def test_in_trouble_writers_are_refused_and_readers_go_on(server):
+    server.disk.room = 5
+    server.turn("SET a 1")
+
+    assert str(server.turn("SET b 1")) == (MISCONF + b"No space left on device").decode()
+    assert str(server.turn("PING")).startswith("MISCONF")
+    assert server.turn("GET a") == b"1"
+    assert server.turns[1:] == ["sent", "sent", "sent"]
+    assert ("aof_last_write_status", "err") in server.engine.persistence.fields()
+
+
+def test_a_full_disk_that_is_emptied_ends_the_trouble(server):
+    server.disk.room = 5
+    server.turn("SET a 1")
+    server.disk.room = None
+    server.later(1000)
+
+    assert server.turn("SET b 2") == b"OK"
+    again = server.again(power=True)
+    assert [again.client("GET a"), again.client("GET b")] == [b"1", b"2"]
+
+
+def test_a_sync_that_failed_is_told_to_whoever_wrote(server):
+    server.disk.failures["sync"] = [errno.EIO]
+    server.turn("SET a 1")
+    assert server.turns == [MISCONF + b"Input/output error"]
+
+
+def test_a_sync_that_failed_is_over_with_a_fresh_base_only(server):
+    server.disk.failures["sync"] = [errno.EIO]
+    server.turn("SET a 1")
+    assert str(server.turn("SET b 1")).startswith("MISCONF")
+    assert server.turn("SAVE") == b"OK"
+    assert server.turn("SET b 2") == b"OK"
+
+    again = server.again(power=True)
+    assert [again.client("GET a"), again.client("GET b")] == [b"1", b"2"]
+
+
+def test_a_background_sync_that_fails_refuses_writers(everysec):
+    everysec.turn("SET a 1")
+    everysec.disk.failures["sync"] = [errno.EIO]
+    everysec.later(1000)
+    everysec.executor.run()
+    everysec.durability._end_sync()
+    assert str(everysec.turn("SET b 1")).startswith("MISCONF")
+
+
+# -- rewriting and saving ---------------------------------------------------------------------------------------------
+
+
+def test_save_writes_a_fresh_base(server):
+    server.turn("SET a 1", "SET a 2", "SET a 3")
+    assert server.turn("SAVE") == b"OK"
+    base = bytes(server.disk.files[DIRECTORY + "/appendonly.aof.2.base.aof"].seen)
+    assert base.count(b"SET") == 1
+    assert server.again(power=True).client("GET a") == b"3"
+
+
+def test_save_says_why_it_failed(server):
+    server.turn("SET a 1")
+    server.disk.failures["rename"] = [0, errno.EIO]
+    assert str(server.turn("SAVE")).startswith("ERR The log's base could not be written")
+    assert server.turn("SET a 2") == b"OK"
+    assert server.again(power=True).client("GET a") == b"2"
+
+
+def test_history_is_deleted_in_the_background(server):
+    server.turn("SAVE")
+    server.executor.run()
+    server.later(100)
+    assert [name for name in server.disk.names(DIRECTORY) if ".1." in name] == []
+
+
+def test_loadaof_gives_what_a_restart_would(server):
+    server.turn("SET a 1")
+    server.engine.keyspace.databases[0].put(b"ghostly", b"never logged")
+    assert server.turn("DEBUG LOADAOF") == b"OK"
+    assert server.turn("KEYS *") == [b"a"]
+    server.turn("SET b 2")
+    assert server.again().client("GET b") == b"2"
+
+
+# -- appendonly -------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_log_nothing_is_written():
+    server = Server(appendonly="no")
+    server.turn("SET a 1")
+    assert server.turns == ["sent"]
+    assert server.disk.files == {}
+
+
+def test_a_log_that_is_turned_off_keeps_what_it_has(server):
+    server.turn("SET a 1")
+    server.turn("CONFIG SET appendonly no")
+    server.turn("SET a 2")
+    assert server.again(power=True).client("GET a") == b"1"
+
+
+def test_a_log_that_is_turned_on_begins_with_what_is_there():
+    server = Server(appendonly="no")
+    server.turn("SET a 1")
+    server.client("CONFIG SET appendonly yes", "SET b 2")
+    server.engine.persistence.child = ""
+    server.engine.wanted_rewrite = False
+    assert server.turn("SAVE") == b"OK"
+    server.turn("SET c 3")
+
+    again = server.again(power=True)
+    assert [again.client(f"GET {key}") for key in "abc"] == [b"1", b"2", b"3"]
+
+
+def test_save_without_a_log_writes_what_a_log_can_begin_with():
+    server = Server(appendonly="no")
+    server.turn("SET a 1", "SAVE")
+    assert server.again(power=True).client("GET a") == b"1"
+
+
+def test_a_damaged_log_stops_the_start(server):
+    server.turn("SET a 1")
+    server.disk.files[DIRECTORY + "/appendonly.aof.1.incr.aof"].seen[0:0] = b"?"
+    with pytest.raises(UsageError, match=r"incr.aof: a request .* was expected at byte 0"):
+        server.again()
+
+
+def test_closing_writes_and_syncs_what_is_left(everysec):
+    everysec.client("SET a 1")
+    assert everysec.durability.close()
+    assert everysec.again(power=True).client("GET a") == b"1"
+
+
+# -- real processes and files -----------------------------------------------------------------------------------------
+
+
+class RealServer:
+    """A server's engine and log on the real disk."""
+
+    def __init__(self, root, disk=None, **settings):
+        self.settings = Settings()
+        for name, value in ({"dir": str(root)} | settings).items():
+            self.settings.read_line([name.replace("_", "-"), value], set())
+        self.said = []
+        self.engine = Engine(self.settings, SystemClock(), random.Random(1))
+        self.durability = Durability.open(self.settings, self.engine, self.said.append, disk)
+        self.client = Dialogue(self.engine)
+        self.answered = 0
+
+    def turn(self, *lines):
+        answer = self.client(*lines)
+        self.durability.end_of_turn(self._answer)
+        return answer
+
+    def until_ready(self):
+        """Time passes until writers are served again."""
+        deadline = time.monotonic() + 20
+        while self.engine.trouble is not None and time.monotonic() < deadline:
+            time.sleep(0.01)  # a process of its own writes the base
+            self.durability.cron()
+
+    def _answer(self):
+        self.answered += 1
+
+    def until_rewritten(self):
+        """Turn after turn while a child writes the base; how many there were."""
+        deadline = time.monotonic() + 20
+        turns = 0
+        while self.engine.persistence.child and time.monotonic() < deadline:
+            turns += 1
+            self.turn(f"XADD meanwhile {turns}-0 f v", "INCR counted")
+            self.durability.cron()
+        return turns
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_a_forked_rewrite_loses_nothing_that_comes_meanwhile(tmp_path, policy):
+    server = RealServer(tmp_path, appendfsync=policy)
+    for number in range(2000):
+        server.client(f"XADD s {number + 1}-0 f v")
+    server.client("XGROUP CREATE s g 0", "XREADGROUP GROUP g alice COUNT 500 STREAMS s >")
+    server.turn("BGREWRITEAOF")
+    turns = server.until_rewritten()
+    server.turn("SET after 1")
+    summary = server.client("XPENDING s g")
+    assert server.durability.close()
+
+    again = RealServer(tmp_path)
+    assert turns > 0
+    assert again.client("XLEN s") == 2000
+    assert again.client("XPENDING s g") == summary
+    assert again.client("XLEN meanwhile") == turns
+    assert again.client("GET counted") == str(turns).encode()
+    assert again.client("GET after") == b"1"
+    names = sorted(path.name for path in (tmp_path / "appendonlydir").iterdir())
+    assert names[:2] == ["appendonly.aof.2.base.aof", "appendonly.aof.2.incr.aof"]
+    assert ("aof_last_bgrewrite_status", "ok") in server.engine.persistence.fields()
+    again.durability.close()
+
+
+class FlakyDisk(SystemDisk):
+    """Fails once at each of the named moments that `fails` lists."""
+
+    def __init__(self):
+        self.fails = []
+
+    def reach(self, point):
+        if point in self.fails:
+            self.fails.remove(point)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("fails", [["sync"], ["sync", "base-renamed"], ["sync", "manifest-written"]])
+def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path, fails):
+    disk = FlakyDisk()
+    server = RealServer(tmp_path, disk, appendfsync="always")
+    server.turn("SET a 1")
+    disk.fails = list(fails)
+    server.turn("SET b 2")
+    assert str(server.turn("SET c 3")).startswith("MISCONF")
+
+    server.until_ready()
+    assert server.turn("SET c 3") == b"OK"
+    server.durability.close()
+    again = RealServer(tmp_path)
+    assert again.client("MGET a b c") == [b"1", b"2", b"3"]
+    again.durability.close()
+
+
+def test_a_child_that_is_killed_changes_nothing(tmp_path):
+    server = RealServer(tmp_path)
+    server.turn("SET a 1", "BGREWRITEAOF")
+    server.durability._rewriting.kill() if server.durability._rewriting.pid else None
+    server.durability.close()
+    again = RealServer(tmp_path)
+    assert again.client("GET a") == b"1"
+    again.durability.close()
+
+
+def test_a_server_that_stops_takes_its_child_along(tmp_path):
+    server = RealServer(tmp_path, appendfsync="always")
+    server.turn("SET a 1", "BGREWRITEAOF")
+    pid = server.durability._rewriting.pid
+    assert pid
+    assert server.durability.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_log_that_grows_is_rewritten_of_itself(tmp_path):
+    server = RealServer(
+        tmp_path, appendfsync="always", auto_aof_rewrite_min_size="1000", auto_aof_rewrite_percentage="100"
+    )
+    for _ in range(100):
+        server.turn("SET a 1")
+    server.durability.cron()
+    assert server.engine.persistence.child == "rewrite"
+    server.until_rewritten()
+    assert ("aof_rewrites", "1") in server.engine.persistence.fields()
+    server.durability.close()
+
+
+def test_a_second_rewrite_waits_for_the_first(tmp_path):
+    server = RealServer(tmp_path, appendfsync="always")
+    server.turn("SET a 1", "BGREWRITEAOF")
+    assert str(server.turn("BGREWRITEAOF")) == "ERR Background append only file rewriting already in progress"
+    assert str(server.turn("BGSAVE")).startswith("ERR Another child process is active (AOF?)")
+    assert server.turn("BGSAVE SCHEDULE") == b"Background saving scheduled"
+    server.until_rewritten()
+    server.durability.cron()
+    server.until_rewritten()
+    assert ("rdb_saves", "1") in server.engine.persistence.fields()
+    server.durability.close()

@@ -1,0 +1,211 @@
+"""Who is let in, and through which sockets."""
+
+import socket
+import stat
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.errors import UsageError
+from penstock.server import admission
+from penstock.server.journal import Journal
+from penstock.server.limits import OutputLimits, raise_file_limit
+from penstock.server.listening import remove_stale, tcp_sockets, unix_socket
+from penstock.settings import Settings
+from tests.server.fakes import NOW_MS, Hall
+
+
+def settings_with(**directives: str) -> Settings:
+    settings = Settings()
+    settings.set_pairs([(name.replace("_", "-"), value) for name, value in directives.items()])
+    return settings
+
+
+def bound(settings: Settings) -> list[socket.socket]:
+    return tcp_sockets(settings, Journal(settings, ManualClock(NOW_MS)))
+
+
+# -- admission --------------------------------------------------------------------------------------------------------
+
+
+def test_one_client_too_many_is_told_so():
+    hall = Hall(maxclients="2")
+    hall.enter()
+    hall.enter()
+    third = hall.enter()
+
+    assert third.received() == b"-ERR max number of clients reached\r\n"
+    assert third.transport.closed
+    assert hall.engine.statistics.rejected_connections == 1
+
+
+def test_a_client_that_was_not_let_in_is_not_heard():
+    hall = Hall(maxclients="1")
+    hall.enter()
+    second = hall.enter()
+    second.received()
+
+    assert second.says(b"PING\r\n") == b""
+
+
+def test_one_may_come_when_another_has_gone():
+    hall = Hall(maxclients="1")
+    hall.enter().connection.connection_lost(None)
+
+    assert hall.enter().says(b"PING\r\n") == b"+PONG\r\n"
+
+
+def test_without_a_password_nobody_comes_in_from_elsewhere(hall):
+    stranger = hall.enter(peer=("192.0.2.7", 40000))
+
+    assert stranger.received().startswith(b"-DENIED Redis is running in protected mode because ")
+    assert stranger.transport.closed
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [("127.0.0.1", 1), ("127.8.8.8", 1), ("::1", 1, 0, 0), ("::ffff:127.0.0.1", 1, 0, 0), ""],
+    ids=["IPv4", "another of this host", "IPv6", "mapped", "unix"],
+)
+def test_this_machine_is_always_let_in(hall, peer):
+    assert hall.enter(peer=peer).says(b"PING\r\n") == b"+PONG\r\n"
+
+
+def test_with_a_password_strangers_may_ask_for_it():
+    stranger = Hall(requirepass="secret").enter(peer=("192.0.2.7", 40000))
+
+    assert stranger.says(b"PING\r\nAUTH secret\r\nPING\r\n") == (
+        b"-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n"
+    )
+
+
+def test_without_protected_mode_everybody_is_let_in():
+    assert Hall(protected_mode="no").enter(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("192.0.2.7", False), ("fe80::1%eth0", False)],
+)
+def test_loopback_is_told_from_elsewhere(host, own):
+    assert admission.is_loopback(host) is own
+
+
+# -- TCP --------------------------------------------------------------------------------------------------------------
+
+
+def test_several_addresses_share_a_free_port():
+    sockets = bound(settings_with(port="0", bind="127.0.0.1 127.0.0.2"))
+    names = [each.getsockname() for each in sockets]
+    for each in sockets:
+        each.close()
+
+    assert [host for host, _ in names] == ["127.0.0.1", "127.0.0.2"]
+    assert names[0][1] == names[1][1] > 0
+
+
+def test_an_address_that_may_be_missing_is_no_error():
+    sockets = bound(settings_with(port="0", bind="127.0.0.1 -192.0.2.254"))
+    for each in sockets:
+        each.close()
+
+    assert len(sockets) == 1
+
+
+def test_an_address_that_is_not_ours_is_an_error():
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.254:"):
+        bound(settings_with(port="0", bind="127.0.0.1 192.0.2.254"))
+
+
+def test_a_port_that_is_taken_is_an_error():
+    with socket.socket() as owner:
+        owner.bind(("127.0.0.1", 0))
+        owner.listen()
+        with pytest.raises(UsageError, match="Address already in use"):
+            bound(settings_with(port=str(owner.getsockname()[1])))
+
+
+# -- unix -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_unix_socket_has_the_permissions_that_were_asked_for(tmp_path):
+    path = tmp_path / "s.sock"
+    unix_socket(str(path), 0o700).close()
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_the_socket_of_a_dead_server_is_removed(tmp_path):
+    path = tmp_path / "s.sock"
+    unix_socket(str(path), 0).close()
+    remove_stale(str(path))
+
+    assert not path.exists()
+
+
+def test_the_socket_of_a_living_server_stays(tmp_path):
+    path = tmp_path / "s.sock"
+    with socket.socket(socket.AF_UNIX) as owner:
+        owner.bind(str(path))
+        owner.listen()
+        with pytest.raises(UsageError, match="another process does"):
+            unix_socket(str(path), 0)
+
+    assert path.exists()
+
+
+def test_a_file_in_the_way_of_a_unix_socket_stays(tmp_path):
+    path = tmp_path / "s.sock"
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="no socket"):
+        unix_socket(str(path), 0)
+
+    assert path.read_text() == "precious"
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_output_limits_follow_the_setting(hall):
+    limits = OutputLimits(hall.settings)
+    session = hall.enter().session
+    before = limits.of(session)
+    hall.settings.set_pairs([("client-output-buffer-limit", "normal 10mb 1mb 7")])
+
+    assert (before, limits.of(session)) == ((0, 0, 0), (10 * 2**20, 2**20, 7))
+
+
+def test_subscribers_have_limits_of_their_own(hall):
+    session = hall.enter().session
+    session.channels[b"news"] = None
+
+    assert OutputLimits(hall.settings).of(session) == (32 * 2**20, 8 * 2**20, 60)
+
+
+def test_few_clients_need_no_more_files():
+    assert raise_file_limit(1) == 1
+
+
+# -- what is said -----------------------------------------------------------------------------------------------------
+
+
+def test_a_line_for_people_has_the_form_of_redis(tmp_path, capsys):
+    settings = settings_with(loglevel="verbose")
+    journal = Journal(settings, ManualClock(NOW_MS))
+    journal.verbose("Accepted 127.0.0.1:50000")
+    journal.debug("too quiet")
+
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert said.split(":M ")[1].split(" ", 3)[1:3] == ["Nov", "2026"]
+    assert said.endswith(".000 - Accepted 127.0.0.1:50000\n")
+
+
+def test_what_is_said_can_go_to_a_file(tmp_path, capsys):
+    path = tmp_path / "server.log"
+    settings = Settings()
+    settings.read_line(["logfile", str(path)], set())
+    Journal(settings, ManualClock(NOW_MS)).warning("careful")
+
+    assert path.read_text().endswith(".000 # careful\n")
+    assert capsys.readouterr().out == ""

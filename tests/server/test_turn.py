@@ -1,0 +1,154 @@
+"""One turn for everybody: log, then reply; one timer; the end."""
+
+from penstock.server.chores import close_idle
+from tests.server.fakes import Hall
+
+MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
+
+
+def test_nobody_is_answered_before_the_log_is_safe(hall):
+    one, other = hall.enter(), hall.enter()
+    hall.keeper.holds = True
+    answers_before = (one.says(b"XADD s 1-0 f v\r\n"), other.says(b"PING\r\n"))
+    hall.keeper.sync()
+
+    assert answers_before == (b"", b"")
+    assert (one.received(), other.received()) == (b"$3\r\n1-0\r\n", b"+PONG\r\n")
+
+
+def test_clients_of_one_turn_share_one_write_of_the_log(hall):
+    clients = [hall.enter() for _ in range(10)]
+    turns_before = hall.keeper.turns
+    for client in clients:
+        client.sends(b"PING\r\n")
+    hall.loop.turn()
+
+    assert hall.keeper.turns - turns_before == 1
+
+
+def test_held_turns_are_answered_in_order(hall):
+    client = hall.enter()
+    hall.keeper.holds = True
+    client.says(b"ECHO 1\r\n")
+    client.says(b"ECHO 2\r\n")
+    hall.keeper.sync()
+
+    assert client.received() == b"$1\r\n1\r\n$1\r\n2\r\n"
+
+
+def test_quit_is_answered_although_the_log_holds_it_back(hall):
+    client = hall.enter()
+    hall.keeper.holds = True
+    client.says(b"QUIT\r\n")
+    closed_early = client.transport.closed
+    hall.keeper.sync()
+
+    assert (closed_early, client.received(), client.transport.closed) == (False, b"+OK\r\n", True)
+
+
+def test_a_client_that_has_gone_meanwhile_is_not_written_to(hall):
+    client = hall.enter()
+    hall.keeper.holds = True
+    client.says(b"PING\r\n")
+    client.connection.connection_lost(None)
+    hall.keeper.sync()
+
+    assert client.received() == b""
+
+
+def test_a_change_that_could_not_be_logged_is_not_confirmed(hall):
+    client = hall.enter()
+    hall.keeps_a_log()
+    hall.keeper.trouble = MISCONF
+
+    assert client.says(b"PING\r\nXADD s 1-0 f v\r\nXLEN s\r\n") == b"+PONG\r\n-" + MISCONF + b"\r\n:1\r\n"
+
+
+def test_a_delivery_that_could_not_be_logged_is_not_made(hall):
+    reader, writer = hall.enter(), hall.enter()
+    hall.keeps_a_log()
+    writer.says(b"XGROUP CREATE s g $ MKSTREAM\r\n")
+    reader.says(b"XREADGROUP GROUP g alice BLOCK 0 STREAMS s >\r\n")
+    hall.keeper.trouble = MISCONF
+    writer.says(b"XADD s 1-0 f v\r\n")
+
+    assert reader.received() == b"-" + MISCONF + b"\r\n"
+
+
+def test_parked_readers_need_one_timer(hall):
+    for _ in range(100):
+        hall.enter().says(b"XREAD BLOCK 5000 STREAMS s $\r\n")
+
+    assert len([timer for timer in hall.loop.timers if not timer.cancelled]) == 1
+
+
+def test_readers_that_wait_for_ever_need_no_timer(hall):
+    hall.enter().says(b"XREAD BLOCK 0 STREAMS s $\r\n")
+
+    assert hall.loop.timers == []
+
+
+def test_an_earlier_deadline_moves_the_timer(hall):
+    patient, hasty = hall.enter(), hall.enter()
+    patient.says(b"XREAD BLOCK 5000 STREAMS s $\r\n")
+    hasty.says(b"XREAD BLOCK 100 STREAMS s $\r\n")
+    hall.loop.pass_ms(100)
+
+    assert (hasty.received(), patient.received()) == (b"*-1\r\n", b"")
+    hall.loop.pass_ms(4900)
+    assert patient.received() == b"*-1\r\n"
+
+
+def test_paused_requests_run_when_the_pause_is_over(hall):
+    client, other = hall.enter(), hall.enter()
+    other.says(b"CLIENT PAUSE 500 ALL\r\n")
+
+    assert client.says(b"PING\r\nECHO a\r\n") == b""
+    hall.loop.pass_ms(501)
+    assert client.received() == b"+PONG\r\n$1\r\na\r\n"
+
+
+def test_shutdown_stops_the_server_and_is_not_answered(hall):
+    client, other = hall.enter(), hall.enter()
+
+    assert client.says(b"PING\r\nSHUTDOWN NOSAVE\r\nPING\r\n") == b"+PONG\r\n"
+    assert other.says(b"PING\r\n") == b""
+    assert hall.stops == ["stop"]
+
+
+def test_the_end_answers_what_was_read_and_then_closes_the_log(hall):
+    client = hall.enter()
+    client.sends(b"PING\r\n" * 2500)
+    hall.turn.close()
+
+    assert client.received() == b"+PONG\r\n" * 2500
+    assert hall.keeper.closed
+
+
+def test_the_end_lets_out_what_the_log_held_back(hall):
+    client = hall.enter()
+    hall.keeper.holds = True
+    client.says(b"XADD s 1-0 f v\r\n")
+    hall.turn.close()
+
+    assert client.received() == b"$3\r\n1-0\r\n"
+
+
+def test_nothing_reaches_the_log_after_the_end(hall):
+    client = hall.enter()
+    hall.turn.close()
+    turns = hall.keeper.turns
+    client.connection.connection_lost(None)
+    hall.loop.turn()
+
+    assert hall.keeper.turns == turns
+
+
+def test_an_idle_client_is_closed_and_a_waiting_one_is_not():
+    hall = Hall(timeout="10")
+    idle, waiting = hall.enter(), hall.enter()
+    waiting.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
+    hall.loop.pass_ms(11_500)
+    close_idle(hall.turn, 10)
+
+    assert (idle.transport.closed, waiting.transport.closed) == (True, False)

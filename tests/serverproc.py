@@ -1,0 +1,92 @@
+"""A real server process for tests: `with running_server("--appendfsync", "always") as server: ... server.port`."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+READY = "Ready to accept connections"
+START_S = 20.0
+END_S = 20.0
+LISTENING = re.compile(r"Listening on (?:\[[^\]]*\]|[^ ]*):(\d+)$")
+
+
+class ServerProcess:
+    """One `penstock serve`. `port` is its TCP port (0: it has none), `lines` what it said so far."""
+
+    def __init__(self, flags: tuple[str, ...], directory: Path, environment: dict[str, str]) -> None:
+        self.directory = directory
+        self.port = 0
+        self.lines: list[str] = []
+        self._ready = threading.Event()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "penstock", "serve", "--port", "0", "--dir", str(directory), *flags],
+            cwd=Path(__file__).parent.parent,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            found = LISTENING.search(self.lines[-1])
+            if found:
+                self.port = int(found[1])
+            if READY in line:
+                self._ready.set()
+        self._ready.set()
+
+    def wait_until_ready(self) -> None:
+        assert self._ready.wait(START_S), "the server does not start:\n" + self.said
+        assert self._process.poll() is None and READY in self.said, "the server ended:\n" + self.said
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def said(self) -> str:
+        return "\n".join(self.lines)
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        """SIGKILL: as if the power had gone."""
+        self._process.kill()
+        self.wait()
+
+    def wait(self) -> int:
+        """The exit code, once the process has ended."""
+        code = self._process.wait(END_S)
+        self._reader.join(END_S)
+        return code
+
+
+@contextmanager
+def running_server(
+    *flags: str, dir: Path | str | None = None, environment: dict[str, str] | None = None
+) -> Iterator[ServerProcess]:
+    """A server on a free port, ready to be asked; its data are in `dir`, or in a directory that goes with it."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as own:
+        server = ServerProcess(flags, Path(dir or own), environment or {})
+        try:
+            server.wait_until_ready()
+            yield server
+        finally:
+            server.kill()
