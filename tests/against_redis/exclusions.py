@@ -1,0 +1,53 @@
+"""Everything that is not compared, by name, and why. What is not named here is compared to the last byte."""
+
+from typing import Final
+
+# Fields of XINFO and HELLO that are taken out of both replies, names in lower case.
+FIELDS: Final = {
+    b"nacked-count": "new in Redis 8.8; the reference may be older",
+    b"radix-tree-nodes": "the size of a tree inside Redis, which nobody else has",
+    b"version": "HELLO: whose version it is",
+    b"id": "HELLO: the connection's number, which depends on who connected before",
+    b"modules": "HELLO: what the reference was built with",
+}
+
+# Fields that an older reference does not have, by the version that brought them.
+FIELDS_SINCE: Final = {
+    b"inactive": (7, 2, 0),
+    b"active-time": (7, 2, 0),
+    b"idle": (7, 2, 0),  # counted from the last success until then
+    b"seen-time": (7, 2, 0),
+    b"lag": (7, 4, 2),  # counted by other rules until then
+    b"entries-read": (7, 4, 2),
+    b"idmp-duration": (8, 6, 0),
+    b"idmp-maxsize": (8, 6, 0),
+    b"pids-tracked": (8, 6, 0),
+    b"iids-tracked": (8, 6, 0),
+    b"iids-added": (8, 6, 0),
+    b"iids-duplicates": (8, 6, 0),
+}
+
+# Requests and words that are never sent.
+REQUESTS: Final = {
+    "XNACK": "new in Redis 8.8: golden dialogues show it",
+    "MAXCOUNT, MAXSIZE": "new in Redis 8.10: golden dialogues show them",
+    "XIDMPRECORD of an entry whose id is no time in the future": "a job forgets the record within a second",
+    "IDMP-DURATION below 100": "the same job forgets iids while the scenario lasts",
+    "PEXPIREAT near the present": "whether the key is still there would depend on the moment",
+    "BLOCK, outside MULTI": "the blocking comparison sends it",
+    "RANDOMKEY": "chance decides",
+    "XCLAIM TIME within a day of the present": "minutes would be told apart at random",
+    "XREADGROUP CLAIM 0 that waits on several keys": "Redis tries it again ten times a second, which reorders its queues",
+}
+
+# Values that are made coarse in both replies, never dropped.
+VALUES: Final = {
+    "idle, inactive, XPENDING's and CLAIM's idle times": "by the minute, for the clock runs on",
+    "seen-time, active-time, delivery times": "by the minute of their age; the blocking part by the event that set them",
+    "TTL, PTTL": "by the ten seconds of the moment that they mean",
+    "delivery counts": "they saturate at 2^63 - 1 since Redis 8.8 and turn negative before",
+    "KEYS": "sorted, for the order of its keys is a hash's, with a seed of its own",
+    "OBJECT ENCODING": "raw and embstr are one: they tell how Redis came to allot a string's memory",
+    "HELP": "by its reply's types: the sentences are our own",
+    "ids that `*` made": "over TCP only: by the order in which they appear, for two servers have two clocks",
+}

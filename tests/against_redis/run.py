@@ -1,0 +1,87 @@
+"""Compare Penstock with a real Redis for as long as one likes: `python -m tests.against_redis.run --minutes 30`."""
+
+import argparse
+import contextlib
+import random
+import sys
+import time
+from collections.abc import Iterator
+
+from tests.against_redis import parking
+from tests.against_redis.comparison import Comparison, report, scenario_of
+from tests.against_redis.generator import Generator
+from tests.against_redis.known import Known
+from tests.against_redis.sides import InProcess, Piped, known_by
+from tests.reference import NoReference, reference_server
+from tests.serverproc import running_server
+
+REQUESTS = 2000  # a scenario
+
+
+def compare(reference: Piped, known: Known, port: int, seed: str, requests: int) -> tuple[Comparison, str]:
+    """A run of so many random requests with one seed, and the first difference as a text.
+
+    port: of a Penstock to compare with; 0: an engine in this process is compared.
+    """
+    comparison = Comparison(reference, known, Piped(port) if port else InProcess())
+    for number in range(-(-requests // REQUESTS)):
+        named = f"{seed}/{number}"
+        scenario = scenario_of(named, Generator(random.Random(named), known), min(REQUESTS, requests))
+        difference = comparison.first_difference(scenario)
+        if difference is not None:
+            return comparison, report(*comparison.shrunk(scenario, difference))
+    return comparison, ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.against_redis.run", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=0, help="stop after so long (default: when --runs are done)")
+    parser.add_argument("--runs", type=int, default=0, help="how many seeds (default: 1, or as the minutes allow)")
+    parser.add_argument("--commands", type=int, default=200_000, help="requests of a run (default: %(default)s)")
+    parser.add_argument("--scenarios", type=int, default=2000, help="of a run with --blocking (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="the first run's seed (default: a fresh one)")
+    parser.add_argument("--blocking", action="store_true", help="compare who is woken, and when, instead")
+    parser.add_argument("--tcp", action="store_true", help="compare a Penstock process instead of an engine")
+    chosen = parser.parse_args()
+    first = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
+    ends = time.monotonic() + chosen.minutes * 60
+    most = chosen.runs or (sys.maxsize if chosen.minutes else 1)
+    failed = total = runs = 0
+    try:
+        with reference_server() as port, penstock(chosen.tcp) as ours:
+            known = known_by(port)
+            print(f"compared with Redis {'.'.join(map(str, known.version))}", flush=True)
+            for seed in range(first, first + most):
+                if chosen.minutes and time.monotonic() > ends:
+                    break
+                started = time.monotonic()
+                if chosen.blocking:
+                    counted, found = parking.compare(port, known, ours, str(seed), chosen.scenarios)
+                else:
+                    reference = Piped(port)
+                    comparison, found = compare(reference, known, ours, str(seed), chosen.commands)
+                    reference.close()
+                    counted = f"{comparison.handled} requests, {comparison.refused} of them refused"
+                    total += comparison.handled
+                runs += 1
+                failed += bool(found)
+                print(f"seed {seed}: {counted}, {time.monotonic() - started:.0f} s: {found or 'no difference'}", flush=True)
+    except NoReference as absence:
+        print(absence, file=sys.stderr)
+        return 2
+    print(f"{runs} runs, {total} requests, {failed} runs with a difference")
+    return 1 if failed else 0
+
+
+@contextlib.contextmanager
+def penstock(wanted: bool) -> Iterator[int]:
+    """The port of a Penstock process, or 0 where an engine in this process is compared."""
+    if not wanted:
+        yield 0
+        return
+    with running_server("--appendonly", "no") as server:
+        yield server.port
+
+
+if __name__ == "__main__":
+    sys.exit(main())

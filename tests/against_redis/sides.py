@@ -1,0 +1,174 @@
+"""The two that are compared, asked alike: a server over TCP, and an engine in this process."""
+
+import random
+import re
+import socket
+import time
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.settings import Settings
+from penstock.storage.streams import Stream
+from tests.against_redis.generator import Request
+from tests.against_redis.known import Known
+from tests.wire import Array, Bulk, Incomplete, Integer, Value, pack, parse
+
+PATIENCE_S: Final = 10.0
+BUFFER: Final = 1 << 20
+NEAR_MS: Final = 600_000
+
+_ID = re.compile(rb"(\d{13})-\d+\Z")
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Side(Protocol):
+    """Somebody to ask: the requests of a batch first, then one answer after the other."""
+
+    def send(self, requests: Sequence[Request]) -> None: ...
+
+    def answer(self, now_ms: int = 0) -> bytes:
+        """The next reply; now_ms, if not 0, is what the time was when the other side handled the request."""
+
+
+class Piped:
+    """A server over TCP, with a batch of requests at once."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = b""
+        self._at = 0
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def send(self, requests: Sequence[Request]) -> None:
+        self._socket.sendall(b"".join([pack(*request) for request in requests]))
+
+    def answer(self, now_ms: int = 0) -> bytes:
+        while True:
+            try:
+                _, after = parse(self._buffer, self._at)
+            except Incomplete:
+                self._receive()
+            else:
+                reply = self._buffer[self._at : after]
+                self._at = after
+                return reply
+
+    def has_answered(self, reply: bytes) -> bool:
+        """Whether the next reply is this one, which is taken if so: quicker than parsing it."""
+        while len(self._buffer) - self._at < len(reply) and reply.startswith(self._buffer[self._at :]):
+            self._receive()
+        if not self._buffer.startswith(reply, self._at):
+            return False
+        self._at += len(reply)
+        return True
+
+    def ask(self, *words: str) -> Value:
+        self.send([list(words)])
+        return parse(self.answer())[0]
+
+    def _receive(self) -> None:
+        chunk = self._socket.recv(BUFFER)
+        if not chunk:
+            raise ConnectionError("the server closed the connection")
+        self._buffer = self._buffer[self._at :] + chunk
+        self._at = 0
+
+
+class InProcess:
+    """An engine with a clock that is turned by hand: the time of the batch, or what the other side's ids tell."""
+
+    def __init__(self) -> None:
+        self._clock = ManualClock(wall_ms())
+        self.engine = Engine(Settings(), self._clock, random.Random(1))
+        self._session = self.engine.connect()
+        self._requests: deque[Request] = deque()
+
+    def send(self, requests: Sequence[Request]) -> None:
+        self._requests.extend(requests)
+        self._turn_to(wall_ms())
+        self.engine.tick()
+
+    def answer(self, now_ms: int = 0) -> bytes:
+        """The reply. A failure of ours is one, too, so that it is shown and shortened like any difference."""
+        if not now_ms:
+            return self._handled(self._requests.popleft())
+        here_ms = self._clock.now_us() // 1000
+        self._clock.set_ms(now_ms)  # it may be earlier: a duplicate is answered with an id made before
+        reply = self._handled(self._requests.popleft())
+        self._turn_to(here_ms)
+        return reply
+
+    def _handled(self, request: Request) -> bytes:
+        try:
+            return self.engine.handle(self._session, [word.encode() for word in request])
+        except Exception as failure:  # whatever it is, it is what the comparison is there to find
+            place = traceback.extract_tb(failure.__traceback__)[-1]
+            text = f"-FAILED {failure!r} at {place.filename.rpartition('/')[2]}:{place.lineno}\r\n"
+            return text.encode()
+
+    def _turn_to(self, now_ms: int) -> None:
+        """Turn the clock forward, never back: entries delivered later are not older."""
+        self._clock.set_ms(max(now_ms, self._clock.now_us() // 1000))
+
+    def check(self) -> None:
+        """Assert the invariants of everything that is kept."""
+        for database in self.engine.keyspace.databases:
+            database.check()
+            for value in database.values.values():
+                if isinstance(value, Stream):
+                    value.check()
+
+
+class MadeIds:
+    """Names for the ids that a server made from its clock, in the order in which they are first seen."""
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, bytes] = {}
+
+    def named(self, value: Value) -> Value:
+        if isinstance(value, Array):
+            return Array(tuple(map(self.named, value.elements)))
+        if isinstance(value, Bulk) and made_ms(value.text):
+            return Bulk(self._names.setdefault(value.text, b"made-%d" % len(self._names)))
+        return value
+
+
+def made_ms(text: bytes) -> int:
+    """The time in an id that a clock made just now; 0 for any other text."""
+    found = _ID.match(text)
+    return int(found[1]) if found and abs(int(found[1]) - wall_ms()) < NEAR_MS else 0
+
+
+def latest_made_ms(value: Value) -> int:
+    """The latest such time in a reply of XADD, or of EXEC."""
+    if isinstance(value, Array):
+        return max((made_ms(one.text) for one in value.elements if isinstance(one, Bulk)), default=0)
+    return made_ms(value.text) if isinstance(value, Bulk) else 0
+
+
+def known_by(port: int) -> Known:
+    """What the server at a port knows."""
+    piped = Piped(port)
+    server, listed = piped.ask("INFO", "server"), piped.ask("COMMAND", "LIST")
+    piped.close()
+    assert isinstance(server, Bulk) and isinstance(listed, Array), "INFO and COMMAND LIST answer so"
+    found = re.search(rb"redis_version:(\d+)\.(\d+)\.(\d+)", server.text)
+    assert found is not None, "INFO names the version"
+    version = (int(found[1]), int(found[2]), int(found[3]))
+    return Known(version, [name.text.decode() for name in listed.elements if isinstance(name, Bulk)])
+
+
+def number(value: Value) -> int:
+    """An integer reply."""
+    assert isinstance(value, Integer), f"{value} is no integer"
+    return value.number

@@ -1,0 +1,258 @@
+"""What is around the package: the image's programs, the Dockerfile, pinned versions, and the wheel."""
+
+import importlib.machinery
+import importlib.util
+import re
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CANNOT = 77  # check-image's exit code where there are no namespaces
+
+
+def program(name: str) -> ModuleType:
+    """A program of packaging/ as a module."""
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(ROOT / "packaging" / name))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def no_bytecode_in_packaging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+# -- the entry point --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def entrypoint(tmp_path: Path) -> Callable[..., list[str]]:
+    """Runs the entry point among programs that only say how they were called."""
+    for name in ("redis-server", "penstock", "other", "find", "setpriv"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        (tmp_path / name).chmod(0o755)
+
+    def run(*words: str, user: int) -> list[str]:
+        (tmp_path / "id").write_text(f"#!/bin/sh\necho {user}\n")
+        (tmp_path / "id").chmod(0o755)
+        command = ["/bin/sh", str(ROOT / "packaging/entrypoint"), *words]
+        done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "called"),
+    [
+        pytest.param(["redis-server", "--port", "7000"], "redis-server --port 7000", id="the server with flags"),
+        pytest.param(["--port", "7000"], "redis-server --port 7000", id="bare flags"),
+        pytest.param(["/etc/redis.conf", "--port", "1"], "redis-server /etc/redis.conf --port 1", id="a conf file"),
+        pytest.param(["other", "--port", "7000"], "other --port 7000", id="another program"),
+    ],
+)
+def test_the_entry_point_starts_what_the_command_means(
+    entrypoint: Callable[..., list[str]], words: list[str], called: str
+) -> None:
+    assert entrypoint(*words, user=1234) == [called]
+
+
+@pytest.mark.parametrize("server", ["redis-server", "penstock"])
+def test_as_root_the_entry_point_takes_over_the_volume_and_goes_on_as_its_own_user(
+    entrypoint: Callable[..., list[str]], server: str
+) -> None:
+    assert entrypoint(server, "serve", user=0) == [
+        "find . ! -user penstock -exec chown penstock:penstock {} +",
+        f"setpriv --reuid=penstock --regid=penstock --init-groups -- {server} serve",
+    ]
+
+
+def test_as_root_another_program_stays_root(entrypoint: Callable[..., list[str]]) -> None:
+    assert entrypoint("other", user=0) == ["other"]
+
+
+# -- redis-server -----------------------------------------------------------------------------------------------------
+
+EVERYWHERE = ["--bind", "*", "-::*"]
+OPEN = ["--protected-mode", "no"]
+
+
+@pytest.mark.parametrize(
+    ("words", "added"),
+    [
+        pytest.param([], EVERYWHERE + OPEN, id="nothing"),
+        pytest.param(["--save", "60", "1"], EVERYWHERE + OPEN, id="other flags"),
+        pytest.param(["--bind", "127.0.0.1"], OPEN, id="an address"),
+        pytest.param(["--protected-mode", "yes"], EVERYWHERE, id="protected mode"),
+        pytest.param(["--version"], [], id="no settings"),
+        pytest.param(["--no-such-directive", "1"], [], id="wrong settings"),
+        pytest.param(["-", "--port", "1"], [], id="settings on standard input"),
+    ],
+)
+def test_the_images_server_listens_everywhere_unless_it_is_told_otherwise(words: list[str], added: list[str]) -> None:
+    assert program("redis-server").with_defaults(words) == words + added
+
+
+def test_the_images_server_obeys_the_address_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "redis.conf").write_text("bind 127.0.0.1\n")
+    words = [str(tmp_path / "redis.conf")]
+
+    assert program("redis-server").with_defaults(words) == words + OPEN
+
+
+# -- the health check -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("process", "arguments"),
+    [
+        pytest.param(
+            ["python3", "-I", "/usr/local/bin/redis-server", "--port", "1"], ["--port", "1"], id="redis-server"
+        ),
+        pytest.param(["python3", "/opt/penstock/bin/penstock", "serve", "a.conf"], ["a.conf"], id="penstock serve"),
+        pytest.param(["penstock", "version"], None, id="penstock, but no server"),
+        pytest.param(["cat", "redis.conf"], None, id="another process"),
+        pytest.param([], None, id="a process without words"),
+    ],
+)
+def test_the_health_check_knows_a_server_by_its_words(process: list[str], arguments: list[str] | None) -> None:
+    assert program("healthcheck").server_arguments(process) == arguments
+
+
+@pytest.mark.parametrize(
+    ("words", "addresses"),
+    [
+        pytest.param([], [("127.0.0.1", 6379)], id="nothing said"),
+        pytest.param(["--bind", "*", "-::*", "--port", "1"], [("127.0.0.1", 1), ("::1", 1)], id="everywhere"),
+        pytest.param(["--bind", "10.0.0.1"], [("10.0.0.1", 6379)], id="one address"),
+        pytest.param(["--port", "0", "--unixsocket", "/data/s"], ["/data/s"], id="a unix socket only"),
+    ],
+)
+def test_the_health_check_looks_where_the_server_was_told_to_listen(words: list[str], addresses: list[object]) -> None:
+    check = program("healthcheck")
+
+    assert list(check.addresses(check.configfile.start(words))) == addresses
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes], tuple[str, int]]]:
+    """A peer that answers one request with the given bytes."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve(reply: bytes) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(reply)
+
+    def start(reply: bytes) -> tuple[str, int]:
+        threading.Thread(target=serve, args=(reply,), daemon=True).start()
+        host, port = listener.getsockname()
+        return host, port
+
+    yield start
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        pytest.param(b"+PONG\r\n", 0, id="PONG"),
+        pytest.param(b"-NOAUTH Authentication required.\r\n", 0, id="a password is wanted"),
+        pytest.param(b"-MISCONF Errors writing to the AOF file\r\n", 0, id="the disk refuses"),
+        pytest.param(b"-LOADING Redis is loading the dataset in memory\r\n", 1, id="loading"),
+        pytest.param(b"", 1, id="closed without a word"),
+    ],
+)
+def test_a_server_is_healthy_when_it_answers_and_has_loaded(
+    answering: Callable[[bytes], tuple[str, int]], monkeypatch: pytest.MonkeyPatch, reply: bytes, code: int
+) -> None:
+    check = program("healthcheck")
+    monkeypatch.setattr(check, "addresses", lambda _: [answering(reply)])
+
+    assert check.main() == code
+
+
+def test_a_server_that_nobody_reaches_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = program("healthcheck")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        closed = listener.getsockname()
+    monkeypatch.setattr(check, "addresses", lambda _: [closed])
+
+    assert check.main() == 1
+
+
+# -- files that must agree --------------------------------------------------------------------------------------------
+
+
+def test_the_docker_build_is_sent_every_file_that_it_copies() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line]
+    sources = [word for words in copied for word in words if not word.startswith("--")]
+    let_through = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+
+    assert [source for source in sources if source.split("/")[0] not in let_through] == []
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+
+
+def test_every_dependency_is_pinned_and_nothing_says_from_where() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    groups = [word for group in project["dependency-groups"].values() for word in group if isinstance(word, str)]
+    wanted = {re.split(r"[<>=;\[ ]", word)[0] for word in project["project"]["dependencies"] + groups}
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+
+    assert wanted - {line.split("==")[0] for line in lines} == set()
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][0-9A-Za-z.]*", line)] == []
+
+
+def test_what_every_user_installs_is_four_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert [re.split("[>;]", word)[0] for word in project["dependencies"]] == [
+        "hiredis",
+        "sortedcontainers",
+        "uvloop",
+        "xxhash",
+    ]
+
+
+def test_make_help_names_every_target_for_people() -> None:
+    text = (ROOT / "Makefile").read_text()
+    phony = re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)[0].split()
+    named = re.findall(r'"make (\w+) ', text)
+
+    assert set(phony) - set(named) == {"help", "lint", "bench"}
+
+
+@pytest.mark.slow
+def test_a_wheel_has_the_package_its_types_and_its_licence(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
+
+    (wheel,) = tmp_path.glob("penstock-*-py3-none-any.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"penstock/cli.py", "penstock/py.typed"} <= set(names)
+    assert any(fnmatch(name, "penstock-*.dist-info/licenses/LICENSE") for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"penstock"}
+
+
+@pytest.mark.slow
+def test_the_image_builds_and_does_what_a_compose_file_expects() -> None:
+    done = subprocess.run([str(ROOT / "tools/check-image")], capture_output=True, text=True, timeout=570)
+
+    if done.returncode == CANNOT:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
