@@ -90,14 +90,14 @@ def client_reply(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     mode = args[2].upper()
     if mode == b"ON":
-        session.reply_mode = b"ON"
+        session.is_silent = False
         session.reply_skip = 0
         return reply.OK
     if mode == b"OFF":
-        session.reply_mode = b"OFF"
+        session.is_silent = True
         return reply.NO_REPLY
     if mode == b"SKIP":
-        if session.reply_mode == b"ON":
+        if not session.is_silent:
             session.reply_skip = 2  # this one and the next
         return reply.NO_REPLY
     raise refusals.syntax()

@@ -66,6 +66,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
     if name is not None:
         session.name = name
     session.resp = version
+    ctx.resp3 = session.resp3  # inside EXEC, what follows speaks it at once
     return reply.fields(
         [
             (b"server", reply.bulk(b"redis")),
@@ -203,7 +204,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     engine.monitors.discard(session)
     session.monitors = False
     engine.subscriptions.forget(session)
-    session.reply_mode = b"ON"
+    session.is_silent = False
     session.reply_skip = 0
     session.name = b""
     session.no_evict = session.no_touch = False

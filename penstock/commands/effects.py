@@ -8,6 +8,8 @@ from typing import Final, Protocol
 
 from hiredis import pack_command
 
+from penstock.commands.dialect import Dialect
+
 MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
 NO_DATABASE: Final = -1
@@ -29,12 +31,14 @@ def pack(words: tuple[bytes, ...]) -> bytes:
 class Effects:
     """The unit that is being collected, and the database that the log's reader is in."""
 
-    __slots__ = ("_database", "_lines", "log")
+    __slots__ = ("_database", "_lines", "dialect", "log", "units")
 
-    def __init__(self, log: EffectLog | None) -> None:
+    def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
         self.log = log  # None: nothing is kept (appendonly no; while the log is replayed)
+        self.dialect = dialect
         self._lines: list[tuple[int, bytes]] = []  # (database number, packed request)
         self._database = NO_DATABASE
+        self.units = 0  # handed over so far
 
     def add(self, db_index: int, words: tuple[bytes, ...]) -> None:
         if self.log is not None:
@@ -52,6 +56,7 @@ class Effects:
         self._lines = []
         if self.log is None:
             return
+        self.units += 1
         if len(lines) == 1 and lines[0][0] == self._database:
             self.log.append(lines[0][1])
             return

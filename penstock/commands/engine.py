@@ -8,7 +8,7 @@ import random
 from typing import Final
 
 from penstock.clock import Clock
-from penstock.commands import acl, families, monitor, notifications, refusals, xgroup
+from penstock.commands import acl, dialect, families, monitor, notifications, refusals, xgroup
 from penstock.commands.access_log import AccessLog
 from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.effects import EffectLog, Effects
@@ -54,7 +54,7 @@ class Engine:
         self.clock = clock
         self.chance = chance
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
-        self.effects = Effects(log)
+        self.effects = Effects(log, dialect.of(settings))
         self.rows: dict[bytes, Row] = families.table()
         self._spellings: dict[bytes, Row] = {}
         for name, row in self.rows.items():
@@ -153,9 +153,10 @@ class Engine:
         ctx = self.context
         ctx.aim(session, now_us)
         session.last_ms = ctx.now_ms
-        row: Row | None = None
+        row = self._spellings.get(request[0])
         try:
-            row = self.named_row(request)
+            if row is None or row.subcommands:
+                row = self.named_row(request)
             if not row.fits(len(request)) or row.handler is None:
                 raise refusals.arity(row.label)
             self._admit(session, row)
@@ -171,14 +172,16 @@ class Engine:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)
             return self._voiced(session, reply.error(refusal.text))
-        session.last_command = row.name.lower()
-        answer = self.run(ctx, row, request)
+        session.last_command = row.title
+        answer = self.run(ctx, row, request, now_us)
         self.effects.end_unit()
         if self.waiters.ready:
             self._serve(now_us)
         if answer is NOTHING_YET:
             return reply.NO_REPLY
-        return self._voiced(session, answer)
+        if session.reply_skip or session.is_silent:
+            return self._voiced(session, answer)
+        return answer
 
     def _abort(self, session: Session, refusal: ReplyError) -> ReplyError:
         """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
@@ -226,12 +229,11 @@ class Engine:
         if session.monitors and (row.write or "readonly" in row.flags):
             raise ReplyError(b"ERR Replica can't interact with the keyspace")
 
-    def run(self, ctx: Context, row: Row, request: list[bytes]) -> bytes:
-        """Run one admitted request, alone or inside EXEC, and count it."""
+    def run(self, ctx: Context, row: Row, request: list[bytes], start_us: int) -> bytes:
+        """Run one admitted request, alone or inside EXEC, and count it from `start_us` on."""
         assert row.handler is not None, "row_of gives no container"
         ctx.row = row
         ctx.args = request
-        start_us = self.clock.now_us()
         failure: bytes | None = None
         try:
             answer = row.handler(ctx, request)
@@ -268,7 +270,7 @@ class Engine:
     def _show_to_monitors(self, ctx: Context, row: Row, request: list[bytes]) -> None:
         """MONITOR: after the request was run, in the database it left the session in (Redis 8.6.3)."""
         line = monitor.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
-        self.outgoing += [(session, line) for session in self.monitors if session.reply_mode == b"ON"]
+        self.outgoing += [(session, line) for session in self.monitors if not session.is_silent]
 
     def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
         """Tell of a keyspace event of a class (a letter), if the class is wanted."""
@@ -292,7 +294,7 @@ class Engine:
         if session.reply_skip:
             session.reply_skip -= 1
             return reply.NO_REPLY
-        return answer if session.reply_mode == b"ON" else reply.NO_REPLY
+        return reply.NO_REPLY if session.is_silent else answer
 
     # -- pausing (CLIENT PAUSE) --------------------------------------------------------------------------------------
 

@@ -155,7 +155,7 @@ def _told(ctx: Context, confirmations: list[bytes]) -> bytes:
     """Confirmations reach a client that wants no replies too (CLIENT REPLY OFF and SKIP, Redis 8.6.3)."""
     session = ctx.session
     joined = b"".join(confirmations)
-    if session.reply_mode == b"ON" and not session.reply_skip:
+    if not session.is_silent and not session.reply_skip:
         return joined
     ctx.engine.outgoing.append((session, joined))
     return reply.NO_REPLY

@@ -26,6 +26,7 @@ class Session:
         "handled",
         "id",
         "input_bytes",
+        "is_silent",
         "last_command",
         "last_ms",
         "library_name",
@@ -43,7 +44,6 @@ class Session:
         "queue",
         "queue_failed",
         "reads",
-        "reply_mode",
         "reply_skip",
         "resp",
         "shard_channels",
@@ -82,7 +82,7 @@ class Session:
         self.shard_channels: dict[bytes, None] = {}
         self.monitors = False
         # CLIENT REPLY, KILL, NO-EVICT, NO-TOUCH
-        self.reply_mode = b"ON"  # or b"OFF"
+        self.is_silent = False  # CLIENT REPLY OFF
         self.reply_skip = 0  # replies to leave out: SKIP sets 2, one for itself and one for the next
         self.closing = False  # close once what is written has been sent
         self.closed = False  # the connection is gone

@@ -33,7 +33,7 @@ class Row:
     __slots__ = (
         "acl", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags", "group",
         "handler", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "pubsub", "since",
-        "subcommands", "summary", "syntax", "tips", "transactional", "write",
+        "subcommands", "summary", "syntax", "tips", "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +55,7 @@ class Row:
         arity: int,
     ) -> None:
         self.name = name
+        self.title = name.lower()  # "xgroup|create": in CLIENT LIST
         self.label = name.lower().encode()  # b"xgroup|create": in error texts, statistics, COMMAND
         self.syntax = syntax
         self.handler = handler

@@ -49,7 +49,9 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
     waits, row = ctx.waits, ctx.row
     ctx.waits = False
     try:
-        return reply.array([ctx.engine.run(ctx, queued, request) for queued, request in queue])
+        return reply.array(
+            [ctx.engine.run(ctx, queued, request, ctx.engine.clock.now_us()) for queued, request in queue]
+        )
     finally:
         ctx.waits, ctx.row, ctx.args = waits, row, args
 

@@ -17,12 +17,11 @@ def encode(entry_id: bytes, fields: Sequence[bytes]) -> bytes:
     return b"*2\r\n$%d\r\n%b\r\n%b" % (len(entry_id), entry_id, pairs)
 
 
-def fields_of(entry: bytes) -> list[bytes]:
-    """The fields and values, in turn, of an encoded entry."""
-    reader = hiredis.Reader()
-    reader.feed(entry)
-    decoded: tuple[bytes, list[bytes]] = reader.gets()
-    return decoded[1]
+def fields_of(entries: bytes) -> list[list[bytes]]:
+    """The fields and values, in turn, of each of several encoded entries, one after the other."""
+    reader = hiredis.Reader(notEnoughData=None)
+    reader.feed(entries)
+    return [entry[1] for entry in iter(reader.gets, None)]
 
 
 def id_of(entry: bytes) -> bytes:

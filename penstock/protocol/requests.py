@@ -27,6 +27,7 @@ _HUGE_COUNT: Final = b"*00000"  # hiredis would reserve 80 KB and more for the w
 _STAR: Final = ord("*")
 _CR: Final = ord("\r")
 _LISTS: Final = {list}
+_WEB_LETTERS: Final = frozenset((b"P", b"p", b"H", b"h"))
 
 _PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
 _PROBED: Final = [b"probe"]
@@ -88,6 +89,8 @@ class RequestReader:
         if self._at == len(self._text) and not self._later:
             self._text = data
             self._at = 0
+            if not self._ready_size and not self._plain.is_amid and len(data) <= self._limits.query_buffer_limit:
+                return
         else:
             self._later += data
         if self.pending > self._limits.query_buffer_limit:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from penstock.commands.session import Session
-from penstock.commands.sync_waiters import appended_units
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
 from penstock.protocol.limits import Limits
@@ -106,7 +105,12 @@ class Connection(asyncio.Protocol):
             return
         if not self._turn.will_go_on(self):
             self.go_on()
-        waiting = session.query_buffer = self._reader.pending
+        self.note_waiting()
+
+    def note_waiting(self) -> None:
+        """Say how many bytes of requests wait, after some came or were handled."""
+        waiting = self.session.query_buffer = self._reader.pending
+        statistics = self._turn.engine.statistics
         if waiting > statistics.largest_query_buffer:
             statistics.largest_query_buffer = waiting
 
@@ -125,35 +129,22 @@ class Connection(asyncio.Protocol):
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    @property
-    def is_held(self) -> bool:
-        """Whether the requests that have come must wait.
-
-        A peer that is behind is not held where it has an output limit: exceeding it, it is closed as in Redis.
-        """
-        session = self.session
-        if session.parked is not None or session.closing or self.gone:
-            return True
-        if not self._behind or self._transport.get_write_buffer_size() <= MOST_UNSENT:
-            return False
-        hard, soft, _ = self._turn.output_limits.of(session)
-        return not hard and not soft
-
     def go_on(self) -> None:
         """Handle the requests that have come, up to a turn's share of them."""
         turn = self._turn
         engine = turn.engine
+        effects = engine.effects
         session = self.session
-        reader = self._reader
-        limits = self._limits
+        next_request = self._reader.next
         handled = 0
-        while not self.is_held and not turn.stops:
+        held = self._is_behind_too_far()
+        while not (held or session.parked is not None or session.closing or self.gone or turn.stops):
             if handled == REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN:
                 turn.go_on_later(self)
                 self._set_reading(False)
                 break
             try:
-                request = reader.next()
+                request = next_request()
             except ProtocolError as refusal:
                 self._refuse(refusal)
                 break
@@ -161,24 +152,47 @@ class Connection(asyncio.Protocol):
                 self._set_reading(True)
                 break
             handled += 1
-            units = appended_units(engine)
+            units = effects.units
             try:
                 answer = engine.handle(session, request)
             except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
                 self._give_up()
                 break
-            limits.authenticated = session.authenticated
-            is_logged = appended_units(engine) != units
             if answer:
-                self.owe(answer, is_logged)
-            turn.look_around(is_logged)
+                if effects.units != units:
+                    self._logged.append(len(self._owed))
+                self._owed.append(answer)
+                self.owed_bytes += len(answer)
+            if engine.outgoing or engine.to_close or engine.wanted_shutdown:
+                self._note_owed()  # before what is pushed to others, as the engine's order is
+                turn.look_around(effects.units != units)
+            if session.authenticated is not self._limits.authenticated:
+                self._limits.authenticated = session.authenticated
         else:
             self._set_reading(True)
         if handled:
-            session.query_buffer = reader.pending
+            self._note_owed()
             turn.end_soon()
         if self._ends or session.closing:
             self.close_if_done()
+
+    def _is_behind_too_far(self) -> bool:
+        """Whether the peer must take replies first.
+
+        It need not where it has an output limit: exceeding that, it is closed as in Redis.
+        """
+        if not self._behind or self._transport.get_write_buffer_size() <= MOST_UNSENT:
+            return False
+        hard, soft, _ = self._turn.output_limits.of(self.session)
+        return not hard and not soft
+
+    def _note_owed(self) -> None:
+        """The turn is to send what is owed; see whether it is too much."""
+        if self._owed and not self.gone:
+            self._turn.owing[self] = None
+            hard, soft, _ = self._turn.output_limits.of(self.session)
+            if hard or soft:
+                self.check_output()
 
     def _set_reading(self, reads: bool) -> None:
         if reads is not self._reads and not self.gone:
@@ -212,10 +226,7 @@ class Connection(asyncio.Protocol):
             self._logged.append(len(self._owed))
         self._owed.append(answer)
         self.owed_bytes += len(answer)
-        self._turn.owing[self] = None
-        hard, soft, _ = self._turn.output_limits.of(self.session)
-        if hard or soft:
-            self.check_output()
+        self._note_owed()
 
     def take_owed(self) -> "Owed":
         """The replies of this turn, which the log may hold back for a while."""

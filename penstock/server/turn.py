@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.commands.engine import Engine
-from penstock.commands.sync_waiters import appended_units
 from penstock.protocol import reply
 from penstock.server.journal import Journal
 from penstock.server.limits import OutputLimits
@@ -152,6 +151,7 @@ class Turn:
             self._going = {}
             for connection in going:
                 connection.go_on()
+                connection.note_waiting()
         owing = self.owing
         self.owing = {}
         sending = [(connection, connection.take_owed()) for connection in owing]
@@ -202,9 +202,9 @@ class Turn:
 
     def tick(self) -> None:
         """What time alone brings."""
-        before = appended_units(self.engine)
+        before = self.engine.effects.units
         self.engine.tick()
-        self.look_around(appended_units(self.engine) != before)
+        self.look_around(self.engine.effects.units != before)
         self.end_soon()
 
     def look_after_log(self) -> None:

@@ -79,6 +79,9 @@ CASES = [
     ("other bytes than a line end", b"*2\r\n$1\r\naXX$1\r\nbYY" + PING, [[b"a", b"b"], [b"PING"]], None),
     ("other bytes than a line feed", b"*1\rX$4\rYPING\rZ" + PING, [[b"PING"], [b"PING"]], None),
     ("an odd type behind odd bytes", b"*2\r\n$1\r\naXX+foo\r\n", [], b"expected '$', got '+'"),
+    ("odd bytes, later", PING + b"*2\r\n$1\r\naXX+foo\r\n", [[b"PING"]], b"expected '$', got '+'"),
+    ("a line end in a word and odd bytes", b"*2\r\n$4\r\n\r\n\r\nXX+foo\r\n", [], b"expected '$', got '+'"),
+    ("the same, later", PING + b"*2\r\n$4\r\n\r\n\r\nXX+foo\r\n", [[b"PING"]], b"expected '$', got '+'"),
     (
         "an inner array behind odd bytes",
         PING + b"*2\r\n$1\r\naXX*1\r\n$1\r\nb\r\n",
