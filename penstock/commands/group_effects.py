@@ -7,10 +7,11 @@ loads to the same state. Runs are never regrouped: their order is the order in t
 from typing import Final
 
 from penstock.commands.context import Context
+from penstock.commands.dialect import Dialect
 from penstock.storage import ids
 from penstock.storage.groups import Group, Held
 from penstock.storage.ids import StreamId
-from penstock.storage.streams import Run
+from penstock.storage.streams import Run, Stream
 
 MOST_IDS: Final = 1000  # of one line
 
@@ -63,9 +64,72 @@ def log_held(ctx: Context, key: bytes, group: Group, claimed: list[Held], last_i
         log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
 
 
+def log_released(ctx: Context, key: bytes, group: Group, released: list[StreamId], counts: list[int]) -> None:
+    """Entries that were released, with their counts from now on, in runs of equals.
+
+    The counts are absolute: a relative SILENT would be counted again at replay. Where the dialect has no XNACK, a
+    ghost keeps the owner that the log knows: an XCLAIM would drop it.
+    """
+    if ctx.effects.log is None:
+        return
+    dialect = ctx.effects.dialect
+    pairs = list(zip(released, counts, strict=True))
+    if not dialect.releases:
+        pairs = [(entry_id, count) for entry_id, count in pairs if _is_live(group, entry_id)]
+    start = 0
+    for at in range(1, len(pairs) + 1):
+        if at == len(pairs) or pairs[at][1] != pairs[start][1] or at - start == MOST_IDS:
+            texts = [ids.text(entry_id) for entry_id, _ in pairs[start:at]]
+            ctx.log(*release_words(dialect, key, group, texts, pairs[start][1]))
+            start = at
+
+
+def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes], count: int) -> tuple[bytes, ...]:
+    """The request that releases entries, all with one count."""
+    if dialect.releases:
+        numids, tail = b"%d" % len(texts), (b"RETRYCOUNT", b"%d" % count, b"FORCE")
+        return (b"XNACK", key, group.name, b"FAIL", b"IDS", numids, *texts, *tail)
+    options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(group.last_id))
+    return (b"XCLAIM", key, group.name, dialect.consumer, b"0", *texts, *options)
+
+
+def _is_live(group: Group, entry_id: StreamId) -> bool:
+    held = group.find(entry_id)
+    return held is not None and held[0].segment.is_live(held[1])
+
+
+def log_dropped_references(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
+    """Entries are pending in no group any more."""
+    for name in stream.groups:
+        for at in range(0, len(gone), MOST_IDS):
+            ctx.log(b"XACK", key, name, *map(ids.text, gone[at : at + MOST_IDS]))
+
+
 def log_position(ctx: Context, key: bytes, group: Group) -> None:
     """The group's last-delivered id and entries-read."""
-    ctx.log(b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", b"%d" % group.entries_read)
+    stream = ctx.db.values.get(key)
+    assert isinstance(stream, Stream), "the group is of a stream that is there"
+    for words in position_words(key, stream, [group]):
+        ctx.log(*words)
+
+
+def position_words(key: bytes, stream: Stream, groups: list[Group]) -> list[tuple[bytes, ...]]:
+    """Requests that set where groups are.
+
+    A group that has read more than was ever added (XSETID may say so) would not be believed: it is told in between
+    that more was added.
+    """
+    lines: list[tuple[bytes, ...]] = []
+    most_read = max([group.entries_read for group in groups], default=0)
+    last_id = ids.text(stream.last_id)
+    if most_read > stream.entries_added:
+        lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % most_read))
+    for group in groups:
+        read = b"%d" % group.entries_read
+        lines.append((b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read))
+    if most_read > stream.entries_added:
+        lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % stream.entries_added))
+    return lines
 
 
 def log_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:

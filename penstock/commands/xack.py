@@ -7,7 +7,6 @@ from penstock.commands.context import Context
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage import ids
 from penstock.storage.groups import MAX_COUNT, Group
 from penstock.storage.ids import StreamId
 from penstock.storage.streams import Stream
@@ -32,7 +31,7 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
     group = None if stream is None else stream.groups.get(args[2])
     if group is None:
         return reply.ZERO  # the ids are not even looked at
-    acknowledged = sum([group.acknowledge(entry_id) for entry_id in stream_words.stream_ids(args[3:])])
+    acknowledged = group.acknowledge_all(stream_words.stream_ids(args[3:]))
     if acknowledged:
         ctx.dirty += acknowledged
         ctx.log_request(args)
@@ -79,7 +78,7 @@ def xnack(ctx: Context, args: list[bytes]) -> bytes:
             counts.append(count)
     if released:
         ctx.dirty += len(released)
-        _log_released(ctx, key, group.name, released, counts)
+        group_effects.log_released(ctx, key, group, released, counts)
         ctx.signal(key)
     return reply.integer(len(released))
 
@@ -134,15 +133,3 @@ def _next_count(count: int, mode: bytes, retry_count: int) -> int:
     if mode == b"SILENT":
         return max(count - 1, 0)
     return MAX_COUNT if mode == b"FATAL" else count
-
-
-def _log_released(ctx: Context, key: bytes, group: bytes, released: list[StreamId], counts: list[int]) -> None:
-    """Absolute counts, in runs of equals: a relative SILENT would be counted again at replay."""
-    start = 0
-    for at in range(1, len(released) + 1):
-        if at == len(released) or counts[at] != counts[start] or at - start == group_effects.MOST_IDS:
-            texts = [ids.text(entry_id) for entry_id in released[start:at]]
-            numids = b"%d" % len(texts)
-            count = b"%d" % counts[start]
-            ctx.log(b"XNACK", key, group, b"FAIL", b"IDS", numids, *texts, b"RETRYCOUNT", count, b"FORCE")
-            start = at

@@ -4,7 +4,7 @@ from typing import Final
 
 from xxhash import xxh3_128_intdigest
 
-from penstock.commands import refusals, stream_words
+from penstock.commands import group_effects, refusals, stream_words
 from penstock.commands.context import Context
 from penstock.commands.stream_words import REFERENCE_WORDS, TrimWords
 from penstock.commands.table import command
@@ -24,12 +24,13 @@ class AddWords:
     """An XADD as it was typed. `auto_ms` is the ms of `<ms>-*`, NO_ID where the id is another form."""
 
     __slots__ = (
-        "auto_ms", "entry_id", "fields_at", "id_at", "iid", "make_stream", "pid", "references", "trim",
+        "auto_ms", "entry_id", "fields_at", "id_at", "iid", "make_stream", "pid", "references", "referred", "trim",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.make_stream = True
         self.references = streams.KEEP_REFERENCES
+        self.referred = False  # one of their words was given
         self.trim = TrimWords()
         self.pid = b""
         self.iid: bytes | None = None  # None with a pid: the content's own (IDMPAUTO)
@@ -44,15 +45,14 @@ def _read_add(args: list[bytes], privileged: bool) -> AddWords:
     add = AddWords()
     last = len(args) - 1
     at = 2
-    referred = False
     while at <= last:
         if args[at] == b"*":
             break
         word = args[at].upper()
         if word == b"NOMKSTREAM":
             add.make_stream = False
-        elif word in REFERENCE_WORDS and not referred:
-            referred = True
+        elif word in REFERENCE_WORDS and not add.referred:
+            add.referred = True
             add.references = REFERENCE_WORDS[word]
         elif word in (b"MAXLEN", b"MINID", b"LIMIT") and at < last:
             at = add.trim.read(args, at)
@@ -213,7 +213,8 @@ def _answer_duplicate(ctx: Context, args: list[bytes], add: AddWords, stream: St
     """Nothing is appended; the duplicate is counted and logged with the recorded id, so that a replay counts it."""
     stream.producers.duplicates += 1
     id_text = ids.text(recorded)
-    ctx.log(*args[: add.id_at], id_text, *args[add.fields_at :])
+    if ctx.effects.dialect.idempotence:
+        ctx.log(*args[: add.id_at], id_text, *args[add.fields_at :])
     return reply.bulk(id_text)
 
 
@@ -232,34 +233,72 @@ def _log_add(
     effect = list(args)
     if add.entry_id == NO_ID:
         effect[add.id_at] = id_text
+    dialect = ctx.effects.dialect
+    if (add.pid and not dialect.idempotence) or (add.referred and not dialect.references):
+        _log_in_old_words(ctx, effect, add, stream, gone)
+        return
     if add.trim.given and add.references == streams.ACKNOWLEDGED:
         producer = [b"IDMP", add.pid, add.iid or content_iid(args[add.fields_at :])] if add.pid else []
         ctx.log(args[0], args[1], *producer, effect[add.id_at], *args[add.fields_at :])
-        log_deletions(ctx, args[1], stream, gone)
+        log_unneeded(ctx, args[1], stream, gone)
         return
     if add.trim.approximate:
         _make_exact(effect, add.trim, stream)
     ctx.log(*effect)
 
 
+def _log_in_old_words(ctx: Context, effect: list[bytes], add: AddWords, stream: Stream, gone: list[StreamId]) -> None:
+    """An append for a Redis that does not know all of the request's words: plain, and what else it came to."""
+    trim = add.trim
+    by_trim = trim.given and add.references != streams.ACKNOWLEDGED
+    trimming = _exact_trim(effect, trim, stream) if by_trim else []
+    ctx.log(b"XADD", effect[1], *trimming, *effect[add.id_at :])
+    _log_gone(ctx, effect[1], stream, add.references, gone)
+
+
+def _exact_trim(args: list[bytes], trim: TrimWords, stream: Stream) -> list[bytes]:
+    """The words of a trim that comes to the same, without those that not every Redis knows."""
+    strategy = b"MAXLEN" if trim.by_length else b"MINID"
+    if trim.approximate:
+        return [strategy, b"=", _exact_threshold(trim, stream)]
+    return [strategy, b"=", args[trim.threshold_at]]
+
+
+def _log_gone(ctx: Context, key: bytes, stream: Stream, references: int, gone: list[StreamId]) -> None:
+    """What a trim did beside removing the oldest entries."""
+    if references == streams.ACKNOWLEDGED:
+        log_unneeded(ctx, key, stream, gone)
+    elif references == streams.DELETE_REFERENCES:
+        group_effects.log_dropped_references(ctx, key, stream, gone)
+
+
 def _make_exact(effect: list[bytes], trim: TrimWords, stream: Stream) -> None:
     """`~` becomes `=`, and the threshold what an exact trim needs to come to the same."""
     effect[trim.sign_at] = b"="
+    effect[trim.threshold_at] = _exact_threshold(trim, stream)
+
+
+def _exact_threshold(trim: TrimWords, stream: Stream) -> bytes:
     if trim.by_length:
-        effect[trim.threshold_at] = b"%d" % stream.length
-    else:
-        effect[trim.threshold_at] = ids.text(stream.first_id if stream.length else ids.MAX)
+        return b"%d" % stream.length
+    return ids.text(stream.first_id if stream.length else ids.MAX)
 
 
-def log_deletions(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
-    """An ACKED trim as what it came to: nodes may lie otherwise at replay, so the trim itself cannot be repeated.
+def log_unneeded(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
+    """An ACKED trim, whose extent depended on nodes, as one that does not: all that nobody needs up to the last gone.
 
-    XDEL would raise the max-deleted id, which a trim does not: XSETID puts it back.
+    In old words, where something stayed in between, it is XDEL, and XSETID for the max-deleted id, which a trim leaves
+    alone; Redis takes no 0-0 there.
     """
-    if gone:
-        ctx.log(b"XDEL", key, *map(ids.text, gone))
-        max_deleted = ids.text(stream.max_deleted_id)
-        ctx.log(b"XSETID", key, ids.text(stream.last_id), b"MAXDELETEDID", max_deleted)
+    if not gone:
+        return
+    kept_some = stream.length > 0 and stream.first_id < gone[-1]
+    if gone[-1] < ids.MAX and (ctx.effects.dialect.references or not kept_some):
+        ctx.log(b"XTRIM", key, b"MINID", b"=", ids.text(gone[-1] + 1), *([b"ACKED"] if kept_some else []))
+        return
+    for at in range(0, len(gone), group_effects.MOST_IDS):
+        ctx.log(b"XDEL", key, *map(ids.text, gone[at : at + group_effects.MOST_IDS]))
+    ctx.log(b"XSETID", key, ids.text(stream.last_id), b"MAXDELETEDID", ids.text(stream.max_deleted_id))
 
 
 @command(
@@ -296,7 +335,10 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
         ctx.touch(key)
         ctx.event("t", b"xtrim", key)
         if references == streams.ACKNOWLEDGED:
-            log_deletions(ctx, key, stream, gone)
+            log_unneeded(ctx, key, stream, gone)
+        elif not ctx.effects.dialect.references:
+            ctx.log(b"XTRIM", key, *_exact_trim(args, trim, stream))
+            _log_gone(ctx, key, stream, references, gone)
         elif ctx.effects.log is not None:
             effect = list(args)
             if trim.approximate:

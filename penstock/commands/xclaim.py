@@ -10,9 +10,10 @@ from penstock.commands.xgroup import new_consumer
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage import ids
-from penstock.storage.groups import MAX_COUNT, Consumer, Group, Held
+from penstock.storage.groups import COUNT_ON, KEEP_COUNT, Consumer, Group, Held, in_runs
 from penstock.storage.ids import StreamId
 from penstock.storage.pending import RELEASED
+from penstock.storage.segments import Segment
 from penstock.storage.streams import Stream
 
 NOT_GIVEN: Final = -1
@@ -117,23 +118,30 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         group.last_id = asked.last_id
         ctx.dirty += 1
     consumer = _consumer(ctx, key, group, args[3])
+    counting = asked.retry_count if asked.retry_count >= 0 else KEEP_COUNT if asked.just_ids else COUNT_ON
     claimed: list[Held] = []
-    dropped = 0
+    given = dropped = 0  # how many of `claimed` have changed hands; how many ghosts went
+    held: Held | None = None
+    last_id = NOT_GIVEN
     for entry_id in entry_ids:
-        held = group.find(entry_id)
+        if entry_id <= last_id and given < len(claimed):  # an id may come twice: the second time it has just moved
+            group.give_all(in_runs(claimed[given:]), consumer, asked.delivered_ms, counting)
+            given = len(claimed)
+        last_id = entry_id
+        held = group.find(entry_id) if held is None else group.find_next(held, entry_id)
         if held is None:
-            held = _force(stream, group, entry_id, consumer, asked)
-            if held is None:
-                continue
+            found = stream.find(entry_id) if asked.force else None
+            if found is not None:
+                group.give_all(in_runs(claimed[given:]), consumer, asked.delivered_ms, counting)
+                claimed.append(_force(group, found, consumer, asked))
+                given = len(claimed)
         elif not held[0].segment.is_live(held[1]):
             _drop_ghost(ctx, key, group, held)
             dropped += 1
-            continue
+            held = None
         elif _has_idled(held, asked.min_idle_ms, ctx.now_ms):
-            _claim(group, held, consumer, asked.delivered_ms, asked.retry_count, asked.just_ids)
-        else:
-            continue
-        claimed.append(held)
+            claimed.append(held)
+    group.give_all(in_runs(claimed[given:]), consumer, asked.delivered_ms, counting)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
@@ -143,26 +151,13 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     return _shown(claimed, asked.just_ids)
 
 
-def _force(stream: Stream, group: Group, entry_id: StreamId, consumer: Consumer, asked: ClaimWords) -> Held | None:
-    """An entry that is not pending becomes so with FORCE, if it exists; a claim then counts on from 1."""
-    found = stream.find(entry_id) if asked.force else None
-    if found is None:
-        return None
+def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, asked: ClaimWords) -> Held:
+    """A live entry that is not pending becomes so with FORCE; a claim then counts on from 1."""
     if asked.retry_count >= 0:
         count = asked.retry_count
     else:
         count = 1 if asked.just_ids else 2
     return group.force(*found, consumer, asked.delivered_ms, count)
-
-
-def _claim(group: Group, held: Held, consumer: Consumer, delivered_ms: int, retry_count: int, just_ids: bool) -> None:
-    block, slot = held
-    count = block.counts[slot]
-    if retry_count >= 0:
-        count = retry_count
-    elif not just_ids:
-        count = min(count + 1, MAX_COUNT)
-    group.give(held, consumer, delivered_ms, count)
 
 
 def _drop_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
@@ -174,7 +169,8 @@ def _drop_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
 def _shown(claimed: list[Held], just_ids: bool) -> bytes:
     if just_ids:
         return reply.bulks([ids.text(block.id_at(slot)) for block, slot in claimed])
-    return reply.array([block.segment.entry(slot) for block, slot in claimed])
+    entries = [block.segment.entries(start, stop) for block, start, stop in in_runs(claimed)]
+    return b"*%d\r\n" % len(claimed) + b"".join(entries)
 
 
 @command(
@@ -215,8 +211,8 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
             ghosts.append(ids.text(held[0].id_at(held[1])))
             _drop_ghost(ctx, key, group, held)
         elif _has_idled(held, min_idle_ms, ctx.now_ms):
-            _claim(group, held, consumer, ctx.now_ms, NOT_GIVEN, just_ids)
             claimed.append(held)
+    group.give_all(in_runs(claimed), consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_ON)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)

@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from penstock.commands import refusals, stream_words
+from penstock.commands import group_effects, refusals, stream_words
 from penstock.commands.context import Context
 from penstock.commands.stream_words import REFERENCE_WORDS
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage import streams
+from penstock.storage.streams import Stream
 
 GONE: Final = b":1\r\n"  # deleted
 ABSENT: Final = b":-1\r\n"  # XDELEX: no such entry; XACKDEL: not pending in this group
@@ -54,7 +55,8 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
         return reply.array([ABSENT] * len(texts))
     answers = []
     deleted = 0
-    for entry_id in stream_words.stream_ids(texts):
+    entry_ids = stream_words.stream_ids(texts)
+    for entry_id in entry_ids:
         if references == streams.ACKNOWLEDGED and stream.is_referenced(entry_id):
             answers.append(REFERENCED)
             continue
@@ -67,7 +69,12 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
             answers.append(ABSENT)
     if deleted:
         _tell(ctx, args[1], deleted)
-        ctx.log_request(args)
+        if ctx.effects.dialect.references:
+            ctx.log_request(args)
+        else:
+            ctx.log(b"XDEL", args[1], *_answered(texts, answers, GONE))
+            if references == streams.DELETE_REFERENCES:
+                group_effects.log_dropped_references(ctx, args[1], stream, entry_ids)
     return reply.array(answers)
 
 
@@ -105,8 +112,28 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
         _tell(ctx, args[1], deleted)
     if acknowledged:
         ctx.dirty += acknowledged
-        ctx.log_request(args)
+        if ctx.effects.dialect.references:
+            ctx.log_request(args)
+        else:
+            _log_in_old_words(ctx, args, stream, references, texts, answers)
     return reply.array(answers)
+
+
+def _log_in_old_words(
+    ctx: Context, args: list[bytes], stream: Stream, references: int, texts: list[bytes], answers: list[bytes]
+) -> None:
+    """An XACKDEL for a Redis that has none."""
+    gone = _answered(texts, answers, GONE)
+    ctx.log(b"XACK", args[1], args[2], *gone, *_answered(texts, answers, REFERENCED))
+    if gone:
+        ctx.log(b"XDEL", args[1], *gone)
+        if references == streams.DELETE_REFERENCES:
+            group_effects.log_dropped_references(ctx, args[1], stream, stream_words.stream_ids(gone))
+
+
+def _answered(texts: list[bytes], answers: list[bytes], wanted: bytes) -> list[bytes]:
+    """The ids that got an answer."""
+    return [text for text, answer in zip(texts, answers, strict=True) if answer == wanted]
 
 
 def _tell(ctx: Context, key: bytes, deleted: int) -> None:

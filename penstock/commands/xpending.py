@@ -104,7 +104,7 @@ def _extended(ctx: Context, group: Group, asked: PendingWords) -> bytes:
     for block, slot in group.walk(asked.start):
         if len(rows) >= asked.most or block.id_at(slot) > asked.end:
             break
-        if block.owners[slot] == RELEASED or ctx.now_ms - block.times[slot] >= asked.min_idle_ms:
+        if block.owners[slot] == RELEASED or _has_idled(ctx, (block, slot), asked):
             rows.append(_row(ctx, group, (block, slot)))
     return reply.array(rows)
 
@@ -114,9 +114,15 @@ def _of_consumer(ctx: Context, group: Group, consumer: Consumer, asked: PendingW
         (block, slot)
         for block, slots in group.owned(consumer, asked.start, FAR if asked.min_idle_ms > 0 else asked.most)
         for slot in slots
-        if block.id_at(slot) <= asked.end and ctx.now_ms - block.times[slot] >= asked.min_idle_ms
+        if block.id_at(slot) <= asked.end and _has_idled(ctx, (block, slot), asked)
     )
     return reply.array([_row(ctx, group, one) for one in islice(held, asked.most)])
+
+
+def _has_idled(ctx: Context, held: Held, asked: PendingWords) -> bool:
+    """Whether IDLE lets an entry be shown; without it, one delivered before the clock was set back is shown, too."""
+    block, slot = held
+    return not asked.min_idle_ms or ctx.now_ms - block.times[slot] >= asked.min_idle_ms
 
 
 def _row(ctx: Context, group: Group, held: Held) -> bytes:

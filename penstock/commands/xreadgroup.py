@@ -13,7 +13,7 @@ from penstock.commands.xread import Budget, streams_reply
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage import ids
-from penstock.storage.groups import MAX_COUNT, Consumer, Group, Held
+from penstock.storage.groups import COUNT_ON, Consumer, Group, Held, in_runs
 from penstock.storage.ids import StreamId
 from penstock.storage.streams import Run, Stream
 
@@ -175,7 +175,8 @@ def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: 
                 if segment.is_live(slot):
                     live.append(slot)
         if live:
-            place.group.read_again(block, live, ctx.now_ms)
+            runs = in_runs([(block, slot) for slot in live])
+            place.group.give_all(runs, consumer, ctx.now_ms, COUNT_ON)
     if not budget.is_sized:
         budget.spend(count)
     return b"*%d\r\n" % count + b"".join(parts)
@@ -207,8 +208,7 @@ def _claim_and_read(
             break
         parts.append(shown)
         claimed.append((block, slot))
-    for block, slot in claimed:
-        group.give((block, slot), consumer, ctx.now_ms, min(block.counts[slot] + 1, MAX_COUNT))
+    group.give_all(in_runs(claimed), consumer, ctx.now_ms, COUNT_ON)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)

@@ -194,7 +194,11 @@ class AppendLog:
             self.end_sync(sync)
 
     def hold(self) -> None:
-        """A sync failed: what it should have saved may be lost, though a later sync would claim success."""
+        """The files are not to be gone on with.
+
+        A sync failed: what it should have saved may be lost, though a later sync would claim success. Or it is not
+        known which manifest is in force.
+        """
         self.held = True
 
     # -- rewriting --------------------------------------------------------------------------------------------------
@@ -202,7 +206,9 @@ class AppendLog:
     def begin_rewrite(self) -> None:
         """From here on units go to a new increment; what came before is in the files before it.
 
-        Held: they stay in memory, and what came before will be in the base. OSError where it cannot be done.
+        Held: they stay in memory, and what came before will be in the base. OSError where it cannot be done; the log
+        is held then if a restart may find either manifest: what went on into the old increment might get a torn tail
+        before an increment that the new manifest names, and that no loader would take for a crash's.
         """
         if self.held:
             self._in_base = len(self._units)
@@ -214,11 +220,13 @@ class AppendLog:
         manifest = directory.manifest.copy()
         manifest.increments.append(directory.next_increment())
         file = directory.create(manifest.increments[-1])
-        directory.disk.reach(INCREMENT_CREATED)
         try:
+            directory.disk.reach(INCREMENT_CREATED)
             directory.save(manifest)
         except OSError:
             file.close()
+            if directory.unsure:
+                self.hold()
             raise
         self._move_on(file)
         directory.disk.reach(INCREMENT_OPENED)

@@ -12,7 +12,7 @@ from sortedcontainers import SortedDict
 from penstock.storage import segments
 from penstock.storage.ids import HALF, StreamId
 from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, RELEASED, PendingBlock
-from penstock.storage.timeorder import Arrivals, TimeOrder
+from penstock.storage.timeorder import FROM_ID_ORDER, Arrivals, TimeOrder
 
 if TYPE_CHECKING:
     from penstock.storage.segments import Segment
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 MAX_COUNT: Final = 2**63 - 1  # where delivery counts stay
 UNKNOWN: Final = -1  # entries-read: deletions made it unknowable
 NEVER: Final = -1  # active time of a consumer that never got anything
+COUNT_ON: Final = -1  # instead of a delivery count: one more than before
+KEEP_COUNT: Final = -2  # instead of a delivery count: as before
 
 Held: TypeAlias = tuple[PendingBlock, int]  # a pending entry in hand: its block and slot
+HeldRun: TypeAlias = tuple[PendingBlock, int, int]  # several: the pending slots [start, stop) of a block
 _Timed: TypeAlias = tuple[int, int, int, PendingBlock, int]  # time, rank of its source, position there, block, slot
 
 
@@ -116,6 +119,14 @@ class Group:
         block = self.blocks[place]
         slot = block.find(entry_id)
         return None if slot < 0 else (block, slot)
+
+    def find_next(self, near: Held, entry_id: StreamId) -> Held | None:
+        """As `find`, for the next of several ids: mostly it is in the slot behind the one before."""
+        block, slot = near
+        slot += 1
+        if slot < len(block.owners) and block.owners[slot] and block.id_at(slot) == entry_id:
+            return block, slot
+        return self.find(entry_id)
 
     def walk(self, start: StreamId) -> Iterator[Held]:
         """The pending entries from an id on, ascending by id. What is found must not change while walking."""
@@ -267,24 +278,52 @@ class Group:
         if self.order.zone.wants_rebuild():
             self.order.zone = self._rebuilt(self.order.zone, True)
 
-    def read_again(self, block: PendingBlock, slots: list[int], now_ms: int) -> None:
-        """A history read hands out live entries (all one consumer's) once more: time and count change."""
-        start, stop = slots[0], slots[-1] + 1
-        if stop - start == len(slots) and (block.places is None or not any(block.places[start:stop])):
-            block.times[start:stop] = array("Q", (now_ms,)) * len(slots)
-            counts = block.counts[start:stop]
-            top = max(counts)
-            if top == min(counts) < MAX_COUNT:
-                block.counts[start:stop] = array("Q", (top + 1,)) * len(slots)
+    def give_all(self, runs: list[HeldRun], consumer: Consumer, time_ms: int, counting: int) -> None:
+        """As `give` for every slot of each run, in order: slices, where the slots of a run have one owner.
+
+        `counting` is the delivery count that they get, or COUNT_ON (one more than before) or KEEP_COUNT.
+        """
+        for block, start, stop in runs:
+            if stop - start > 1 and self._leave_order_alike(block, start, stop):
+                block.times[start:stop] = array("Q", (time_ms,)) * (stop - start)
+                self._count_run(block, start, stop, counting)
+                self._change_owner_of_run(block, start, stop, consumer)
+                self._queue_run(block, start, stop, time_ms)
             else:
-                block.counts[start:stop] = array("Q", [min(count + 1, MAX_COUNT) for count in counts])
-            self._queue_run(block, start, stop, now_ms)
+                for slot in range(start, stop):
+                    self.give((block, slot), consumer, time_ms, _next_count(block.counts[slot], counting))
+        if self.order.recent.wants_rebuild():
+            self.order.recent = self._rebuilt(self.order.recent, False)
+
+    def _leave_order_alike(self, block: PendingBlock, start: int, stop: int) -> bool:
+        """Take the slots of a run out of time order together; False, and nothing done, where that is not easy."""
+        owner = block.owners[start]
+        if owner == RELEASED or not block.is_run_of(owner, start, stop):
+            return False
+        if block.places is not None:
+            places = block.places[start:stop]
+            if any([place & 1 for place in places]):
+                return False
+            self.order.recent.stale += stop - start - places.count(IN_ID_ORDER)
+        return True
+
+    def _count_run(self, block: PendingBlock, start: int, stop: int, counting: int) -> None:
+        if counting == KEEP_COUNT:
             return
-        for slot in slots:
-            self._leave_order(block, slot)
-            block.times[slot] = now_ms
-            block.counts[slot] = min(block.counts[slot] + 1, MAX_COUNT)
-            self._settle(block, slot, now_ms)
+        counts = block.counts[start:stop]
+        top = max(counts)
+        if counting >= 0 or top == min(counts):
+            block.counts[start:stop] = array("Q", (_next_count(top, counting),)) * (stop - start)
+        else:
+            block.counts[start:stop] = array("Q", [_next_count(count, counting) for count in counts])
+
+    def _change_owner_of_run(self, block: PendingBlock, start: int, stop: int, consumer: Consumer) -> None:
+        former = self.numbers[block.owners[start]]
+        if former is not None and former is not consumer:
+            former.pending -= stop - start
+            consumer.pending += stop - start
+            block.free_run(start, stop)
+            block.take_run(start, stop, consumer.number)
 
     def _settle(self, block: PendingBlock, slot: int, time_ms: int) -> None:
         order = self.order
@@ -326,6 +365,42 @@ class Group:
         place = bisect_right(self.firsts, first_id) - 1
         del self.firsts[place]
         del self.blocks[place]
+
+    def acknowledge_all(self, entry_ids: list[StreamId]) -> int:
+        """As `acknowledge` for each; how many were pending. Ids that follow one another in a block go together."""
+        gone = at = 0
+        count = len(entry_ids)
+        while at < count:
+            held = self.find(entry_ids[at])
+            at += 1
+            if held is None:
+                continue
+            block, start = held
+            stop = start + 1
+            if at < count:
+                ms, seq, owners = block.segment.ms, block.segment.seq, block.owners
+                owner, end = owners[start], len(owners)
+                while stop < end and owners[stop] == owner and ms[stop] << 64 | seq[stop] == entry_ids[at]:
+                    stop += 1
+                    at += 1
+                    if at == count:
+                        break
+            gone += stop - start
+            self._forget_run(block, start, stop)
+        return gone
+
+    def _forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
+        """As `forget` for slots of one owner."""
+        consumer = self.numbers[block.owners[start]]
+        if stop - start == 1 or consumer is None or not self._leave_order_alike(block, start, stop):
+            for slot in range(start, stop):
+                self.forget(block, slot)
+            return
+        consumer.pending -= stop - start
+        self.pending -= stop - start
+        block.free_run(start, stop)
+        if not block.pending:
+            self._remove(block)
 
     def acknowledge(self, entry_id: StreamId) -> bool:
         """Take an id out of the pending list, whoever owns it; whether it was there."""
@@ -396,7 +471,7 @@ class Group:
             assert held is not None, "a cell of odd is taken out with its slot"
             block, slot = held
             if block.segment.is_live(slot):
-                yield cell[0], 2, cell[1], block, slot
+                yield (*_rank(cell), block, slot)
             elif cell in order.odd:
                 order.odd.remove(cell)
                 order.ghosts.add(cell)
@@ -439,8 +514,8 @@ class Group:
             (block.times[slot], 1, index, block, slot)
             for index, (block, slot) in self._cells(self.order.recent, 0, False)
         )
-        odd = ((time_ms, 2, serial, *self._found(entry_id)) for time_ms, serial, entry_id in self.order.odd)
-        ghosts = ((time_ms, 2, serial, *self._found(entry_id)) for time_ms, serial, entry_id in self.order.ghosts)
+        odd = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.odd)
+        ghosts = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.ghosts)
         return [(cell[3], cell[4]) for cell in merge(by_id, recent, odd, ghosts, key=itemgetter(0, 1, 2))]
 
     def _found(self, entry_id: StreamId) -> Held:
@@ -457,10 +532,9 @@ class Group:
             stray = PendingBlock(segments.ghost(entry_id))
             stray.fill(0, 1, block.owners[slot], block.times[slot], block.counts[slot])
             place = block.place(slot)
-            if place == IN_ID_ORDER:  # it keeps its time, among the ghosts
-                self.order.serial += 1
-                place = self.order.serial << 1 | 1
-                self.order.ghosts.add((block.times[slot], self.order.serial, entry_id))
+            if place == IN_ID_ORDER:  # it keeps its place, among the ghosts
+                place = FROM_ID_ORDER << 1 | 1
+                self.order.ghosts.add((block.times[slot], FROM_ID_ORDER, entry_id))
             stray.set_place(0, place)
             block.free(slot)
             if not block.pending:
@@ -526,6 +600,36 @@ class Group:
         assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
         assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
         assert len(self.zone()) == self.released, "a released entry is not in the zone"
+
+
+def _rank(cell: tuple[int, int, StreamId]) -> tuple[int, int, int]:
+    """Where a cell of `odd` or `ghosts` stands among others: its time, the rank of its source, its place there."""
+    time_ms, serial, entry_id = cell
+    return (time_ms, 0, entry_id) if serial == FROM_ID_ORDER else (time_ms, 2, serial)
+
+
+def _next_count(count: int, counting: int) -> int:
+    """What a delivery count becomes, by `counting` (see Group.give_all)."""
+    if counting >= 0:
+        return counting
+    return count if counting == KEEP_COUNT else min(count + 1, MAX_COUNT)
+
+
+def in_runs(taken: list[Held]) -> list[HeldRun]:
+    """Pending entries in hand, in their order, neighbours in a block together."""
+    runs: list[HeldRun] = []
+    last: PendingBlock | None = None
+    start = stop = 0
+    for block, slot in taken:
+        if block is last and slot == stop:
+            stop += 1
+            continue
+        if last is not None:
+            runs.append((last, start, stop))
+        last, start, stop = block, slot, slot + 1
+    if last is not None:
+        runs.append((last, start, stop))
+    return runs
 
 
 def _id_of(held: Held) -> StreamId:

@@ -24,7 +24,7 @@ MANIFEST_RENAMED: Final = "manifest-renamed"
 HISTORY_REMOVED: Final = "history-removed"  # the files; the manifest still names them
 ADOPTED: Final = "adopted"  # a single-file log was moved in; there is no manifest yet
 
-_HOW_TO_CONVERT: Final = (
+HOW_TO_CONVERT: Final = (
     "is a Redis snapshot (RDB), which Penstock does not read. To make one it can read, run `CONFIG SET"
     " aof-use-rdb-preamble no` and `BGREWRITEAOF` on the Redis server and wait until its INFO shows"
     " aof_rewrite_in_progress:0."
@@ -32,9 +32,13 @@ _HOW_TO_CONVERT: Final = (
 
 
 class LogDirectory:
-    """One log's files. Nothing is created or changed before `open`; two servers cannot have one open."""
+    """One log's files. Nothing is created or changed before `open`; two servers cannot have one open.
 
-    __slots__ = ("_lock", "disk", "manifest", "name", "path", "root")
+    While it is `unsure`, a manifest was renamed and the directory's sync failed: after a loss of power either that
+    one or `manifest` may be found.
+    """
+
+    __slots__ = ("_lock", "disk", "manifest", "name", "path", "root", "unsure")
 
     def __init__(self, disk: Disk, root: str, directory_name: str, file_name: str) -> None:
         self.disk = disk
@@ -42,6 +46,7 @@ class LogDirectory:
         self.path = f"{root}/{directory_name}"
         self.name = file_name
         self.manifest = Manifest()
+        self.unsure = False
         self._lock: File | None = None
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -119,7 +124,7 @@ class LogDirectory:
 
     def _refuse_snapshot(self, path: str) -> None:
         if self.disk.read(path, 0, len(SNAPSHOT_MAGIC)) == SNAPSHOT_MAGIC:
-            raise UsageError(f"{path} {_HOW_TO_CONVERT}")
+            raise UsageError(f"{path} {HOW_TO_CONVERT}")
 
     # -- names ------------------------------------------------------------------------------------------------------
 
@@ -165,8 +170,10 @@ class LogDirectory:
             file.close()
         disk.reach(MANIFEST_SYNCED)
         disk.rename(beside, f"{self.path}/{self._manifest_name()}")
+        self.unsure = True
         disk.reach(MANIFEST_RENAMED)
         disk.sync_directory(self.path)
+        self.unsure = False
         self.manifest = manifest
 
     def remove_history(self) -> None:

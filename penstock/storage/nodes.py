@@ -16,12 +16,12 @@ MAX_INT64: Final = 2**63 - 1
 class NodeLimits:
     """When a node is full. One object is shared by all streams, so that CONFIG SET reaches them.
 
-    `fields_of` gives an entry's fields and values, in turn, from its stored bytes.
+    `fields_of` gives the fields and values, in turn, of each of several entries, from their stored bytes.
     """
 
     __slots__ = ("fields_of", "max_bytes", "max_entries")
 
-    def __init__(self, max_bytes: int, max_entries: int, fields_of: Callable[[bytes], Sequence[bytes]]) -> None:
+    def __init__(self, max_bytes: int, max_entries: int, fields_of: Callable[[bytes], list[list[bytes]]]) -> None:
         self.fields_of = fields_of
         self.max_bytes = 0
         self.max_entries = 0
@@ -35,8 +35,10 @@ class NodeLimits:
 class Node:
     """A range of entries, [first, last] by id, of which `live` are left.
 
-    `bound` is an upper bound of the node's size as Redis lays it out; `exact` that size without the two leading
-    counts, -1 while nobody needed it. Only the newest node's sizes are ever asked for.
+    `bound` is an upper bound of the node's size as Redis lays it out: an entry's bytes on the wire have at least four
+    bytes a field more than its elements there (unless the field is a long one), but ids that lie far apart may need
+    sixteen more. `exact` is that size without the two leading counts, -1 while nobody needed it. Only
+    the newest node's sizes are ever asked for.
     """
 
     __slots__ = ("bound", "exact", "first", "last", "live", "names", "total")
@@ -50,24 +52,25 @@ class Node:
         self.exact = -1
         self.names: list[bytes] = []  # the first entry's field names, once `exact` is known
 
-    def measure(self, entries: Iterable[tuple[StreamId, Sequence[bytes]]]) -> None:
+    def measure(self, entries: Iterable[tuple[StreamId, list[bytes]]]) -> None:
         """Learn the exact size from all entries that were put here, deleted ones included."""
         self.exact = 0
         for entry_id, fields in entries:
             self.add_exactly(entry_id, fields)
 
-    def add_exactly(self, entry_id: StreamId, fields: Sequence[bytes]) -> None:
-        names = list(fields[::2])
+    def add_exactly(self, entry_id: StreamId, fields: list[bytes]) -> None:
+        names = fields[::2]
+        count = len(names)
         if not self.exact:
             self.names = names
-            self.exact = 7 + _integer_size(len(names)) + sum(map(_string_size, names)) + 2
-        self.exact += 2 + _integer_size((entry_id >> 64) - (self.first >> 64))
-        self.exact += _integer_size((entry_id & HALF) - (self.first & HALF))
+            self.exact = 7 + _integer_size(count) + _texts_size(names) + 2
+        ms, seq = (entry_id >> 64) - (self.first >> 64), (entry_id & HALF) - (self.first & HALF)
+        size = 2 + (2 if 0 <= ms <= 127 else _integer_size(ms)) + (2 if 0 <= seq <= 127 else _integer_size(seq))
         if names == self.names:
-            self.exact += sum(map(_string_size, fields[1::2])) + _integer_size(len(names) + 3)
+            size += _texts_size(fields[1::2]) + _integer_size(count + 3)
         else:
-            self.exact += _integer_size(len(names)) + sum(map(_string_size, fields))
-            self.exact += _integer_size(2 * len(names) + 4)
+            size += _integer_size(count) + _texts_size(fields) + _integer_size(2 * count + 4)
+        self.exact += size
 
     @property
     def size(self) -> int:
@@ -97,12 +100,18 @@ def _integer_size(number: int) -> int:
     return 6 if -(1 << 31) <= number < 1 << 31 else 10
 
 
-def _string_size(text: bytes) -> int:
-    length = len(text)
-    if length <= 20 and _is_integer(text):
-        return _integer_size(int(text))
-    payload = length + (1 if length < 64 else 2 if length < 4096 else 5)
-    return payload + _back_length(payload)
+def _texts_size(texts: Sequence[bytes]) -> int:
+    """The elements' sizes, added up: each its length and two bytes, but for long ones and integers."""
+    size = sum(map(len, texts)) + 2 * len(texts)
+    for text in texts:
+        if text.isdigit() or text[:1] == b"-":
+            if len(text) <= 20 and _is_integer(text):
+                size += _integer_size(int(text)) - len(text) - 2
+                continue
+        if len(text) >= 64:
+            payload = len(text) + (2 if len(text) < 4096 else 5)
+            size += payload + _back_length(payload) - len(text) - 2
+    return size
 
 
 def _is_integer(text: bytes) -> bool:

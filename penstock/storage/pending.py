@@ -103,8 +103,20 @@ class PendingBlock:
         self.owners[slot] = NOBODY
         self.pending -= 1
 
-    def _leave(self, owner: int) -> None:
-        left = self.held[owner] - 1
+    def free_run(self, start: int, stop: int) -> None:
+        """The slots [start, stop), all of one owner, are pending no more."""
+        self._leave(self.owners[start], stop - start)
+        self.owners[start:stop] = array("I", bytes(4 * (stop - start)))
+        self.pending -= stop - start
+
+    def take_run(self, start: int, stop: int, owner: int) -> None:
+        """The free slots [start, stop) are an owner's; their times and counts stay."""
+        self.owners[start:stop] = array("I", (owner,)) * (stop - start)
+        self.pending += stop - start
+        self.held[owner] = self.held.get(owner, 0) + stop - start
+
+    def _leave(self, owner: int, count: int = 1) -> None:
+        left = self.held[owner] - count
         if left:
             self.held[owner] = left
         else:

@@ -117,7 +117,7 @@ class Stream:
         node.last = entry_id
         node.live += 1
         node.total += 1
-        node.bound += size + 16  # what Redis may need beyond the bytes on the wire: wide id differences
+        node.bound += size + 16 - (4 * len(fields) if size < 4096 else 0)  # see Node
         if node.exact >= 0:
             node.add_exactly(entry_id, fields)
 
@@ -134,13 +134,14 @@ class Stream:
         """Make the newest node's exact size known; its slots must still have their bytes."""
         if node.exact >= 0:
             return
-        fields_of = self.limits.fields_of
+        ids: list[StreamId] = []
+        entries: list[bytes] = []
         place = max(bisect_right(self.firsts, node.first) - 1, 0)
-        node.measure(
-            (segment.id_at(slot), fields_of(segment.entry(slot)))
-            for segment in self.segments[place:]
-            for slot in range(segment.lower_bound(node.first), len(segment))
-        )
+        for segment in self.segments[place:]:
+            slots = range(segment.lower_bound(node.first), len(segment))
+            ids += [segment.id_at(slot) for slot in slots]
+            entries += [segment.entry(slot) for slot in slots]
+        node.measure(zip(ids, self.limits.fields_of(b"".join(entries)), strict=True))
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from sortedcontainers import SortedList
 
 from penstock.storage.ids import HALF, StreamId
 
+FROM_ID_ORDER: Final = 0  # the serial, in `odd`, of an entry that left the order of ids only because ids went back
 TRIMMED_AT: Final = 1024  # cells of the past that a queue keeps before it lets them go
 
 

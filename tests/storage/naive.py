@@ -51,8 +51,9 @@ class NaiveStream:
     def claimable(self, group: NaiveGroup, min_idle_ms: int, now_ms: int, most: int) -> list[int]:
         found: list[int] = []
         for entry_id in group.order():
+            if entry_id not in self.entries:
+                continue
             if len(found) == most or (now_ms - group.pending[entry_id][1]) % 2**64 < min_idle_ms:
                 break
-            if entry_id in self.entries:
-                found.append(entry_id)
+            found.append(entry_id)
         return found
