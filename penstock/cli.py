@@ -1,4 +1,4 @@
-"""The command line: `penstock serve`, `penstock version`, and the same server under the name redis-server.
+"""The command line: `penstock serve`, `check-log`, `version`, and the same server under the name redis-server.
 
 What follows `serve` is redis-server's own language (configfile.py), not this one's.
 """
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from penstock import configfile
+from penstock import checklog, configfile
 from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 
@@ -30,14 +30,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["serve"]:  # not argparse's: its flags may be anything, and several words may follow one
         return serve(words[1:], "penstock serve")
+    parsed = parser().parse_args(words)
+    if parsed.subcommand == "check-log":
+        return checklog.main(parsed)
+    sys.stdout.write(f"penstock {PENSTOCK_VERSION}\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the subcommands take, but for `serve`."""
     parser = argparse.ArgumentParser("penstock", description="A stream server that speaks the Redis protocol.")
     parser.add_argument("--version", action="version", version=f"penstock {PENSTOCK_VERSION}")
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
     subcommands.add_parser("serve", help="run a server; `penstock serve --help` says how", add_help=False)
+    checklog.add_parser(subcommands)
     subcommands.add_parser("version", help="print the version")
-    parser.parse_args(words)
-    sys.stdout.write(f"penstock {PENSTOCK_VERSION}\n")
-    return 0
+    return parser
 
 
 def redis_server_main(arguments: Sequence[str] | None = None) -> int:

@@ -179,12 +179,12 @@ USED: Final = (
         "aof-compat-version",
         "newest",
         Choice("newest 8.8 8.6 8.4 8.2 8.0 7.4 7.2 7.0"),
-        "The oldest Redis that must be able to load the log; takes effect with a fresh base.",
+        "The oldest Redis that must be able to load the log (8.6: from 8.6.2 on); a change writes a fresh base.",
     ),
     Directive(
         "aof-compat-consumer",
         "released",
         Text(),
-        "Consumer that holds released entries in a log for a Redis that knows no XNACK.",
+        "Consumer that holds released entries in a log for a Redis before 8.8, which knows no XNACK.",
     ),
 )

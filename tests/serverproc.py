@@ -57,6 +57,10 @@ class ServerProcess:
         return self._process.pid
 
     @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
     def said(self) -> str:
         return "\n".join(self.lines)
 

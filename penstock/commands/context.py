@@ -107,6 +107,9 @@ class Context:
 
     def remove(self, key: bytes) -> Value | None:
         """Take a key away for any reason: watchers and parked readers learn of it."""
+        waiters = self.engine.waiters
+        if waiters.by_key:
+            waiters.settle(self.db_index, key)  # RENAME and MOVE put the value elsewhere
         value = self.db.remove(key)
         if value is not None:
             self.touch(key)

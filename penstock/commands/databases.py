@@ -88,6 +88,7 @@ def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     if not (0 <= one < count and 0 <= other < count):
         raise ReplyError(b"ERR DB index is out of range")
     if one != other:
+        ctx.engine.waiters.settle_databases(one, other)
         keyspace.swap(one, other)
         ctx.select(ctx.db_index)  # it may be another database now
         _break_swapped(ctx, one, other)

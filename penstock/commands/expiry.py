@@ -5,7 +5,7 @@ A key is gone as soon as now is past its time. What is logged is absolute, so th
 
 from typing import Final
 
-from penstock.commands import words
+from penstock.commands import refusals, words
 from penstock.commands.context import Context
 from penstock.commands.overwriting import delete
 from penstock.commands.table import command
@@ -104,7 +104,7 @@ def _read_conditions(options: list[bytes]) -> frozenset[bytes]:
     for option in options:
         condition = option.upper()
         if condition not in CONDITIONS:
-            raise ReplyError(b"ERR Unsupported option %b" % option)
+            raise ReplyError(b"ERR Unsupported option %b" % refusals.c_string(option))
         conditions.add(condition)
     if b"NX" in conditions and len(conditions) > 1:
         raise ReplyError(b"ERR NX and XX, GT or LT options at the same time are not compatible")

@@ -8,7 +8,7 @@ server/durability.py.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands import refusals
+from penstock.commands import dialect, refusals
 from penstock.commands.context import Context
 from penstock.commands.replay import Replay
 from penstock.commands.rewrite import base_lines
@@ -57,6 +57,8 @@ class Persistence:
         self.writes_ok = True
         self.delayed_syncs = 0
         self.sync_runs = False
+        for name in ("aof-compat-version", "aof-compat-consumer"):
+            engine.settings.watch(name, self._change_dialect)
 
     # -- what others ask --------------------------------------------------------------------------------------------
 
@@ -88,6 +90,17 @@ class Persistence:
         if worked:
             self.last_save_s = now_s
         self.child = ""
+
+    def _change_dialect(self) -> None:
+        """CONFIG SET: the log goes on in other words, and a fresh base says everything before in them."""
+        self._engine.effects.dialect = dialect.of(self._engine.settings)
+        if self.log is None:
+            return
+        if self.child:
+            self.rewrite_scheduled = True
+        else:
+            self.child = REWRITE
+            self._engine.wanted_rewrite = True
 
     def fields(self) -> list[tuple[str, str]]:
         """INFO persistence, in Redis's order (facts, STREAMS 4.2)."""
@@ -162,7 +175,7 @@ class Persistence:
         Whoever watches a key that comes back finds it changed, as in Redis.
         """
         engine = self._engine
-        chunks = list(base_lines(engine.keyspace, engine.settings, ctx.now_ms))
+        chunks = list(base_lines(engine.keyspace, engine.settings, ctx.now_ms, dialect.Dialect()))
         with_log = engine.effects.log
         was_ready = dict(engine.waiters.ready)
         notified, engine.notified = engine.notified, ""  # nothing happens to the keys, for all that anybody sees

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from penstock.commands.context import Context
-from penstock.commands.logreader import BLOCK_BYTES, Damage, Unfinished, next_request, quick_requests
+from penstock.commands.logreader import BLOCK_BYTES, Damage, Unfinished, next_request, only_zeros, quick_requests
 from penstock.commands.session import Session
 from penstock.errors import ReplyError, UsageError
 from penstock.storage.appendlog import AppendLog
@@ -87,7 +87,7 @@ class Replay:
                 place = offset + damage.offset
                 tail.problem = f"{damage.expected} was expected at byte {place}"
                 # A power failure may leave the size of a file without its last bytes: zeros are a tail that is torn.
-                tail.garbage = bool(disk.read(path, place, tail.size - place).strip(b"\0"))
+                tail.garbage = not only_zeros(disk, path, place)
                 offset += done
                 break
             if not done:

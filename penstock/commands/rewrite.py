@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import Final
 
+from penstock.commands import dialect, group_effects
+from penstock.commands.dialect import Dialect
 from penstock.commands.effects import pack
 from penstock.protocol import reply
 from penstock.settings import Settings
@@ -23,9 +25,11 @@ USUAL_IDMP: Final = (100, 100)  # the defaults of stream-idmp-duration and -maxs
 MOST_IDS: Final = 1000  # in one XCLAIM, XNACK or XDEL
 
 
-def base_lines(keyspace: Keyspace, settings: Settings, now_ms: int) -> Iterator[bytes]:
-    """The base as chunks of whole requests. A key whose time has passed is left out."""
-    return in_chunks(_lines(keyspace, settings, now_ms))
+def base_lines(
+    keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dialect | None = None
+) -> Iterator[bytes]:
+    """The base as chunks of whole requests, in the settings' dialect. A key whose time has passed is left out."""
+    return in_chunks(_lines(keyspace, settings, now_ms, written_in or dialect.of(settings)))
 
 
 def in_chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -42,7 +46,7 @@ def in_chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _lines(keyspace: Keyspace, settings: Settings, now_ms: int) -> Iterator[bytes]:
+def _lines(keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dialect) -> Iterator[bytes]:
     if settings.yes("aof-timestamp-enabled"):
         yield b"#TS:%d\r\n" % (now_ms // 1000)
     for index, db in enumerate(keyspace.databases):
@@ -54,7 +58,7 @@ def _lines(keyspace: Keyspace, settings: Settings, now_ms: int) -> Iterator[byte
             if when_ms is not None and when_ms < now_ms:
                 continue
             if isinstance(value, Stream):
-                yield from StreamLines(key, value).all(settings)
+                yield from StreamLines(key, value, written_in).all(settings)
             else:
                 yield pack((b"SET", key, value))
             if when_ms is not None:
@@ -64,62 +68,65 @@ def _lines(keyspace: Keyspace, settings: Settings, now_ms: int) -> Iterator[byte
 class StreamLines:
     """The lines of one stream.
 
-    Strays (pending entries above the last id, where XSETID went back) come first, with their ids added, claimed and
-    trimmed away, and the last id set back to 0-0. Then everything else in the order of ids.
+    Pending entries above the last id (*strays*, where XSETID went back) need ids that no entry may have any more: then
+    everything pending is claimed from placeholders first, which are trimmed away, and the last id is set back.
     """
 
-    __slots__ = ("_created", "_groups", "_key", "_stream")
+    __slots__ = ("_dialect", "_groups", "_key", "_stream")
 
-    def __init__(self, key: bytes, stream: Stream) -> None:
+    def __init__(self, key: bytes, stream: Stream, written_in: Dialect) -> None:
         self._key = key
         self._stream = stream
         self._groups = stream.groups_by_name()
-        self._created = False  # the groups are
+        self._dialect = written_in
 
     def all(self, settings: Settings) -> Iterator[bytes]:
         """Every line, but for the key's expiry."""
         stream, key = self._stream, self._key
-        absent = self._absent()
-        strays = [entry_id for entry_id in absent if entry_id > stream.last_id]
-        del absent[len(absent) - len(strays) :]
-        if strays:
-            yield from self._add_placeholders(strays)
-            yield from self._claims(stream.last_id + 1, ids.MAX)
+        has_strays = any(group.strays for group in self._groups)
+        if has_strays:
+            yield from self._add_placeholders(_ascending(self._pending_ids(ghosts_only=False)))
+            yield from self._pending()
             yield pack((b"XTRIM", key, b"MAXLEN", b"0"))
-            yield pack((b"XSETID", key, b"0-0"))
-        elif not stream.length and not absent:
-            yield pack((b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"))
+            absent = _ascending(self._recorded_ids())
+            first_ids = [stream.first_id] if stream.length else []
+            yield pack((b"XSETID", key, ids.text(min([stream.last_id + 1, *first_ids, *absent[:1]]) - 1)))
+        else:
+            absent = _ascending([*self._pending_ids(ghosts_only=True), *self._recorded_ids()])
+            if not stream.length and not absent:
+                yield pack((b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"))
         yield from self._entries(absent)
-        yield from self._claims(0, stream.last_id)
-        yield from self._idle_consumers()
-        yield from self._zones()
-        yield from self._producers(settings)
+        if not has_strays:
+            yield from self._pending()
+        if self._dialect.idempotence:
+            yield from self._producers(settings)
         yield from self._take_away(absent)
         counters = (b"ENTRIESADDED", b"%d" % stream.entries_added, b"MAXDELETEDID", ids.text(stream.max_deleted_id))
         yield pack((b"XSETID", key, ids.text(stream.last_id), *counters))
-        for group in self._groups:
-            last, read = ids.text(group.last_id), b"%d" % group.entries_read
-            yield pack((b"XGROUP", b"SETID", key, group.name, last, b"ENTRIESREAD", read))
+        for words in group_effects.position_words(key, stream, self._groups):
+            yield pack(words)
 
     # -- entries ----------------------------------------------------------------------------------------------------
 
-    def _absent(self) -> list[StreamId]:
-        """The ids that need a placeholder, ascending."""
-        ghosts = [
+    def _pending_ids(self, ghosts_only: bool) -> list[StreamId]:
+        """The ids of what is pending, in no order; of ghosts only, which need a placeholder in any case."""
+        return [
             block.id_at(slot)
             for group in self._groups
             for block, slot in group.walk(0)
-            if not block.segment.is_live(slot)
+            if not ghosts_only or not block.segment.is_live(slot)
         ]
-        recorded = [
+
+    def _recorded_ids(self) -> list[StreamId]:
+        """The ids of absent entries that producers' iids stand for."""
+        if not self._dialect.idempotence:
+            return []
+        return [
             entry_id
             for iids in self._stream.producers.pids.values()
             for entry_id in iids.values()
             if entry_id <= self._stream.last_id and self._stream.find(entry_id) is None
         ]
-        ghosts.extend(recorded)
-        ghosts.sort()
-        return [entry_id for place, entry_id in enumerate(ghosts) if not place or ghosts[place - 1] != entry_id]
 
     def _entries(self, absent: list[StreamId]) -> Iterator[bytes]:
         """XADD of the live entries and of placeholders, ascending."""
@@ -163,20 +170,20 @@ class StreamLines:
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
-    def _claims(self, start: StreamId, end: StreamId) -> Iterator[bytes]:
-        """The groups, and what is pending of [start, end] in each, in time order over all consumers."""
+    def _pending(self) -> Iterator[bytes]:
+        """The groups, and what is pending in each: in time order over all consumers, then the zone.
+
+        Where nothing can be released, the zone comes first, claimed at time 0.
+        """
         for group in self._groups:
-            if not self._created:
-                yield pack((b"XGROUP", b"CREATE", self._key, group.name, ids.text(group.last_id)))
-        self._created = True
+            yield pack((b"XGROUP", b"CREATE", self._key, group.name, ids.text(group.last_id)))
         for group in self._groups:
-            owned = group.in_time_order()
-            if group.strays:
-                owned = [held for held in owned if start <= held[0].id_at(held[1]) <= end]
-            yield from self._claim_lines(group, owned)
-            if start > self._stream.last_id:
-                strays = [held for held in group.zone() if held[0].id_at(held[1]) >= start]
-                yield from self._release_lines(group, strays)
+            if not self._dialect.releases:
+                yield from self._release_lines(group, group.zone())
+            yield from self._claim_lines(group, group.in_time_order())
+            yield from self._idle_consumers(group)
+            if self._dialect.releases:
+                yield from self._release_lines(group, group.zone())
 
     def _claim_lines(self, group: Group, owned: list[Held]) -> Iterator[bytes]:
         """One XCLAIM for each run of equal consumer, time and count: their order is CLAIM's order."""
@@ -200,19 +207,13 @@ class StreamLines:
         options = (b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", last)
         return pack((b"XCLAIM", self._key, group.name, consumer.name, b"0", *run, *options))
 
-    def _idle_consumers(self) -> Iterator[bytes]:
-        for group in self._groups:
-            for consumer in group.consumers_by_name():
-                if not consumer.pending:
-                    yield pack((b"XGROUP", b"CREATECONSUMER", self._key, group.name, consumer.name))
-
-    def _zones(self) -> Iterator[bytes]:
-        for group in self._groups:
-            if group.released:
-                yield from self._release_lines(group, group.zone())
+    def _idle_consumers(self, group: Group) -> Iterator[bytes]:
+        for consumer in group.consumers_by_name():
+            if not consumer.pending:
+                yield pack((b"XGROUP", b"CREATECONSUMER", self._key, group.name, consumer.name))
 
     def _release_lines(self, group: Group, released: list[Held]) -> Iterator[bytes]:
-        """One XNACK for each run of equal count, in order of release."""
+        """One line for each run of equal count, in order of release."""
         run: list[bytes] = []
         alike = 0
         for block, slot in released:
@@ -225,8 +226,7 @@ class StreamLines:
             yield self._release(group, run, alike)
 
     def _release(self, group: Group, run: list[bytes], count: int) -> bytes:
-        options = (b"RETRYCOUNT", b"%d" % count, b"FORCE")
-        return pack((b"XNACK", self._key, group.name, b"FAIL", b"IDS", b"%d" % len(run), *run, *options))
+        return pack(group_effects.release_words(self._dialect, self._key, group, run, count))
 
     # -- idempotence ------------------------------------------------------------------------------------------------
 
@@ -241,3 +241,9 @@ class StreamLines:
             for iid, entry_id in iids.items():
                 if entry_id <= self._stream.last_id:
                     yield pack((b"XIDMPRECORD", self._key, pid, iid, ids.text(entry_id)))
+
+
+def _ascending(entry_ids: list[StreamId]) -> list[StreamId]:
+    """Each id once, in order."""
+    entry_ids.sort()
+    return [entry_id for place, entry_id in enumerate(entry_ids) if not place or entry_ids[place - 1] != entry_id]

@@ -217,8 +217,17 @@ class Waiters:
         if queue is not None and any(parked.consumer == name for parked in queue.plain.get(group, ())):
             queue.lost.setdefault(group, set()).add(name)
 
+    def settle_databases(self, one: int, other: int) -> None:
+        """As `settle`, for every key of two databases: they are about to change places."""
+        for db_index, key in self.by_key:
+            if db_index in (one, other):
+                self.settle(db_index, key)
+
     def settle(self, db_index: int, key: bytes) -> None:
-        """Write down when the consumers of a key's parked readers were last seen: somebody wants to know."""
+        """Write down when the consumers of a key's parked readers were last seen.
+
+        For somebody who wants to know, and before the stream leaves the key, which is where they are looked for.
+        """
         place = (db_index, key)
         queue = self.by_key.get(place)
         if queue is not None:

@@ -73,6 +73,7 @@ class Durability:
         tell: Callable[[str], None] | None = None,
         disk: Disk | None = None,
         executor: Executor | None = None,
+        rewriting: Rewriting | None = None,
     ) -> None:
         self.settings = settings
         self.engine = engine
@@ -94,7 +95,7 @@ class Durability:
         self._rewrite_tried_ms = 0
         self._synced_ahead = False  # a rewriting is about to begin, and the bulk of the log is safe
         self._dirty_at_start = 0
-        self._rewriting = Rewriting(self.disk, engine.keyspace, settings)
+        self._rewriting = rewriting or Rewriting(self.disk, engine.keyspace, settings)
         self._spare: AppendLog | None = None  # appendonly no: a log that is open while its base is written
         self.state.save_now = self._save_now
         self.state.load_log = self._load_again
@@ -385,8 +386,13 @@ class Durability:
             log = self._spare = self._opened()
         elif not log.held and not (self._write(log) and self._sync_now(log)):
             raise OSError(0, "the log cannot be written")
-        log.begin_rewrite()
-        self.engine.effects.start_of_file()
+        self.engine.effects.start_of_file()  # first: a rewriting that fails may have moved on to the next file already
+        try:
+            log.begin_rewrite()
+        except OSError as failure:
+            if log is self.log and log.held:
+                self._fail(failure)
+            raise
         self._dirty_at_start = self.engine.context.dirty
         return log
 

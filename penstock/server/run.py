@@ -25,6 +25,7 @@ from penstock.server.limits import raise_file_limit
 from penstock.server.listening import Doors
 from penstock.server.turn import Turn
 from penstock.settings import Settings
+from penstock.storage import faultydisk
 
 CLEAN: Final = 0
 FAILED: Final = 1
@@ -81,7 +82,7 @@ class Server:
         # First the addresses: a second server that was started by mistake must not touch the first one's log.
         doors = Doors(settings, journal, loop)
         doors.bind()
-        keeper = Durability(settings, self._engine, journal.notice)
+        keeper = Durability(settings, self._engine, journal.notice, faultydisk.chosen(os.environ))
         turn = Turn(self._engine, keeper, journal, loop, self._over.set)
         keeper.synced = partial(call_soon, loop, turn.look_after_log)
         for number in SIGNALS:

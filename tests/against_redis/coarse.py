@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from tests.against_redis.exclusions import FIELDS, FIELDS_SINCE
+from tests.against_redis.exclusions import ERROR_TEXTS_SINCE, FIELDS, FIELDS_SINCE
 from tests.against_redis.generator import Request
 from tests.against_redis.known import NEWEST, Version
 from tests.wire import Array, Bulk, Error, Integer, Map, Value
@@ -26,11 +26,12 @@ class Coarse:
     def __init__(self, now_ms: int, moment: Callable[[int], int] | None = None, version: Version = NEWEST) -> None:
         self.now_ms = now_ms
         self._moment_of = moment or self._minute_of_age
+        self._has_texts = version >= ERROR_TEXTS_SINCE
         self._excluded = FIELDS.keys() | {name for name, since in FIELDS_SINCE.items() if since > version}
 
     def reply(self, request: Request, value: Value) -> Value:
         if isinstance(value, Error):
-            return value
+            return value if self._has_texts else Error(value.text.partition(b" ")[0])
         name = request[0].upper()
         second = request[1].upper() if len(request) > 1 else ""
         if second == "HELP":
@@ -47,9 +48,11 @@ class Coarse:
             return _streams(value, _each(self._claimed))
         if name in ("TTL", "PTTL"):
             return self._left(value, 1000 if name == "TTL" else 1)
-        if name == "KEYS" and isinstance(value, Array):
-            return Array(tuple(sorted(value.elements, key=repr)))
-        if name == "OBJECT" and value == Bulk(b"raw"):
+        if name == "KEYS":
+            return _sorted(value)
+        if name == "SCAN":
+            return _each(_sorted)(value)
+        if name == "OBJECT" and value in (Bulk(b"raw"), Bulk(b"int")):
             return Bulk(b"embstr")
         if name == "HELLO":
             return self._fields(value, {})
@@ -143,6 +146,10 @@ def _streams(value: Value, change: Change) -> Value:
         return Array((stream.elements[0], change(stream.elements[1])))
 
     return _each(pair)(value)
+
+
+def _sorted(value: Value) -> Value:
+    return Array(tuple(sorted(value.elements, key=repr))) if isinstance(value, Array) else value
 
 
 def _types(value: Value) -> Value:

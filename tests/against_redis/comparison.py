@@ -1,13 +1,15 @@
 """A scenario held with both sides, what differs first, and the shortest dialogue that shows it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
+from tests.against_redis import pinpoint
 from tests.against_redis.coarse import Coarse
 from tests.against_redis.generator import Generator, Request
 from tests.against_redis.known import Known
 from tests.against_redis.shrinking import shortest
-from tests.against_redis.sides import InProcess, MadeIds, Piped, Side, latest_made_ms, wall_ms
+from tests.against_redis.sides import InProcess, Piped, Side, latest_made_ms, wall_ms, without_made_ids
 from tests.wire import Value, parse
 
 BATCH: Final = 200
@@ -85,19 +87,17 @@ class Comparison:
     ours: Side
     handled: int = 0  # requests, but for those of replays
     refused: int = 0  # of them those that the reference answered with an error
-    _coarse_ids: tuple[MadeIds, MadeIds] = field(default_factory=lambda: (MadeIds(), MadeIds()))
 
     def first_difference(self, scenario: Scenario) -> Difference | None:
         opening = scenario.opening(self.known)
         requests = opening + scenario.requests
         transaction = Transaction()
-        self._coarse_ids = (MadeIds(), MadeIds())
         for start in range(0, len(requests), BATCH):
             batch = requests[start : start + BATCH]
             self.reference.send(batch)
             self.ours.send(batch)
             for offset, request in enumerate(batch):
-                found = self._difference(transaction, request)
+                found = self.difference(transaction, request)
                 if found is not None:
                     self._drain(len(batch) - offset - 1)
                     return Difference(start + offset - len(opening), request, *found)
@@ -105,8 +105,11 @@ class Comparison:
                 self.ours.check()
         return None
 
-    def _difference(self, transaction: Transaction, request: Request) -> tuple[Value, Value] | None:
-        """Both replies to a request, made coarse, where they differ."""
+    def difference(self, transaction: Transaction, request: Request, alone: bool = False) -> tuple[Value, Value] | None:
+        """Both replies to a request, made coarse, where they differ. `alone`: it has not been sent with a batch."""
+        if alone:
+            self.reference.send([request])
+            self.ours.send([request])
         self.handled += 1
         if isinstance(self.ours, InProcess) and not transaction.may_make_ids(request):
             ours = self.ours.answer()
@@ -119,18 +122,18 @@ class Comparison:
             theirs = self.reference.answer()
             ours = self.ours.answer(latest_made_ms(parse(theirs)[0]))
         self.refused += theirs.startswith(b"-")
-        shown = self._shown(transaction, request, theirs, 0), self._shown(transaction, request, ours, 1)
+        shown = self._shown(transaction, request, theirs), self._shown(transaction, request, ours)
         transaction.heed(request, theirs)
         return shown if shown[0] != shown[1] else None
 
-    def _shown(self, transaction: Transaction, request: Request, reply: bytes, side: int) -> Value:
+    def _shown(self, transaction: Transaction, request: Request, reply: bytes) -> Value:
         coarse = Coarse(wall_ms(), None, self.known.version)
         value = parse(reply)[0]
         if request[0].upper() == "EXEC" and transaction.queued is not None:
             value = coarse.exec(transaction.queued, value)
         elif reply != b"+QUEUED\r\n":
             value = coarse.reply(request, value)
-        return value if isinstance(self.ours, InProcess) else self._coarse_ids[side].named(value)
+        return value if isinstance(self.ours, InProcess) else without_made_ids(value)
 
     def _drain(self, count: int) -> None:
         """Let both sides finish a batch whose replies nobody wants any more."""
@@ -155,13 +158,34 @@ class Comparison:
         return scenario, difference
 
 
+class Dialogue:
+    """Requests said one by one to both sides; AssertionError at the first reply that differs."""
+
+    def __init__(self, reference: Piped, known: Known, ours: Side, resp: int, node_entries: int) -> None:
+        self._comparison = Comparison(reference, known, ours)
+        self._scenario = Scenario("chosen by Hypothesis", [], resp, node_entries)
+        self._transaction = Transaction()
+        for request in self._scenario.opening(known):
+            self._say(request)
+
+    def say(self, request: Request) -> None:
+        self._scenario.requests.append(request)
+        if not _may_wait(self._scenario.requests):
+            self._say(request)
+
+    def _say(self, request: Request) -> None:
+        found = self._comparison.difference(self._transaction, request, alone=True)
+        if found is not None:
+            raise AssertionError(report(self._scenario, Difference(len(self._scenario.requests), request, *found)))
+
+
 def _may_wait(requests: list[Request]) -> bool:
     """Whether a request would be blocked: BLOCK outside MULTI, which shortening may lay open."""
     is_open = False
     for request in requests:
         name = request[0].upper()
         is_open = name == "MULTI" or (is_open and name not in ("EXEC", "DISCARD", "RESET"))
-        for word, value in zip(request, request[1:], strict=False):
+        for word, value in pairwise(request):
             if word == "BLOCK" and not is_open and value not in REFUSED_BLOCKS:
                 return True
     return False
@@ -173,8 +197,7 @@ def report(scenario: Scenario, difference: Difference) -> str:
     lines[0] += f", stream-node-max-bytes {scenario.node_bytes}"
     lines += [f"> {' '.join(map(quoted, request))}" for request in scenario.requests]
     lines += [f"  in the reply to {' '.join(map(quoted, difference.request))}"]
-    lines += [f"  Redis:    {difference.theirs}", f"  Penstock: {difference.ours}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *pinpoint.lines(difference.theirs, difference.ours)])
 
 
 def quoted(word: str) -> str:

@@ -11,8 +11,14 @@ FIELDS: Final = {
     b"modules": "HELLO: what the reference was built with",
 }
 
+# What an older reference is known to do otherwise, and since when it does as today.
+ERROR_TEXTS_SINCE: Final = (8, 2, 0)  # before, only the code of an error (its first word) is compared
+CONSUMERS_SINCE: Final = (7, 2, 0)  # before, a read that found nothing made no consumer: no requests about consumers
+XSETID_SINCE: Final = (7, 2, 0)  # before, an emptied stream took an id below its last deleted one: it is not sent
+
 # Fields that an older reference does not have, by the version that brought them.
 FIELDS_SINCE: Final = {
+    b"consumers": CONSUMERS_SINCE,
     b"inactive": (7, 2, 0),
     b"active-time": (7, 2, 0),
     b"idle": (7, 2, 0),  # counted from the last success until then
@@ -33,21 +39,22 @@ REQUESTS: Final = {
     "MAXCOUNT, MAXSIZE": "new in Redis 8.10: golden dialogues show them",
     "XIDMPRECORD of an entry whose id is no time in the future": "a job forgets the record within a second",
     "IDMP-DURATION below 100": "the same job forgets iids while the scenario lasts",
+    "XADD IDMP in a scenario that exhausts ids": "the same job forgets a producer that has nothing",
     "PEXPIREAT near the present": "whether the key is still there would depend on the moment",
     "BLOCK, outside MULTI": "the blocking comparison sends it",
     "RANDOMKEY": "chance decides",
     "XCLAIM TIME within a day of the present": "minutes would be told apart at random",
-    "XREADGROUP CLAIM 0 that waits on several keys": "Redis tries it again ten times a second, which reorders its queues",
+    "XREADGROUP CLAIM 0 that waits": "Redis tries it again ten times a second, and its consumer is seen each time",
 }
 
 # Values that are made coarse in both replies, never dropped.
 VALUES: Final = {
     "idle, inactive, XPENDING's and CLAIM's idle times": "by the minute, for the clock runs on",
-    "seen-time, active-time, delivery times": "by the minute of their age; the blocking part by the event that set them",
+    "seen-time, active-time, delivery times": "by the minute of their age; where clients wait, by the event",
     "TTL, PTTL": "by the ten seconds of the moment that they mean",
     "delivery counts": "they saturate at 2^63 - 1 since Redis 8.8 and turn negative before",
-    "KEYS": "sorted, for the order of its keys is a hash's, with a seed of its own",
-    "OBJECT ENCODING": "raw and embstr are one: they tell how Redis came to allot a string's memory",
+    "KEYS, SCAN": "sorted, for the order of its keys is a hash's, with a seed of its own",
+    "OBJECT ENCODING": "raw, embstr and int are one: they tell how Redis came to keep a string, not what is in it",
     "HELP": "by its reply's types: the sentences are our own",
-    "ids that `*` made": "over TCP only: by the order in which they appear, for two servers have two clocks",
+    "ids that `*` made": "over TCP only: they are all alike, for two servers read the clock twice",
 }

@@ -50,7 +50,7 @@ def main() -> int:
     try:
         with reference_server() as port, penstock(chosen.tcp) as ours:
             known = known_by(port)
-            print(f"compared with Redis {'.'.join(map(str, known.version))}", flush=True)
+            say(f"compared with Redis {'.'.join(map(str, known.version))}")
             for seed in range(first, first + most):
                 if chosen.minutes and time.monotonic() > ends:
                     break
@@ -65,12 +65,18 @@ def main() -> int:
                     total += comparison.handled
                 runs += 1
                 failed += bool(found)
-                print(f"seed {seed}: {counted}, {time.monotonic() - started:.0f} s: {found or 'no difference'}", flush=True)
+                taken = time.monotonic() - started
+                say(f"seed {seed}: {counted}, {taken:.0f} s: {found or 'no difference'}")
     except NoReference as absence:
-        print(absence, file=sys.stderr)
+        say(str(absence))
         return 2
-    print(f"{runs} runs, {total} requests, {failed} runs with a difference")
+    say(f"{runs} runs, {total} requests, {failed} runs with a difference")
     return 1 if failed else 0
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 @contextlib.contextmanager

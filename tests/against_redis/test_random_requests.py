@@ -1,0 +1,18 @@
+"""Seeded random requests, many at once, answered as a real Redis answers them."""
+
+import pytest
+
+from tests.against_redis.run import compare
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_requests_are_answered_as_by_redis(reference, seed):
+    _, difference = compare(reference.piped, reference.known, 0, f"test {seed}", 10_000)
+
+    assert difference == ""
+
+
+def test_a_server_process_answers_random_requests_as_redis_does(reference, penstock_port):
+    _, difference = compare(reference.piped, reference.known, penstock_port, "process", 10_000)
+
+    assert difference == ""

@@ -1,0 +1,73 @@
+"""Hypothesis holds dialogues with Penstock and a real Redis, and shortens what it finds.
+
+Every command is a rule; what a request says is drawn from Hypothesis's own source of chance, so that the words of a
+failing dialogue are made as plain as they can be.
+"""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from tests.against_redis.comparison import Dialogue
+from tests.against_redis.generator import Generator
+from tests.against_redis.sides import InProcess
+
+EXAMPLES = 50
+STEPS = 100
+REQUESTS_A_STEP = 4
+
+chances = st.randoms(use_true_random=False)
+
+
+def machine_beside(reference):
+    """The machine's class, with the reference that it talks to."""
+
+    class Beside(RuleBasedStateMachine):
+        @initialize(resp=st.sampled_from((2, 3)), node_entries=st.sampled_from((100, 10, 4, 1)))
+        def begin(self, resp: int, node_entries: int) -> None:
+            self.dialogue = Dialogue(reference.piped, reference.known, InProcess(), resp, node_entries)
+
+        def said(self, generator: Generator, made: list[list[str]]) -> None:
+            for request in made:
+                self.dialogue.say(request)
+
+        @rule(chance=chances)
+        def something(self, chance: random.Random) -> None:
+            """Requests of any kind, broken ones and transactions among them."""
+            generator = Generator(chance, reference.known)
+            for _ in range(REQUESTS_A_STEP):
+                self.said(generator, generator.step())
+
+        @rule(chance=chances)
+        def add_and_deliver(self, chance: random.Random) -> None:
+            generator = Generator(chance, reference.known)
+            self.said(generator, [generator.xadd(), generator.xadd(), generator.xreadgroup(), generator.xpending()])
+
+        @rule(chance=chances)
+        def hand_over(self, chance: random.Random) -> None:
+            generator = Generator(chance, reference.known)
+            self.said(generator, [generator.xclaim(), generator.xautoclaim(), generator.xack(), generator.xinfo()])
+
+        @rule(chance=chances)
+        def take_away(self, chance: random.Random) -> None:
+            generator = Generator(chance, reference.known)
+            self.said(generator, [generator.xdel(), generator.xtrim(), generator.xinfo(), generator.xrange()])
+
+    return Beside
+
+
+@pytest.mark.slow
+def test_every_dialogue_is_the_same_with_penstock_and_redis(reference):
+    run_state_machine_as_test(
+        machine_beside(reference),
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )

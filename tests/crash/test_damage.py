@@ -1,0 +1,163 @@
+"""A log that was cut or altered: loaded up to the damage with a warning, or refused with file and offset."""
+
+import random
+import re
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from penstock.errors import UsageError
+from tests.crash.picture import picture
+from tests.crash.powered import PoweredServer
+from tests.crash.requests import Requests
+from tests.dialogue import Dialogue, decoded
+from tests.storage.memorydisk import MemoryDisk
+
+FILE = "/tmp/appendonlydir/appendonly.aof.1.incr.aof"
+PREFIX = "p:"
+TAIL = 4096
+SMALL = 1500  # bytes
+HEADER = re.compile(rb"[*$]\d+\r\n")
+WHERE = re.compile(r"appendonly\.aof\.1\.incr\.aof\b.*\bbyte \d+")
+
+
+class Log(NamedTuple):
+    """A log of one file: its bytes, and after each unit how many they are and what there is."""
+
+    text: bytes
+    sizes: list[int]
+    pictures: list[object]
+
+
+def picture_of(server: PoweredServer) -> object:
+    client = Dialogue(server.engine)
+    return picture(lambda *words: decoded(client.words(*words)), PREFIX)
+
+
+def made(seed: int, least: int) -> Log:
+    """A log of random requests, of `least` bytes at least."""
+    disk = MemoryDisk()
+    server = PoweredServer(disk)
+    client = Dialogue(server.engine)
+    requests = Requests(random.Random(seed), PREFIX)
+    sizes, pictures = [0], [picture_of(server)]
+    batch = requests.opening()
+    while sizes[-1] < least:
+        for request in batch:
+            client.words(*request)
+            server.turn.end()
+            if disk.size(FILE) > sizes[-1]:
+                sizes.append(disk.size(FILE))
+                pictures.append(picture_of(server))
+        batch = [request for request in requests.batch() if len(b"".join(request)) < 500]
+    return Log(bytes(disk.files[FILE].seen), sizes, pictures)
+
+
+def started(text: bytes, base: MemoryDisk) -> PoweredServer:
+    """A server whose log is that."""
+    disk = base.restart()
+    disk.files = dict(disk.files)
+    disk.files[FILE] = type(base.files[FILE])()
+    disk.files[FILE].seen = bytearray(text)
+    return PoweredServer(disk)
+
+
+@pytest.fixture(scope="module")
+def disk():
+    """A directory with a log that is empty."""
+    disk = MemoryDisk()
+    PoweredServer(disk)
+    return disk
+
+
+@pytest.fixture(scope="module")
+def long_log():
+    return made(1, 3 * TAIL)
+
+
+@pytest.fixture(scope="module")
+def small_log():
+    return made(2, SMALL)
+
+
+def check_cut(log: Log, size: int, disk: MemoryDisk) -> None:
+    """What is loaded of a log's first bytes is its last whole unit's picture, and what was cut off is told."""
+    server = started(log.text[:size], disk)
+    whole = max(number for number, end in enumerate(log.sizes) if end <= size)
+    assert picture_of(server) == log.pictures[whole], size
+    # What is kept may be more than whole units by a SELECT, which changes nothing.
+    kept = len(server.disk.files[FILE].seen)
+    assert log.sizes[whole] <= kept <= size
+    told = [line for line in server.said if "cut off" in line]
+    assert bool(told) == (kept < size), size
+    assert all(WHERE.search(line) for line in told), told
+
+
+def check_altered(log: Log, place: int, value: int, disk: MemoryDisk) -> None:
+    """An altered byte of the structure is noticed. One within a word is another word: no log can tell.
+
+    Even then nothing else than a refusal with file and offset, or a start, may come of it; and a line that no longer
+    makes sense is told.
+    """
+    altered = log.text[:place] + bytes([value]) + log.text[place + 1 :]
+    try:
+        server = started(altered, disk)
+    except UsageError as refusal:
+        assert WHERE.search(str(refusal)), (place, value, refusal)
+        return
+    told = [line for line in server.said if "cut off" in line or "refused" in line]
+    assert all(WHERE.search(line) for line in told if "cut off" in line), told
+    if told and "cut off" in told[-1]:
+        assert picture_of(server) in log.pictures or not in_structure(log.text, place), (place, value)
+    else:
+        assert not in_structure(log.text, place), (place, value, log.text[max(0, place - 20) : place + 20])
+
+
+@cache
+def structure(text: bytes) -> bytearray:
+    """For each byte of a log whether it is of a header or of a line's end, not of a word."""
+    marks = bytearray(len(text))
+    at = 0
+    while at < len(text):
+        header = HEADER.match(text, at)
+        assert header is not None
+        length = 0 if text[at : at + 1] == b"*" else int(header[0][1:-2]) + 2
+        marks[at : header.end()] = b"\1" * len(header[0])
+        at = header.end() + length
+        marks[at - 2 : at] = b"\1\1"
+    return marks
+
+
+def in_structure(text: bytes, place: int) -> bool:
+    return bool(structure(text)[place])
+
+
+@pytest.mark.parametrize("first", range(8))
+def test_a_log_that_is_cut_anywhere_loads_up_to_there_for_some_places(long_log, disk, first):
+    size = len(long_log.text)
+    for cut in range(size - TAIL + first * 5, size, 61):
+        check_cut(long_log, cut, disk)
+
+
+@pytest.mark.slow
+def test_a_log_that_is_cut_at_every_byte_of_its_last_4_kib_loads_up_to_there(long_log, disk):
+    size = len(long_log.text)
+    for cut in range(size - TAIL, size + 1):
+        check_cut(long_log, cut, disk)
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_a_byte_that_is_altered_is_noticed_for_some_places(small_log, disk, first):
+    chance = random.Random(first)
+    for place in range(first, len(small_log.text), 11):
+        check_altered(small_log, place, small_log.text[place] ^ 1 << chance.randrange(8), disk)
+
+
+@pytest.mark.slow
+def test_a_byte_that_is_altered_is_noticed_at_every_place(small_log, disk):
+    chance = random.Random(7)
+    for place in range(len(small_log.text)):
+        others = {small_log.text[place] ^ 1 << chance.randrange(8), chance.randrange(256)}
+        for value in others - {small_log.text[place]}:
+            check_altered(small_log, place, value, disk)

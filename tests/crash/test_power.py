@@ -1,0 +1,205 @@
+"""A loss of power: what was answered and synced is there, and what is left is what once was, whole."""
+
+import errno
+
+import pytest
+
+from tests.crash.powered import Peer, PoweredServer
+from tests.crash.scenarios import Life
+from tests.storage.memorydisk import MemoryDisk
+
+POLICIES = ["always", "everysec"]
+QUICK = range(8)
+MANY = range(8, 200)
+STEPS = 60
+
+
+def live_twice(seed, policy, faults):
+    life = Life(seed, policy, faults)
+    for _ in range(2):
+        life.live(STEPS)
+        life.lose_power()
+    return life
+
+
+@pytest.mark.parametrize("faults", [False, True], ids=["sound", "faulty"])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", QUICK)
+def test_a_loss_of_power_leaves_everything_certain_and_nothing_half_done(seed, policy, faults):
+    assert live_twice(seed, policy, faults).answers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", [False, True], ids=["sound", "faulty"])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", MANY)
+def test_many_losses_of_power_leave_everything_certain_and_nothing_half_done(seed, policy, faults):
+    assert live_twice(seed, policy, faults).answers
+
+
+# -- trouble, through connections -------------------------------------------------------------------------------------
+
+MISCONF = "MISCONF Errors writing to the AOF file: "
+FULL = MISCONF + "No space left on device"
+BROKEN = MISCONF + "Input/output error"
+
+
+@pytest.fixture
+def server():
+    return PoweredServer(MemoryDisk())
+
+
+@pytest.fixture
+def everysec():
+    return PoweredServer(MemoryDisk(), appendfsync="everysec")
+
+
+def again(disk):
+    """A client of what a restart finds after a loss of power."""
+    return Peer(PoweredServer(disk.lose_power()))
+
+
+def words(*lines):
+    return [line.encode().split() for line in lines]
+
+
+def shown(replies):
+    return [str(reply) if isinstance(reply, Exception) else reply for reply in replies]
+
+
+def test_only_those_who_wrote_in_a_turn_are_told_that_its_write_failed(server):
+    writer, reader = Peer(server), Peer(server)
+    server.disk.room = 0
+    writer.send(*words("GET a", "SET a 1", "GET a"))
+    reader.send(*words("GET a"))
+    server.loop.turn()
+
+    assert shown(writer.read()) == [None, FULL, b"1"]
+    assert reader.read() == [b"1"]
+
+
+def test_in_trouble_writers_are_refused_readers_go_on_and_ping_says_so(server):
+    client = Peer(server)
+    client.says("SET a 1")
+    server.disk.failures["write"] = [errno.EIO] * 9
+    client.says("SET a 2")
+
+    client.send(*words("SET a 3", "PING", "GET a", "XLEN s"))
+    server.loop.turn()
+    assert shown(client.read()) == [BROKEN, BROKEN, b"2", 0]
+
+
+def test_a_reader_that_waited_is_told_too_when_its_delivery_cannot_be_logged(server):
+    writer, waiting = Peer(server), Peer(server)
+    writer.says("XGROUP CREATE s g 0 MKSTREAM")
+    waiting.send(*words("XREADGROUP GROUP g alice BLOCK 0 STREAMS s >"))
+    server.loop.turn()
+    server.disk.room = 0
+    writer.send(*words("XADD s 1-0 f v"))
+    server.loop.turn()
+
+    assert shown(writer.read() + waiting.read()) == [FULL, FULL]
+
+
+def test_a_full_disk_that_is_emptied_takes_what_was_refused_to_its_writer(server):
+    client = Peer(server)
+    server.disk.room = 7
+    client.says("SET a 1")
+    server.disk.room = None
+    server.later(1100)
+
+    assert client.says("SET b 2") == b"OK"
+    assert [again(server.disk).says(f"GET {key}") for key in "ab"] == [b"1", b"2"]
+
+
+def test_after_a_failed_sync_only_a_fresh_base_lets_writers_go_on(server):
+    client = Peer(server)
+    client.says("SET a 1")
+    server.disk.failures["sync"] = [errno.EIO]
+    assert shown([client.says("SET a 2")]) == [BROKEN]
+    server.later(1100)
+    assert shown([client.says("SET a 3")]) == [BROKEN]
+    assert again(server.disk).says("GET a") == b"1"
+
+    server.finish_rewriting()
+    assert client.says("SET b 1") == b"OK"
+    assert [again(server.disk).says(f"GET {key}") for key in "ab"] == [b"2", b"1"]
+
+
+def test_a_disk_that_refuses_the_fresh_base_is_asked_again(server):
+    client = Peer(server)
+    server.disk.failures["sync"] = [errno.EIO]
+    client.says("SET a 1")
+    server.later(100)
+    server.disk.failures["create"] = [errno.ENOSPC]
+    server.finish_rewriting()
+    assert shown([client.says("SET a 2")]) == [BROKEN]
+
+    server.later(3000)
+    server.finish_rewriting()
+    assert client.says("SET b 1") == b"OK"
+    assert [again(server.disk).says(f"GET {key}") for key in "ab"] == [b"1", b"1"]
+
+
+def test_a_background_sync_that_fails_refuses_writers_until_there_is_a_fresh_base(everysec):
+    client = Peer(everysec)
+    client.says("SET a 1")
+    everysec.later(1000)
+    everysec.disk.failures["sync"] = [errno.EIO]
+    client.send(*words("SET a 2"))
+    everysec.loop.turn()
+    assert client.read() == []
+
+    everysec.finish_syncs()
+    assert shown(client.read()) == [BROKEN]
+    everysec.finish_rewriting()
+    assert client.says("SET b 1") == b"OK"
+    everysec.later(1000)
+    everysec.finish_syncs()
+    assert [again(everysec.disk).says(f"GET {key}") for key in "ab"] == [b"2", b"1"]
+
+
+def test_writers_wait_for_a_fresh_base_where_either_of_two_manifests_may_be_found(everysec):
+    client = Peer(everysec)
+    client.says("SET a 1")
+    everysec.disk.failures["sync_directory"] = [0, errno.EIO]
+    client.says("BGREWRITEAOF")
+    everysec.finish_syncs()
+
+    assert shown([client.says("SET b 1")]) == [BROKEN]
+    everysec.later(3000)
+    everysec.finish_rewriting()
+    assert client.says("SET b 2") == b"OK"
+    assert Peer(PoweredServer(everysec.disk.restart())).says("GET b") == b"2"
+
+
+def test_a_rewriting_that_fails_when_it_has_moved_on_begins_the_new_file_with_a_select(server):
+    client = Peer(server)
+    client.says("SELECT 1")
+    client.says("SET a 1")
+    failing = {"increment-opened"}
+
+    def reached(point):
+        if point in failing:
+            failing.remove(point)
+            raise OSError(errno.EIO, "broken")
+
+    server.disk.on_reach = reached
+    client.says("BGREWRITEAOF")
+    client.says("SET b 1")
+
+    after = again(server.disk)
+    after.says("SELECT 1")
+    assert [after.says(f"GET {key}") for key in "ab"] == [b"1", b"1"]
+
+
+def test_one_sync_serves_fifty_connections(server):
+    peers = [Peer(server) for _ in range(50)]
+    before = server.disk.points.count("sync")
+    for number in range(20):
+        for peer in peers:
+            peer.send([b"XADD", b"s", b"*", b"n", b"%d" % number])
+        server.loop.turn()
+
+    assert [len(peer.read()) for peer in peers] == [20] * 50
+    assert server.disk.points.count("sync") - before == 20

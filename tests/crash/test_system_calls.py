@@ -1,0 +1,90 @@
+"""The order of a real process's system calls, as strace sees them: written, synced, answered."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.crash.loaders import linked
+from tests.serverproc import running_server
+
+CALLS = "write,writev,sendto,sendmsg,fdatasync,fsync"
+ATTACH_S = 20.0
+
+# A line of `strace -f -y`: pid, call(fd<what it is>, ...
+LINE = re.compile(r"^(?:\d+ +)?(\w+)\(\d+<([^>]*)>?.*= (-?\d+)")
+
+
+class Tracing:
+    """An strace of a process that runs already."""
+
+    def __init__(self, pid: int, output: Path) -> None:
+        self._output = output
+        self._process = subprocess.Popen(
+            ["strace", "-f", "-y", "-s", "16", "-e", f"trace={CALLS}", "-o", str(output), "-p", str(pid)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stderr is not None
+        said = self._process.stderr.readline()
+        if "attached" not in said:
+            self._process.kill()
+            self._process.wait()
+            pytest.skip(f"strace cannot attach here: {said.strip()}")
+
+    def steps(self) -> list[str]:
+        """What was done so far, one word a call: written, synced, answered."""
+        self._process.terminate()
+        self._process.wait(ATTACH_S)
+        words = [word_of(line) for line in self._output.read_text(errors="replace").splitlines()]
+        return [word for word in words if word]
+
+
+def word_of(line: str) -> str:
+    found = LINE.match(line)
+    if found is None or found[3].startswith("-"):
+        return ""
+    call, target = found[1], found[2]
+    if call in ("fdatasync", "fsync"):
+        return "synced" if "incr.aof" in target else ""
+    if "incr.aof" in target:
+        return "written"
+    return "answered" if target.startswith(("socket", "TCP")) else ""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Callable[[int], Tracing]:
+    if shutil.which("strace") is None:
+        pytest.skip("there is no strace here")
+    return lambda pid: Tracing(pid, tmp_path / "calls")
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_with_always_the_log_is_written_and_synced_before_the_reply(trace, loop):
+    with running_server("--appendfsync", "always", environment={"PENSTOCK_LOOP": loop}) as server:
+        with linked(server.port) as link:
+            link.ask(b"PING")
+            tracing = trace(server.pid)
+            replies = [link.ask(b"XADD", b"s", b"%d-1" % number, b"f", b"v") for number in range(1, 11)]
+            steps = tracing.steps()
+
+    assert replies == [b"%d-1" % number for number in range(1, 11)]
+    assert steps == ["written", "synced", "answered"] * 10
+
+
+def test_with_always_the_clients_of_one_turn_share_its_sync(trace):
+    with running_server("--appendfsync", "always", environment={"PENSTOCK_FAULT": "sync:sleep20ms"}) as server:
+        with linked(server.port) as one, linked(server.port) as two, linked(server.port) as three:
+            tracing = trace(server.pid)
+            one.send([[b"INCR", b"n"]])
+            two.send([[b"INCR", b"n"]] * 50)
+            three.send([[b"INCR", b"n"]] * 50)
+            replies = [one.reply()] + [link.reply() for link in (two, three) for _ in range(50)]
+            steps = tracing.steps()
+
+    assert sorted(replies) == list(range(1, 102))
+    assert steps.count("synced") == steps.count("written") <= 6
+    assert steps[:2] == ["written", "synced"]

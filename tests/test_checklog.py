@@ -1,0 +1,213 @@
+"""`penstock check-log`: what it finds, what it cuts, and its exit codes."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from penstock import checklog, cli
+from penstock.checklog import DAMAGED, FINE, UNUSABLE
+from penstock.commands.effects import pack
+from penstock.storage.disk import SystemDisk
+
+
+def lines(*texts: str) -> bytes:
+    return b"".join(pack(tuple(text.encode().split(b" "))) for text in texts)
+
+
+BASE = lines("SELECT 0", "SET a 1")
+UNIT = lines("MULTI", "SET c 3", "INCR c", "EXEC")
+LAST = lines("SELECT 0", "XADD s 1-0 f v") + UNIT
+BASE_NAME, LAST_NAME = "appendonly.aof.1.base.aof", "appendonly.aof.1.incr.aof"
+
+
+class Checked:
+    """A log's directory with files of the given bytes, and what a check of it came to."""
+
+    def __init__(self, root: Path, last: bytes = LAST, base: bytes = BASE) -> None:
+        self.root = root
+        self.directory = root / "appendonlydir"
+        self.directory.mkdir()
+        self.base, self.last = self.directory / BASE_NAME, self.directory / LAST_NAME
+        self.base.write_bytes(base)
+        self.last.write_bytes(last)
+        manifest = f"file {BASE_NAME} seq 1 type b\nfile {LAST_NAME} seq 1 type i\n"
+        (self.directory / "appendonly.aof.manifest").write_text(manifest)
+        self.out = self.errors = ""
+
+    def check(self, *flags: str, path: Path | None = None) -> int:
+        out, errors = io.StringIO(), io.StringIO()
+        parser = cli.parser()
+        code = checklog.run(parser.parse_args(["check-log", *flags, str(path or self.root)]), out, errors)
+        self.out, self.errors = out.getvalue(), errors.getvalue()
+        return code
+
+    def beside(self) -> list[str]:
+        """Names and contents of what was cut off."""
+        return sorted(path.name for path in self.directory.iterdir() if ".cut-" in path.name)
+
+
+def test_a_whole_log_is_fine(tmp_path: Path) -> None:
+    log = Checked(tmp_path)
+    assert log.check() == FINE
+    assert log.out.splitlines() == [
+        f"{log.base} (base): 2 requests in 2 units, {len(BASE)} bytes, whole",
+        f"{log.last} (increment): 4 requests in 3 units, {len(LAST)} bytes, whole",
+    ]
+
+
+@pytest.mark.parametrize("inside", ["", "appendonlydir", "appendonlydir/appendonly.aof.manifest"])
+def test_a_log_is_found_by_its_directory_or_its_manifest(tmp_path: Path, inside: str) -> None:
+    log = Checked(tmp_path)
+    assert log.check(path=tmp_path / inside) == FINE
+    assert len(log.out.splitlines()) == 2
+
+
+def test_one_file_is_checked_alone(tmp_path: Path) -> None:
+    log = Checked(tmp_path)
+    assert log.check(path=log.last) == FINE
+    assert log.out == f"{log.last} (one file): 4 requests in 3 units, {len(LAST)} bytes, whole\n"
+
+
+def test_an_old_log_of_one_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/appendonly.aof").write_bytes(BASE)
+    log = Checked(tmp_path)
+    assert log.check(path=tmp_path / "old") == FINE
+
+
+def test_damage_is_shown_with_its_place_and_what_was_expected(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=LAST + b"garbage" + LAST)
+    assert log.check() == DAMAGED
+    assert f"whole up to byte {len(LAST)}, then damaged" in log.out
+    assert f"a request (`*` and the number of its words) was expected at byte {len(LAST)}" in log.out
+    marked = log.out.splitlines()[[line.strip() for line in log.out.splitlines()].index("^^") - 1]
+    assert marked.split()[0] == f"{len(LAST) // 16 * 16:08x}"
+
+
+@pytest.mark.parametrize("length", range(len(LAST) - len(UNIT) + 1, len(LAST)))
+def test_a_torn_multi_goes_whole(tmp_path: Path, length: int) -> None:
+    log = Checked(tmp_path, last=LAST[:length])
+    assert log.check() == DAMAGED
+    assert log.last.read_bytes() == LAST[:length]
+
+    assert log.check("--fix") == FINE
+    assert log.last.read_bytes() == LAST[: len(LAST) - len(UNIT)]
+    assert log.check() == FINE
+
+
+def test_what_was_cut_off_is_kept_beside(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=LAST + b"garbage")
+    assert log.check("--fix") == FINE
+    assert log.last.read_bytes() == LAST
+    assert log.beside() == [f"{LAST_NAME}.cut-{len(LAST)}"]
+    assert (log.directory / log.beside()[0]).read_bytes() == b"garbage"
+
+    log.last.write_bytes(LAST + b"again")
+    assert log.check("--fix") == FINE
+    assert log.beside() == [f"{LAST_NAME}.cut-{len(LAST)}", f"{LAST_NAME}.cut-{len(LAST)}-2"]
+
+
+def test_only_the_last_file_is_cut(tmp_path: Path) -> None:
+    log = Checked(tmp_path, base=BASE[:-1])
+    assert log.check("--fix") == DAMAGED
+    assert "not the log's last file" in log.out
+    assert log.base.read_bytes() == BASE[:-1]
+    assert log.beside() == []
+
+
+def test_zeros_at_the_end_are_a_torn_tail(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=LAST + bytes(5000))
+    assert log.check("--fix") == FINE
+    assert "then torn" in log.out
+    assert log.last.read_bytes() == LAST
+
+
+def test_a_command_that_nobody_knows_cannot_be_mended(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=LAST + lines("FLY away"))
+    assert log.check("--fix") == UNUSABLE
+    assert f"no command has the name 'FLY' (the request at byte {len(LAST)})" in log.out
+    assert log.last.read_bytes() == LAST + lines("FLY away")
+
+
+def test_a_snapshot_is_unusable_and_told_how_to_convert(tmp_path: Path) -> None:
+    log = Checked(tmp_path, base=b"REDIS0012\xfa")
+    assert log.check() == UNUSABLE
+    assert "aof-use-rdb-preamble no" in log.errors
+
+
+def test_a_missing_file_is_unusable(tmp_path: Path) -> None:
+    log = Checked(tmp_path)
+    log.base.unlink()
+    assert log.check() == UNUSABLE
+    assert f"{log.base} is missing" in log.errors
+
+
+@pytest.mark.parametrize("text", ["", "file x seq 1 type q\n", "nonsense\n"])
+def test_a_broken_manifest_is_unusable(tmp_path: Path, text: str) -> None:
+    log = Checked(tmp_path)
+    (log.directory / "appendonly.aof.manifest").write_text(text)
+    assert log.check() == UNUSABLE
+    assert log.errors
+
+
+def test_no_log_at_all_is_unusable(tmp_path: Path) -> None:
+    log = Checked(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert log.check(path=tmp_path / "empty") == UNUSABLE
+    assert log.check(path=tmp_path / "nowhere") == UNUSABLE
+
+
+def test_nothing_is_cut_while_a_server_has_the_log(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=LAST + b"garbage")
+    lock = SystemDisk().lock(str(log.directory / "penstock.lock"))
+    assert lock is not None
+    assert log.check("--fix") == UNUSABLE
+    lock.close()
+    assert log.last.read_bytes() == LAST + b"garbage"
+
+
+STAMPED = b"#TS:100\r\n" + lines("SET a 1") + b"#TS:200\r\n" + lines("SET a 2") + b"#TS:300\r\n" + lines("SET a 3")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "left"),
+    [("50", 0), ("100", STAMPED.index(b"#TS:200")), ("250", STAMPED.index(b"#TS:300")), ("300", len(STAMPED))],
+)
+def test_a_log_with_timestamps_is_cut_back_to_a_time(tmp_path: Path, seconds: str, left: int) -> None:
+    log = Checked(tmp_path, last=STAMPED)
+    assert log.check("--truncate-to-timestamp", seconds) == FINE
+    assert log.last.read_bytes() == STAMPED[:left]
+
+
+def test_a_time_before_the_last_file_cannot_be_cut_back_to(tmp_path: Path) -> None:
+    log = Checked(tmp_path, base=STAMPED, last=STAMPED)
+    assert log.check("--truncate-to-timestamp", "250") == UNUSABLE
+    assert "not the log's last file" in log.errors
+    assert (log.base.read_bytes(), log.last.read_bytes()) == (STAMPED, STAMPED)
+
+
+def test_requests_larger_than_a_block_are_counted(tmp_path: Path) -> None:
+    large = pack((b"SET", b"k", b"v\r\n*1\r\n" * 50_000))
+    log = Checked(tmp_path, last=large * 3)
+    assert log.check() == FINE
+    assert "3 requests in 3 units" in log.out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("has_tqdm", [True, False], ids=["tqdm", "percents"])
+def test_a_long_file_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tqdm: bool) -> None:
+    monkeypatch.setattr(checklog, "LONG_BYTES", 1000)
+    monkeypatch.setattr(checklog, "find_spec", (lambda name: checklog) if has_tqdm else (lambda name: None))
+    log = Checked(tmp_path, last=lines("SET a 1") * 50_000)
+    terminal = Terminal()
+    words = cli.parser().parse_args(["check-log", str(tmp_path)])
+
+    assert checklog.run(words, io.StringIO(), terminal) == FINE
+    assert "%" in terminal.getvalue()
+    assert log.check() == FINE
+    assert log.errors == ""
