@@ -26,6 +26,7 @@ FLAGS = ("--auto-aof-rewrite-percentage", "0")
 BATCH = 1000
 UNFINISHED = object()
 LOOK_EVERY_S = 0.05
+LOADING_S = 1200.0
 ADD = hiredis.pack_command((b"XADD", b"s", b"*", b"field", b"value of some length"))
 READ = hiredis.pack_command((b"XREADGROUP", b"GROUP", b"g", b"carol", b"COUNT", b"1", b"STREAMS", b"s", b">"))
 
@@ -56,7 +57,7 @@ class Feeder:
         for number, link in enumerate(self._links):
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._selector.register(link, selectors.EVENT_READ, number)
-        self._batch = b"".join(ADD if turn % 2 else READ for turn in range(self._each))
+        self._batch = b"".join(READ if turn % 2 else ADD for turn in range(self._each))
         self.added = 0
         self.latest_s = 0.0  # how late this process itself was
 
@@ -155,8 +156,8 @@ def main() -> None:
                 private = max([private, *[memory_kib(child, "Private_Dirty") for child in children(server.pid)]])
                 seconds = time.perf_counter() - began_s
             print(
-                f"during a rewrite of {seconds:.1f} s: {age.told()}; the feeder was {feeder.latest_s * 1000:.1f} ms late"
-                f" at most; the child had {private / 1024:.0f} MiB of its own"
+                f"during a rewrite of {seconds:.1f} s: {age.told()}; the feeder was {feeder.latest_s * 1000:.1f} ms"
+                f" late at most; the child had {private / 1024:.0f} MiB of its own"
             )
             feeder.drain(age)
 
@@ -168,7 +169,7 @@ def main() -> None:
             server.kill()
             feeder.close()
         began_s = time.perf_counter()
-        with running_server(*flags, dir=directory) as server, linked(server.port) as link:
+        with running_server(*flags, dir=directory, start_s=LOADING_S) as server, linked(server.port) as link:
             spent_s = time.perf_counter() - began_s
             found = link.ask(b"XLEN", b"s")
         print(f"killed {'amid' if amid else 'after'} a second rewrite: {found} of {was} entries after {spent_s:.1f} s")

@@ -48,8 +48,8 @@ class ServerProcess:
                 self._ready.set()
         self._ready.set()
 
-    def wait_until_ready(self) -> None:
-        assert self._ready.wait(START_S), "the server does not start:\n" + self.said
+    def wait_until_ready(self, seconds: float = START_S) -> None:
+        assert self._ready.wait(seconds), "the server does not start:\n" + self.said
         assert self._process.poll() is None and READY in self.said, "the server ended:\n" + self.said
 
     @property
@@ -84,13 +84,13 @@ class ServerProcess:
 
 @contextmanager
 def running_server(
-    *flags: str, dir: Path | str | None = None, environment: dict[str, str] | None = None
+    *flags: str, dir: Path | str | None = None, environment: dict[str, str] | None = None, start_s: float = START_S
 ) -> Iterator[ServerProcess]:
     """A server on a free port, ready to be asked; its data are in `dir`, or in a directory that goes with it."""
     with tempfile.TemporaryDirectory(prefix="penstock-") as own:
         server = ServerProcess(flags, Path(dir or own), environment or {})
         try:
-            server.wait_until_ready()
+            server.wait_until_ready(start_s)
             yield server
         finally:
             server.kill()

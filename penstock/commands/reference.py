@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from penstock.commands import arguments, families, syntax
+from penstock.commands import arguments, coverage, families, syntax
 from penstock.commands.table import Row
 
 PAGE: Final = Path("docs/commands.md")
@@ -34,13 +34,14 @@ and `[id ...]` repeats what is before it. `COMMAND DOCS` tells clients the same.
 def page(rows: Iterable[Row]) -> str:
     """The page, in Markdown: a section a group, a line a command; subcommands instead of their container."""
     sections: dict[str, list[str]] = {group: [] for group in TITLES}
-    for row in sorted(_leaves(rows), key=lambda row: row.name):
+    leaves = _leaves(rows)
+    for row in sorted(leaves, key=lambda row: row.name):
         sections.setdefault(row.group, []).append(_line(row))
     parts = [HEAD]
     for group, lines in sections.items():
         if lines:
             parts.append(f"## {TITLES.get(group, group.capitalize())}\n\n" + "".join(lines))
-    return "\n".join(parts)
+    return "\n".join([*parts, coverage.table(leaves)])
 
 
 def _leaves(rows: Iterable[Row]) -> list[Row]:

@@ -36,7 +36,7 @@ RETRY_MS: Final = 1000
 Release: TypeAlias = Callable[[], None]
 Refuse: TypeAlias = Callable[[bytes], None]
 
-PROGRESS_EVERY_MS: Final = 5000
+PROGRESS_EVERY_MS: Final = 2000  # lines about a long loading
 
 
 class WaitingTurn:
@@ -162,7 +162,8 @@ class Durability:
     def _tell_progress(self, applied: int, spent_ms: int) -> None:
         state = self.state
         percent = 100 * state.loading_done / state.loading_total
-        self.tell(f"Loading the log: {percent:.0f}%, {applied * 1000 // max(spent_ms, 1)} requests a second.")
+        rate, bytes_rate = (count * 1000 // max(spent_ms, 1) for count in (applied, state.loading_done))
+        self.tell(f"Loading the log: {percent:.0f}%, {rate} requests and {bytes_rate / 1e6:.1f} MB a second.")
 
     def _use(self, log: AppendLog) -> None:
         self.log = self.state.log = log

@@ -36,7 +36,6 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)
 FAREWELL_S: Final = 2.0  # how long clients may take to receive their last replies
 FAREWELL_STEP_S: Final = 0.01
 SLICE_S: Final = 0.02  # of loading, between two looks at the clients
-TELL_EVERY_S: Final = 2.0
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -114,14 +113,10 @@ class Server:
 
     async def _load(self, keeper: Durability, loop: asyncio.AbstractEventLoop) -> None:
         """Load the log in slices; in between, clients are told that it is being loaded, and signals are heeded."""
-        slice_began_s = told_s = loop.time()
-        for done, total in keeper.loading():
-            now_s = loop.time()
-            if now_s - slice_began_s < SLICE_S:
+        slice_began_s = loop.time()
+        for _ in keeper.loading():
+            if loop.time() - slice_began_s < SLICE_S:
                 continue
-            if now_s - told_s >= TELL_EVERY_S:
-                told_s = now_s
-                self._journal.notice(f"Loading the log: {done} of {total} bytes")
             await asyncio.sleep(0)
             if self._over.is_set():
                 return

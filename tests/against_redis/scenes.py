@@ -7,10 +7,9 @@ from typing import Final
 from tests.against_redis.generator import Request
 from tests.against_redis.known import Known
 
-CLIENTS: Final = 6  # number 0 lets things happen, the others read
-KEYS: Final = ("k", "k", "k", "l", "l", "m")
+CLIENTS: Final = 8  # number 0 lets things happen, the others read
+PLACES: Final = (("k", "g"), ("kl", "g"), ("kl", "gh"), ("klm", "gh"))  # the keys and groups of a scene
 OTHER_KEYS: Final = ("k", "l", "m", "n", "text")
-GROUPS: Final = ("g", "g", "g", "h")
 CONSUMERS: Final = ("a", "b", "c")
 LONG_MS: Final = ("0", "0", "60000")
 SHORT_MS: Final = 150
@@ -48,11 +47,13 @@ class Scenes:
         self._chance = chance
         self._known = known
         self._last = 0  # the latest id's first half
+        self._keys, self._groups = PLACES[0]
         self._violence = 0.0  # how often a key, and whoever waits for it, meets something worse than a write
 
-    def scene(self, length: int = 25) -> list[Event]:
+    def scene(self, length: int = 30) -> list[Event]:
         self._last = 0
         self._violence = self._chance.choice((0.02, 0.05, 0.2))
+        self._keys, self._groups = self._chance.choice(PLACES)
         events = [self._does(["XGROUP", "CREATE", key, group, "0", "MKSTREAM"]) for key in "klm" for group in "gh"]
         events += [Event(client, (("HELLO", "3"),)) for client in range(1, CLIENTS) if self._chance.random() < 0.4]
         due = 0
@@ -77,7 +78,7 @@ class Scenes:
         return list(words) if self._chance.random() < probability else []
 
     def _key(self) -> str:
-        return self._of(*KEYS)
+        return self._of(*self._keys)
 
     def _does(self, *requests: list[str]) -> Event:
         return Event(0, tuple(map(tuple, requests)))
@@ -91,42 +92,55 @@ class Scenes:
         if roll < 0.47:
             ends = self._maybe(0.5, self._of("TIMEOUT", "ERROR"))
             return self._does(["CLIENT", "UNBLOCK", f"{{id:{self._chance.randrange(1, CLIENTS)}}}", *ends])
-        if roll < 0.55:
+        if roll < 0.53:
             inner = [self._change() for _ in range(self._chance.randrange(1, 5))]
             return self._does(["MULTI"], *inner, ["EXEC"])
-        if roll < 0.7:
+        if roll < 0.73:
             return self._false_alarm()
-        if roll < 0.77:
+        if roll < 0.8:
             return self._does(*self._look())
         return self._does(self._change())
 
     def _false_alarm(self) -> Event:
-        """A key's readers are tried, and find nothing."""
+        """A key's readers are tried, and find nothing; perhaps the consumer of one was just deleted."""
         key = self._key()
         self._last += 1
         new_id = f"{self._last}-0"
         added = ["XADD", key, new_id, "f", "v"]
-        return self._chance.choice((
-            self._does(["MULTI"], added, ["XDEL", key, new_id], ["EXEC"]),
-            self._does(["MULTI"], added, ["XTRIM", key, "MAXLEN", "0"], ["EXEC"]),
-            self._does(["XGROUP", "CREATE", key, "other", "0"], ["XGROUP", "DESTROY", key, "other"]),
+        alarm = self._chance.choice((
+            [["MULTI"], added, ["XDEL", key, new_id], ["EXEC"]],
+            [["MULTI"], added, ["XTRIM", key, "MAXLEN", "0"], ["EXEC"]],
+            [["XGROUP", "CREATE", key, "other", "0"], ["XGROUP", "DESTROY", key, "other"]],
         ))  # fmt: skip
+        if self._chance.random() < 0.3:
+            alarm.insert(0, ["XGROUP", "DELCONSUMER", key, self._of(*self._groups), self._of(*CONSUMERS)])
+        return self._does(*alarm)
 
     # -- readers ----------------------------------------------------------------------------------------------------
 
     def _reader(self) -> Event:
         client = self._chance.randrange(1, CLIENTS)
-        keys = self._chance.sample("klm", self._chance.choice((1, 1, 1, 2, 2, 3)))
+        count = self._chance.choice((1, 1, 1, 2, 2, 3))
+        keys = [self._key()] if count == 1 else self._chance.sample(self._keys, min(count, len(self._keys)))
         block = ["BLOCK", self._of(*LONG_MS) if self._chance.random() < 0.97 else str(SHORT_MS)]
-        count = self._maybe(0.5, "COUNT", self._of("1", "1", "2", "3"))
-        if self._chance.random() < 0.35:
+        most = self._maybe(0.5, "COUNT", self._of("1", "1", "2", "3"))
+        if self._chance.random() < 0.25:
             last = "+" if self._known.since(7, 4) else "$"
             places = [self._of("$", "$", "0", last, str(self._last)) for _ in keys]
-            return Event(client, (("XREAD", *count, *block, "STREAMS", *keys, *places),))
+            return Event(client, (("XREAD", *most, *block, "STREAMS", *keys, *places),))
         claim = self._maybe(0.2, "CLAIM", "3600000") if self._known.since(8, 4) else []
-        options = [*count, *block, *self._maybe(0.15, "NOACK"), *claim]
+        options = [*most, *block, *self._maybe(0.15, "NOACK"), *claim]
         places = [">" if self._chance.random() < 0.97 else "0" for _ in keys]
-        read = ("XREADGROUP", "GROUP", self._of(*GROUPS), self._of(*CONSUMERS), *options, "STREAMS", *keys, *places)
+        read = (
+            "XREADGROUP",
+            "GROUP",
+            self._of(*self._groups),
+            self._of(*CONSUMERS),
+            *options,
+            "STREAMS",
+            *keys,
+            *places,
+        )
         return Event(client, (read,))
 
     def _claiming(self) -> list[Event]:
@@ -143,11 +157,11 @@ class Scenes:
     # -- what happens to keys and groups ----------------------------------------------------------------------------
 
     def _change(self) -> list[str]:
-        key, group = self._key(), self._of(*GROUPS)
+        key, group = self._key(), self._of(*self._groups)
         if self._chance.random() < self._violence:
             return self._key_change(key)
         roll = self._chance.random()
-        if roll < 0.5:
+        if roll < 0.4:
             self._last += 1
             return ["XADD", key, f"{self._last}-0", "f", "v"]
         if roll < 0.75:

@@ -20,7 +20,7 @@ from tests.dialogue import Dialogue
 PATIENCE_S = 2.0
 OTHERWISE = (
     (re.compile(rb"\*1\r\n(?:%4|\*8)\r\n\$4\r\nname\r\n\$9\r\nvectorset.*?args\r\n\*0\r\n", re.DOTALL), b"*0\r\n"),
-    (re.compile(rb"(version\r\n\$5\r\n)\d\.\d\.\d"), rb"\1X"),
+    (re.compile(rb"(version\r\n)\$\d\r\n\d+\.\d+\.\d+"), rb"\1X"),
     (re.compile(rb"(\$2\r\nid\r\n):\d+"), rb"\1:N"),
 )
 

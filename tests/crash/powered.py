@@ -3,10 +3,9 @@
 Its loop, clock, syncing thread and rewriting child are turned by hand, so that the power can go at any moment.
 """
 
+import asyncio
 import random
 from typing import cast
-
-import asyncio
 
 import hiredis
 
@@ -125,9 +124,7 @@ class PoweredServer:
         self.engine = Engine(self.settings, self.clock, random.Random(1))
         self.executor = LaterExecutor()
         self.rewriting = FakeRewriting(disk, self.engine)
-        self.durability = Durability(
-            self.settings, self.engine, self.said.append, disk, self.executor, self.rewriting
-        )
+        self.durability = Durability(self.settings, self.engine, self.said.append, disk, self.executor, self.rewriting)
         self.loop = FakeLoop(self.clock)
         journal = Journal(self.settings, self.clock)
         loop = cast(asyncio.AbstractEventLoop, self.loop)

@@ -64,7 +64,9 @@ class Requests:
 
     def _trimming(self) -> str:
         sign = self._chance.choice(("", "= ", "~ "))
-        what = self._chance.choice((f"MAXLEN {sign}{self._chance.choice((0, 50, 100, 300, 300))}", f"MINID {sign}{self._last - 100}"))
+        what = self._chance.choice(
+            (f"MAXLEN {sign}{self._chance.choice((0, 50, 100, 300, 300))}", f"MINID {sign}{self._last - 100}")
+        )
         return f" {self._chance.choice(('', 'KEEPREF ', 'DELREF ', 'ACKED '))}{what}" if self._last > 100 else ""
 
     def add(self) -> str:

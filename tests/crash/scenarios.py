@@ -4,6 +4,7 @@ import errno
 import random
 from typing import NamedTuple
 
+from penstock.commands.sync_waiters import appended_units
 from penstock.errors import UsageError
 from tests.crash.loaders import is_trouble
 from tests.crash.picture import picture
@@ -17,10 +18,14 @@ OLDEST_UNSYNCED_MS = 1000  # everysec: of an answer, when a sync begins
 
 
 class Moment(NamedTuple):
-    """A request was handled: what everything looked like then."""
+    """A request was handled: what everything looked like then, and whether the log got something to write.
+
+    In trouble a request that only reads is answered, and may see what no log has: its answer makes nothing certain.
+    """
 
     request: list[bytes]
     picture: object
+    is_logged: bool
 
 
 class Life:
@@ -57,7 +62,7 @@ class Life:
         self._peers = [Peer(server) for _ in PREFIXES]
         self._admin = Peer(server)
         self._observer = Dialogue(server.engine)
-        self.moments = [Moment([], self.picture())]
+        self.moments = [Moment([], self.picture(), False)]
         self._asked: dict[Peer, list[int]] = {peer: [] for peer in self._peers}  # moments whose replies are to come
         self._answered: list[tuple[int, int]] = []  # when, which moment
         self._shaky_since_ms: int | None = None  # a sync runs, or failed and no fresh base came after it
@@ -122,9 +127,10 @@ class Life:
 
     def _send(self, peer: Peer, requests: list[list[bytes]]) -> None:
         for request in requests:
+            units = appended_units(self.server.engine)
             peer.send(request)
             self._asked[peer].append(len(self.moments))
-            self.moments.append(Moment(request, self.picture()))
+            self.moments.append(Moment(request, self.picture(), appended_units(self.server.engine) > units))
 
     def _look(self) -> None:
         """Take note of what was answered, and of how old an answer may be that is not safe."""
@@ -139,7 +145,8 @@ class Life:
                     self.misconfs += 1
                 else:
                     self.answers += 1
-                    self._answered.append((now_ms, moment))
+                    if self.moments[moment].is_logged:
+                        self._answered.append((now_ms, moment))
         if durability._sync is None and not log.held:
             self._shaky_since_ms = None
         elif self._shaky_since_ms is None:

@@ -16,6 +16,11 @@ from tests.crash.verdicts import Lost
 TELL_EVERY = 50  # kills
 
 
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.soak", description="SIGKILL at random moments.")
     parser.add_argument("--kills", type=int, default=1000)
@@ -25,19 +30,19 @@ def main() -> int:
     args = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="penstock-soak-"))
     rounds = Rounds(directory, random.Random(args.seed), args.policy)
-    print(f"seed {args.seed}, appendfsync {args.policy}, log in {directory}", flush=True)
+    say(f"seed {args.seed}, appendfsync {args.policy}, log in {directory}")
     began_s = time.monotonic()
     try:
         for kill in range(1, args.kills + 1):
             rounds.round(longest_s=args.longest)
             if kill % TELL_EVERY == 0:
                 spent_s = time.monotonic() - began_s
-                print(f"{kill} kills in {spent_s:.0f} s: {rounds.requests} answered requests", flush=True)
+                say(f"{kill} kills in {spent_s:.0f} s: {rounds.requests} answered requests")
         rounds.last_check()
     except Lost as loss:
-        print(f"LOST after {rounds.rounds} kills: {loss}")
+        say(f"LOST after {rounds.rounds} kills: {loss}")
         return 1
-    print(f"{args.kills} kills: 0 answered requests lost of {rounds.requests}, 0 loads failed")
+    say(f"{args.kills} kills: 0 answered requests lost of {rounds.requests}, 0 loads failed")
     return 0
 
 

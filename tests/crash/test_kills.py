@@ -22,7 +22,7 @@ CRASHES = [
     # Rewriting
     "increment-created:kill", "increment-opened:kill", "base-started:kill", "base-written:kill", "base-synced:kill",
     "base-renamed:kill", "base-in-force:kill", "history-removed:kill",
-    "increment-opened:kill@3", "base-written:kill@3", "base-renamed:kill@3", "history-removed:kill@3",
+    "increment-opened:kill@3", "base-written:kill@2", "base-renamed:kill@2", "history-removed:kill@2",
     # On the way out of trouble
     "sync:eio@40,base-written:kill", "sync:eio@40,manifest-renamed:kill@2", "sync:eio@40,base-in-force:kill",
     "sync:eio@40-,base-started:kill@2", "write:kill@24,write:enospc@20-",

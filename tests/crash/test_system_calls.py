@@ -64,26 +64,30 @@ def trace(tmp_path: Path) -> Callable[[int], Tracing]:
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_with_always_the_log_is_written_and_synced_before_the_reply(trace, loop):
-    with running_server("--appendfsync", "always", environment={"PENSTOCK_LOOP": loop}) as server:
-        with linked(server.port) as link:
-            link.ask(b"PING")
-            tracing = trace(server.pid)
-            replies = [link.ask(b"XADD", b"s", b"%d-1" % number, b"f", b"v") for number in range(1, 11)]
-            steps = tracing.steps()
+    environment = {"PENSTOCK_LOOP": loop}
+    with running_server("--appendfsync", "always", environment=environment) as server, linked(server.port) as link:
+        link.ask(b"PING")
+        tracing = trace(server.pid)
+        replies = [link.ask(b"XADD", b"s", b"%d-1" % number, b"f", b"v") for number in range(1, 11)]
+        steps = tracing.steps()
 
     assert replies == [b"%d-1" % number for number in range(1, 11)]
     assert steps == ["written", "synced", "answered"] * 10
 
 
 def test_with_always_the_clients_of_one_turn_share_its_sync(trace):
-    with running_server("--appendfsync", "always", environment={"PENSTOCK_FAULT": "sync:sleep20ms"}) as server:
-        with linked(server.port) as one, linked(server.port) as two, linked(server.port) as three:
-            tracing = trace(server.pid)
-            one.send([[b"INCR", b"n"]])
-            two.send([[b"INCR", b"n"]] * 50)
-            three.send([[b"INCR", b"n"]] * 50)
-            replies = [one.reply()] + [link.reply() for link in (two, three) for _ in range(50)]
-            steps = tracing.steps()
+    with (
+        running_server("--appendfsync", "always", environment={"PENSTOCK_FAULT": "sync:sleep20ms"}) as server,
+        linked(server.port) as one,
+        linked(server.port) as two,
+        linked(server.port) as three,
+    ):
+        tracing = trace(server.pid)
+        one.send([[b"INCR", b"n"]])
+        two.send([[b"INCR", b"n"]] * 50)
+        three.send([[b"INCR", b"n"]] * 50)
+        replies = [one.reply()] + [link.reply() for link in (two, three) for _ in range(50)]
+        steps = tracing.steps()
 
     assert sorted(replies) == list(range(1, 102))
     assert steps.count("synced") == steps.count("written") <= 6

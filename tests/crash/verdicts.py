@@ -62,7 +62,7 @@ def check_unchanged(link: Link, loader: PrivateLoader, was: object) -> None:
 
 
 def check_shared(link: Link, loaders: list[SharedLoader]) -> None:
-    """Entries that were answered are there, once; deliveries and acknowledgements took place; transactions are whole."""
+    """Entries that were answered are there, once; deliveries and acknowledgements count; transactions are whole."""
     prefix = loaders[0].prefix
     link.ask(b"SELECT", b"0")
     entries = link.ask(b"XRANGE", prefix + b"shared", b"-", b"+")

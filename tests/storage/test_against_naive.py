@@ -234,7 +234,8 @@ def _blocks(group: Group):  # type: ignore[no-untyped-def]
 
 WALK = (
     ("append", 5), ("read_new", 6), ("read_history", 2), ("acknowledge", 3), ("claim_in_time_order", 3),
-    ("claim_by_id", 3), ("force", 2), ("release", 2), ("force_released", 1), ("turn_the_clock", 3), ("delete", 1), ("trim", 0.5),
+    ("claim_by_id", 3), ("force", 2), ("release", 2), ("force_released", 1), ("turn_the_clock", 3), ("delete", 1),
+    ("trim", 0.5),
     ("trim_with_references", 0.3), ("delete_consumer", 0.3), ("set_group_back", 0.4), ("set_last_id", 0.2),
     ("set_last_id_back_as_far_as_possible", 0.4), ("go_on_with_a_copy", 0.2),
 )  # fmt: skip

@@ -1,0 +1,48 @@
+"""Faults that crash tests arm in a real server."""
+
+import errno
+
+import pytest
+
+from penstock.errors import UsageError
+from penstock.storage.disk import SystemDisk
+from penstock.storage.faultydisk import FaultyDisk, chosen, parse
+
+
+def reached(disk, *points):
+    """The error numbers that these moments led to; 0 for none."""
+    numbers = []
+    for point in points:
+        try:
+            disk.reach(point)
+            numbers.append(0)
+        except OSError as failure:
+            numbers.append(failure.errno)
+    return numbers
+
+
+def test_a_server_without_faults_has_a_plain_disk():
+    assert type(chosen({})) is SystemDisk
+    assert type(chosen({"PENSTOCK_FAULT": "sync:eio"})) is FaultyDisk
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sync:eio", [errno.EIO] * 4),
+        ("sync:enospc@2", [0, errno.ENOSPC, 0, 0]),
+        ("sync:eio@2-3", [0, errno.EIO, errno.EIO, 0]),
+        ("sync:eio@3-", [0, 0, errno.EIO, errno.EIO]),
+        ("sync:eio@1,sync:enospc@1-2", [errno.EIO, errno.ENOSPC, 0, 0]),
+        ("write:eio", [0] * 4),
+        ("sync:sleep1ms", [0] * 4),
+    ],
+)
+def test_a_fault_strikes_at_its_occurrences(text, expected):
+    assert reached(chosen({"PENSTOCK_FAULT": text}), *["sync"] * 4) == expected
+
+
+@pytest.mark.parametrize("text", ["sync", "sync:burn", "sync:eio@", "sync:eio@x", "sync:eio,", "sync:sleepms"])
+def test_what_is_no_fault_is_refused(text):
+    with pytest.raises(UsageError, match="is no fault"):
+        parse(text)
