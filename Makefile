@@ -11,14 +11,16 @@ PORT ?= 6379
 DATA ?= data
 ARGS ?=
 FLIGHTS ?= 336776
+MINUTES ?= 30
 PYTEST_ARGS ?=
 
-.PHONY: help install run test check lint demo bench wheel clean
+.PHONY: help install run test check lint compare demo bench wheel clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
 	@echo "make test      format, lint, types, floors and all tests         (PYTEST_ARGS='-k xnack')"
 	@echo "make check     the same without the slow tests"
+	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
 	@echo "make install   only make the virtual environment"
 	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
 	@echo "make wheel     build a wheel into dist/"
@@ -41,6 +43,9 @@ lint: $(VENV)/tested
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+compare: $(VENV)/tested
+	$(BIN)/python -m tests.against_redis.run --minutes $(MINUTES) $(ARGS)
 
 demo: $(VENV)/demo
 	$(BIN)/python -m examples.flights --flights $(FLIGHTS)

@@ -217,7 +217,7 @@ class Engine:
             raise ReplyError(b"NOAUTH Authentication required.")
         if session.queue is not None and row.no_multi:
             raise ReplyError(b"ERR Command not allowed inside a transaction")
-        if self.trouble is not None and (row.write or row.name == "PING"):
+        if self.trouble is not None and (_writes(session, row) or row.name == "PING"):
             raise ReplyError(self.trouble)
         if session.resp == 2 and (session.channels or session.patterns or session.shard_channels) and not row.pubsub:
             raise ReplyError(
@@ -313,9 +313,7 @@ class Engine:
         now_ms = self.context.now_ms
         if now_ms >= self.paused_until_ms:
             return False
-        queue = session.queue or ()
-        writes = row.write or row.name == "PUBLISH" or (row.name == "EXEC" and any(queued.write for queued, _ in queue))
-        if not (self.pauses_all or writes):
+        if not (self.pauses_all or _writes(session, row) or row.name == "PUBLISH"):
             return False
         session.parked = Parked(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
         session.parked.postponed = True
@@ -433,6 +431,11 @@ class Engine:
                 for key in db.overdue(ctx.now_ms, EXPIRED_A_TICK):
                     ctx.expire(key)
                     self.effects.end_unit()
+
+
+def _writes(session: Session, row: Row) -> bool:
+    """Whether a request may change data: a command that writes, or EXEC of a transaction that has one."""
+    return row.write or (row.name == "EXEC" and any(queued.write for queued, _ in session.queue or ()))
 
 
 def _unknown_command(request: list[bytes]) -> ReplyError:

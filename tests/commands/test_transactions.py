@@ -3,6 +3,7 @@
 import pytest
 
 from tests.commands.comparison import RedisSide, played_here
+from tests.dialogue import Dialogue
 
 CHANGES = {
     "set": "SET a 2",
@@ -163,3 +164,13 @@ def test_each_queued_request_is_counted(dialogue):
 
     rows = dialogue.engine.statistics.rows
     assert (rows["SET"].calls, rows["INCR"].calls, rows["INCR"].failed, rows["EXEC"].calls) == (1, 1, 1, 1)
+
+
+def test_a_transaction_that_writes_is_refused_while_the_log_cannot_be_written(dialogue: Dialogue) -> None:
+    dialogue("MULTI", "SET a 1")
+    dialogue.engine.trouble = b"MISCONF Errors writing to the AOF file: No space left on device"
+
+    assert str(dialogue("EXEC")) == (
+        "EXECABORT Transaction discarded because of: MISCONF Errors writing to the AOF file: No space left on device"
+    )
+    assert dialogue("MULTI", "GET a", "EXEC") == [None]
