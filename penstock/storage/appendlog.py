@@ -52,7 +52,7 @@ class AppendLog:
     and only a finished rewrite ends that. The first `_in_base` of the buffered units are then part of the new base.
 
     Invariants: synced <= written <= appended; `_units` are those from `written` to `appended`; `buffered` is their
-    size; `torn` says that the file may have part of a unit after `size`.
+    size; `torn` says that the file may have part of a unit after `size`, now or after a loss of power.
     """
 
     __slots__ = (
@@ -141,8 +141,7 @@ class AppendLog:
         done = 0
         try:
             if self.torn:
-                file.truncate(self.size)
-                self.torn = False
+                self._cut_back(file)
             while done < len(chunk):
                 taken = file.write(chunk[done:] if done else chunk)
                 if taken <= 0:
@@ -165,10 +164,22 @@ class AppendLog:
         self._count_written(units, whole)
         if done > whole:
             assert self.file is not None, "it was just written to"
-            try:
+            self.torn = True
+            with suppress(OSError):  # a loader would cut it too; here the next write makes sure
                 self.file.truncate(self.size)
-            except OSError:
-                self.torn = True  # a loader cuts it; here the next write tries again
+
+    def _cut_back(self, file: File) -> None:
+        """Take away part of a unit for good, before anything is written in its place.
+
+        Without the sync, a loss of power could leave the new bytes with the rest of the old ones behind them.
+        """
+        file.truncate(self.size)
+        try:
+            file.sync()
+        except OSError:
+            self.hold()
+            raise
+        self.torn = False
 
     def _count_written(self, units: int, size: int) -> None:
         del self._units[:units]
@@ -247,14 +258,16 @@ class AppendLog:
     def finish_rewrite(self, temporary: str) -> None:
         """A base was written and synced at `temporary`: it takes the place of everything before `begin_rewrite`.
 
-        OSError where that fails; everything is as before then.
+        OSError where that fails; everything is as before then. A log that came to be held since `begin_rewrite` stays
+        so: the base does not have what came after that.
         """
         directory = self.directory
         manifest = directory.manifest.copy()
-        for file in manifest.files() if self.held else manifest.files()[:-1]:
+        starts_anew = self._in_base != NOT_HELD
+        for file in manifest.files() if starts_anew else manifest.files()[:-1]:
             manifest.retire(file)
         fresh: File | None = None
-        if self.held:
+        if starts_anew:
             manifest.increments = [directory.next_increment()]
             fresh = directory.create(manifest.increments[0])
         else:
@@ -279,7 +292,6 @@ class AppendLog:
 
     def _end_hold(self) -> None:
         """The new base has the first units; the others are for the new increment."""
-        assert self._in_base != NOT_HELD, "a rewrite has begun"
         in_base = self._units[: self._in_base]
         del self._units[: self._in_base]
         self.buffered -= sum(map(len, in_base))

@@ -7,7 +7,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from sortedcontainers import SortedDict
+from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage import segments
 from penstock.storage.ids import HALF, StreamId
@@ -302,7 +302,7 @@ class Group:
             return False
         if block.places is not None:
             places = block.places[start:stop]
-            if any([place & 1 for place in places]):
+            if any(place & 1 for place in places):
                 return False
             self.order.recent.stale += stop - start - places.count(IN_ID_ORDER)
         return True
@@ -573,7 +573,20 @@ class Group:
         twin.blocks = [block.copy(twins.get(id(block.segment), block.segment)) for block in self.blocks]
         twin.strays = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.strays.items()})
         twin.pending, twin.released, twin.order = self.pending, self.released, self.order.copy()
+        twin._sort_ties()
         return twin
+
+    def _sort_ties(self) -> None:
+        """A copy's entries of equal time stand in order of their ids, in whichever they came (Redis 8.6.3, COPY)."""
+        timed = self.in_time_order()
+        wanted = sorted(timed, key=_time_and_id)
+        if timed == wanted:
+            return
+        order = self.order
+        order.recent, order.odd, order.ghosts = Arrivals(), SortedList(), SortedList()
+        for block, slot in wanted:
+            block.set_place(slot, order.recent.add(block.id_at(slot), block.times[slot]) << 1)
+            order.queued_ms = max(order.queued_ms, block.times[slot])
 
     def memory_usage(self) -> int:
         """Bytes, by the group's own accounts."""
@@ -630,6 +643,10 @@ def in_runs(taken: list[Held]) -> list[HeldRun]:
     if last is not None:
         runs.append((last, start, stop))
     return runs
+
+
+def _time_and_id(held: Held) -> tuple[int, StreamId]:
+    return held[0].times[held[1]], held[0].id_at(held[1])
 
 
 def _id_of(held: Held) -> StreamId:

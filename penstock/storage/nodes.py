@@ -104,11 +104,9 @@ def _texts_size(texts: Sequence[bytes]) -> int:
     """The elements' sizes, added up: each its length and two bytes, but for long ones and integers."""
     size = sum(map(len, texts)) + 2 * len(texts)
     for text in texts:
-        if text.isdigit() or text[:1] == b"-":
-            if len(text) <= 20 and _is_integer(text):
-                size += _integer_size(int(text)) - len(text) - 2
-                continue
-        if len(text) >= 64:
+        if (text.isdigit() or text[:1] == b"-") and len(text) <= 20 and _is_integer(text):
+            size += _integer_size(int(text)) - len(text) - 2
+        elif len(text) >= 64:
             payload = len(text) + (2 if len(text) < 4096 else 5)
             size += payload + _back_length(payload) - len(text) - 2
     return size

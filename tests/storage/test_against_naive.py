@@ -205,6 +205,8 @@ class Model(RuleBasedStateMachine):
     def go_on_with_a_copy(self) -> None:
         original = self.stream
         self.stream = original.copy()
+        for naive in self.naive.groups.values():
+            naive.timed.sort(key=lambda entry_id: (naive.pending[entry_id][1], entry_id))
         original.trim(Trim(True, 0, False, 0, streams.DELETE_REFERENCES), [])
 
     @invariant()
