@@ -143,7 +143,7 @@ class Replay:
 
     def _run(self, requests: list[list[bytes]], offset: int) -> None:
         """Run requests in order, those within MULTI once their EXEC has come."""
-        replay, ctx = self._engine.replay, self._ctx
+        replay, ctx, shortly = self._engine.replay, self._ctx, replayed.shortly
         index = 0
         try:
             for index, request in enumerate(requests):
@@ -153,7 +153,7 @@ class Replay:
                     self._unit.append(request)
                 else:
                     self.applied += 1
-                    if len(request) >= replayed.FEWEST_WORDS and self._took_short_way(request):
+                    if shortly(ctx, request):
                         continue
                     answer = replay(ctx, request)
                     if answer.startswith(b"-"):
@@ -182,14 +182,11 @@ class Replay:
 
     def _apply(self, request: list[bytes]) -> None:
         self.applied += 1
-        if len(request) >= replayed.FEWEST_WORDS and self._took_short_way(request):
+        if replayed.shortly(self._ctx, request):
             return
         answer = self._engine.replay(self._ctx, request)
         if answer.startswith(b"-"):
             self._note(request, answer)
-
-    def _took_short_way(self, request: list[bytes]) -> bool:
-        return replayed.is_delivery(request) and replayed.deliver(self._ctx, request)
 
     def _note(self, request: list[bytes], answer: bytes) -> None:
         """A line was refused: Redis ignores that, too, but for the warning."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.commands.session import Session
 from penstock.commands.table import Row
+from penstock.storage.groups import Group
 from penstock.storage.keyspace import Keyspace
 from penstock.storage.streams import Stream
 
@@ -75,12 +76,13 @@ class Queue:
     of the group does. All others are `special`: each is tried by itself.
     """
 
-    __slots__ = ("lost", "passed_ms", "plain", "special")
+    __slots__ = ("lost", "passed_group", "passed_ms", "plain", "special")
 
     def __init__(self) -> None:
         self.special: dict[Parked, int] = {}
         self.plain: dict[bytes, dict[Parked, int]] = {}
         self.passed_ms: dict[bytes, int] = {}  # by group: when its plain readers were last passed over
+        self.passed_group: dict[bytes, Group] = {}  # by name: the group in which their consumers are known to exist
         self.lost: dict[bytes, set[bytes]] = {}  # by group: deleted consumers that still have a reader here
 
     def is_empty(self) -> bool:
@@ -206,7 +208,14 @@ class Waiters:
         """What a fruitless second run of all of a group's plain readers leaves behind, without running them."""
         assert parked.group is not None, "a plain reader reads for a group"
         queue.passed_ms[parked.group] = now_us // 1000
-        for name in sorted(queue.lost.pop(parked.group, ())):
+        names = queue.lost.pop(parked.group, set())
+        stream = self._keyspace.databases[parked.db_index].values.get(parked.keys[0])
+        group = stream.groups.get(parked.group) if isinstance(stream, Stream) else None
+        if group is not None and queue.passed_group.get(parked.group) is not group:
+            # Another stream or group took the place of the one they parked at (RENAME, COPY, a transaction).
+            queue.passed_group[parked.group] = group
+            names |= {reader.consumer for reader in queue.plain[parked.group]}
+        for name in sorted(names):
             engine.make_consumer(parked.db_index, parked.keys[0], parked.group, name, now_us)
 
     # -- seen times -------------------------------------------------------------------------------------------------

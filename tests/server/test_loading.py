@@ -57,7 +57,9 @@ def loading() -> Loading:
     return half_way
 
 
-@pytest.mark.parametrize("request_line", ["PING", "GET key1", "SET a 1", "XLEN s", "XADD s * f v", "KEYS *", "BGREWRITEAOF"])
+@pytest.mark.parametrize(
+    "request_line", ["PING", "GET key1", "SET a 1", "XLEN s", "XADD s * f v", "KEYS *", "BGREWRITEAOF"]
+)
 def test_clients_are_told_that_the_log_is_loaded(loading: Loading, request_line: str) -> None:
     assert str(loading.client(request_line)) == REFUSED
 

@@ -1,0 +1,88 @@
+"""The short way of a delivery's line leads where the ordinary one does."""
+
+import random
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands import replayed
+from penstock.commands.effects import pack
+from penstock.commands.engine import Engine
+from penstock.commands.replay import Replay
+from penstock.settings import Settings
+from tests.commands.test_rewrite import picture
+from tests.conftest import NOW_MS
+
+ADDED = [f"XADD s {number}-{number % 3} f v" for number in range(1, 400)]
+SOME = " ".join(f"{number}-{number % 3}" for number in range(5, 30))
+MANY = " ".join(f"{number}-{number % 3}" for number in range(5, 390))
+GROUP = "XGROUP CREATE s g 0"
+
+
+def delivery(ids: str, consumer: str = "al", time_ms: int = NOW_MS - 1000, count: int = 1, last: str = "0-0") -> str:
+    return f"XCLAIM s g {consumer} 0 {ids} TIME {time_ms} RETRYCOUNT {count} FORCE JUSTID LASTID {last}"
+
+
+TAKEN = {
+    "new entries": [*ADDED, GROUP, delivery(SOME)],
+    "new entries of several segments": [*ADDED, GROUP, delivery(MANY, last="4-1")],
+    "a consumer that is there": [*ADDED, GROUP, "XGROUP CREATECONSUMER s g al", delivery(SOME)],
+    "pending entries": [*ADDED, GROUP, delivery(SOME), delivery(MANY, "bo")],
+    "released entries": [*ADDED, GROUP, delivery(SOME), "XNACK s g FAIL IDS 2 7-1 6-0", delivery(SOME, "bo")],
+    "a clock that stepped back": [*ADDED, GROUP, delivery(MANY), "XACK s g 7-1", delivery(SOME, time_ms=5)],
+    "a time to come": [*ADDED, GROUP, delivery(SOME, time_ms=NOW_MS + 5)],
+    "in a transaction": [*ADDED, GROUP, "MULTI", delivery(SOME), "XGROUP SETID s g 29-2 ENTRIESREAD 5", "EXEC"],
+    "around deleted entries": [*ADDED, GROUP, "XDEL s 7-1", delivery(SOME.replace(" 7-1", ""))],
+}
+NOT_TAKEN = {
+    "a deleted entry": [*ADDED, GROUP, "XDEL s 7-1", delivery(SOME)],
+    "a ghost": [*ADDED, GROUP, delivery(SOME), "XDEL s 7-1", delivery(SOME, "bo")],
+    "another order": [*ADDED, GROUP, delivery("20-2 " + SOME)],
+    "an id twice": [*ADDED, GROUP, delivery(SOME + " 29-2")],
+    "an id that is written otherwise": [*ADDED, GROUP, delivery(SOME.replace(" 7-1", " 07-1"))],
+    "another count": [*ADDED, GROUP, delivery(SOME, count=2)],
+    "not all that follow": [*ADDED, GROUP, delivery(SOME.replace(" 7-1", ""))],
+    "no number": [*ADDED, GROUP, delivery(SOME).replace(f"TIME {NOW_MS - 1000}", "TIME x")],
+    "no group": [*ADDED, delivery(SOME)],
+    "no stream": ["SET s 1", delivery(SOME)],
+    "nothing": [delivery(SOME)],
+    "ids below the last": [*ADDED, "XADD s 5-0 f v", "XADD s 399-0 f v"],
+    "other forms of ids": ["XADD s 5 f v", "XADD s 06-1 f v", "XADD s 7-* f v", "XADD s * f v", "XADD s 5- f v"],
+    "words that are missing": [*ADDED, "XADD s 400-0 f v g", "XADD s 400-1 f v g w"],
+    "options": [*ADDED, "XADD s MAXLEN 3 400-0 f v", "XADD s NOMKSTREAM 401-0 f v", "XADD t NOMKSTREAM 1-0 f v"],
+    "a string": ["SET s 1", "XADD s 1-0 f v"],
+}
+
+
+def loaded(story: list[str]) -> tuple[Engine, list[str]]:
+    engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    said: list[str] = []
+    Replay(engine, said.append).lines([b"".join(pack(tuple(line.encode().split())) for line in story)])
+    return engine, said
+
+
+def shown(engine: Engine) -> object:
+    stream = engine.keyspace.databases[0].values.get(b"s")
+    if stream is None or isinstance(stream, bytes):
+        return stream
+    stream.check()
+    people = [(c.name, c.seen_ms, c.active_ms) for group in stream.groups.values() for c in group.consumers_by_name()]
+    return picture(engine), people
+
+
+@pytest.mark.parametrize("story", [*TAKEN.values(), *NOT_TAKEN.values()], ids=[*TAKEN, *NOT_TAKEN])
+def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
+    short, said = loaded(story)
+    monkeypatch.setattr(replayed, "shortly", lambda ctx, request: False)
+    ordinary, said_there = loaded(story)
+    assert (shown(short), said) == (shown(ordinary), said_there)
+
+
+@pytest.mark.parametrize("story", TAKEN.values(), ids=TAKEN)
+def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
+    taken: list[bool] = []
+    deliver = replayed.deliver
+    monkeypatch.setattr(replayed, "deliver", lambda ctx, request: taken.append(deliver(ctx, request)) or taken[-1])
+    loaded(story)
+    assert taken
+    assert all(taken)
