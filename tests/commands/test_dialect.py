@@ -57,7 +57,8 @@ def shown(text: bytes) -> list[str]:
 
 SETUP = (
     "CONFIG SET stream-node-max-entries 3", *(f"XADD s {number}-0 f v" for number in range(1, 7)),
-    "XGROUP CREATE s g 0", "XGROUP CREATE s h 0", "XREADGROUP GROUP g al STREAMS s >", "XREADGROUP GROUP h bo COUNT 3 STREAMS s >",
+    "XGROUP CREATE s g 0", "XGROUP CREATE s h 0", "XREADGROUP GROUP g al STREAMS s >",
+    "XREADGROUP GROUP h bo COUNT 3 STREAMS s >",
 )  # fmt: skip
 CLAIMED = "TIME 0 RETRYCOUNT 1 FORCE JUSTID LASTID 6-0"
 
