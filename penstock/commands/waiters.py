@@ -214,7 +214,9 @@ class Waiters:
         if group is not None and queue.passed_group.get(parked.group) is not group:
             # Another stream or group took the place of the one they parked at (RENAME, COPY, a transaction).
             queue.passed_group[parked.group] = group
-            names |= {reader.consumer for reader in queue.plain[parked.group]}
+            names = {reader.consumer for reader in queue.plain[parked.group]}
+        elif names:
+            names &= {reader.consumer for reader in queue.plain[parked.group]}  # those whose readers still wait
         for name in sorted(names):
             engine.make_consumer(parked.db_index, parked.keys[0], parked.group, name, now_us)
 

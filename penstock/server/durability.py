@@ -419,7 +419,7 @@ class Durability:
             assert log is not None, "what has a base is a log"
             self.engine.context.dirty -= self._dirty_at_start
             self.tell(f"The log has been rewritten: its base has {log.base_size} bytes.")
-            if log is self.log and was_held:
+            if log is self.log and was_held and not log.held:
                 self._recover()
             if log is self.log:
                 self._remove_history()

@@ -37,6 +37,7 @@ class Generator:
     def __init__(self, chance: random.Random, known: Known) -> None:
         self.chance = chance
         self.known = known
+        self._junk = [word for word in JUNK if word != "+" or known.since(7, 4)]
         self._waiting: list[Request] = []  # the rest of a transaction
         # A producer whose XADD is refused because the ids are exhausted is forgotten by a job once a second: a scenario
         # has producers, or exhausted ids.
@@ -90,9 +91,9 @@ class Generator:
         if kind == 0 and len(request) > 1:
             return request[:-1]
         if kind == 1:
-            return [*request[:at], self.of(*JUNK), *request[at:]]
+            return [*request[:at], self.of(*self._junk), *request[at:]]
         if kind == 2 and at < len(request):
-            return [*request[:at], self.of(*JUNK), *request[at + 1 :]]
+            return [*request[:at], self.of(*self._junk), *request[at + 1 :]]
         if kind == 3 and at < len(request):
             return [*request[:at], *request[at + 1 :]]
         return [*request[:at], request[at - 1], *request[at:]]

@@ -4,6 +4,8 @@ import pytest
 
 from tests.against_redis import parking
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", range(4))
 def test_waiting_readers_get_what_redis_gives_them(waking_reference, seed):

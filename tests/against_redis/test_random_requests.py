@@ -12,6 +12,7 @@ def test_random_requests_are_answered_as_by_redis(reference, seed):
     assert difference == ""
 
 
+@pytest.mark.slow
 def test_a_server_process_answers_random_requests_as_redis_does(reference, penstock_port):
     _, difference = compare(reference.piped, reference.known, penstock_port, "process", 10_000)
 

@@ -73,7 +73,7 @@ def disk():
 
 @pytest.fixture(scope="module")
 def long_log():
-    return made(1, 3 * TAIL)
+    return made(1, TAIL + 1000)
 
 
 @pytest.fixture(scope="module")

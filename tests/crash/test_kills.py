@@ -8,7 +8,7 @@ from tests.crash.rounds import Rounds
 
 pytestmark = pytest.mark.slow
 
-KILLS = [("always", 100), ("everysec", 20), ("no", 20)]
+KILLS = [("always", 100), ("everysec", 8), ("no", 8)]
 
 CRASHES = [
     # Writing and syncing

@@ -203,3 +203,47 @@ def test_one_sync_serves_fifty_connections(server):
 
     assert [len(peer.read()) for peer in peers] == [20] * 50
     assert server.disk.points.count("sync") - before == 20
+
+
+def test_a_sync_that_fails_during_a_rewriting_needs_another_base(server):
+    client = Peer(server)
+    client.says("SET a 1")
+    client.says("BGREWRITEAOF")
+    server.disk.failures["sync"] = [errno.EIO]
+    assert shown([client.says("SET b 1")]) == [BROKEN]
+
+    server.finish_rewriting()
+    assert shown([client.says("SET c 1")]) == [BROKEN]
+    server.later(100)
+    server.finish_rewriting()
+    assert client.says("SET c 2") == b"OK"
+    assert [again(server.disk).says(f"GET {key}") for key in "abc"] == [b"1", b"1", b"2"]
+
+
+def test_part_of_a_unit_is_gone_for_good_before_anything_is_written_in_its_place(everysec):
+    client = Peer(everysec)
+    everysec.disk.room = 20
+    client.says("SET a 1")
+    everysec.disk.room = None
+    calls = []
+    everysec.disk.call = calls.append
+    everysec.later(1000)
+
+    assert calls[:3] == ["truncate", "sync", "write"]
+    everysec.finish_syncs()
+    assert client.says("SET b 1") == b"OK"
+
+
+def test_a_cut_that_cannot_be_made_safe_needs_a_fresh_base(everysec):
+    client = Peer(everysec)
+    everysec.disk.room = 20
+    client.says("SET a 1")
+    everysec.disk.room = None
+    everysec.disk.failures["sync"] = [errno.EIO]
+    everysec.later(1000)
+    assert shown([client.says("SET b 1")]) == [BROKEN]
+
+    everysec.later(1000)
+    everysec.finish_rewriting()
+    assert client.says("SET b 2") == b"OK"
+    assert [again(everysec.disk).says(f"GET {key}") for key in "a"] == [b"1"]
