@@ -13,6 +13,7 @@ from penstock.protocol import entries
 from penstock.storage import ids
 from penstock.storage.streams import Run, Stream
 
+FEWEST_TO_APPEND: Final = 5  # XADD key id field value; a damaged line may have fewer words
 FEWEST_WORDS: Final = 17  # of a request for which looking closely pays
 _IDS_AT: Final = 5
 _TAIL: Final = 8  # TIME t RETRYCOUNT n FORCE JUSTID LASTID id
@@ -21,14 +22,14 @@ _TAIL: Final = 8  # TIME t RETRYCOUNT n FORCE JUSTID LASTID id
 def shortly(ctx: Context, request: list[bytes]) -> bool:
     """Carry a line out, while the log is replayed; False, and nothing done, where it must take the ordinary way."""
     if request[0] == b"XADD":
-        return append(ctx, request)
+        return len(request) >= FEWEST_TO_APPEND and append(ctx, request)
     return len(request) >= FEWEST_WORDS and is_delivery(request) and deliver(ctx, request)
 
 
 def append(ctx: Context, request: list[bytes]) -> bool:
     """XADD of an explicit id to a stream that is there, without options, while nobody could notice."""
     stream = ctx.db.values.get(request[1])
-    if not isinstance(stream, Stream) or len(request) < 5 or not len(request) & 1 or not request[2][:1].isdigit():
+    if not isinstance(stream, Stream) or not len(request) & 1 or not request[2][:1].isdigit():
         return False
     try:
         entry_id = ids.parse(request[2])

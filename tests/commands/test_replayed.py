@@ -86,3 +86,11 @@ def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -
     loaded(story)
     assert taken
     assert all(taken)
+
+
+@pytest.mark.parametrize("words", [(b"XADD",), (b"XADD", b"s"), (b"XADD", b"s", b"9-9", b"f"), (b"XCLAIM",) * 17])
+def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None:
+    engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    Replay(engine, [].append).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
+
+    assert not replayed.shortly(engine.context, list(words))
