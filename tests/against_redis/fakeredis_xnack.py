@@ -1,0 +1,39 @@
+"""The XNACK dialogue against fakeredis's server, the only other one that knows the command.
+
+By hand: `pip install fakeredis`, then `python -m tests.against_redis.fakeredis_xnack`. It prints both answers to every
+line; docs/differences.md settles those on which they disagree.
+"""
+
+import shlex
+import sys
+import threading
+
+from tests.test_transcripts import lines_of
+from tests.wire import Connection
+
+
+def main() -> int:
+    from fakeredis import TcpFakeServer  # type: ignore[import-not-found]  # no dependency of the tests
+
+    server = TcpFakeServer(("127.0.0.1", 0), server_type="redis", server_version=(8, 8))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    link = Connection("127.0.0.1", server.server_address[1])
+    asked = ""
+    for line in lines_of("xnack.txt"):
+        if line.startswith("> "):
+            asked = line[2:]
+            continue
+        try:
+            answer = str(link.ask(*shlex.split(asked)))
+        except (OSError, EOFError, ValueError) as failure:
+            answer = repr(failure)
+        if "Closed" in answer:
+            link = Connection("127.0.0.1", server.server_address[1])
+        sys.stdout.write(f"> {asked}\n  written down: {line}\n  fakeredis:    {answer}\n")
+    server.shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
