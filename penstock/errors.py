@@ -15,7 +15,7 @@ class ReplyError(Exception):
 class ProtocolError(Exception):
     """The bytes are no request: `text` follows `ERR Protocol error: `, and the connection closes.
 
-    An empty text closes without a word, as Redis does for some inputs (facts, GENERIC 1.1).
+    An empty text closes without a word, as Redis does for some inputs (Redis 8.6.3).
     """
 
     def __init__(self, text: bytes) -> None:

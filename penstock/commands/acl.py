@@ -1,4 +1,4 @@
-"""ACL, for the one user there is (facts, GENERIC 3.2). Other users cannot be made."""
+"""ACL, for the one user there is (Redis 8.6.3). Other users cannot be made."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: what one connection may do to others (facts, GENERIC 3.3, STREAMS 2.3)."""
+"""CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: what one connection may do to others (Redis 8.6.3)."""
 
 from typing import Final
 

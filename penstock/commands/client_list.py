@@ -1,4 +1,4 @@
-"""CLIENT LIST and CLIENT INFO: one line for each connection (facts, GENERIC 3.3, 10)."""
+"""CLIENT LIST and CLIENT INFO: one line for each connection (Redis 8.6.3)."""
 
 from typing import Final
 

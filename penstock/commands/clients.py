@@ -1,4 +1,4 @@
-"""CLIENT: what a connection says of itself, and how it is to be treated (facts, GENERIC 3.3)."""
+"""CLIENT: what a connection says of itself, and how it is to be treated (Redis 8.6.3)."""
 
 from penstock.commands import refusals
 from penstock.commands.client_names import attribute_of_client, name_of_client

@@ -1,4 +1,4 @@
-"""Connection: HELLO, AUTH, PING, ECHO, SELECT, QUIT, RESET (facts, GENERIC 3)."""
+"""Connection: HELLO, AUTH, PING, ECHO, SELECT, QUIT, RESET (Redis 8.6.3)."""
 
 from typing import Final
 

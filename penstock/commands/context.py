@@ -119,7 +119,7 @@ class Context:
     def expire(self, key: bytes) -> bool:
         """Remove a key whose time has passed; False where it must stay for now (clients are paused).
 
-        Logged as `DEL key` (facts, GENERIC 5).
+        Logged as `DEL key` (Redis 8.6.3).
         """
         engine = self.engine
         if self.session.privileged or engine.writes_paused(self.now_ms):
@@ -141,7 +141,7 @@ class Context:
         self.effects.add(self.db_index, tuple(args))
 
     def touch(self, key: bytes) -> None:
-        """A key's value changed: transactions that watch it will fail (facts, STREAMS 0.12)."""
+        """A key's value changed: transactions that watch it will fail (Redis 8.6.3)."""
         watchers = self.engine.watchers
         if watchers:
             for session in watchers.get((self.db_index, key), ()):

@@ -1,4 +1,4 @@
-"""DEBUG, as test suites use it (facts, GENERIC 4.4); behind enable-debug-command."""
+"""DEBUG, as test suites use it (Redis 8.6.3); behind enable-debug-command."""
 
 import re
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """What a request changed, as lines for the log: collected while it runs, handed over as one unit.
 
 A unit of one line stands alone; of several it is wrapped in MULTI and EXEC. `SELECT n` precedes the first
-line for another database than the line before it in that file (facts, STREAMS 0.11).
+line for another database than the line before it in that file (Redis 8.6.3).
 """
 
 from typing import Final, Protocol

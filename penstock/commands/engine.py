@@ -191,7 +191,7 @@ class Engine:
         return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))
 
     def row_of(self, request: list[bytes]) -> Row:
-        """The row of a request whose arity fits, else the refusal (facts, GENERIC 1.3)."""
+        """The row of a request whose arity fits, else the refusal (Redis 8.6.3)."""
         row = self.named_row(request)
         if not row.fits(len(request)) or row.handler is None:
             raise refusals.arity(row.label)
@@ -212,7 +212,7 @@ class Engine:
         return row
 
     def _admit(self, session: Session, row: Row) -> None:
-        """The gates before a request is run or queued, in Redis's order (facts, GENERIC 1.3)."""
+        """The gates before a request is run or queued, in Redis's order (Redis 8.6.3)."""
         if not session.authenticated and not row.no_auth:
             raise ReplyError(b"NOAUTH Authentication required.")
         if session.queue is not None and row.no_multi:
@@ -439,7 +439,7 @@ def _writes(session: Session, row: Row) -> bool:
 
 
 def _unknown_command(request: list[bytes]) -> ReplyError:
-    """The refusal with the arguments' beginning, as Redis cuts it (facts, GENERIC 1.3)."""
+    """The refusal with the arguments' beginning, as Redis cuts it (Redis 8.6.3)."""
     name = refusals.c_string(request[0])[:128]
     if len(request) == 1:
         return ReplyError(b"ERR unknown command '%b'" % name)

@@ -1,4 +1,4 @@
-"""The log's lines for changes of pending lists: absolute, replayable without a clock (facts, STREAMS 1.10, 1.13).
+"""The log's lines for changes of pending lists: absolute, replayable without a clock (Redis 8.6.3).
 
 Redis writes one XCLAIM an entry; ours names all consecutive entries of equal consumer, time and count, which a Redis
 loads to the same state. Runs are never regrouped: their order is the order in time.

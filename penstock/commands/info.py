@@ -1,4 +1,4 @@
-"""INFO: the server's state as lines of text, in sections (facts, GENERIC 4.3)."""
+"""INFO: the server's state as lines of text, in sections (Redis 8.6.3)."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias

@@ -1,4 +1,4 @@
-"""LATENCY: when commands took longer than latency-monitor-threshold, and how long each took (facts, GENERIC 4.4)."""
+"""LATENCY: when commands took longer than latency-monitor-threshold, and how long each took (Redis 8.6.3)."""
 
 from collections import deque
 from typing import Final

@@ -1,4 +1,4 @@
-"""MEMORY: what keys and the server take, as far as Python lets one know (facts, GENERIC 4.4)."""
+"""MEMORY: what keys and the server take, as far as Python lets one know (Redis 8.6.3)."""
 
 import sys
 from itertools import islice

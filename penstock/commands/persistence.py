@@ -103,7 +103,7 @@ class Persistence:
             self._engine.wanted_rewrite = True
 
     def fields(self) -> list[tuple[str, str]]:
-        """INFO persistence, in Redis's order (facts, STREAMS 4.2)."""
+        """INFO persistence, in Redis's order (Redis 8.6.3)."""
         engine = self._engine
         now_s = engine.clock.now_us() // 1_000_000
         running_s = max(0, now_s - self.child_started_s)

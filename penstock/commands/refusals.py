@@ -1,4 +1,4 @@
-"""The refusals that many commands share, in Redis's words (facts: STREAMS head, GENERIC 1.4).
+"""The refusals that many commands share, in Redis's words (Redis 8.6.3).
 
 Each is a function, so that each refusal is a fresh exception.
 """

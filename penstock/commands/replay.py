@@ -2,7 +2,7 @@
 
 The lines between MULTI and EXEC are run together or not at all. A log that ends within a request, or within a MULTI,
 was torn by a crash: the last file is cut back to its last whole unit, with a warning. Anything else that is wrong
-stops the start (facts, STREAMS 3.4).
+stops the start (Redis 8.6.3).
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The server as a whole: TIME, ROLE, LOLWUT, WAIT, WAITAOF, SHUTDOWN (facts, GENERIC 4.4, 7)."""
+"""The server as a whole: TIME, ROLE, LOLWUT, WAIT, WAITAOF, SHUTDOWN (Redis 8.6.3)."""
 
 from typing import Final
 

@@ -66,7 +66,7 @@ class Session:
         self.library_version = b""
         self.user = b"default"
         self.authenticated = True
-        self.privileged = False  # the log's replay: no replies, looser checks (facts, STREAMS 0.11)
+        self.privileged = False  # the log's replay: no replies, looser checks (Redis 8.6.3)
         self.resp = 2
         self.db_index = 0
         # transactions

@@ -1,6 +1,6 @@
 """Reading the words that the stream commands share: ids by context, ranges, lists of ids, trims.
 
-Which forms an id may take depends on the place (facts, STREAMS 0.2); every refusal is Redis's.
+Which forms an id may take depends on the place (Redis 8.6.3); every refusal is Redis's.
 """
 
 from typing import Final
@@ -115,7 +115,7 @@ class TrimWords:
         return at
 
     def refuse_misuse(self, privileged: bool) -> None:
-        """LIMIT goes with `~` only; the log's replay is let through (facts, STREAMS 0.11)."""
+        """LIMIT goes with `~` only; the log's replay is let through (Redis 8.6.3)."""
         if self.limit and not self.given:
             raise ReplyError(b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
         if self.limit_given and not self.approximate and not privileged:

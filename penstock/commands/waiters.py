@@ -1,7 +1,7 @@
 """Parked requests: readers that wait for a key, first come first served.
 
 A write names the keys it touched; after the whole request (or EXEC) the engine serves the parked readers of
-each ready key in the order in which they parked (facts, STREAMS 2.2). Nobody else's command is run: of a group's
+each ready key in the order in which they parked (Redis 8.6.3). Nobody else's command is run: of a group's
 plain readers only as many are tried as there is something for, and what Redis's fruitless second run of the others
 leaves behind is written down in one go.
 """

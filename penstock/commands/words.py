@@ -1,4 +1,4 @@
-"""Reading a request's words: integers, flags, times (facts, STREAMS 0.2 "Integer arguments")."""
+"""Reading a request's words: integers, flags, times (Redis 8.6.3)."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Replies as bytes, in RESP2 and RESP3 (facts, GENERIC 1.2).
+"""Replies as bytes, in RESP2 and RESP3 (Redis 8.6.3).
 
 Whatever differs between the two protocols takes `resp3: bool`; whatever does not, does not.
 """
