@@ -62,11 +62,6 @@ class Persistence:
 
     # -- what others ask --------------------------------------------------------------------------------------------
 
-    def all_synced(self) -> bool:
-        """Whether everything logged so far is safe from a loss of power."""
-        log = self.log
-        return log is not None and log.synced == log.appended
-
     def changes(self) -> int:
         return self._engine.context.dirty
 

@@ -107,12 +107,6 @@ class Waiters:
         """Parked requests."""
         return len(self.parked)
 
-    def keys_heeded(self) -> int:
-        """Keys with a reader that wants to hear of their deletion."""
-        return sum(
-            bool(queue.plain) or any(parked.heeds_loss for parked in queue.special) for queue in self.by_key.values()
-        )
-
     # -- coming and going -------------------------------------------------------------------------------------------
 
     def add(self, parked: Parked) -> None:

@@ -24,12 +24,6 @@ def fields_of(entries: bytes) -> list[list[bytes]]:
     return [entry[1] for entry in iter(reader.gets, None)]
 
 
-def id_of(entry: bytes) -> bytes:
-    """The id, as text, of an encoded entry."""
-    start = entry.index(b"\n", 5) + 1
-    return entry[start : entry.index(b"\r", start)]
-
-
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
     """The four-element form of XREADGROUP CLAIM: [id, [field, value, ...], idle-ms, deliveries before]."""
     return b"*4" + entry[2:] + reply.integer(idle_ms) + reply.integer(count)

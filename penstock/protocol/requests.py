@@ -27,7 +27,6 @@ _HUGE_COUNT: Final = b"*00000"  # hiredis would reserve 80 KB and more for the w
 _STAR: Final = ord("*")
 _CR: Final = ord("\r")
 _LISTS: Final = {list}
-_WEB_LETTERS: Final = frozenset((b"P", b"p", b"H", b"h"))
 
 _PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
 _PROBED: Final = [b"probe"]
