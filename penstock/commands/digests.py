@@ -4,11 +4,12 @@ It is our own: Redis's differs, and nobody compares the two. Times, delivery cou
 entries are left out, since no log carries all of them.
 """
 
+from collections.abc import Iterable
 from hashlib import sha1
 from typing import Final
 
 from penstock.storage.ids import MAX, ZERO
-from penstock.storage.keyspace import Keyspace, Value
+from penstock.storage.keyspace import Keyspace, Value, type_name
 from penstock.storage.streams import Stream
 
 NOTHING: Final = bytes(20)
@@ -19,13 +20,19 @@ def of_value(value: Value | None) -> bytes:
     if value is None:
         return NOTHING
     made = sha1()
-    for part in _parts(value) if isinstance(value, Stream) else (b"string", value):
+    for part in _parts(value):
         made.update(b"%d:" % len(part))
         made.update(part)
     return made.digest()
 
 
-def _parts(stream: Stream) -> list[bytes]:
+def _parts(value: Value) -> Iterable[bytes]:
+    if isinstance(value, Stream):
+        return _stream_parts(value)
+    return [type_name(value), *([value] if isinstance(value, bytes) else value.parts())]
+
+
+def _stream_parts(stream: Stream) -> list[bytes]:
     parts = [b"stream", b"%d %d %d" % (stream.last_id, stream.max_deleted_id, stream.entries_added)]
     for run in stream.runs(ZERO, MAX, stream.length):
         for slot in range(run.start, run.stop):

@@ -2,13 +2,15 @@
 
 from typing import Final
 
-from penstock.commands import words
+from penstock.commands import encodings, words
 from penstock.commands.context import Context
 from penstock.commands.help import help_reply
 from penstock.commands.table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.settings import Settings
 from penstock.storage.keyspace import Value
+from penstock.storage.streams import Stream
 
 EMBEDDED: Final = 41  # bytes of key and string together that Redis 8.6.3 keeps in one piece ("embstr")
 
@@ -51,13 +53,13 @@ def encoding(ctx: Context, args: list[bytes]) -> bytes:
     value = _look(ctx, key)
     if value is None:
         return reply.null(ctx.resp3)
-    return reply.bulk(encoding_of(key, value))
+    return reply.bulk(encoding_of(key, value, ctx.engine.settings))
 
 
-def encoding_of(key: bytes, value: Value) -> bytes:
+def encoding_of(key: bytes, value: Value, settings: Settings) -> bytes:
     """The form's name."""
     if not isinstance(value, bytes):
-        return b"stream"
+        return b"stream" if isinstance(value, Stream) else encodings.of_collection(value, settings)
     if words.is_integer(value):
         return b"int"
     return b"embstr" if len(key) + len(value) <= EMBEDDED else b"raw"

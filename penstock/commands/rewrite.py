@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import Final
 
-from penstock.commands import dialect, group_effects
+from penstock.commands import dialect, group_effects, value_lines
 from penstock.commands.dialect import Dialect
 from penstock.commands.effects import pack
 from penstock.protocol import reply
@@ -60,7 +60,7 @@ def _lines(keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dial
             if isinstance(value, Stream):
                 yield from StreamLines(key, value, written_in).all(settings)
             else:
-                yield pack((b"SET", key, value))
+                yield from value_lines.lines(key, value)
             if when_ms is not None:
                 yield pack((b"PEXPIREAT", key, b"%d" % when_ms))
 

@@ -26,12 +26,13 @@ class Parked:
 
     group: the consumer group of an XREADGROUP; None for readers who are simply tried again (XREAD, BLPOP).
     claims: the reader may find something in the pending list (XREADGROUP CLAIM).
+    kind: the type of value that it waits for; a key of another type does not wake it.
     heeds_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).
     """
 
     __slots__ = (
         "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "heeds_loss", "keys",
-        "postponed", "row", "serial", "session", "since_ms", "timeout_reply",
+        "kind", "postponed", "row", "serial", "session", "since_ms", "timeout_reply",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +55,7 @@ class Parked:
         self.group: bytes | None = None
         self.consumer = b""
         self.claims = False
+        self.kind: type = Stream
         self.heeds_loss = False
         self.postponed = False  # by CLIENT PAUSE: it is run when the pause ends
         self.serial = 0
@@ -164,8 +166,10 @@ class Waiters:
         if queue is None:
             return
         db = self._keyspace.databases[db_index]
-        has_stream = isinstance(db.values.get(key), Stream) and not now_us // 1000 > db.expires.get(key, FOREVER_MS)
-        turns = [(serial, parked) for parked, serial in queue.special.items() if has_stream or parked.heeds_loss]
+        kind = None if now_us // 1000 > db.expires.get(key, FOREVER_MS) else type(db.values.get(key))
+        turns = [
+            (serial, parked) for parked, serial in queue.special.items() if parked.kind is kind or parked.heeds_loss
+        ]
         turns += [_first(readers) for readers in queue.plain.values()]
         heapify(turns)
         while turns:

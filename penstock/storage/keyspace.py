@@ -1,6 +1,6 @@
 """The keyspace: numbered databases of keys, their values and their times of expiry.
 
-A value is its own type: `bytes` is a string, a `Stream` a stream. Nothing here looks at a clock or tells
+A value is its own type: `bytes` is a string, a `Stream` a stream, and so on. Nothing here looks at a clock or tells
 anybody; `commands/context.py` does both.
 """
 
@@ -8,14 +8,25 @@ from typing import Final, TypeAlias
 
 from sortedcontainers import SortedList
 
+from penstock.storage.hashes import Hash
 from penstock.storage.hashorder import HashOrder
+from penstock.storage.lists import List
+from penstock.storage.sets import Set
+from penstock.storage.sortedsets import SortedSet
 from penstock.storage.streams import Stream
 
-Value: TypeAlias = bytes | Stream
+Value: TypeAlias = bytes | Stream | List | Hash | Set | SortedSet
 
 ORDER_KEPT_MS: Final = 60_000  # how long an order that nobody uses is kept up to date
 
-TYPE_NAMES: Final[dict[type, bytes]] = {bytes: b"string", Stream: b"stream"}
+TYPE_NAMES: Final[dict[type, bytes]] = {
+    bytes: b"string",
+    Stream: b"stream",
+    List: b"list",
+    Hash: b"hash",
+    Set: b"set",
+    SortedSet: b"zset",
+}
 
 
 def type_name(value: Value) -> bytes:
