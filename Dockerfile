@@ -7,6 +7,7 @@ WORKDIR /src
 RUN python3 -m venv /opt/penstock
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY penstock ./penstock
+COPY pyspark_penstock ./pyspark_penstock
 RUN /opt/penstock/bin/python -m pip install --no-cache-dir --constraint constraints.txt . \
     && /opt/penstock/bin/python -m pip uninstall --yes pip
 

@@ -14,7 +14,7 @@ FLIGHTS ?= 336776
 MINUTES ?= 30
 PYTEST_ARGS ?=
 
-.PHONY: help install run test check lint compare demo bench wheel clean
+.PHONY: help install run test check lint compare demo spark bench wheel clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -22,6 +22,7 @@ help:
 	@echo "make check     the same without the slow tests"
 	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
 	@echo "make install   only make the virtual environment"
+	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
 	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
 	@echo "make wheel     build a wheel into dist/"
 	@echo "make clean     remove what these made, but for the data"
@@ -49,6 +50,8 @@ compare: $(VENV)/tested
 
 demo: $(VENV)/demo
 	$(BIN)/python -m examples.flights --flights $(FLIGHTS)
+
+spark: $(VENV)/spark
 
 bench: $(VENV)/tested
 	@test -f bench/__main__.py || { echo "there are no benchmarks here yet" >&2; exit 1; }
@@ -87,4 +90,9 @@ $(VENV)/demo: $(VENV)/groups $(SOURCES)
 $(VENV)/tested: $(VENV)/groups $(SOURCES)
 	@$(PIP) install --constraint constraints.txt --group test
 	@$(FLIGHT_DATA)
+	@touch $@
+
+# The pipeline's tests run where this and Java are; without them they are skipped, and say so.
+$(VENV)/spark: $(VENV)/installed
+	@$(PIP) install --constraint constraints.txt --editable '.[spark]'
 	@touch $@

@@ -244,9 +244,9 @@ def test_a_wheel_has_the_package_its_types_and_its_licence(tmp_path: Path) -> No
 
     (wheel,) = tmp_path.glob("penstock-*-py3-none-any.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"penstock/cli.py", "penstock/py.typed"} <= set(names)
+    assert {"penstock/cli.py", "penstock/py.typed", "pyspark_penstock/__init__.py"} <= set(names)
     assert any(fnmatch(name, "penstock-*.dist-info/licenses/LICENSE") for name in names)
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"penstock"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"penstock", "pyspark_penstock"}
 
 
 @pytest.mark.slow

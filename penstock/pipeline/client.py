@@ -1,0 +1,316 @@
+"""A blocking client: requests out, replies in, over one socket that is opened again when it breaks.
+
+A reply is what hiredis makes of it: bytes, int, None or a list; a refusal is a `ReplyError` *in the place of* the
+reply, so that one refused request of many does not hide the others' replies. RESP2 throughout.
+"""
+
+import contextlib
+import secrets
+import select
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import hiredis
+
+from penstock.errors import ReplyError
+from penstock.pipeline.errors import ServerGone
+
+Word: TypeAlias = bytes | str | int
+Request: TypeAlias = Sequence[Word]
+Reply: TypeAlias = Any  # bytes | int | None | ReplyError | list["Reply"]; every caller knows which
+Answer = TypeVar("Answer")
+
+FEED: Final = 1 << 16  # bytes; hiredis moves what it has not parsed yet, so it must not be given a whole reply at once
+RECEIVE: Final = 1 << 20
+SEND_AT_ONCE: Final = 1 << 16  # what the sockets' buffers surely hold; more is sent while replies are being read
+FIRST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 2.0
+NOT_READY: Final = (b"LOADING", b"BUSY ", b"MASTERDOWN")  # refusals that pass by themselves
+
+now_s = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server is. Offsets are kept by `name`, which outlives an address."""
+
+    name: str
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to speak to any of the servers; `retry_s` 0 gives up at the first broken connection."""
+
+    username: str | None = None
+    password: str | None = None
+    db: int = 0
+    tls: bool = False
+    tls_ca: str | None = None  # a file of certificates to trust; None: the system's
+    tls_cert: str | None = None  # the client's own certificate and key
+    tls_key: str | None = None
+    connect_s: float = 5.0
+    read_s: float = 30.0
+    retry_s: float = 60.0
+
+
+def packed(*words: Word) -> bytes:
+    """A request as bytes.
+
+    >>> packed("XLEN", b"s")
+    b'*2\\r\\n$4\\r\\nXLEN\\r\\n$1\\r\\ns\\r\\n'
+    """
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        if not isinstance(word, bytes):
+            word = str(word).encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(word), word))
+    return b"".join(parts)
+
+
+class Client:
+    """One connection to one server, made when it is first needed. Not for two threads at once."""
+
+    def __init__(self, endpoint: Endpoint, access: Access) -> None:
+        self.endpoint = endpoint
+        self.access = access
+        self._socket: socket.socket | None = None
+        self._reader = _reply_reader()
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def call(self, *words: Word, retry: bool = True, wait_s: float = 0.0) -> Reply:
+        """The reply to one request; ReplyError if it is refused. `wait_s` is what the server may take (BLOCK)."""
+        reply = self.pipeline([words], retry=retry, wait_s=wait_s)[0]
+        if isinstance(reply, ReplyError):
+            raise reply
+        return reply
+
+    def pipeline(self, requests: Iterable[Request], *, retry: bool = True, wait_s: float = 0.0) -> list[Reply]:
+        """The replies to several requests, in one round trip; a refusal stands in its request's place.
+
+        `retry`: all may be sent again on a new connection (they read, or do the same when done twice).
+        """
+        sent = [packed(*words) for words in requests]
+        return self.exchange(b"".join(sent), len(sent), retry=retry, wait_s=wait_s)
+
+    def exchange(self, payload: bytes, count: int, *, retry: bool, wait_s: float = 0.0) -> list[Reply]:
+        """`pipeline` for requests that are bytes already: `count` replies to `payload`."""
+        if not count:
+            return []
+
+        def once() -> list[Reply]:
+            replies = self._exchange_once(payload, count, wait_s)
+            for reply in replies if retry else ():
+                if isinstance(reply, ReplyError) and reply.text.startswith(NOT_READY):
+                    raise _NotReady(reply.text.decode(errors="replace"))
+            return replies
+
+        return self._persist(once, retry)
+
+    def framed(self, payload: bytes) -> bytes:
+        """The replies to the reading requests in `payload`, as they came, not parsed.
+
+        An ECHO of a random word goes along, whose reply marks the end: nothing needs to be parsed to find it.
+        """
+        nonce = secrets.token_hex(16).encode()
+        frame = b"$32\r\n%b\r\n" % nonce
+        return self._persist(lambda: self._framed_once(payload + packed(b"ECHO", nonce), frame), True)
+
+    def close(self) -> None:
+        """Drop the connection; the next request makes a new one."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.close()
+        self._socket = None
+        self._reader = _reply_reader()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type["Client"], tuple[Endpoint, Access]]:
+        return Client, (self.endpoint, self.access)  # a socket does not travel to another process
+
+    # -- the connection -----------------------------------------------------------------------------------------------
+
+    def _persist(self, once: Callable[[], Answer], retry: bool) -> Answer:
+        """Do `once`, again and again with growing pauses while the server cannot be had.
+
+        What is not to be sent twice is only kept from *before* it is sent: connecting is always tried again.
+        """
+        give_up_s = now_s() + self.access.retry_s
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                self._connect()
+            except (OSError, _NotReady) as failure:
+                trouble: Exception = failure
+            else:
+                try:
+                    return once()
+                except (OSError, _NotReady) as failure:
+                    trouble = failure
+                    if not retry:
+                        self.close()
+                        raise ServerGone(self._said("the connection broke amid a write", failure)) from failure
+                except BaseException:
+                    self.close()  # half a reply may be on its way
+                    raise
+            self.close()
+            if now_s() + pause_s > give_up_s:
+                raise ServerGone(self._said("the server does not answer", trouble)) from trouble
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _said(self, sentence: str, failure: Exception) -> str:
+        reason = str(failure) or type(failure).__name__
+        return (
+            f"{self.endpoint.address}: {sentence}: {reason} (readTimeout {self.access.read_s:g} s, "
+            f"retryTimeout {self.access.retry_s:g} s)"
+        )
+
+    def _connect(self) -> None:
+        if self._socket is not None:
+            return
+        connection = socket.create_connection((self.endpoint.host, self.endpoint.port), self.access.connect_s)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.access.tls:
+                connection = self._tls().wrap_socket(connection, server_hostname=self.endpoint.host)
+            self._socket = connection
+            self._introduce()
+        except BaseException:
+            connection.close()
+            self.close()
+            raise
+
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.access.tls_ca)
+        if self.access.tls_cert is not None:
+            context.load_cert_chain(self.access.tls_cert, self.access.tls_key)
+        return context
+
+    def _introduce(self) -> None:
+        """AUTH and SELECT. A refusal is final: another try would be refused as well."""
+        requests: list[Request] = []
+        if self.access.password is not None:
+            named = [] if self.access.username is None else [self.access.username]
+            requests.append(["AUTH", *named, self.access.password])
+        if self.access.db:
+            requests.append(["SELECT", self.access.db])
+        for reply in self._exchange_once(b"".join(packed(*words) for words in requests), len(requests), 0.0):
+            if isinstance(reply, ReplyError):
+                if reply.text.startswith(NOT_READY):
+                    raise _NotReady(reply.text.decode(errors="replace"))
+                raise ServerGone(f"{self.endpoint.address}: {reply.text.decode(errors='replace')}")
+
+    # -- bytes --------------------------------------------------------------------------------------------------------
+
+    def _exchange_once(self, payload: bytes, count: int, wait_s: float) -> list[Reply]:
+        assert self._socket is not None, "_connect came first"
+        replies: list[Reply] = []
+        if len(payload) <= SEND_AT_ONCE:
+            self._socket.settimeout(self.access.read_s)
+            self._socket.sendall(payload)
+        else:
+            self._send_and_read(payload, replies)
+        self._socket.settimeout(self.access.read_s + wait_s)
+        self._collect(replies)
+        while len(replies) < count:
+            self._feed(self._receive(), replies)
+        return replies
+
+    def _send_and_read(self, payload: bytes, replies: list[Reply]) -> None:
+        """Send more than the buffers hold: what the server answers meanwhile is read, or both would wait for ever."""
+        assert self._socket is not None, "_connect came first"
+        self._socket.settimeout(0.0)
+        rest = memoryview(payload)
+        while rest:
+            try:
+                rest = rest[self._socket.send(rest[:RECEIVE]) :]
+                continue
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                readable, writable, _ = select.select([self._socket], [self._socket], [], self.access.read_s)
+            if not readable and not writable:
+                raise TimeoutError("it takes no more requests")
+            if readable:
+                with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                    self._feed(self._receive(), replies)
+
+    def _receive(self) -> bytes:
+        assert self._socket is not None, "_connect came first"
+        received = self._socket.recv(RECEIVE)
+        if not received:
+            raise ConnectionResetError("it closed the connection")
+        return received
+
+    def _feed(self, received: bytes, replies: list[Reply]) -> None:
+        for at in range(0, len(received), FEED):
+            self._reader.feed(received[at : at + FEED])
+            self._collect(replies)
+
+    def _collect(self, replies: list[Reply]) -> None:
+        while (reply := self._reader.gets()) is not _NO_REPLY_YET:
+            replies.append(reply)
+
+    def _framed_once(self, payload: bytes, frame: bytes) -> bytes:
+        assert self._socket is not None, "_connect came first"
+        self._socket.settimeout(self.access.read_s)
+        self._socket.sendall(payload)
+        chunks = [self._receive()]
+        end = chunks[0][-len(frame) :]
+        while end != frame:
+            chunks.append(self._receive())
+            end = (end + chunks[-1])[-len(frame) :] if len(chunks[-1]) < len(frame) else chunks[-1][-len(frame) :]
+        return b"".join(chunks)[: -len(frame)]
+
+
+class _NotReady(Exception):
+    """The server answers that it will answer later."""
+
+
+_NO_REPLY_YET: Final = object()
+
+
+def _refusal(line: str) -> ReplyError:
+    return ReplyError(line.encode(errors="surrogateescape"))
+
+
+def _reply_reader() -> hiredis.Reader:
+    return hiredis.Reader(replyError=_refusal, notEnoughData=_NO_REPLY_YET)
+
+
+def parsed(replies: bytes) -> list[Reply]:
+    """Every reply in `replies`, which holds whole ones.
+
+    >>> parsed(b":1\\r\\n*1\\r\\n$1\\r\\na\\r\\n")
+    [1, [b'a']]
+    """
+    reader = _reply_reader()
+    found: list[Reply] = []
+    for at in range(0, len(replies), FEED):
+        reader.feed(replies[at : at + FEED])
+        while (reply := reader.gets()) is not _NO_REPLY_YET:
+            found.append(reply)
+    return found
+
+
+def mapping(reply: Reply) -> dict[bytes, Reply]:
+    """A RESP2 map (XINFO, CONFIG GET): names and values in turn.
+
+    >>> mapping([b"length", 3])
+    {b'length': 3}
+    """
+    return dict(zip(reply[::2], reply[1::2], strict=True))

@@ -1,0 +1,49 @@
+"""The format `redis_streams`: which reader or writer a query gets.
+
+What reads and writes is imported when it is asked for: Spark imports this module in processes that need none of it.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from pyspark.sql.datasource import DataSource
+
+from penstock.pipeline import schemas
+from penstock.pipeline.errors import OptionError
+from penstock.pipeline.given import Given
+from penstock.pipeline.options import TABLES
+
+FORMAT = "redis_streams"
+
+
+class StreamsDataSource(DataSource):
+    """Streams of a Redis-compatible server as rows: the option `table` says which rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return schemas.DEFAULT[self._table()]
+
+    def reader(self, schema: Any) -> Any:
+        table = self._table()
+        if table == "entries":
+            return import_module("penstock.pipeline.batch").reader(self.options, schema)
+        if table == "aof":
+            return import_module("penstock.pipeline.logtable").reader(self.options, schema)
+        return import_module("penstock.pipeline.tables").reader(table, self.options, schema)
+
+    def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
+        if self._table() != "entries":
+            raise OptionError(f"the table {self._table()!r} is read in batches: only 'entries' can be streamed")
+        return import_module("penstock.pipeline.streaming").reader(self.options, schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        return import_module("penstock.pipeline.sink").batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
+        return import_module("penstock.pipeline.sink").stream_writer(self.options, schema, overwrite)
+
+    def _table(self) -> str:
+        return Given(self.options, "source").choice("table", "entries", TABLES)

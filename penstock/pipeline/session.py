@@ -1,0 +1,79 @@
+"""A Spark session that finds its Java, its Python and this package, or one sentence that says what is missing."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.pipeline.errors import PipelineError
+
+OLDEST_JAVA: Final = 17
+HOW_TO_GET_JAVA: Final = (
+    "install it (Debian, Ubuntu: `apt-get install openjdk-17-jre-headless`; macOS: `brew install openjdk@17`) "
+    "or set JAVA_HOME"
+)
+_VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
+
+
+def session(master: str = "local[*]", name: str = "penstock", **settings: str) -> Any:
+    """A SparkSession that can read and write `redis_streams`; `settings` with __ for the dots of Spark's names.
+
+    An existing session is returned as it is. The heap is Spark's to choose: `spark__driver__memory="1g"`.
+    """
+    require()
+    from pyspark.sql import SparkSession
+
+    # Spark starts its workers as `python3`, with a path that knows neither this interpreter nor a checkout.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    here = str(Path(__file__).parent.parent.parent)
+    path = os.environ.get("PYTHONPATH", "")
+    if here not in path.split(os.pathsep):
+        os.environ["PYTHONPATH"] = here + (os.pathsep + path if path else "")
+    builder = SparkSession.builder.master(master).appName(name)
+    for setting, value in settings.items():
+        builder = builder.config(setting.replace("__", "."), value)
+    return builder.getOrCreate()
+
+
+def require() -> None:
+    """PipelineError, with what to do, where Spark cannot run."""
+    lack = missing()
+    if lack is not None:
+        raise PipelineError(lack)
+
+
+def missing() -> str | None:
+    """One sentence about what Spark lacks here; None where nothing is missing."""
+    for package in ("pyspark", "pyarrow"):
+        if importlib.util.find_spec(package) is None:
+            return f"the pipeline needs {package}, which is not installed: pip install 'penstock[spark]'"
+    java = java_program()
+    if java is None:
+        return f"Spark needs Java {OLDEST_JAVA} or later, and there is none: {HOW_TO_GET_JAVA}"
+    version = java_version(java)
+    if version < OLDEST_JAVA:
+        return f"Spark needs Java {OLDEST_JAVA} or later, and {java} is Java {version}: {HOW_TO_GET_JAVA}"
+    return None
+
+
+def java_program() -> str | None:
+    """The Java that Spark would start: JAVA_HOME's, or the PATH's."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin") if home else None)
+
+
+def java_version(program: str) -> int:
+    """Its major version; 0 where it says none that can be read.
+
+    What it says is `openjdk version "17.0.15" 2025-04-15`, before Java 9 `java version "1.8.0_442"`.
+    """
+    try:
+        said = subprocess.run([program, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = _VERSION.search(said.stderr + said.stdout)
+    return int(found[1]) if found else 0
