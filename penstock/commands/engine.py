@@ -24,7 +24,7 @@ from penstock.commands.table import Row
 from penstock.commands.users import DefaultUser
 from penstock.commands.waiters import Parked, Waiters
 from penstock.errors import ReplyError
-from penstock.protocol import entries, reply
+from penstock.protocol import reply
 from penstock.settings import Settings
 from penstock.storage.idempotence import Producers
 from penstock.storage.keyspace import Keyspace
@@ -59,7 +59,7 @@ class Engine:
         self._spellings: dict[bytes, Row] = {}
         for name, row in self.rows.items():
             self._spellings[name] = self._spellings[name.lower()] = row
-        self.node_limits = NodeLimits(0, 0, entries.fields_of)
+        self.node_limits = NodeLimits(0, 0)
         self._set_node_limits()
         settings.watch("stream-node-max-bytes", self._set_node_limits)
         settings.watch("stream-node-max-entries", self._set_node_limits)

@@ -17,13 +17,6 @@ def encode(entry_id: bytes, fields: Sequence[bytes]) -> bytes:
     return b"*2\r\n$%d\r\n%b\r\n%b" % (len(entry_id), entry_id, pairs)
 
 
-def fields_of(entries: bytes) -> list[list[bytes]]:
-    """The fields and values, in turn, of each of several encoded entries, one after the other."""
-    reader = hiredis.Reader(notEnoughData=None)
-    reader.feed(entries)
-    return [entry[1] for entry in iter(reader.gets, None)]
-
-
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
     """The four-element form of XREADGROUP CLAIM: [id, [field, value, ...], idle-ms, deliveries before]."""
     return b"*4" + entry[2:] + reply.integer(idle_ms) + reply.integer(count)

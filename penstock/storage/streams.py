@@ -90,7 +90,11 @@ class Stream:
     def append(self, entry_id: StreamId, entry: bytes, fields: list[bytes]) -> None:
         """Append an entry, given as the bytes to send and as its fields and values; the id must be above last_id."""
         assert entry_id > self.last_id, "ids ascend"
-        self._count_in_node(entry_id, len(entry), fields)  # first: it may measure what the node holds so far
+        size = sum(map(len, fields))
+        nodes = self.nodes
+        if not nodes or not nodes[-1].has_room(size, self.limits):
+            nodes.append(Node(entry_id))
+        nodes[-1].add(entry_id, fields, size)
         segments = self.segments
         if segments and not segments[-1].sealed and not self._closed:
             segment = segments[-1]
@@ -108,40 +112,6 @@ class Stream:
                 group.revive(entry_id, segment, len(segment) - 1)
         if segment.is_full():
             segment.seal()
-
-    def _count_in_node(self, entry_id: StreamId, size: int, fields: list[bytes]) -> None:
-        nodes = self.nodes
-        if not nodes or self._is_full(nodes[-1], size, fields):
-            nodes.append(Node(entry_id))
-        node = nodes[-1]
-        node.last = entry_id
-        node.live += 1
-        node.total += 1
-        node.bound += size + 16 - (4 * len(fields) if size < 4096 else 0)  # see Node
-        if node.exact >= 0:
-            node.add_exactly(entry_id, fields)
-
-    def _is_full(self, node: Node, size: int, fields: list[bytes]) -> bool:
-        limits = self.limits
-        if 0 < limits.max_entries <= node.total:
-            return True
-        if node.bound + size < limits.max_bytes:
-            return False
-        self._measure(node)
-        return node.size + sum(map(len, fields)) >= limits.max_bytes
-
-    def _measure(self, node: Node) -> None:
-        """Make the newest node's exact size known; its slots must still have their bytes."""
-        if node.exact >= 0:
-            return
-        ids: list[StreamId] = []
-        entries: list[bytes] = []
-        place = max(bisect_right(self.firsts, node.first) - 1, 0)
-        for segment in self.segments[place:]:
-            slots = range(segment.lower_bound(node.first), len(segment))
-            ids += [segment.id_at(slot) for slot in slots]
-            entries += [segment.entry(slot) for slot in slots]
-        node.measure(zip(ids, self.limits.fields_of(b"".join(entries)), strict=True))
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -233,8 +203,6 @@ class Stream:
         if node.live == 1:
             del self.nodes[place]
             return
-        if place == len(self.nodes) - 1:
-            self._measure(node)  # now, while all its bytes are there
         node.live -= 1
 
     def is_referenced(self, entry_id: StreamId) -> bool:
@@ -291,8 +259,6 @@ class Stream:
             count = self.length - trim.threshold
         else:
             count = sum(run.stop - run.start for run in self.runs(ZERO, trim.threshold - 1, node.live))
-        if len(self.nodes) == 1:
-            self._measure(node)  # now, while all its bytes are there
         node.live -= count
         return self._drop_head(count)
 
@@ -322,8 +288,6 @@ class Stream:
             for run in self.runs(node.first, node.last, node.live)
             for slot in range(run.start, run.stop)
         ]
-        if node is self.nodes[-1]:
-            self._measure(node)  # now, while all its bytes are there
         for entry_id in ids:
             if self.length <= trim.threshold if trim.by_length else entry_id >= trim.threshold:
                 break
@@ -429,7 +393,7 @@ class Stream:
             places[id(segment)] = segment.copy()
             twin.segments.append(places[id(segment)])
         twin.firsts = self.firsts[:]
-        twin.nodes = [_copy_node(node) for node in self.nodes]
+        twin.nodes = [node.copy() for node in self.nodes]
         twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
         twin.entries_added, twin.strays, twin._closed = self.entries_added, self.strays, self._closed
         twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
@@ -462,10 +426,3 @@ class Stream:
 
 def _first_of(node: Node) -> StreamId:
     return node.first
-
-
-def _copy_node(node: Node) -> Node:
-    twin = Node(node.first)
-    twin.last, twin.live, twin.total, twin.bound = node.last, node.live, node.total, node.bound
-    twin.exact, twin.names = node.exact, node.names
-    return twin

@@ -33,7 +33,7 @@ class Model(RuleBasedStateMachine):
         super().__init__()
         self.now_ms = 1000
         self.naive = NaiveStream()
-        self.stream = Stream(NodeLimits(300, 7, entries.fields_of), Producers(100, 100))
+        self.stream = Stream(NodeLimits(300, 7), Producers(100, 100))
 
     @initialize()
     def make_groups(self) -> None:
