@@ -12,6 +12,7 @@ from tests.against_redis.comparison import Comparison, report, scenario_of
 from tests.against_redis.generator import Generator
 from tests.against_redis.known import Known
 from tests.against_redis.sides import InProcess, Piped, known_by
+from tests.against_redis.typed import compare_types
 from tests.reference import NoReference, reference_server
 from tests.serverproc import running_server
 
@@ -41,6 +42,7 @@ def main() -> int:
     parser.add_argument("--scenarios", type=int, default=2000, help="of a run with --blocking (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the first run's seed (default: a fresh one)")
     parser.add_argument("--blocking", action="store_true", help="compare who is woken, and when, instead")
+    parser.add_argument("--types", action="store_true", help="compare requests over all types of values instead")
     parser.add_argument("--tcp", action="store_true", help="compare a Penstock process instead of an engine")
     chosen = parser.parse_args()
     first = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
@@ -57,10 +59,14 @@ def main() -> int:
                 started = time.monotonic()
                 if chosen.blocking:
                     counted, found = parking.compare(port, known, ours, str(seed), chosen.scenarios)
+                elif chosen.types:
+                    with contextlib.closing(Piped(port)) as reference:
+                        typed, found = compare_types(reference, known, str(seed), chosen.commands)
+                    counted = f"{typed.handled} requests, {typed.refused} of them refused"
+                    total += typed.handled
                 else:
-                    reference = Piped(port)
-                    comparison, found = compare(reference, known, ours, str(seed), chosen.commands)
-                    reference.close()
+                    with contextlib.closing(Piped(port)) as reference:
+                        comparison, found = compare(reference, known, ours, str(seed), chosen.commands)
                     counted = f"{comparison.handled} requests, {comparison.refused} of them refused"
                     total += comparison.handled
                 runs += 1

@@ -52,7 +52,12 @@ class Piped:
         self._socket.close()
 
     def send(self, requests: Sequence[Request]) -> None:
-        self._socket.sendall(b"".join([pack(*request) for request in requests]))
+        self.send_raw(b"".join([pack(*request) for request in requests]))
+
+    def send_raw(self, packed: bytes) -> None:
+        """Requests that are bytes already, in pieces small enough for the replies to be read in between."""
+        for start in range(0, len(packed), BUFFER):
+            self._socket.sendall(packed[start : start + BUFFER])
 
     def answer(self, now_ms: int = 0) -> bytes:
         while True:

@@ -1,0 +1,372 @@
+"""Random requests over all types of values beside a real Redis: replies, what is left in every key, and the log.
+
+The makers (tests/against_redis/makers) make the requests; this is the frame that mixes them, breaks some, puts others
+into transactions, takes out of the replies what has no order or is chance's, and compares the whole picture at the
+end: of both servers, of an engine that loaded our log, and of the Redis itself after it took our log.
+"""
+
+import random
+from collections.abc import Callable
+from itertools import groupby
+from typing import Final
+
+from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.commands.replay import Replay
+from penstock.settings import Settings
+from tests.against_redis import pinpoint
+from tests.against_redis.comparison import quoted
+from tests.against_redis.generator import JUNK, Request
+from tests.against_redis.known import Known
+from tests.against_redis.makers import anything
+from tests.against_redis.makers.shared import Maker, elements_of
+from tests.against_redis.shrinking import shortest
+from tests.against_redis.sides import InProcess, Piped
+from tests.wire import Array, Bulk, Error, Map, Set, Value, parse
+
+MAKERS: Final[tuple[type[Maker], ...]] = (anything.Anything,)
+
+BATCH: Final = 200
+PICTURED: Final = ("0", "1", "2")  # databases in which there may be something
+UNCUT: Final = ("MULTI", "EXEC", "DISCARD", "HELLO", "PEXPIREAT", "EXPIREAT", "KEYS", "SCAN", "FLUSHDB")
+DUMPS: Final[dict[bytes, Request]] = {  # requests that show the whole of a value, without its key, by its type
+    b"string": ["GET"],
+    b"list": ["LRANGE", "0", "-1"],
+    b"hash": ["HGETALL"],
+    b"set": ["SMEMBERS"],
+    b"zset": ["ZRANGE", "0", "-1", "WITHSCORES"],
+    b"stream": ["XRANGE", "-", "+"],
+}
+ALIKE_ENCODINGS: Final = (b"raw", b"embstr", b"int")  # they tell how Redis came to keep a string
+
+
+class Mixture:
+    """Requests of several makers, one in twenty broken, some of them in transactions."""
+
+    def __init__(self, chance: random.Random, known: Known, makers: tuple[type[Maker], ...] = MAKERS) -> None:
+        self.chance = chance
+        self.makers = [maker(chance, known) for maker in makers]
+        self.shapes = Shapes(self.makers)
+        self._rows: list[Callable[[], Request]] = []
+        for maker in self.makers:
+            for weight, name, make in maker.rows():
+                if known.command(name):
+                    self._rows += [make] * weight
+        self._junk = list(JUNK)
+
+    def requests(self, count: int) -> list[Request]:
+        made: list[Request] = []
+        while len(made) < count:
+            if self.chance.random() < 0.02:
+                made += self.transaction()
+                continue
+            request = self.chance.choice(self._rows)()
+            if not self.shapes.waits(request):
+                made.append(self.broken(request) if self.chance.random() < 0.05 else request)
+        return made
+
+    def transaction(self) -> list[Request]:
+        """MULTI, a few requests, perhaps a broken one, and an end; perhaps with a watched key."""
+        made: list[Request] = []
+        if self.chance.random() < 0.3:
+            made.append(["WATCH", self.makers[0].key(), self.makers[0].key()])
+            if self.chance.random() < 0.5:
+                made.append(self._certain())
+        queued = [self._certain() for _ in range(self.chance.randrange(0, 6))]
+        made += [["MULTI"], *queued]
+        if queued and self.chance.random() < 0.1:
+            made[-1] = self.broken(made[-1])
+        return [*made, ["DISCARD" if self.chance.random() < 0.1 else "EXEC"]]
+
+    def _certain(self) -> Request:
+        """A request that chance does not decide, and that waits for nothing outside a transaction."""
+        while True:
+            request = self.chance.choice(self._rows)()
+            if self.shapes.maker_by_chance(request) is None:
+                return request
+
+    def broken(self, request: Request) -> Request:
+        """A request with a word too few, too many, or wrong; what could wait, or see the clock, stays whole."""
+        if any(word.upper() in UNCUT for word in request) or self.shapes.maker_by_chance(request):
+            return request
+        at = self.chance.randrange(1, len(request) + 1)
+        kind = self.chance.randrange(5)
+        if kind == 0 and len(request) > 1:
+            return request[:-1]
+        if kind == 1:
+            return [*request[:at], self.chance.choice(self._junk), *request[at:]]
+        if kind == 2 and at < len(request):
+            return [*request[:at], self.chance.choice(self._junk), *request[at + 1 :]]
+        if kind == 3 and at < len(request):
+            return [*request[:at], *request[at + 1 :]]
+        return [*request[:at], request[at - 1], *request[at:]]
+
+
+class Shapes:
+    """Replies with what has no order put into one."""
+
+    def __init__(self, makers: list[Maker]) -> None:
+        self._by_chance = {name: maker for maker in makers for name in maker.by_chance}
+        self._unordered = frozenset().union(*[maker.unordered for maker in makers])
+        self._pairwise = frozenset().union(*[maker.pairwise for maker in makers])
+        self._scans = {name: paired for maker in makers for name, paired in maker.scans.items()}
+        self._blocking = frozenset().union(*[maker.blocking for maker in makers])
+
+    def maker_by_chance(self, request: Request) -> Maker | None:
+        return self._by_chance.get(request[0].upper())
+
+    def waits(self, request: Request) -> bool:
+        """Whether a request may wait outside a transaction."""
+        return request[0].upper() in self._blocking
+
+    def of(self, request: Request, value: Value) -> Value:
+        name = request[0].upper()
+        if name in self._unordered:
+            return _sorted(value)
+        if name in self._pairwise:
+            return _pairs_sorted(value)
+        if name in self._scans and isinstance(value, Array) and len(value.elements) == 2:
+            cursor, found = value.elements
+            return Array((cursor, _pairs_sorted(found) if self._scans[name] else _sorted(found)))
+        if name == "HELLO" and not isinstance(value, Error):
+            return Bulk(b"hello")  # versions, modules, the connection's number
+        if name == "OBJECT" and isinstance(value, Bulk) and value.text in ALIKE_ENCODINGS:
+            return Bulk(b"embstr")
+        return value
+
+    def of_transaction(self, queued: list[Request], value: Value) -> Value:
+        """EXEC's reply, each element as the reply to its request."""
+        if not isinstance(value, Array) or len(value.elements) != len(queued):
+            return value
+        return Array(tuple(map(self.of, queued, value.elements)))
+
+
+def _sorted(value: Value) -> Value:
+    if isinstance(value, Array | Set):
+        return type(value)(tuple(sorted(value.elements, key=repr)))
+    return value
+
+
+def _pairs_sorted(value: Value) -> Value:
+    if isinstance(value, Map):
+        return Map(tuple(sorted(value.pairs, key=repr)))
+    if isinstance(value, Array) and len(value.elements) % 2 == 0:
+        pairs = sorted(zip(value.elements[::2], value.elements[1::2], strict=True), key=repr)
+        return Array(tuple(word for pair in pairs for word in pair))
+    return value
+
+
+class Logged:
+    """Where an engine's log goes: the units, as they come."""
+
+    def __init__(self) -> None:
+        self.units: list[bytes] = []
+
+    def append(self, unit: bytes) -> None:
+        self.units.append(unit)
+
+
+class TypedComparison:
+    """A reference and an engine in this process, held beside one another."""
+
+    def __init__(self, reference: Piped, known: Known, makers: tuple[type[Maker], ...] = MAKERS) -> None:
+        self.reference = reference
+        self.known = known
+        self.shapes = Mixture(random.Random(0), known, makers).shapes
+        self.handled = 0
+        self.refused = 0
+
+    def first_difference(self, requests: list[Request], resp: int) -> list[str]:
+        """What differs first, as lines for a reader; none: nothing does."""
+        self.ours = InProcess()
+        self.log = Logged()
+        self.ours.engine.effects.log = self.log
+        self._queued: list[Request] | None = None
+        opening = [["RESET"], ["FLUSHALL"], ["HELLO", str(resp)]]
+        for alone, some in groupby([*opening, *requests], self._stands_alone):
+            batch = list(some)
+            for start in range(0, len(batch), 1 if alone else BATCH):
+                found = self._batch_differs(batch[start : start + (1 if alone else BATCH)])
+                if found:
+                    return found
+            self.ours.check()
+        return self._pictures_differ()
+
+    def _stands_alone(self, request: Request) -> bool:
+        return self.shapes.maker_by_chance(request) is not None
+
+    # -- replies ----------------------------------------------------------------------------------------------------
+
+    def _batch_differs(self, batch: list[Request]) -> list[str]:
+        maker = self.shapes.maker_by_chance(batch[0]) if self._queued is None else None
+        if maker is not None:
+            return self._chance_differs(maker, batch[0])
+        self.reference.send(batch)
+        self.ours.send(batch)
+        for at, request in enumerate(batch):
+            self.handled += 1
+            ours = self.ours.answer()
+            if self.reference.has_answered(ours):
+                self.refused += ours.startswith(b"-")
+                self._heed(request, ours)
+                continue
+            theirs = self.reference.answer()
+            self.refused += theirs.startswith(b"-")
+            shown = self._shown(request, theirs), self._shown(request, ours)
+            self._heed(request, theirs)
+            if shown[0] != shown[1]:
+                for _ in batch[at + 1 :]:
+                    self.reference.answer()
+                    self.ours.answer()
+                return [f"  in the reply to {said(request)}", *pinpoint.lines(*shown)]
+        return []
+
+    def _chance_differs(self, maker: Maker, request: Request) -> list[str]:
+        """As above, of one request whose reply chance decides; both sides hold the same afterwards."""
+        self.handled += 1
+        held = self._ours_to(maker.look(request))
+        self.reference.send([request])
+        theirs, ours = parse(self.reference.answer())[0], self._ours_to(request)
+        try:
+            shown = [maker.without_chance(request, reply, held) for reply in (theirs, ours)]
+        except AssertionError as wrong:
+            return [f"  in the reply to {said(request)}: {wrong}", *pinpoint.lines(theirs, ours)]
+        if shown[0] != shown[1]:
+            return [f"  in the reply to {said(request)}", *pinpoint.lines(*shown)]
+        for mending in maker.mended(request, theirs, ours):
+            self._ours_to(mending)
+        return []
+
+    def _ours_to(self, request: Request) -> Value:
+        self.ours.send([request])
+        return parse(self.ours.answer())[0]
+
+    def _shown(self, request: Request, reply: bytes) -> Value:
+        value = parse(reply)[0]
+        if request[0].upper() == "EXEC" and self._queued is not None:
+            return self.shapes.of_transaction(self._queued, value)
+        return value if reply == b"+QUEUED\r\n" else self.shapes.of(request, value)
+
+    def _heed(self, request: Request, reply: bytes) -> None:
+        """Keep what is queued since MULTI."""
+        name = request[0].upper()
+        if reply == b"+QUEUED\r\n" and self._queued is not None:
+            self._queued.append(request)
+        elif name == "MULTI" and reply == b"+OK\r\n":
+            self._queued = []
+        elif name == "EXEC" or (name in ("DISCARD", "RESET") and reply.startswith(b"+")):
+            self._queued = None
+
+    # -- what is left -----------------------------------------------------------------------------------------------
+
+    def _pictures_differ(self) -> list[str]:
+        """Every key of Redis and of the engine, of an engine that loaded the log, and of the Redis that took it."""
+        theirs, ours = picture(self._theirs_to), picture(self._ours_to)
+        if theirs != ours:
+            return ["  in what is left in the end", *pinpoint.lines(theirs, ours)]
+        replayed = picture(answerer(engine_from(self.log.units)))
+        if replayed != ours:
+            return ["  in what the log gives back", *pinpoint.lines(replayed, ours)]
+        for request in ([b"RESET"], [b"FLUSHALL"]):
+            self._theirs_to([word.decode() for word in request])
+        self.reference.send_raw(b"".join(self.log.units) + MARKED)
+        while self.reference.answer() != MARK:
+            pass
+        taken = picture(self._theirs_to)
+        return [] if taken == ours else ["  in what Redis makes of the log", *pinpoint.lines(taken, ours)]
+
+    def _theirs_to(self, request: Request) -> Value:
+        self.reference.send([request])
+        return parse(self.reference.answer())[0]
+
+    # -- the shortest -----------------------------------------------------------------------------------------------
+
+    def shown(self, seed: str, requests: list[Request], resp: int, found: list[str]) -> str:
+        """The shortest dialogue found that still differs, and how."""
+        handled, refused = self.handled, self.refused
+
+        def differs(fewer: list[Request]) -> bool:
+            return not self._may_wait(fewer) and bool(self.first_difference(fewer, resp))
+
+        if differs(requests):
+            requests = shortest(requests, differs)
+            found = self.first_difference(requests, resp) or found
+        else:
+            requests = [["(seen once; the last requests were)"], *requests[-20:]]
+        self.handled, self.refused = handled, refused
+        return "\n".join([f"seed {seed}, RESP{resp}", *[f"> {said(request)}" for request in requests], *found])
+
+    def _may_wait(self, requests: list[Request]) -> bool:
+        """Whether a request would wait outside a transaction, which shortening may lay open."""
+        is_open = False
+        for request in requests:
+            name = request[0].upper()
+            is_open = name == "MULTI" or (is_open and name not in ("EXEC", "DISCARD", "RESET"))
+            if not is_open and self.shapes.waits(request):
+                return True
+        return False
+
+
+MARK: Final = b"$8\r\nall done\r\n"
+MARKED: Final = b"*2\r\n$4\r\nECHO\r\n" + MARK
+
+
+def said(request: Request) -> str:
+    return " ".join(map(quoted, request))
+
+
+def picture(ask: Callable[[Request], Value]) -> dict[str, object]:
+    """All that is held, by database and key: the value, and when it expires."""
+    ask(["RESET"])
+    found: dict[str, object] = {}
+    for number in PICTURED:
+        ask(["SELECT", number])
+        for name in sorted(elements_of(ask(["KEYS", "*"])), key=repr):
+            assert isinstance(name, Bulk), "KEYS answers names"
+            key = name.text.decode()
+            type_of = ask(["TYPE", key])
+            dump, *options = DUMPS[type_of.text] if hasattr(type_of, "text") else ["GET"]
+            value = ask([dump, key, *options])
+            if dump == "HGETALL":
+                value = _pairs_sorted(value)
+                fields = [word.text.decode() for word in elements_of(value)[::2] if isinstance(word, Bulk)]
+                found[f"{number} {key} fields"] = ask(["HPEXPIRETIME", key, "FIELDS", str(len(fields)), *fields])
+            elif dump == "SMEMBERS":
+                value = _sorted(value)
+            found[f"{number} {key}"] = value
+            found[f"{number} {key} expires"] = ask(["PEXPIRETIME", key])
+    ask(["SELECT", "0"])
+    return found
+
+
+def engine_from(units: list[bytes]) -> Engine:
+    """An engine that has loaded a log of these units."""
+    engine = Engine(Settings(), ManualClock(1), random.Random(1))
+    refusals: list[str] = []
+    replay = Replay(engine, refusals.append)
+    replay.begin()
+    replay.lines(units)
+    replay.end()
+    assert not refusals, f"a line of the log was refused: {refusals}"
+    return engine
+
+
+def answerer(engine: Engine) -> Callable[[Request], Value]:
+    session = engine.connect()
+    return lambda request: parse(engine.handle(session, [word.encode() for word in request]))[0]
+
+
+def compare_types(
+    reference: Piped, known: Known, seed: str, count: int, makers: tuple[type[Maker], ...] = MAKERS
+) -> tuple[TypedComparison, str]:
+    """A run of so many random requests, two thousand a scenario; and the first difference as a text."""
+    comparison = TypedComparison(reference, known, makers)
+    for number in range(-(-count // 2000)):
+        named = f"{seed}/{number}"
+        chance = random.Random(named)
+        requests = Mixture(chance, known, makers).requests(min(count, 2000))
+        resp = chance.choice((2, 3))
+        found = comparison.first_difference(requests, resp)
+        if found:
+            return comparison, comparison.shown(named, requests, resp, found)
+    return comparison, ""
