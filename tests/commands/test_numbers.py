@@ -1,0 +1,223 @@
+"""Doubles and long doubles as words: what Redis 8.6.3 read and wrote."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.commands import numbers, shortest, timeouts
+from penstock.errors import ReplyError
+
+NOW_MS = 1_700_000_000_000
+
+DOUBLES_READ = [
+    (b"1", 1.0),
+    (b"+1", 1.0),
+    (b".5", 0.5),
+    (b"5.", 5.0),
+    (b"-.5", -0.5),
+    (b"1E+5", 1e5),
+    (b"1.e5", 1e5),
+    (b"00012", 12.0),
+    (b"1e0000000000000000001", 10.0),
+    (b"0e999999", 0.0),
+    (b"4e-324", 5e-324),
+    (b"0" * 6000 + b"1", 1.0),
+    (b"0x10", 16.0),
+    (b"-0x10", -16.0),
+    (b"0X1.8P1", 3.0),
+    (b"0x.8", 0.5),
+    (b"0x1.", 1.0),
+    (b"0x1.8p-1075", 5e-324),
+    (b"inf", math.inf),
+    (b"-INFINITY", -math.inf),
+    (b"+Infinity", math.inf),
+]
+NO_DOUBLES = [
+    b"",
+    b" 1",
+    b"1 ",
+    b"\t1",
+    b"1\n",
+    b"1\0",
+    b"+",
+    b"-",
+    b".",
+    b"++1",
+    b"1e",
+    b"1e+",
+    b"e5",
+    b".e5",
+    b"1e5.0",
+    b"1f",
+    b"1_000",
+    b"1,5",
+    b"\xd9\xa1",
+    b"infin",
+    b"inf\0",
+    b"--inf",
+    b"nan",
+    b"-nan",
+    b"nan(123)",
+    b"0x",
+    b"0xg",
+    b"0x.p1",
+    b"0x1p",
+    b"0x1_0",
+    b"1e309",
+    b"-1e309",
+    b"1.8e308",
+    b"2e-324",
+    b"1e-400",
+    b"1" * 400,
+    b"1e99999999999999999999",
+    b"0x1p1024",
+    b"0x1p-1075",
+]
+DOUBLES_WRITTEN = [
+    (0.0, b"0"),
+    (-0.0, b"-0"),
+    (3.0, b"3"),
+    (-3.5, b"-3.5"),
+    (0.1, b"0.1"),
+    (1e21, b"1e+21"),
+    (8e18, b"8e+18"),
+    (math.inf, b"inf"),
+    (-math.inf, b"-inf"),
+    (2.0**53, b"9007199254740992"),
+    (2.0**62, b"4611686018427387904"),
+    (math.nextafter(2.0**62, math.inf), b"4611686018427389000"),
+    (12345678901234567890123.0, b"12345678901234568000000"),
+    (261107229295898630000000.0, b"261107229295898630000000"),
+    (6.457561735590e18, b"6457561735590000000"),
+    (5.0858302901e18, b"5.0858302901e+18"),
+    (6e-7, b"6e-7"),
+    (0.000006, b"0.000006"),
+    (0.000213, b"0.000213"),
+    (7.14e-5, b"7.14e-5"),
+    (2.756e-4, b"2.756e-4"),
+    (0.0014233457282309958, b"0.0014233457282309958"),
+    (34317.164644, b"34317.164644"),
+    (5e-324, b"5e-324"),
+    (1.7976931348623157e308, b"1.7976931348623157e+308"),
+]
+BEYOND_THE_SHORTEST = [
+    (6.161199887972498e26, b"6.1611998879724983e+26"),
+    (1057664960376728.8, b"1057664960376728.7"),
+    (9.000218296816711e-261, b"9.000218296816712e-261"),
+    (61859647458.98666, b"61859647458.986656"),
+    (93690447379723.38, b"93690447379723.37"),
+    (2.5202e21, b"2520199999999999700000"),
+    (6.415757328183088e-114, b"6.4157573281830884e-114"),
+]
+SUMS = [
+    (b"10.5", b"0.1", b"10.6"),
+    (b"0.1", b"0.2", b"0.3"),
+    (b"5.0e3", b"200", b"5200"),
+    (b"3", b"-3", b"0"),
+    (b"-0", b"-0", b"0"),
+    (b"-1e-30", b"-1e-30", b"0"),
+    (b"9007199254740993", b"0", b"9007199254740993"),
+    (b"1." + b"1" * 1000, b"0", b"1.11111111111111111"),
+    (b"0x1.fffffffffffff8p0", b"0", b"1.99999999999999989"),
+    (b"12345678901234567890123", b"0", b"12345678901234567889920"),
+    (
+        b"1e200",
+        b"0",
+        b"100000000000000000002458586534161025661508068040050002887327500487325785432383926208372890736129198739"
+        b"813658147359652238566592960617854587787845326097835852628442219969983473365844529789269081145212928",
+    ),
+]
+NO_LONG_DOUBLES = [
+    b"",
+    b" 1",
+    b"nan",
+    b"1e",
+    b"0x",
+    b"1.19e4932",
+    b"1e-4951",
+    b"0x1p16384",
+    b"0x1p-16446",
+    b"0" * 5119 + b"1",
+]
+TIMEOUTS = [(b"0", 0), (b"-0.0001", 0), (b"0.0001", NOW_MS + 1), (b"1.5", NOW_MS + 1500), (b"0x10", NOW_MS + 16000)]
+NO_TIMEOUTS = [
+    (b"abc", b"ERR timeout is not a float or out of range"),
+    (b"nan", b"ERR timeout is not a float or out of range"),
+    (b"-1", b"ERR timeout is negative"),
+    (b"-inf", b"ERR timeout is negative"),
+    (b"inf", b"ERR timeout is out of range"),
+    (b"1e400", b"ERR timeout is out of range"),
+    (b"9223372036854775", b"ERR timeout is out of range"),
+]
+
+
+@pytest.mark.parametrize(("word", "number"), DOUBLES_READ)
+def test_a_double_is_read_in_every_notation(word: bytes, number: float) -> None:
+    assert numbers.float_word(word) == number
+
+
+@pytest.mark.parametrize("word", NO_DOUBLES)
+def test_what_is_no_double_is_refused(word: bytes) -> None:
+    with pytest.raises(ReplyError, match="ERR value is not a valid float"):
+        numbers.float_word(word)
+
+
+@pytest.mark.parametrize(("number", "text"), DOUBLES_WRITTEN + BEYOND_THE_SHORTEST)
+def test_a_double_is_written_as_redis_writes_it(number: float, text: bytes) -> None:
+    assert numbers.score_text(number) == text
+
+
+@given(st.floats(allow_nan=False))
+def test_a_double_that_was_written_is_read_as_itself(number: float) -> None:
+    assert numbers.float_word(numbers.score_text(number)) == number
+
+
+@given(st.floats(min_value=5e-324, allow_infinity=False))
+def test_digits_times_their_power_of_ten_are_the_number(number: float) -> None:
+    made, power = shortest.digits(number)
+
+    assert float(f"{made}e{power}") == number
+    assert len(str(made)) <= 17
+
+
+@pytest.mark.parametrize(("one", "other", "text"), SUMS)
+def test_long_doubles_are_added_with_64_bits(one: bytes, other: bytes, text: bytes) -> None:
+    total = numbers.long_double_sum(numbers.long_double(one), numbers.long_double(other))
+
+    assert total is not None
+    assert numbers.long_double_text(total) == text
+
+
+def test_a_long_double_of_thousands_of_digits_is_written_in_full() -> None:
+    largest = numbers.long_double(b"1.18e4932")
+
+    assert largest is not None
+    assert len(numbers.long_double_text(largest)) == 4933
+
+
+@pytest.mark.parametrize("word", NO_LONG_DOUBLES)
+def test_what_is_no_long_double_is_refused(word: bytes) -> None:
+    with pytest.raises(ReplyError, match="ERR hash value is not a float"):
+        numbers.long_double(word, b"ERR hash value is not a float")
+
+
+def test_an_infinite_long_double_and_all_sums_with_it_are_nothing() -> None:
+    assert numbers.long_double(b"-inf") is None
+    assert numbers.long_double_sum(None, Fraction(1)) is None
+    assert numbers.long_double_sum(numbers.long_double(b"1e4932"), numbers.long_double(b"1e4932")) is None
+
+
+@pytest.mark.parametrize(("word", "deadline_ms"), TIMEOUTS)
+def test_a_timeout_in_seconds_counts_started_milliseconds(word: bytes, deadline_ms: int) -> None:
+    assert timeouts.deadline_in_seconds(word, NOW_MS) == deadline_ms
+
+
+@pytest.mark.parametrize(("word", "text"), NO_TIMEOUTS)
+def test_what_is_no_timeout_in_seconds_is_refused(word: bytes, text: bytes) -> None:
+    with pytest.raises(ReplyError) as refusal:
+        timeouts.deadline_in_seconds(word, NOW_MS)
+
+    assert refusal.value.text == text
