@@ -153,6 +153,10 @@ class Context:
         if engine.waiters.by_key:
             engine.waiters.signal(self.db_index, key)
 
+    def is_awaited(self, key: bytes) -> bool:
+        """Whether somebody is parked at a key."""
+        return (self.db_index, key) in self.engine.waiters.by_key
+
     def event(self, kind: str, name: bytes, key: bytes) -> None:
         """A keyspace event of one class letter: event("t", b"xadd", key)."""
         if self.engine.notified:

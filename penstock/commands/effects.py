@@ -44,6 +44,16 @@ class Effects:
         if self.log is not None:
             self._lines.append((db_index, pack(words)))
 
+    def add_units(self, db_index: int, lines: list[bytes]) -> None:
+        """Hand over packed requests, each a unit of its own; nothing else may have been collected."""
+        if self.log is None:
+            return
+        self.units += len(lines)
+        if db_index != self._database:
+            self._database = db_index
+            lines = [pack((b"SELECT", b"%d" % db_index)), *lines]
+        self.log.append(b"".join(lines))
+
     def start_of_file(self) -> None:
         """A new incremental file begins: its first line is preceded by SELECT."""
         self._database = NO_DATABASE

@@ -20,7 +20,7 @@ from penstock.commands.slowlog import SlowLog
 from penstock.commands.statistics import Statistics
 from penstock.commands.subscriptions import Subscriptions
 from penstock.commands.sync_waiters import SyncWaiters
-from penstock.commands.table import Row
+from penstock.commands.table import Row, RunHandler
 from penstock.commands.users import DefaultUser
 from penstock.commands.waiters import Parked, Waiters
 from penstock.errors import ReplyError
@@ -96,6 +96,7 @@ class Engine:
         self.to_close: list[Session] = []
         self.wanted_rewrite = False
         self.wanted_shutdown = False
+        self.changed = False  # whether the last request of handle_several changed something that was logged
         self.context = Context(self, Session(0))
 
     def new_stream(self) -> Stream:
@@ -182,6 +183,72 @@ class Engine:
         if session.reply_skip or session.is_silent:
             return self._voiced(session, answer)
         return answer
+
+    def handle_several(
+        self, session: Session, requests: list[list[bytes]], most_bytes: int, answers: list[bytes], logged: list[int]
+    ) -> int:
+        """Answer requests of one client in turn; how many were.
+
+        Answers are added to the list, where there are any; `logged` gets the places of those that tell of a logged
+        change. It stops after a request that left something for the caller to look at, or that parked or closes the
+        session, and once there are more than `most_bytes` of answers.
+        """
+        done, count, size = 0, len(requests), 0
+        effects = self.effects
+        while done < count:
+            units, before = effects.units, len(answers)
+            row = self._spellings.get(requests[done][0])
+            if row is not None and row.run_handler is not None and count - done > 1 and self._is_ordinary(session):
+                done += self._run_together(session, row, row.run_handler, requests, done, answers)
+            if len(answers) == before:
+                answer = self.handle(session, requests[done])
+                done += 1
+                if answer:
+                    answers.append(answer)
+            for at in range(before, len(answers)):
+                size += len(answers[at])
+            self.changed = effects.units != units
+            if self.changed:
+                logged.extend(range(before, len(answers)))
+            if self.outgoing or self.to_close or self.wanted_shutdown or session.parked is not None or session.closing:
+                break
+            if size > most_bytes:
+                break
+        return done
+
+    def _is_ordinary(self, session: Session) -> bool:
+        """Whether nothing stands in a request's way, and nobody is told of it."""
+        return (
+            session.authenticated
+            and session.queue is None
+            and self.trouble is None
+            and not (self.loading or self.monitors or self.notified or self.paused_until_ms)
+            and not (session.reply_skip or session.is_silent or session.monitors or session.is_subscribed)
+        )
+
+    def _run_together(
+        self,
+        session: Session,
+        row: Row,
+        run_handler: RunHandler,
+        requests: list[list[bytes]],
+        start: int,
+        answers: list[bytes],
+    ) -> int:
+        """Answer the alike requests from `start` on at once, if there are such; how many there were."""
+        now_us = self.clock.now_us()
+        ctx = self.context
+        ctx.aim(session, now_us)
+        calls = run_handler(ctx, requests, start, answers)
+        if calls:
+            session.last_ms = ctx.now_ms
+            session.last_command = row.title
+            session.handled += calls
+            usec = self.clock.now_us() - now_us
+            self.statistics.ran_together(row, usec, calls)
+            if usec >= self._slow_from_us * calls:
+                self._note_slow(ctx, row, requests[start], usec // calls)
+        return calls
 
     def _abort(self, session: Session, refusal: ReplyError) -> ReplyError:
         """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""

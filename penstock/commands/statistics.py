@@ -25,12 +25,12 @@ class Histogram:
         self._short = [0] * SHORT_USEC
         self._long: dict[int, int] = {}
 
-    def add(self, usec: int) -> None:
+    def add(self, usec: int, calls: int = 1) -> None:
         if usec < SHORT_USEC:
-            self._short[usec] += 1
+            self._short[usec] += calls
         else:
             top = bucket_of(usec)
-            self._long[top] = self._long.get(top, 0) + 1
+            self._long[top] = self._long.get(top, 0) + calls
 
     def buckets(self) -> dict[int, int]:
         """Calls by bucket, ascending."""
@@ -144,6 +144,15 @@ class Statistics:
         if failure is not None:
             counted.failed += 1
             self._count_error(failure)
+
+    def ran_together(self, row: Row, usec: int, calls: int) -> None:
+        """Alike requests were run at once, none of them refused: each counts with its share of the time."""
+        usec = max(usec, 0)
+        counted = self.of(row)
+        self.commands += calls
+        counted.calls += calls
+        counted.usec += usec
+        counted.times.add(usec // calls, calls)
 
     def ran_slowly(self, row: Row, usec: int) -> None:
         """The slow log took a call."""

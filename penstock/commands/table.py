@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 Handler: TypeAlias = "Callable[[Context, list[bytes]], bytes]"
 
+RunHandler: TypeAlias = "Callable[[Context, list[list[bytes]], int, list[bytes]], int]"
+"""Answers the requests from a place on that are plain and alike, all at once: their answers are added to the list,
+their number is returned. 0, with nothing done, where even the first needs its handler. It refuses nobody, wakes
+nobody and tells nobody: requests that do more than that are left to their handler, one by one."""
+
 DECLARED: Final[list["Row"]] = []  # filled while the family modules are imported, never after
+TOGETHER: Final[dict[str, RunHandler]] = {}  # likewise, by name
 
 
 class Row:
@@ -32,8 +38,8 @@ class Row:
 
     __slots__ = (
         "acl", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags", "group",
-        "handler", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "pubsub", "since",
-        "subcommands", "summary", "syntax", "tips", "title", "transactional", "write",
+        "handler", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "pubsub", "run_handler",
+        "since", "subcommands", "summary", "syntax", "tips", "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +77,7 @@ class Row:
         self.doc_flags = doc_flags
         self.deprecated = deprecated  # since when, and what to use instead
         self.arity = arity or grammar.arity(name, syntax)
+        self.run_handler: RunHandler | None = None
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
         self.write = "write" in self.flags
@@ -118,6 +125,16 @@ def command(
     return declare
 
 
+def together(name: str) -> Callable[[RunHandler], RunHandler]:
+    """The function below answers requests of the command `name` that follow one another in a pipeline."""
+
+    def declare(handler: RunHandler) -> RunHandler:
+        TOGETHER[name] = handler
+        return handler
+
+    return declare
+
+
 def container(
     name: str,
     *,
@@ -141,6 +158,7 @@ def build(rows: Iterable[Row]) -> dict[bytes, Row]:
         else:
             assert row.name.encode() not in table, f"{row.name} is declared twice"
             table[row.name.encode()] = row
+        row.run_handler = TOGETHER.get(row.name)
     for row in nested:
         parent, _, word = row.name.partition("|")
         table[parent.encode()].subcommands[word.encode()] = row

@@ -50,6 +50,7 @@ class RequestReader:
         "_is_odd",
         "_later",
         "_limits",
+        "_may_be_web",
         "_plain",
         "_ready",
         "_ready_size",
@@ -67,6 +68,7 @@ class RequestReader:
         self._ready_size = 0
         self._is_odd = False
         self._is_cut = False
+        self._may_be_web = False
         self._fed = 0
         self._failure: bytes | None = None
 
@@ -114,6 +116,24 @@ class RequestReader:
         if request is not None and request[0][:1] in WEB_INITIALS and is_web(request[0]):
             raise self._failed(b"")
         return request
+
+    def rest(self, most: int) -> list[list[bytes]]:
+        """The requests that were read together with the last one, `most` at the most; what `next` would return."""
+        ready = self._ready
+        if not ready or self._may_be_web:
+            return []
+        if len(ready) <= most:
+            taken = list(ready)
+            ready.clear()
+            self._ready_size = 0
+            return taken
+        return [ready.popleft() for _ in range(most)]
+
+    def put_back(self, requests: list[list[bytes]]) -> None:
+        """Requests that `rest` gave are to be read again."""
+        if not self._ready:
+            self._ready_size = sum(map(size_of, requests))
+        self._ready.extendleft(reversed(requests))
 
     def _failed(self, text: bytes) -> ProtocolError:
         self._failure = text
@@ -219,10 +239,17 @@ class RequestReader:
         self._is_odd = False
         self._is_cut = is_cut
         self._at += len(block)
+        self._may_be_web = _may_be_web(block)
         self._ready.extend(requests)
         request = self._ready.popleft()
         self._ready_size = len(block) if self._ready else 0
         return request
+
+
+def _may_be_web(block: bytes) -> bool:
+    """Whether a word of some request in a block begins like those that only browsers send first."""
+    lowered = block.lower()
+    return b"\r\npost" in lowered or b"\r\nhost:" in lowered
 
 
 def one_as_sent(block: bytes, kinds: bytes, request: list[bytes]) -> bool:

@@ -133,39 +133,38 @@ class Connection(asyncio.Protocol):
         """Handle the requests that have come, up to a turn's share of them."""
         turn = self._turn
         engine = turn.engine
-        effects = engine.effects
         session = self.session
-        next_request = self._reader.next
+        reader = self._reader
         handled = 0
         held = self._is_behind_too_far()
         while not (held or session.parked is not None or session.closing or self.gone or turn.stops):
-            if handled == REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN:
+            if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN:
                 turn.go_on_later(self)
                 self._set_reading(False)
                 break
             try:
-                request = next_request()
+                request = reader.next()
             except ProtocolError as refusal:
                 self._refuse(refusal)
                 break
             if request is None:
                 self._set_reading(True)
                 break
-            handled += 1
-            units = effects.units
+            requests = [request, *reader.rest(REQUESTS_A_TURN - handled - 1)]
+            before = len(self._owed)
             try:
-                answer = engine.handle(session, request)
+                done = engine.handle_several(session, requests, REPLIES_A_TURN, self._owed, self._logged)
             except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
                 self._give_up()
                 break
-            if answer:
-                if effects.units != units:
-                    self._logged.append(len(self._owed))
-                self._owed.append(answer)
+            handled += done
+            if done < len(requests):
+                reader.put_back(requests[done:])
+            for answer in self._owed[before:]:
                 self.owed_bytes += len(answer)
             if engine.outgoing or engine.to_close or engine.wanted_shutdown:
                 self._note_owed()  # before what is pushed to others, as the engine's order is
-                turn.look_around(effects.units != units)
+                turn.look_around(engine.changed)
             if session.authenticated is not self._limits.authenticated:
                 self._limits.authenticated = session.authenticated
         else:

@@ -5,6 +5,8 @@ our own size; a node is kept beside them as a range of ids and a few counts. (Si
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import add
 from typing import Final
 
 from penstock.storage.ids import HALF, StreamId
@@ -12,6 +14,7 @@ from penstock.storage.ids import HALF, StreamId
 NO_LIMIT_BYTES: Final = 1 << 30  # what 0 and anything larger mean
 MAX_INT64: Final = 2**63 - 1
 
+_LONGEST_SHORT: Final = 4095  # bytes of an element whose head has two bytes
 _LARGEST_COUNTS: Final = 20  # bytes of the two counts, at the most
 
 
@@ -81,6 +84,34 @@ class Node:
                 2 + _integer_size(count) + _texts_size(fields) + _integer_size(2 * count + 4) + distance
             )
 
+    def add_run(self, first_id: StreamId, run: "AlikeEntries", start: int, limits: NodeLimits) -> int:
+        """Put in entries from a place in the run on, while it is plain how much they take and that there is room.
+
+        Their ids follow one another from `first_id` on. How many went in; the next one is for `has_room` and `add`.
+        """
+        ms, seq = (first_id >> 64) - self.first_ms, (first_id & HALF) - self.first_seq
+        if run.names != self._names or not 0 <= seq <= 127:
+            return 0
+        stop = min(len(run.sizes), start + 128 - seq)
+        if limits.max_entries:
+            stop = min(stop, start + limits.max_entries - self.total)
+        alike = self._alike_size + _integer_size(ms) + 2
+        most = limits.max_bytes - _LARGEST_COUNTS
+        at, size = start, self.entries_size
+        sure = min(stop - at, (most - size - run.largest) // (run.largest + alike))
+        if sure > 0:
+            size += run.sums[at + sure] - run.sums[at] + sure * alike
+            at += sure
+        while at < stop and size + run.words_sizes[at] < most:
+            size += run.sizes[at] + alike
+            at += 1
+        if at > start:
+            self.entries_size = size
+            self.live += at - start
+            self.total += at - start
+            self.last = first_id + at - start - 1
+        return at - start
+
     @property
     def size(self) -> int:
         """Bytes as Redis lays the node out."""
@@ -91,6 +122,44 @@ class Node:
         twin.last, twin.live, twin.total, twin.entries_size = self.last, self.live, self.total, self.entries_size
         twin._names, twin._alike_size = self._names, self._alike_size
         return twin
+
+
+class AlikeEntries:
+    """Entries of the same field names, several at once.
+
+    words_sizes: of each, the size of its fields and values together. sizes: the same and its values' surplus; `largest`
+    of either; `sums[n]` of the first n of `sizes`.
+    """
+
+    __slots__ = ("largest", "names", "sizes", "sums", "words_sizes")
+
+    def __init__(self, names: list[bytes], run: list[list[bytes]]) -> None:
+        self.names = names
+        width = len(names)
+        values = [value for fields in run for value in fields[1::2]]
+        names_size = sum(map(len, names))
+        lengths = list(map(len, values))
+        self.words_sizes = [size + names_size for size in _sums_of(lengths, width)]
+        self.sizes = self.words_sizes
+        if any(map(bytes.isdigit, values)) or b"-" in b"".join(values) or max(lengths) > _LONGEST_SHORT:
+            surplus = list(map(_surplus, values))
+            self.sizes = list(map(add, self.words_sizes, _sums_of(surplus, width)))
+        elif max(lengths) >= 64:
+            surplus = [0 if length < 64 else 1 if length < 126 else 2 for length in lengths]
+            self.sizes = list(map(add, self.words_sizes, _sums_of(surplus, width)))
+        self.largest = max(*self.sizes, *self.words_sizes)
+        self.sums = list(accumulate(self.sizes, initial=0))
+
+
+def _sums_of(numbers: list[int], width: int) -> list[int]:
+    """The sums of each `width` numbers."""
+    return numbers if width == 1 else [sum(numbers[at : at + width]) for at in range(0, len(numbers), width)]
+
+
+def alike(run: list[list[bytes]]) -> AlikeEntries | None:
+    """The entries, given as fields and values in turn, if all have the same field names."""
+    names = run[0][::2]
+    return AlikeEntries(names, run) if [fields[::2] for fields in run].count(names) == len(run) else None
 
 
 def _back_length(payload: int) -> int:
@@ -122,6 +191,8 @@ def _texts_size(texts: Sequence[bytes]) -> int:
 
 def _surplus(text: bytes) -> int:
     """What an element takes beyond its length and two bytes: long ones more, integers mostly less."""
+    if 64 <= len(text) <= _LONGEST_SHORT:
+        return 1 if len(text) <= 125 else 2
     if (text.isdigit() or text[:1] == b"-") and len(text) <= 20 and _is_integer(text):
         return _integer_size(int(text)) - len(text) - 2
     if len(text) < 64:

@@ -6,6 +6,7 @@ To this module the bytes are opaque.
 
 from array import array
 from bisect import bisect_left
+from itertools import accumulate
 from typing import Final
 
 from penstock.storage.ids import HALF, StreamId
@@ -84,6 +85,24 @@ class Segment:
         self.parts.append(entry)
         self.size += len(entry)
         self.live += 1
+
+    def append_run(self, first_id: StreamId, entries: list[bytes], start: int) -> int:
+        """Append entries from a place in the list on, until the segment is full or they are; how many.
+
+        Ids follow one another from `first_id` on, all of one millisecond.
+        """
+        taken = entries[start : start + MOST_SLOTS - len(self.parts)]
+        ends = list(accumulate(map(len, taken), initial=self.size))
+        if ends[-1] > MOST_BYTES:
+            del taken[max(bisect_left(ends, MOST_BYTES), 1) :]
+        count = len(taken)
+        seq = first_id & HALF
+        self.ms.extend(array("Q", (first_id >> 64,)) * count)
+        self.seq.extend(range(seq, seq + count))
+        self.parts += taken
+        self.size = ends[count]
+        self.live += count
+        return count
 
     def is_full(self) -> bool:
         return len(self.parts) >= MOST_SLOTS or self.size >= MOST_BYTES

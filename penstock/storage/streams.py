@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from penstock.storage.groups import Group
 from penstock.storage.idempotence import Producers
 from penstock.storage.ids import HALF, MAX, ZERO, StreamId
-from penstock.storage.nodes import Node, NodeLimits
+from penstock.storage.nodes import Node, NodeLimits, alike
 from penstock.storage.segments import Segment
 
 KEEP_REFERENCES: Final = 0  # pending entries of a trimmed entry stay, as ghosts
@@ -95,14 +95,7 @@ class Stream:
         if not nodes or not nodes[-1].has_room(size, self.limits):
             nodes.append(Node(entry_id))
         nodes[-1].add(entry_id, fields, size)
-        segments = self.segments
-        if segments and not segments[-1].sealed and not self._closed:
-            segment = segments[-1]
-        else:
-            segment = Segment()
-            segments.append(segment)
-            self.firsts.append(entry_id)
-            self._closed = False
+        segment = self._open_segment(entry_id)
         segment.append(entry_id, entry)
         self.length += 1
         self.last_id = entry_id
@@ -112,6 +105,50 @@ class Stream:
                 group.revive(entry_id, segment, len(segment) - 1)
         if segment.is_full():
             segment.seal()
+
+    def append_run(self, first_id: StreamId, entries: list[bytes], fields: list[list[bytes]]) -> None:
+        """As `append` for entries whose ids follow one another from `first_id` on, all of one millisecond.
+
+        No stray may be there.
+        """
+        assert first_id > self.last_id and not self.strays, "ids ascend, and nothing is to be revived"
+        count = len(entries)
+        self._note_in_nodes(first_id, fields)
+        at = 0
+        while at < count:
+            segment = self._open_segment(first_id + at)
+            at += segment.append_run(first_id + at, entries, at)
+            if segment.is_full():
+                segment.seal()
+        self.length += count
+        self.last_id = first_id + count - 1
+        self.entries_added += count
+
+    def _note_in_nodes(self, first_id: StreamId, fields: list[list[bytes]]) -> None:
+        nodes, limits = self.nodes, self.limits
+        run = alike(fields)
+        at, count = 0, len(fields)
+        while at < count:
+            if run is not None and nodes:
+                at += nodes[-1].add_run(first_id + at, run, at, limits)
+                if at == count:
+                    break
+            size = sum(map(len, fields[at]))
+            if not nodes or not nodes[-1].has_room(size, limits):
+                nodes.append(Node(first_id + at))
+            nodes[-1].add(first_id + at, fields[at], size)
+            at += 1
+
+    def _open_segment(self, next_id: StreamId) -> Segment:
+        """The segment that takes the next entry."""
+        segments = self.segments
+        if segments and not segments[-1].sealed and not self._closed:
+            return segments[-1]
+        segment = Segment()
+        segments.append(segment)
+        self.firsts.append(next_id)
+        self._closed = False
+        return segment
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
