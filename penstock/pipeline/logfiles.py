@@ -1,0 +1,145 @@
+"""The files that make up a log, in the order in which a server loads them, and their bytes.
+
+A path is a log's directory (or the directory above it), its manifest, or one file. What has `://` in it is opened by
+fsspec, if that is installed; everything else is a local path, which on a cluster every executor must see.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from penstock.errors import UsageError
+from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.storage import manifest as manifests
+
+SNAPSHOT_MAGIC: Final = b"REDIS"
+MANIFEST: Final = ".manifest"
+UNFINISHED: Final = "temp-"  # what a server is still writing
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """One file of a log: its place in the order (from 1), and its size when the log was looked at.
+
+    `is_last`: the file that the server may still be writing, the only one whose end may be torn.
+    """
+
+    path: str
+    seq: int
+    size: int
+    is_last: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.rstrip("/").rpartition("/")[2]
+
+
+def parts_of(path: str) -> tuple[list[LogPart], list[str]]:
+    """The log's files, and what is to be said about those that are left out.
+
+    A base that is an RDB snapshot is left out: it holds what was there at the last rewrite, not how it came about.
+    """
+    manifest = _manifest_of(path)
+    if manifest is None:
+        named = [(path, False)]
+    else:
+        above = manifest.rpartition("/")[0]
+        try:
+            files = manifests.parse(_bytes_of(manifest)).files()
+        except UsageError as refusal:
+            raise PipelineError(f"{manifest}: {refusal}") from None
+        named = [(f"{above}/{file.name}" if above else file.name, file.kind == manifests.BASE) for file in files]
+    parts, warnings = [], []
+    for seq, (name, is_base) in enumerate(named, 1):
+        with opened(name) as file:
+            magic = file.read(len(SNAPSHOT_MAGIC))
+            size = file.seek(0, os.SEEK_END)
+        if magic == SNAPSHOT_MAGIC:
+            if not is_base:
+                raise PipelineError(
+                    f"{name} begins with an RDB snapshot, which is not read: make the server write its base as "
+                    "requests (CONFIG SET aof-use-rdb-preamble no, then BGREWRITEAOF)"
+                )
+            warnings.append(f"{name} is an RDB snapshot and is skipped: the table holds what was logged after it")
+            continue
+        parts.append(LogPart(name, seq, size, seq == len(named)))
+    return parts, warnings
+
+
+def _manifest_of(path: str) -> str | None:
+    """The manifest that `path` is or leads to; None where it is one file of a log."""
+    if path.endswith(MANIFEST):
+        return path
+    if not _is_directory(path):
+        return None
+    path = path.rstrip("/")
+    found = _manifests_in(path)
+    if not found:
+        found = [below for inner in _directories_in(path) for below in _manifests_in(inner)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise OptionError(f"{path} holds several logs: {', '.join(found)}. Name one of them.")
+    raise OptionError(f"there is no log in {path}: no file there is called *{MANIFEST}")
+
+
+def _manifests_in(directory: str) -> list[str]:
+    return [
+        f"{directory}/{name}"
+        for name in _names_in(directory)
+        if name.endswith(MANIFEST) and not name.startswith(UNFINISHED)
+    ]
+
+
+# -- where the bytes are ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The file, for reading from any place. PipelineError where it is gone: a rewrite removes what it replaces."""
+    try:
+        if "://" in path:
+            file = cast(BinaryIO, _fsspec(path).open(path, "rb"))
+        else:
+            file = Path(path).open("rb")  # noqa: SIM115 - closed by the `with` below
+    except FileNotFoundError:
+        raise PipelineError(f"there is no {path}; if the server has rewritten its log meanwhile, read again") from None
+    with file:
+        yield file
+
+
+def _bytes_of(path: str) -> bytes:
+    with opened(path) as file:
+        return file.read()
+
+
+def _is_directory(path: str) -> bool:
+    if "://" in path:
+        return bool(_fsspec(path).isdir(path))
+    return Path(path).is_dir()
+
+
+def _names_in(directory: str) -> list[str]:
+    if "://" in directory:
+        found = _fsspec(directory).ls(directory, detail=False)
+        return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
+    return sorted(path.name for path in Path(directory).iterdir())
+
+
+def _directories_in(directory: str) -> list[str]:
+    return [inner for name in _names_in(directory) if _is_directory(inner := f"{directory}/{name}")]
+
+
+def _fsspec(path: str) -> Any:
+    """The file system of a URL. OptionError where nothing here can open it."""
+    if find_spec("fsspec") is None:
+        raise OptionError(f"{path} needs the package fsspec, which is not installed: pip install fsspec")
+    try:
+        return import_module("fsspec.core").url_to_fs(path)[0]
+    except (ImportError, ValueError) as failure:
+        raise OptionError(f"{path} cannot be opened: {failure}") from None
