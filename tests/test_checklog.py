@@ -130,6 +130,26 @@ def test_a_command_that_nobody_knows_cannot_be_mended(tmp_path: Path) -> None:
     assert log.last.read_bytes() == LAST + lines("FLY away")
 
 
+def test_a_multi_within_a_multi_is_damage_and_what_is_before_the_first_can_be_kept(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=LAST + UNIT[: -len(lines("EXEC"))] + UNIT)
+    assert log.check() == DAMAGED
+    second = len(LAST) + len(UNIT) - len(lines("EXEC"))
+    assert f"whole up to byte {len(LAST)}, then damaged" in log.out
+    assert f"the EXEC of the MULTI at byte {len(LAST)} was expected before byte {second}" in log.out
+
+    assert log.check("--fix") == FINE
+    assert log.last.read_bytes() == LAST
+
+
+def test_an_exec_without_a_multi_is_damage(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=LAST + lines("EXEC") + LAST)
+    assert log.check() == DAMAGED
+    assert f"the EXEC at byte {len(LAST)} has no MULTI before it" in log.out
+
+    assert log.check("--fix") == FINE
+    assert log.last.read_bytes() == LAST
+
+
 def test_a_snapshot_is_unusable_and_told_how_to_convert(tmp_path: Path) -> None:
     log = Checked(tmp_path, base=b"REDIS0012\xfa")
     assert log.check() == UNUSABLE

@@ -103,7 +103,8 @@ class Inspection:
                 self._note(TORN if zeros else DAMAGED, expected + (", and only zeros follow" if zeros else ""), place)
                 break
             if request:
-                self._request(request, offset + at)
+                if not self._request(request, offset + at):
+                    break
             else:
                 self._annotation(block[at:end], offset + at)
             at = end
@@ -116,15 +117,11 @@ class Inspection:
         names = {name.upper() for name in {request[0] for request in requests}}
         return names <= self._names and names.isdisjoint((b"MULTI", b"EXEC"))
 
-    def _request(self, request: list[bytes], at: int) -> None:
+    def _request(self, request: list[bytes], at: int) -> bool:
+        """Count one; False where a MULTI or an EXEC stands where none can."""
         name = request[0].upper()
-        if name == b"MULTI" and self._multi_at == NOWHERE:
-            self._multi_at, self._within = at, 0
-            return
-        if name == b"EXEC" and self._multi_at != NOWHERE:
-            self._multi_at = NOWHERE
-            self.findings.units += 1
-            return
+        if name in (b"MULTI", b"EXEC") and len(request) == 1:
+            return self._bound(name == b"MULTI", at)
         self.findings.requests += 1
         if self._multi_at == NOWHERE:
             self.findings.units += 1
@@ -132,6 +129,23 @@ class Inspection:
             self._within += 1
         if name not in self._names:
             self.findings.unknown.setdefault(request[0].decode("utf-8", "backslashreplace"), at)
+        return True
+
+    def _bound(self, is_multi: bool, at: int) -> bool:
+        """A MULTI or an EXEC; False where it does not match the one before it."""
+        was_open = self._multi_at != NOWHERE
+        if is_multi and not was_open:
+            self._multi_at, self._within = at, 0
+        elif is_multi:
+            self._note(DAMAGED, f"the EXEC of the MULTI at byte {self._multi_at} was expected before byte {at}", at)
+            return False
+        elif not was_open:
+            self._note(DAMAGED, f"the EXEC at byte {at} has no MULTI before it", at)
+            return False
+        else:
+            self._multi_at = NOWHERE
+            self.findings.units += 1
+        return True
 
     def _annotation(self, line: bytes, at: int) -> None:
         stamp = _TIMESTAMP.match(line)

@@ -2,7 +2,8 @@
 
 The lines between MULTI and EXEC are run together or not at all. A log that ends within a request, or within a MULTI,
 was torn by a crash: the last file is cut back to its last whole unit, with a warning. Anything else that is wrong
-stops the start (Redis 8.6.3).
+stops the start (Redis 8.6.3). So does a MULTI within a MULTI, or an EXEC without one, which no server writes: a damaged
+MULTI or EXEC would otherwise take what is whole with it. (Redis 8.6.3 goes on there, with a warning.)
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +43,7 @@ class Replay:
     `tell` takes lines for a person. The other sessions of the engine may be answered between two blocks.
     """
 
-    __slots__ = ("_ctx", "_engine", "_multi_at", "_session", "_unit", "applied", "refused", "tell")
+    __slots__ = ("_ctx", "_disk", "_engine", "_multi_at", "_path", "_session", "_unit", "applied", "refused", "tell")
 
     def __init__(self, engine: "Engine", tell: Callable[[str], None]) -> None:
         self._engine = engine
@@ -50,8 +51,10 @@ class Replay:
         self._session.privileged = True
         self._ctx = Context(engine, self._session)
         self._ctx.waits = False
-        self._unit: list[list[bytes]] | None = None  # lines since MULTI
+        self._unit: list[list[bytes]] | None = None  # lines since MULTI, annotations (no words) too
         self._multi_at: Place = (0, 0)
+        self._disk: Disk | None = None  # whose file is being read; None where the lines are not a file's
+        self._path = ""
         self.tell = tell
         self.applied = 0  # requests
         self.refused = 0  # of them answered with an error
@@ -71,19 +74,17 @@ class Replay:
     def file(self, disk: Disk, path: str, tail: Tail) -> Iterator[int]:
         """Run a file's requests; yields the bytes done, block by block, and fills in `tail` at the end.
 
-        UsageError where a line names no command. Every file begins in database 0, outside of any MULTI.
+        UsageError where a line names no command, or MULTI and EXEC do not match. Every file begins in database 0,
+        outside of any MULTI.
         """
         self._session.db_index = 0
+        self._disk, self._path = disk, path
         offset = 0
         length = BLOCK_BYTES
         while offset < tail.size:
             block = disk.read(path, offset, length)
             at_end = offset + len(block) >= tail.size
-            try:
-                done, damage = self._block(block, offset)
-            except _Unknown as unknown:
-                where = _offset_of(disk, path, unknown.place)
-                raise UsageError(f"{path}: {unknown.text} (the request at byte {where})") from None
+            done, damage = self._block(block, offset)
             if damage is not None:
                 place = offset + damage.offset
                 tail.problem = f"{damage.expected} was expected at byte {place}"
@@ -102,7 +103,8 @@ class Replay:
             yield offset
         tail.whole = offset
         if self._unit is not None:
-            tail.whole = _offset_of(disk, path, self._multi_at)
+            self._refuse_unknown(self._unit)
+            tail.whole = self._offset_of(self._multi_at)
             tail.problem = tail.problem or f"the MULTI at byte {tail.whole} has no EXEC"
             self._unit = None
 
@@ -157,44 +159,89 @@ class Replay:
                         continue
                     answer = replay(ctx, request)
                     if answer.startswith(b"-"):
-                        self._note(request, answer)
+                        self._note(request, answer, (offset, index))
         except ReplyError as refusal:
-            place = (offset, index) if self._unit is None else self._multi_at
-            raise _Unknown(place, refusal.text.decode("utf-8", "replace")) from None
+            raise self._unknown(refusal, (offset, index)) from None
 
     def _run_short(self, request: list[bytes], place: Place) -> None:
         """A line of one word (MULTI, EXEC, FLUSHALL) or of none: an annotation."""
-        if not request:
-            return
-        word = request[0].upper()
+        word = request[0].upper() if request else b""
         if self._unit is None:
             if word == b"MULTI":
                 self._unit = []
                 self._multi_at = place
-            else:
-                self._apply(request)
+            elif word == b"EXEC":
+                raise UsageError(f"{self._path}: the EXEC at byte {self._offset_of(place)} has no MULTI before it")
+            elif word:
+                self._apply(request, place)
         elif word == b"EXEC":
-            for line in self._unit:
-                self._apply(line)
-            self._unit = None
+            unit, self._unit = self._unit, None
+            for number, line in enumerate(unit):
+                if line:
+                    self._apply(line, self._place_in_unit(number))
+        elif word == b"MULTI":
+            self._refuse_unknown(self._unit)
+            multi_at, at = self._offset_of(self._multi_at), self._offset_of(place)
+            raise UsageError(f"{self._path}: the EXEC of the MULTI at byte {multi_at} was expected before byte {at}")
         else:
             self._unit.append(request)
 
-    def _apply(self, request: list[bytes]) -> None:
+    def _apply(self, request: list[bytes], place: Place) -> None:
         self.applied += 1
         if replayed.shortly(self._ctx, request):
             return
-        answer = self._engine.replay(self._ctx, request)
+        try:
+            answer = self._engine.replay(self._ctx, request)
+        except ReplyError as refusal:
+            raise self._unknown(refusal, place) from None
         if answer.startswith(b"-"):
-            self._note(request, answer)
+            self._note(request, answer, place)
 
-    def _note(self, request: list[bytes], answer: bytes) -> None:
+    # -- what is wrong ----------------------------------------------------------------------------------------------
+
+    def _refuse_unknown(self, unit: list[list[bytes]]) -> None:
+        """A MULTI has no EXEC: was one of its lines that once, and is no command any more?"""
+        for number, line in enumerate(unit):
+            if line:
+                try:
+                    self._engine.row_of(line)
+                except ReplyError as refusal:
+                    raise self._unknown(refusal, self._place_in_unit(number)) from None
+
+    def _unknown(self, refusal: ReplyError, place: Place) -> UsageError:
+        """A line names no command, or has the wrong number of words."""
+        text = refusal.text.decode("utf-8", "replace")
+        return UsageError(f"{self._path}: {text} (the request at byte {self._offset_of(place)})")
+
+    def _note(self, request: list[bytes], answer: bytes, place: Place) -> None:
         """A line was refused: Redis ignores that, too, but for the warning."""
         self.refused += 1
         if self.refused <= SHOWN_ERRORS:
             words = b" ".join(request[:4])[:120].decode("utf-8", "backslashreplace")
             why = answer[1:-2].decode("utf-8", "replace")
-            self.tell(f"A line of the log was refused and is ignored: {words} ...: {why}")
+            where = f"{self._path}: the request at byte {self._offset_of(place)}"
+            self.tell(f"Warning: {where} was refused and is ignored: {words} ...: {why}")
+
+    def _place_in_unit(self, number: int) -> Place:
+        offset, index = self._multi_at
+        return offset, index + 1 + number
+
+    def _offset_of(self, place: Place) -> int:
+        """The offset of a request in the file that is being read."""
+        offset, count = place
+        if self._disk is None:
+            return offset
+        length = BLOCK_BYTES
+        at = 0
+        block = self._disk.read(self._path, offset, length)
+        while count:
+            try:
+                _, at = next_request(block, at)
+                count -= 1
+            except Unfinished:
+                length *= 2
+                block = self._disk.read(self._path, offset, length)
+        return offset + at
 
 
 def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iterator[tuple[int, int]]:
@@ -226,28 +273,3 @@ def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iter
             raise UsageError(f"{where}, the rest ({lost} bytes) is not. ({how} says what may be cut off.)")
         replay.tell(f"Warning: {where}. The rest ({lost} bytes) is cut off.")
         log.cut(path, tail.whole)
-
-
-class _Unknown(Exception):
-    """A line names no command, or has the wrong number of words."""
-
-    def __init__(self, place: Place, text: str) -> None:
-        super().__init__(text)
-        self.place = place
-        self.text = text
-
-
-def _offset_of(disk: Disk, path: str, place: Place) -> int:
-    """The offset of a request in its file."""
-    offset, count = place
-    length = BLOCK_BYTES
-    at = 0
-    block = disk.read(path, offset, length)
-    while count:
-        try:
-            _, at = next_request(block, at)
-            count -= 1
-        except Unfinished:
-            length *= 2
-            block = disk.read(path, offset, length)
-    return offset + at

@@ -153,8 +153,63 @@ def test_a_refused_line_is_told_of_and_ignored():
     loaded = Loaded(lines("SET a x", "INCR a", "SET b 2"))
     assert loaded.strings() == {b"a": b"x", b"b": b"2"}
     assert loaded.said == [
-        "A line of the log was refused and is ignored: INCR a ...: ERR value is not an integer or out of range"
+        f"Warning: {LAST}: the request at byte {len(lines('SET a x'))} was refused and is ignored: INCR a ...:"
+        " ERR value is not an integer or out of range"
     ]
+
+
+def test_a_refused_line_within_a_multi_is_told_with_its_own_place():
+    before = lines("SET a x") + b"#TS:1795300000\r\n" + lines("MULTI", "SET b 2") + b"#TS:1795300001\r\n"
+    loaded = Loaded(before + lines("INCR a", "EXEC", "SET c 3"))
+    assert loaded.strings() == {b"a": b"x", b"b": b"2", b"c": b"3"}
+    assert [f"{LAST}: the request at byte {len(before)} was refused" in line for line in loaded.said] == [True]
+
+
+def test_a_refused_line_far_behind_in_a_file_is_told_with_its_place():
+    before = lines(*(f"SET k{number} {'v' * 50}" for number in range(5000)))
+    loaded = Loaded(before + lines("INCR k0", "SET c 3"))
+    assert [f"{LAST}: the request at byte {len(before)} was refused" in line for line in loaded.said] == [True]
+
+
+BEFORE = lines("SET a 1")
+MULTI = len(BEFORE)  # its offset
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (
+            lines("MULTI", "SET b 2", "MULTI", "SET c 3", "EXEC"),
+            f"the EXEC of the MULTI at byte {MULTI} was expected before byte {MULTI + len(lines('MULTI', 'SET b 2'))}",
+        ),
+        (lines("EXEC", "SET b 2"), f"the EXEC at byte {MULTI} has no MULTI before it"),
+        (lines("MULTI", "EXEC", "EXEC"), f"the EXEC at byte {MULTI + len(lines('MULTI', 'EXEC'))} has no MULTI"),
+        (
+            lines("MULTI", "SET b 2", "EXEB", "SET c 3"),
+            rf"unknown command 'EXEB'.*\(the request at byte {MULTI + len(lines('MULTI', 'SET b 2'))}\)",
+        ),
+        (
+            lines("MULTI", "EXEB", "MULTI", "SET c 3", "EXEC"),
+            rf"unknown command 'EXEB'.*\(the request at byte {MULTI + len(lines('MULTI'))}\)",
+        ),
+        (lines("MULTI", "SET b", "EXEC"), rf"wrong number.*\(the request at byte {MULTI + len(lines('MULTI'))}\)"),
+        (lines("MULTI", "SET b 2", "EXEC now"), rf"wrong number.*byte {MULTI + len(lines('MULTI', 'SET b 2'))}\)"),
+        (lines("MULTI now", "SET b 2", "EXEC"), rf"wrong number.*\(the request at byte {MULTI}\)"),
+    ],
+    ids=[
+        "multi in multi",
+        "exec",
+        "exec twice",
+        "exec lost",
+        "exec lost, another",
+        "line",
+        "exec of two",
+        "multi of two",
+    ],
+)
+def test_a_multi_and_an_exec_that_do_not_match_are_fatal_with_their_place(damaged, said):
+    with pytest.raises(UsageError, match=rf"^{LAST}: .*{said}"):
+        Loaded(BEFORE + damaged, most_garbage=1000)
 
 
 def test_values_of_any_kind_and_size_survive():
