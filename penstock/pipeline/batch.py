@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader
 
+from penstock.errors import ReplyError
 from penstock.pipeline import options as reading_options
 from penstock.pipeline.client import Client, mapping
 from penstock.pipeline.cutting import exclusive, find_cuts
@@ -12,7 +13,7 @@ from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.options import EARLIEST, GROUP, LATEST
 from penstock.pipeline.ranges import Piece, cut, how_many, pack
 from penstock.pipeline.reading import Task, TaskReader
-from penstock.pipeline.surveys import StreamState, find_keys, survey
+from penstock.pipeline.surveys import StreamState, find_keys, refused, survey
 from penstock.storage import ids
 from penstock.storage.ids import StreamId
 
@@ -108,21 +109,17 @@ def divide(client: Client, piece: Piece, per_task: int) -> list[Piece]:
     spans = cut(piece.after, piece.upto, cuts)
     if len(spans) < 2:
         return [piece]
-    weight = -(-piece.weight // len(spans))
+    weight = divide_evenly(piece.weight, len(spans))
     return with_firsts(client, [Piece(piece.endpoint, piece.key, begin, end, weight) for begin, end in spans])
+
+
+def divide_evenly(entries: int, parts: int) -> int:
+    return -(-entries // parts)
 
 
 def with_firsts(client: Client, pieces: list[Piece]) -> list[Piece]:
     """The pieces whose entries nobody counted, each with its first id; without those that hold nothing."""
-    unknown = [piece for piece in pieces if not piece.exact]
-    looks = client.pipeline(
-        [["XRANGE", piece.key, exclusive(piece.after), ids.text(piece.upto), "COUNT", 1] for piece in unknown]
-    )
-    firsts = {
-        (piece.key, piece.after): ids.parse(entries[0][0])
-        for piece, entries in zip(unknown, looks, strict=True)
-        if entries
-    }
+    firsts = first_ids(client, [piece for piece in pieces if not piece.exact])
     found = []
     for piece in pieces:
         if piece.exact:
@@ -130,4 +127,18 @@ def with_firsts(client: Client, pieces: list[Piece]) -> list[Piece]:
         elif (piece.key, piece.after) in firsts:
             first = firsts[piece.key, piece.after]
             found.append(Piece(piece.endpoint, piece.key, piece.after, piece.upto, piece.weight, first=first))
+    return found
+
+
+def first_ids(client: Client, pieces: list[Piece]) -> dict[tuple[bytes, StreamId], StreamId]:
+    """The first id in each piece, by key and the id it begins after; none for a piece that holds nothing."""
+    looks = client.pipeline(
+        [["XRANGE", piece.key, exclusive(piece.after), ids.text(piece.upto), "COUNT", 1] for piece in pieces]
+    )
+    found = {}
+    for piece, entries in zip(pieces, looks, strict=True):
+        if isinstance(entries, ReplyError):
+            raise refused(client, piece.key, entries)
+        if entries:
+            found[piece.key, piece.after] = ids.parse(entries[0][0])
     return found

@@ -32,6 +32,7 @@ LONGEST_PAUSE_S: Final = 2.0
 NOT_READY: Final = (b"LOADING", b"BUSY ", b"MASTERDOWN")  # refusals that pass by themselves
 
 now_s = time.monotonic
+pause_s = time.sleep
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Client:
     def __init__(self, endpoint: Endpoint, access: Access) -> None:
         self.endpoint = endpoint
         self.access = access
+        self.connection_id = 0  # the server's number for the connection, as far as one was told
         self._socket: socket.socket | None = None
         self._reader = _reply_reader()
 
@@ -210,8 +212,12 @@ class Client:
             requests.append(["AUTH", *named, self.access.password])
         if self.access.db:
             requests.append(["SELECT", self.access.db])
-        for reply in self._exchange_once(b"".join(packed(*words) for words in requests), len(requests), 0.0):
-            if isinstance(reply, ReplyError):
+        requests.append(["CLIENT", "ID"])
+        replies = self._exchange_once(b"".join(packed(*words) for words in requests), len(requests), 0.0)
+        for words, reply in zip(requests, replies, strict=True):
+            if words[0] == "CLIENT":
+                self.connection_id = reply if isinstance(reply, int) else 0  # a user may not be allowed to ask
+            elif isinstance(reply, ReplyError):
                 if reply.text.startswith(NOT_READY):
                     raise _NotReady(reply.text.decode(errors="replace"))
                 raise ServerGone(f"{self.endpoint.address}: {reply.text.decode(errors='replace')}")

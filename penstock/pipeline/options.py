@@ -99,12 +99,12 @@ class Sizing:
     fetch: int  # entries a request
 
 
-def read_sizing(given: Given, per_partition: int = 50_000) -> Sizing:
+def read_sizing(given: Given, per_partition: int = 50_000, fetch: int = 2_000) -> Sizing:
     sizing = Sizing(
         entries_per_partition=given.integer("entriesPerPartition", per_partition, 1),
         min_partitions=given.integer("minPartitions", 1, 1),
         max_partitions=given.integer("maxPartitions", 64, 1),
-        fetch=given.integer("fetchSize", 2_000, 1, 1_000_000),
+        fetch=given.integer("fetchSize", fetch, 1, 1_000_000),
     )
     if sizing.min_partitions > sizing.max_partitions:
         if given.has("maxPartitions"):
@@ -232,5 +232,8 @@ def _check(found: Entries, streaming: bool) -> None:
         raise OptionError("'groupMode' shared and 'groupForce' are the streaming source's")
     if not shared and (found.consumer or found.claim_min_idle_ms is not None):
         raise OptionError("'consumer' and 'claimMinIdle' need 'groupMode' shared")
-    if shared and (found.min_per_trigger or found.start != Start(LATEST)):
-        raise OptionError("in 'groupMode' shared the group says where to begin, and nothing waits for more entries")
+    if shared and (found.min_per_trigger or GROUP in places):
+        raise OptionError(
+            "in 'groupMode' shared 'startingId' is where a group begins that is not there yet, and there is no "
+            "'minEntriesPerTrigger'"
+        )

@@ -1,0 +1,133 @@
+"""Offsets as Spark keeps them in its checkpoint: plain JSON, with its keys in order, so that equal ones are equal text.
+
+A cursor's offset names, for every stream, the last id that was read, how many entries had been added up to it (null
+where nobody knows), and where the batch that ends there is cut into parts. Cuts belong into the offset: a batch that
+is run again must have the same tasks, or a sink could not tell what it has written already.
+
+    {"v": 1, "at": {"main": {"orders": ["1795214535211-9", 1834211, ["1795214530000-0"]]}}}
+
+The shared mode's names the deliveries of one batch, as runs of ids or single ids, and how far each group was led.
+
+    {"v": 1, "n": 17, "consumer": "spark-6f1c", "last": {"main": {"orders": "7-1"}},
+     "runs": {"main": {"orders": [["5-0", "7-1", 41], ["ids", "3-0", "3-9"]]}}}
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from penstock.pipeline.errors import PipelineError
+from penstock.storage import ids
+from penstock.storage.ids import StreamId
+
+VERSION: Final = 1
+IDS: Final = "ids"
+
+StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a stream was read; `added` is the entries added up to there, None if that is not known."""
+
+    id: StreamId
+    added: int | None
+    cuts: tuple[StreamId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a group delivered in one go: ids from first to last, about `count` of them, or the `ids` named."""
+
+    first: StreamId
+    last: StreamId
+    count: int
+    ids: tuple[StreamId, ...] = ()
+
+
+@dataclass(slots=True)
+class Delivered:
+    """An offset of the shared mode."""
+
+    number: int
+    consumer: str
+    runs: dict[StreamOf, tuple[Run, ...]] = field(default_factory=dict)
+    last: dict[StreamOf, StreamId] = field(default_factory=dict)
+
+
+def cursor_json(places: dict[StreamOf, Place]) -> dict[str, Any]:
+    at = {stream: [_text(place.id), place.added, *_cuts(place)] for stream, place in places.items()}
+    return {"v": VERSION, "at": _nested(at)}
+
+
+def _cuts(place: Place) -> list[list[str]]:
+    return [[_text(one) for one in place.cuts]] if place.cuts else []
+
+
+def cursor_of(offset: dict[str, Any]) -> dict[StreamOf, Place]:
+    """The places in an offset; PipelineError if another mode, or a later version, wrote it."""
+    _check(offset, "at")
+    return {
+        stream: Place(_id(row[0]), row[1], tuple(_id(one) for one in (row[2] if len(row) > 2 else ())))
+        for stream, row in _flat(offset["at"])
+    }
+
+
+def delivered_json(offset: Delivered) -> dict[str, Any]:
+    runs = {stream: [_run_row(run) for run in some] for stream, some in offset.runs.items() if some}
+    return {
+        "v": VERSION,
+        "n": offset.number,
+        "consumer": offset.consumer,
+        "last": _nested({stream: _text(last) for stream, last in offset.last.items()}),
+        "runs": _nested(runs),
+    }
+
+
+def delivered_of(offset: dict[str, Any]) -> Delivered:
+    """The deliveries in an offset; PipelineError if another mode, or a later version, wrote it."""
+    _check(offset, "runs")
+    runs = {stream: tuple(_run_of(row) for row in rows) for stream, rows in _flat(offset["runs"])}
+    last = {stream: _id(word) for stream, word in _flat(offset["last"])}
+    return Delivered(offset["n"], offset["consumer"], runs, last)
+
+
+def _run_row(run: Run) -> list[Any]:
+    return [IDS, *map(_text, run.ids)] if run.ids else [_text(run.first), _text(run.last), run.count]
+
+
+def _run_of(row: list[Any]) -> Run:
+    if row[0] != IDS:
+        return Run(_id(row[0]), _id(row[1]), row[2])
+    found = tuple(_id(word) for word in row[1:])
+    return Run(found[0], found[-1], len(found), found)
+
+
+def _check(offset: dict[str, Any], member: str) -> None:
+    if offset.get("v") != VERSION:
+        raise PipelineError(
+            f"the checkpoint was written by another version: its offsets are of version {offset.get('v')}"
+        )
+    if member not in offset:
+        raise PipelineError("the checkpoint was written in the other 'groupMode': a query keeps its mode for life")
+
+
+def _nested(flat: dict[StreamOf, Any]) -> dict[str, dict[str, Any]]:
+    nested: dict[str, dict[str, Any]] = {}
+    for endpoint, key in sorted(flat):
+        nested.setdefault(endpoint, {})[key.decode(errors="surrogateescape")] = flat[endpoint, key]
+    return nested
+
+
+def _flat(nested: dict[str, dict[str, Any]]) -> Iterator[tuple[StreamOf, Any]]:
+    for endpoint, by_key in nested.items():
+        for key, value in by_key.items():
+            yield (endpoint, key.encode(errors="surrogateescape")), value
+
+
+def _text(entry_id: StreamId) -> str:
+    return ids.text(entry_id).decode()
+
+
+def _id(word: str) -> StreamId:
+    return ids.parse(word.encode())
