@@ -24,8 +24,8 @@ class Context:
     """
 
     __slots__ = (
-        "args", "attempt", "db", "db_index", "dirty", "effects", "engine", "now_ms", "now_us", "resp3", "row",
-        "session", "waits",
+        "_databases", "args", "attempt", "db", "db_index", "dirty", "effects", "engine", "now_ms", "now_us", "resp3",
+        "row", "session", "waits",
     )  # fmt: skip
 
     def __init__(self, engine: "Engine", session: Session) -> None:
@@ -33,7 +33,8 @@ class Context:
         self.effects: Effects = engine.effects
         self.session = session
         self.db_index = 0
-        self.db: Database = engine.keyspace.databases[0]
+        self._databases = engine.keyspace.databases
+        self.db: Database = self._databases[0]
         self.now_us = 0
         self.now_ms = 0
         self.resp3 = False
@@ -48,12 +49,13 @@ class Context:
         self.now_us = now_us
         self.now_ms = now_us // 1000
         self.resp3 = session.resp == 3
-        self.select(session.db_index)
+        self.db_index = session.db_index
+        self.db = self._databases[session.db_index]
 
     def select(self, db_index: int) -> None:
         """Work in another database from here on (SELECT; the session's own number is the caller's to set)."""
         self.db_index = db_index
-        self.db = self.engine.keyspace.databases[db_index]
+        self.db = self._databases[db_index]
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -58,6 +58,11 @@ class Effects:
         """A new incremental file begins: its first line is preceded by SELECT."""
         self._database = NO_DATABASE
 
+    @property
+    def is_open(self) -> bool:
+        """Whether something was collected."""
+        return bool(self._lines)
+
     def end_unit(self) -> None:
         """Hand over what was collected, if anything was."""
         lines = self._lines

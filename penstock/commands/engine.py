@@ -20,7 +20,7 @@ from penstock.commands.slowlog import SlowLog
 from penstock.commands.statistics import Statistics
 from penstock.commands.subscriptions import Subscriptions
 from penstock.commands.sync_waiters import SyncWaiters
-from penstock.commands.table import Row, RunHandler
+from penstock.commands.table import Row
 from penstock.commands.users import DefaultUser
 from penstock.commands.waiters import Parked, Waiters
 from penstock.errors import ReplyError
@@ -97,6 +97,7 @@ class Engine:
         self.wanted_rewrite = False
         self.wanted_shutdown = False
         self.changed = False  # whether the last request of handle_several changed something that was logged
+        self.ended_us = 0  # when the last request that `run` ran was over
         self.context = Context(self, Session(0))
 
     def new_stream(self) -> Stream:
@@ -196,28 +197,29 @@ class Engine:
         done, count, size = 0, len(requests), 0
         effects = self.effects
         while done < count:
-            units, before = effects.units, len(answers)
-            row = self._spellings.get(requests[done][0])
-            if row is not None and row.run_handler is not None and count - done > 1 and self._is_ordinary(session):
-                done += self._run_together(session, row, row.run_handler, requests, done, answers)
-            if len(answers) == before:
+            before = len(answers)
+            units = effects.units
+            if self._is_ordinary(session):
+                done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged)
+            if len(answers) == before and session.parked is None:
                 answer = self.handle(session, requests[done])
                 done += 1
+                self.changed = effects.units != units
                 if answer:
+                    if self.changed:
+                        logged.append(before)
                     answers.append(answer)
-            for at in range(before, len(answers)):
-                size += len(answers[at])
-            self.changed = effects.units != units
-            if self.changed:
-                logged.extend(range(before, len(answers)))
-            if self.outgoing or self.to_close or self.wanted_shutdown or session.parked is not None or session.closing:
+            if self.outgoing or session.parked is not None or session.closing:
                 break
+            if self.to_close or self.wanted_shutdown:
+                break
+            size += sum([len(answer) for answer in answers[before:]])
             if size > most_bytes:
                 break
         return done
 
     def _is_ordinary(self, session: Session) -> bool:
-        """Whether nothing stands in a request's way, and nobody is told of it."""
+        """Whether nothing stands in the way of requests that touch data only, and nobody is told of them."""
         return (
             session.authenticated
             and session.queue is None
@@ -226,29 +228,65 @@ class Engine:
             and not (session.reply_skip or session.is_silent or session.monitors or session.is_subscribed)
         )
 
-    def _run_together(
+    def _handle_ordinary(
         self,
         session: Session,
-        row: Row,
-        run_handler: RunHandler,
         requests: list[list[bytes]],
         start: int,
+        most_bytes: int,
         answers: list[bytes],
+        logged: list[int],
     ) -> int:
-        """Answer the alike requests from `start` on at once, if there are such; how many there were."""
-        now_us = self.clock.now_us()
-        ctx = self.context
-        ctx.aim(session, now_us)
-        calls = run_handler(ctx, requests, start, answers)
-        if calls:
-            session.last_ms = ctx.now_ms
+        """As `handle` for requests from `start` on that touch data only; the place of the first that was not answered.
+
+        The clock is read once a request: one ends when the next begins. `changed` tells of the last one.
+        """
+        ctx, effects, spellings = self.context, self.effects, self._spellings
+        began_us = self.clock.now_us()
+        ctx.aim(session, began_us)
+        at, count = start, len(requests)
+        while at < count:
+            request = requests[at]
+            row = spellings.get(request[0])
+            if row is None or not row.ordinary or not row.fits(len(request)):
+                break
             session.last_command = row.title
-            session.handled += calls
-            usec = self.clock.now_us() - now_us
-            self.statistics.ran_together(row, usec, calls)
-            if usec >= self._slow_from_us * calls:
-                self._note_slow(ctx, row, requests[start], usec // calls)
-        return calls
+            units, before = effects.units, len(answers)
+            calls = 0
+            if row.run_handler is not None and count - at > 1:
+                calls = row.run_handler(ctx, requests, at, answers)
+            if calls:
+                self.ended_us = self.clock.now_us()
+                self._note_together(ctx, row, request, self.ended_us - began_us, calls)
+                at += calls
+                most_bytes -= sum([len(answer) for answer in answers[before:]])
+            else:
+                answer = self.run(ctx, row, request, began_us)
+                at += 1
+                if effects.is_open:
+                    effects.end_unit()
+                if answer is not NOTHING_YET:
+                    answers.append(answer)
+                    most_bytes -= len(answer)
+            self.changed = effects.units != units
+            if self.changed:
+                logged.extend(range(before, len(answers)))
+            if self.waiters.ready:
+                self._serve(began_us)
+                break
+            if most_bytes < 0 or session.parked is not None:
+                break
+            began_us = ctx.now_us = self.ended_us
+            ctx.now_ms = began_us // 1000
+        session.last_ms = ctx.now_ms
+        return at
+
+    def _note_together(self, ctx: Context, row: Row, request: list[bytes], usec: int, calls: int) -> None:
+        """So many alike requests, of which this was the first, were answered at once."""
+        ctx.session.handled += calls
+        self.statistics.ran_together(row, usec, calls)
+        if usec >= self._slow_from_us * calls:
+            self._note_slow(ctx, row, request, usec // calls)
 
     def _abort(self, session: Session, refusal: ReplyError) -> ReplyError:
         """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
@@ -307,8 +345,9 @@ class Engine:
         except ReplyError as refusal:
             failure = refusal.text
             answer = reply.error(failure)
+        self.ended_us = self.clock.now_us()
         if answer is not NOTHING_YET:
-            usec = self.clock.now_us() - start_us
+            usec = self.ended_us - start_us
             ctx.session.handled += 1
             self.statistics.ran(row, usec, failure)
             if usec >= self._slow_from_us:

@@ -107,6 +107,8 @@ def log_dropped_references(ctx: Context, key: bytes, stream: Stream, gone: list[
 
 def log_position(ctx: Context, key: bytes, group: Group) -> None:
     """The group's last-delivered id and entries-read."""
+    if ctx.effects.log is None:
+        return
     stream = ctx.db.values.get(key)
     assert isinstance(stream, Stream), "the group is of a stream that is there"
     for words in position_words(key, stream, [group]):

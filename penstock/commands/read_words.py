@@ -3,22 +3,25 @@
 from typing import Final
 
 from penstock.commands import refusals, words
+from penstock.commands.session import Session
 from penstock.errors import ReplyError
 
 UNLIMITED: Final = 2**63  # COUNT, MAXCOUNT or MAXSIZE not given
 NOT_GIVEN: Final = -1
 MAX_INT64: Final = 2**63 - 1
+LONGEST_KEPT_MS: Final = 2**61  # a longer BLOCK may be out of range the next time
 
 
 class ReadWords:
     """What an XREAD or XREADGROUP asks for. `ids_at` is the place of the first id in the request.
 
-    `count` is per stream; `max_count` and `max_size` are budgets over all streams of the call.
+    `count` is per stream; `max_count` and `max_size` are budgets over all streams of the call. `is_plain`: new entries
+    of one stream are asked for, and nothing else. Never changed once it is read: sessions keep their last one.
     """
 
     __slots__ = (
-        "block_ms", "claim_ms", "consumer", "count", "group", "ids", "ids_at", "keys", "max_count", "max_size",
-        "no_ack",
+        "block_ms", "claim_ms", "consumer", "count", "group", "ids", "ids_at", "is_plain", "keys", "max_count",
+        "max_size", "no_ack",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -33,6 +36,17 @@ class ReadWords:
         self.keys: list[bytes] = []
         self.ids: list[bytes] = []
         self.ids_at = 0
+        self.is_plain = False
+
+
+def read_again(session: Session, args: list[bytes], now_ms: int) -> ReadWords:
+    """As `read` for an XREADGROUP: a worker asks the same again and again, and its session remembers the meaning."""
+    if args == session.read_args and session.read_words is not None:
+        return session.read_words
+    asked = read(args, True, now_ms)
+    if asked.block_ms <= LONGEST_KEPT_MS:
+        session.read_args, session.read_words = args, asked
+    return asked
 
 
 def read(args: list[bytes], by_group: bool, now_ms: int) -> ReadWords:
@@ -79,6 +93,8 @@ def read(args: list[bytes], by_group: bool, now_ms: int) -> ReadWords:
         raise ReplyError(b"ERR MAXCOUNT must be greater than or equal to COUNT")
     if by_group and asked.group is None:
         raise ReplyError(b"ERR Missing GROUP option for XREADGROUP")
+    unbounded = asked.max_count == asked.max_size == UNLIMITED
+    asked.is_plain = asked.ids == [b">"] and by_group and asked.claim_ms == NOT_GIVEN and unbounded
     return asked
 
 

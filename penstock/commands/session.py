@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.commands.read_words import ReadWords
     from penstock.commands.table import Row
     from penstock.commands.waiters import Parked
 
@@ -43,6 +44,8 @@ class Session:
         "query_buffer",
         "queue",
         "queue_failed",
+        "read_args",
+        "read_words",
         "reads",
         "reply_skip",
         "resp",
@@ -76,6 +79,8 @@ class Session:
         self.watch_broken = False
         # waiting
         self.parked: Parked | None = None
+        self.read_args: list[bytes] = []  # its last XREADGROUP, and what that asks for
+        self.read_words: ReadWords | None = None
         # pub/sub
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}

@@ -8,7 +8,7 @@ from typing import Final
 from penstock.commands import refusals, words
 from penstock.errors import ReplyError
 from penstock.storage import ids, streams
-from penstock.storage.ids import StreamId
+from penstock.storage.ids import IdColumns, StreamId
 from penstock.storage.streams import Trim
 
 REFERENCE_WORDS: Final = {
@@ -30,6 +30,14 @@ def stream_ids(texts: list[bytes]) -> list[StreamId]:
     """Plain ids, all of them or a refusal."""
     try:
         return [ids.parse(text) for text in texts]
+    except ValueError:
+        raise refusals.bad_id() from None
+
+
+def id_columns(texts: list[bytes]) -> IdColumns:
+    """As `stream_ids`, in the form for many."""
+    try:
+        return ids.parse_all(texts)
     except ValueError:
         raise refusals.bad_id() from None
 

@@ -24,6 +24,8 @@ RunHandler: TypeAlias = "Callable[[Context, list[list[bytes]], int, list[bytes]]
 their number is returned. 0, with nothing done, where even the first needs its handler. It refuses nobody, wakes
 nobody and tells nobody: requests that do more than that are left to their handler, one by one."""
 
+ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set")  # whose commands touch data only
+
 DECLARED: Final[list["Row"]] = []  # filled while the family modules are imported, never after
 TOGETHER: Final[dict[str, RunHandler]] = {}  # likewise, by name
 
@@ -38,7 +40,8 @@ class Row:
 
     __slots__ = (
         "acl", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags", "group",
-        "handler", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "pubsub", "run_handler",
+        "handler", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "ordinary",
+        "pubsub", "run_handler",
         "since", "subcommands", "summary", "syntax", "tips", "title", "transactional", "write",
     )  # fmt: skip
 
@@ -77,6 +80,7 @@ class Row:
         self.doc_flags = doc_flags
         self.deprecated = deprecated  # since when, and what to use instead
         self.arity = arity or grammar.arity(name, syntax)
+        self.ordinary = handler is not None and (group in ORDINARY_GROUPS or name == "PING")
         self.run_handler: RunHandler | None = None
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for

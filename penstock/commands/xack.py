@@ -31,7 +31,10 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
     group = None if stream is None else stream.groups.get(args[2])
     if group is None:
         return reply.ZERO  # the ids are not even looked at
-    acknowledged = group.acknowledge_all(stream_words.stream_ids(args[3:]))
+    if len(args) == 4:
+        acknowledged = int(group.acknowledge(stream_words.stream_id(args[3])))
+    else:
+        acknowledged = group.acknowledge_all(stream_words.id_columns(args[3:])).count(1)
     if acknowledged:
         ctx.dirty += acknowledged
         ctx.log_request(args)

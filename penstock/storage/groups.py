@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage import segments
-from penstock.storage.ids import HALF, StreamId
+from penstock.storage.ids import HALF, IdColumns, StreamId
 from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, RELEASED, PendingBlock
 from penstock.storage.timeorder import FROM_ID_ORDER, Arrivals, TimeOrder
 
@@ -54,7 +54,7 @@ class Group:
 
     __slots__ = (
         "_free_numbers", "blocks", "consumers", "entries_read", "firsts", "last_id", "name", "numbers", "order",
-        "pending", "released", "strays",
+        "pending", "read_segment", "read_slot", "released", "strays",
     )  # fmt: skip
 
     def __init__(self, name: bytes, last_id: StreamId, entries_read: int) -> None:
@@ -70,6 +70,8 @@ class Group:
         self.pending = 0
         self.released = 0
         self.order = TimeOrder()
+        self.read_segment: Segment | None = None  # where `>` stopped, if the last-delivered id is still that slot's
+        self.read_slot = 0
 
     # -- consumers --------------------------------------------------------------------------------------------------
 
@@ -213,6 +215,8 @@ class Group:
 
     def _block_of(self, segment: "Segment") -> PendingBlock:
         """The block beside a segment, made where there is none: something must be filled in at once."""
+        if self.blocks and self.blocks[-1].segment is segment:
+            return self.blocks[-1]
         first_id = segment.first_id
         place = bisect_right(self.firsts, first_id)
         if place and self.blocks[place - 1].segment is segment:
@@ -366,28 +370,49 @@ class Group:
         del self.firsts[place]
         del self.blocks[place]
 
-    def acknowledge_all(self, entry_ids: list[StreamId]) -> int:
-        """As `acknowledge` for each; how many were pending. Ids that follow one another in a block go together."""
-        gone = at = 0
-        count = len(entry_ids)
-        while at < count:
-            held = self.find(entry_ids[at])
-            at += 1
-            if held is None:
+    def held_run(self, wanted: IdColumns, at: int) -> HeldRun | None:
+        """The pending entry of the id at a place, with those behind it that the next ids name, all of one owner.
+
+        None where that id is not pending.
+        """
+        held = self.find(wanted.ms[at] << 64 | wanted.seq[at])
+        if held is None:
+            return None
+        block, start = held
+        most = min(len(wanted.ms) - at, len(block.owners) - start)
+        if most == 1:
+            return block, start, start + 1
+        ms, seq, owner = block.segment.ms, block.segment.seq, block.owners[start]
+        stop = start + most
+        if (
+            ms[start:stop] == wanted.ms[at : at + most]
+            and seq[start:stop] == wanted.seq[at : at + most]
+            and block.is_run_of(owner, start, stop)
+        ):
+            return block, start, stop
+        stop, ahead, owners = start + 1, at + 1 - start, block.owners
+        end = start + most
+        while stop < end and seq[stop] == wanted.seq[stop - 1 + ahead] and ms[stop] == wanted.ms[stop - 1 + ahead]:
+            if owners[stop] != owner:
+                break
+            stop += 1
+        return block, start, stop
+
+    def acknowledge_all(self, wanted: IdColumns) -> bytes:
+        """As `acknowledge` for each, in order: a byte for each, 1 where it was pending."""
+        gone = bytearray(len(wanted))
+        at = 0
+        while at < len(wanted):
+            run = self.held_run(wanted, at)
+            if run is None:
+                at += 1
                 continue
-            block, start = held
-            stop = start + 1
-            if at < count:
-                ms, seq, owners = block.segment.ms, block.segment.seq, block.owners
-                owner, end = owners[start], len(owners)
-                while stop < end and owners[stop] == owner and ms[stop] << 64 | seq[stop] == entry_ids[at]:
-                    stop += 1
-                    at += 1
-                    if at == count:
-                        break
-            gone += stop - start
+            block, start, stop = run
+            count = stop - start
+            gone[at : at + count] = b"\1" * count
+            at += count
             self._forget_run(block, start, stop)
-        return gone
+        return bytes(gone)
 
     def _forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `forget` for slots of one owner."""

@@ -5,6 +5,9 @@ ints modulo 2**61 - 1, under which (ms, seq) and (ms + 1, seq - 8) collide.
 """
 
 import re
+from array import array
+from collections.abc import Iterable
+from operator import neg
 from typing import Final, TypeAlias
 
 StreamId: TypeAlias = int
@@ -64,3 +67,42 @@ def _half(word: bytes) -> int:
     if number > HALF:
         raise ValueError(word)
     return -number & HALF if match.group(1) == b"-" else number  # a minus behind white space wraps around
+
+
+class IdColumns:
+    """Several ids, in order, as columns: what is done to neighbours together compares slices of them."""
+
+    __slots__ = ("ms", "seq")
+
+    def __init__(self, ms: "array[int]", seq: "array[int]") -> None:
+        self.ms = ms
+        self.seq = seq
+
+    def __len__(self) -> int:
+        return len(self.ms)
+
+    def id_at(self, at: int) -> StreamId:
+        return self.ms[at] << 64 | self.seq[at]
+
+
+def columns(entry_ids: Iterable[StreamId]) -> IdColumns:
+    """The same ids as columns."""
+    listed = list(entry_ids)
+    return IdColumns(array("Q", [one >> 64 for one in listed]), array("Q", [one & HALF for one in listed]))
+
+
+def parse_all(texts: list[bytes]) -> IdColumns:
+    """The ids that words name, as `parse` reads them; ValueError where one of them names none."""
+    if len(texts) > 1:
+        # Where every word is two numbers, they alternate: whatever is not that shifts a `-` to a place without one.
+        joined = b",".join(texts).replace(b"-", b",-")
+        numbers = joined.split(b",")
+        if len(numbers) == 2 * len(texts) and not joined.translate(None, b"0123456789,-"):
+            ms_words = numbers[::2]
+            if all(map(bytes.isdigit, ms_words)):
+                try:
+                    ms, negated = array("Q", map(int, ms_words)), map(int, numbers[1::2])
+                    return IdColumns(ms, array("Q", map(neg, negated)))
+                except (ValueError, OverflowError):
+                    pass
+    return columns(map(parse, texts))

@@ -75,8 +75,15 @@ class PendingBlock:
 
     def fill(self, start: int, stop: int, owner: int, time_ms: int, count: int) -> None:
         """Make the free slots [start, stop) pending, alike, in id order: three slices, whatever their number."""
-        self.reach(start)
         length = stop - start
+        if length == 1 and start == len(self.owners) and self.places is None:
+            self.owners.append(owner)
+            self.times.append(time_ms)
+            self.counts.append(count)
+            self.pending += 1
+            self.held[owner] = self.held.get(owner, 0) + 1
+            return
+        self.reach(start)
         self.owners[start:stop] = array("I", (owner,)) * length
         self.times[start:stop] = array("Q", (time_ms,)) * length
         self.counts[start:stop] = array("Q", (count,)) * length

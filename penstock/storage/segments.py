@@ -161,6 +161,8 @@ class Segment:
 
     def first_live(self) -> int:
         """The first live slot; the segment must have one."""
+        if self.dead is None:
+            return self.first
         return self.runs(self.first, len(self.ms), 1)[0][0]
 
     def last_live(self) -> int:

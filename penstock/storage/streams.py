@@ -169,6 +169,25 @@ class Stream:
             place += 1
         return found
 
+    def unread(self, group: Group, most: int) -> list[Run]:
+        """The live entries behind the group's last-delivered id, `most` at the most.
+
+        Mostly they begin in the slot behind the one where the group stopped reading.
+        """
+        last_id = group.last_id
+        if last_id >= self.last_id or not self.length:
+            return []
+        segment, slot = group.read_segment, group.read_slot + 1
+        if (
+            segment is not None
+            and segment.first <= slot
+            and slot + most <= len(segment.ms)
+            and segment.dead is None
+            and segment.ms[slot - 1] << 64 | segment.seq[slot - 1] == last_id
+        ):
+            return [Run(segment, slot, slot + most)]
+        return self.runs(last_id + 1, MAX, most)
+
     def runs_back(self, start: StreamId, end: StreamId, most: int) -> Iterator[tuple[Segment, int]]:
         """The live entries of [start, end] slot by slot, newest first, `most` at the most."""
         place = bisect_right(self.firsts, end) - 1
@@ -398,12 +417,14 @@ class Stream:
 
     def pass_to(self, group: Group, runs: list[Run]) -> None:
         """Move a group's last-delivered id and entries-read over new entries that it is handed (not empty)."""
-        first = runs[0].segment.id_at(runs[0].start)
-        last = runs[-1].segment.id_at(runs[-1].stop - 1)
-        count = sum(run.stop - run.start for run in runs)
+        segment, start, _ = runs[0]
+        first = segment.ms[start] << 64 | segment.seq[start]
+        group.read_segment, group.read_slot = runs[-1].segment, runs[-1].stop - 1
         self._step(group, first)
+        count = sum([run.stop - run.start for run in runs])
         if count == 1:
             return
+        last = runs[-1].segment.id_at(runs[-1].stop - 1)
         if group.entries_read >= 0 and not self.has_tombstone_from(first):
             group.entries_read += count - 1  # no step from here on can meet a tombstone
             group.last_id = last
