@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.commands import dialect, refusals
 from penstock.commands.context import Context
+from penstock.commands.progress import Progress
 from penstock.commands.replay import Replay
 from penstock.commands.rewrite import base_lines
 from penstock.commands.table import command
@@ -54,6 +55,11 @@ class Persistence:
         self.rewrite_failures = 0  # since the last success
         self.last_rewrite_seconds = NEVER
         self.child_started_s = 0
+        self.progress = Progress()  # of the child that runs
+        self.measured_s = 0  # when what it copied was measured, in unix seconds
+        self.most_copied = 0  # bytes, by the child that runs
+        self.copied_by_rewrite = 0  # bytes, by the last child
+        self.copied_by_save = 0
         self.writes_ok = True
         self.delayed_syncs = 0
         self.sync_runs = False
@@ -69,6 +75,15 @@ class Persistence:
         """A rewriting was started."""
         self.child = purpose
         self.child_started_s = self._engine.clock.now_us() // 1_000_000
+        self.progress = Progress()
+        self.measured_s = self.most_copied = 0
+
+    def heard(self, progress: Progress) -> None:
+        """The child told how far it is."""
+        if progress.copied != self.progress.copied or not self.measured_s:
+            self.measured_s = self._engine.clock.now_us() // 1_000_000
+        self.progress = progress
+        self.most_copied = max(self.most_copied, progress.copied)
 
     def ended(self, worked: bool) -> None:
         """It is over."""
@@ -76,15 +91,19 @@ class Persistence:
         seconds = max(0, now_s - self.child_started_s)
         if self.child == SAVE:
             self.last_save_seconds = seconds
+            self.copied_by_save = self.most_copied
             self.saves += worked
             self.save_failures = 0 if worked else self.save_failures + 1
         else:
             self.last_rewrite_seconds = seconds
+            self.copied_by_rewrite = self.most_copied
             self.rewrites += worked
             self.rewrite_failures = 0 if worked else self.rewrite_failures + 1
         if worked:
             self.last_save_s = now_s
         self.child = ""
+        self.progress = Progress()
+        self.measured_s = self.most_copied = 0
 
     def _change_dialect(self) -> None:
         """CONFIG SET: the log goes on in other words, and a fresh base says everything before in them."""
@@ -107,12 +126,12 @@ class Persistence:
         numbers: list[tuple[str, int | str]] = [
             ("loading", int(engine.loading)),
             ("async_loading", 0),
-            ("current_cow_peak", 0),
-            ("current_cow_size", 0),
-            ("current_cow_size_age", 0),
-            ("current_fork_perc", "0.00"),
-            ("current_save_keys_processed", 0),
-            ("current_save_keys_total", 0),
+            ("current_cow_peak", self.most_copied),
+            ("current_cow_size", self.progress.copied),
+            ("current_cow_size_age", max(0, now_s - self.measured_s) if self.measured_s else 0),
+            ("current_fork_perc", f"{100 * self.progress.share:.2f}"),
+            ("current_save_keys_processed", self.progress.keys),
+            ("current_save_keys_total", self.progress.keys_total),
             ("rdb_changes_since_last_save", self.changes()),
             ("rdb_bgsave_in_progress", int(saving)),
             ("rdb_last_save_time", self.last_save_s),
@@ -121,7 +140,7 @@ class Persistence:
             ("rdb_current_bgsave_time_sec", running_s if saving else NEVER),
             ("rdb_saves", self.saves),
             ("rdb_saves_consecutive_failures", self.save_failures),
-            ("rdb_last_cow_size", 0),
+            ("rdb_last_cow_size", self.copied_by_save),
             ("rdb_last_load_keys_expired", 0),
             ("rdb_last_load_keys_loaded", self.keys_loaded),
             ("aof_enabled", int(enabled)),
@@ -133,7 +152,7 @@ class Persistence:
             ("aof_rewrites", self.rewrites),
             ("aof_rewrites_consecutive_failures", self.rewrite_failures),
             ("aof_last_write_status", "ok" if self.writes_ok else "err"),
-            ("aof_last_cow_size", 0),
+            ("aof_last_cow_size", self.copied_by_rewrite),
             ("module_fork_in_progress", 0),
             ("module_fork_last_cow_size", 0),
         ]

@@ -210,15 +210,14 @@ class Replay:
 
     def _unknown(self, refusal: ReplyError, place: Place) -> UsageError:
         """A line names no command, or has the wrong number of words."""
-        text = refusal.text.decode("utf-8", "replace")
+        text = line_of(refusal.text)
         return UsageError(f"{self._path}: {text} (the request at byte {self._offset_of(place)})")
 
     def _note(self, request: list[bytes], answer: bytes, place: Place) -> None:
         """A line was refused: Redis ignores that, too, but for the warning."""
         self.refused += 1
         if self.refused <= SHOWN_ERRORS:
-            words = b" ".join(request[:4])[:120].decode("utf-8", "backslashreplace")
-            why = answer[1:-2].decode("utf-8", "replace")
+            words, why = line_of(b" ".join(request[:4])[:120]), line_of(answer[1:-2])
             where = f"{self._path}: the request at byte {self._offset_of(place)}"
             self.tell(f"Warning: {where} was refused and is ignored: {words} ...: {why}")
 
@@ -242,6 +241,11 @@ class Replay:
                 length *= 2
                 block = self._disk.read(self._path, offset, length)
         return offset + at
+
+
+def line_of(text: bytes) -> str:
+    """Text for a person, on one line."""
+    return " ".join(text.decode("utf-8", "backslashreplace").splitlines())
 
 
 def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iterator[tuple[int, int]]:

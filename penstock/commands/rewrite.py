@@ -12,6 +12,7 @@ from typing import Final
 from penstock.commands import dialect, group_effects, value_lines
 from penstock.commands.dialect import Dialect
 from penstock.commands.effects import pack
+from penstock.commands.progress import Progress
 from penstock.protocol import reply
 from penstock.settings import Settings
 from penstock.storage import ids
@@ -26,10 +27,17 @@ MOST_IDS: Final = 1000  # in one XCLAIM, XNACK or XDEL
 
 
 def base_lines(
-    keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dialect | None = None
+    keyspace: Keyspace,
+    settings: Settings,
+    now_ms: int,
+    written_in: Dialect | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[bytes]:
-    """The base as chunks of whole requests, in the settings' dialect. A key whose time has passed is left out."""
-    return in_chunks(_lines(keyspace, settings, now_ms, written_in or dialect.of(settings)))
+    """The base as chunks of whole requests, in the settings' dialect. A key whose time has passed is left out.
+
+    `progress` counts what is done meanwhile.
+    """
+    return in_chunks(_lines(keyspace, settings, now_ms, written_in or dialect.of(settings), progress or Progress()))
 
 
 def in_chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -46,7 +54,9 @@ def in_chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _lines(keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dialect) -> Iterator[bytes]:
+def _lines(
+    keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dialect, progress: Progress
+) -> Iterator[bytes]:
     if settings.yes("aof-timestamp-enabled"):
         yield b"#TS:%d\r\n" % (now_ms // 1000)
     for index, db in enumerate(keyspace.databases):
@@ -54,12 +64,14 @@ def _lines(keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dial
             continue
         yield pack((b"SELECT", b"%d" % index))
         for key, value in db.values.items():
+            progress.keys += 1
             when_ms = db.expires.get(key)
             if when_ms is not None and when_ms < now_ms:
                 continue
             if isinstance(value, Stream):
-                yield from StreamLines(key, value, written_in).all(settings)
+                yield from StreamLines(key, value, written_in, progress).all(settings)
             else:
+                progress.steps += 1
                 yield from value_lines.lines(key, value)
             if when_ms is not None:
                 yield pack((b"PEXPIREAT", key, b"%d" % when_ms))
@@ -72,13 +84,14 @@ class StreamLines:
     everything pending is claimed from placeholders first, which are trimmed away, and the last id is set back.
     """
 
-    __slots__ = ("_dialect", "_groups", "_key", "_stream")
+    __slots__ = ("_dialect", "_groups", "_key", "_progress", "_stream")
 
-    def __init__(self, key: bytes, stream: Stream, written_in: Dialect) -> None:
+    def __init__(self, key: bytes, stream: Stream, written_in: Dialect, progress: Progress) -> None:
         self._key = key
         self._stream = stream
         self._groups = stream.groups_by_name()
         self._dialect = written_in
+        self._progress = progress
 
     def all(self, settings: Settings) -> Iterator[bytes]:
         """Every line, but for the key's expiry."""
@@ -143,6 +156,7 @@ class StreamLines:
         name = b"$4\r\nXADD\r\n" + reply.bulk(self._key)
         for run in self._stream.runs(0, ids.MAX, self._stream.length):
             segment = run.segment
+            self._progress.steps += run.stop - run.start
             for slot in range(run.start, run.stop):
                 entry = segment.entry(slot)
                 star = entry.index(b"*", 4)  # an id has none
@@ -201,6 +215,7 @@ class StreamLines:
             yield self._claim(group, run, alike, last)
 
     def _claim(self, group: Group, run: list[bytes], alike: tuple[int, int, int], last: bytes) -> bytes:
+        self._progress.steps += len(run)
         owner, time_ms, count = alike
         consumer = group.numbers[owner]
         assert consumer is not None, "time order holds what has an owner"
@@ -226,6 +241,7 @@ class StreamLines:
             yield self._release(group, run, alike)
 
     def _release(self, group: Group, run: list[bytes], count: int) -> bytes:
+        self._progress.steps += len(run)
         return pack(group_effects.release_words(self._dialect, self._key, group, run, count))
 
     # -- idempotence ------------------------------------------------------------------------------------------------

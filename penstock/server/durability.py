@@ -93,6 +93,7 @@ class Durability:
         self._tried_ms = 0
         self._annotated_s = 0  # the last second that was written into the log
         self._rewrite_tried_ms = 0
+        self._told_ms = 0  # when a rewriting's progress was last told
         self._synced_ahead = False  # a rewriting is about to begin, and the bulk of the log is safe
         self._dirty_at_start = 0
         self._rewriting = rewriting or Rewriting(self.disk, engine.keyspace, settings)
@@ -330,8 +331,12 @@ class Durability:
         if self._rewriting.pid:
             pid = self._rewriting.pid
             problem = self._rewriting.poll()
+            self.state.heard(self._rewriting.progress)
             if problem is not None:
                 self._end_rewriting(problem, pid)
+            elif self._now_ms() - self._told_ms >= PROGRESS_EVERY_MS:
+                self._told_ms = self._now_ms()
+                self._tell_rewriting()
         elif self.engine.wanted_rewrite:
             self._start_rewriting()
         elif self.state.rewrite_scheduled or self.state.save_scheduled:
@@ -341,6 +346,11 @@ class Durability:
         elif self.log is not None and self._wants_rewriting(self.log):
             self.state.child = REWRITE
             self._start_rewriting()
+
+    def _tell_rewriting(self) -> None:
+        progress = self._rewriting.progress
+        percent, rate = 100 * progress.share, progress.written / max(self._now_ms() - self._rewrite_tried_ms, 1) / 1000
+        self.tell(f"Rewriting the log: {percent:.0f}%, {rate:.1f} MB a second.")
 
     def _wants_rewriting(self, log: AppendLog) -> bool:
         """Whether it is time for one: the log grew enough, or can only go on with a fresh base."""
@@ -371,7 +381,7 @@ class Durability:
                 return
         self._synced_ahead = False
         self.engine.wanted_rewrite = False
-        self._rewrite_tried_ms = self._now_ms()
+        self._rewrite_tried_ms = self._told_ms = self._now_ms()
         state.began(state.child)
         try:
             log = self._begin_rewrite()
@@ -412,13 +422,18 @@ class Durability:
                 log.abandon_rewrite()
                 with suppress(OSError):  # it is not there, or stays until the next start, which removes it
                     self.disk.remove(temporary)
+        copied = self.state.most_copied
         self.state.ended(not problem)
         if problem:
             self.tell(f"Rewriting the log failed: {problem}. Everything stays as it was.")
         else:
             assert log is not None, "what has a base is a log"
             self.engine.context.dirty -= self._dirty_at_start
-            self.tell(f"The log has been rewritten: its base has {log.base_size} bytes.")
+            spent_s = (self._now_ms() - self._rewrite_tried_ms) / 1000
+            self.tell(
+                f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"
+                f" {copied / 1048576:.1f} MiB of memory were copied meanwhile."
+            )
             if log is self.log and was_held and not log.held:
                 self._recover()
             if log is self.log:
@@ -458,6 +473,7 @@ class Durability:
     def _save_now(self) -> str:
         """SAVE: a fresh base, written by this process; why it failed, or ""."""
         self._drain_sync()
+        self._rewrite_tried_ms = self._now_ms()
         self.state.began(SAVE)
         problem = ""
         pid = 0  # no process of its own

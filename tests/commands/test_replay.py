@@ -149,6 +149,14 @@ def test_an_unknown_command_is_fatal_with_its_place():
         Loaded(first + lines("FLY away", "SET b 2"))
 
 
+def test_what_is_told_of_a_line_stands_on_one_line():
+    with pytest.raises(UsageError, match=r"^[^\n]*unknown command 'FLY AWAY'[^\n]*\(the request at byte 0\)$"):
+        Loaded(pack((b"FLY\nAWAY",)) + lines("SET b 2"))
+    said = Loaded(pack((b"INCRBY", b"a\r\nb", b"x\ny")) + lines("SET b 2")).said
+    assert [line.splitlines() for line in said] == [[line] for line in said]
+    assert len(said) == 1
+
+
 def test_a_refused_line_is_told_of_and_ignored():
     loaded = Loaded(lines("SET a x", "INCR a", "SET b 2"))
     assert loaded.strings() == {b"a": b"x", b"b": b"2"}

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
+from penstock.commands.progress import PACKED_BYTES, Progress, unpacked
 from penstock.commands.replay import Replay
 from penstock.commands.rewrite import base_lines
 from penstock.settings import Settings
@@ -134,3 +135,25 @@ def test_a_base_begins_with_its_time_where_that_is_wanted(dialogue):
     dialogue("SET a 1")
     chunks = list(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
     assert chunks[0].startswith(b"#TS:1795300000\r\n*2\r\n")
+
+
+def test_the_lines_are_counted_while_they_are_made(dialogue):
+    dialogue(
+        "SET a 1", "XADD s 1-0 f v", "XADD s 2-0 f v", "XADD s 3-0 f v", "XGROUP CREATE s g 0", "SELECT 1", "SET b 2"
+    )
+    dialogue("SELECT 0", "XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "XNACK s g FAIL IDS 1 1-0", "XDEL s 2-0")
+    keyspace, progress = dialogue.engine.keyspace, Progress()
+    progress.expect(keyspace)
+    assert (progress.keys_total, progress.steps_total, progress.share) == (3, 2 + 2 + 2, 0)
+
+    list(base_lines(keyspace, dialogue.engine.settings, NOW_MS, progress=progress))
+    assert (progress.keys, progress.steps, progress.share) == (3, 6, 1)
+
+
+def test_progress_survives_a_pipe():
+    progress = Progress()
+    progress.keys, progress.keys_total, progress.steps, progress.steps_total = 1, 2, 3, 1 << 40
+    progress.written, progress.copied = 5, 6
+    report = progress.packed()
+    assert len(report) == PACKED_BYTES
+    assert unpacked(report).packed() == report

@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import re
 import signal
 import time
 from concurrent.futures import Executor, Future
@@ -13,6 +14,7 @@ from penstock.clock import ManualClock, SystemClock
 from penstock.commands.engine import Engine
 from penstock.errors import UsageError
 from penstock.server.durability import Durability
+from penstock.server.rewriting import BASE_WRITTEN
 from penstock.settings import Settings
 from penstock.storage.disk import SystemDisk
 from tests.dialogue import Dialogue
@@ -370,6 +372,14 @@ class RealServer:
     def _answer(self):
         self.answered += 1
 
+    def until_reported(self):
+        """Time passes until the child has told how far it is: INFO's fields then."""
+        deadline = time.monotonic() + 20
+        while not self.engine.persistence.progress.copied and time.monotonic() < deadline:
+            time.sleep(0.01)
+            self.durability.cron()
+        return dict(self.engine.persistence.fields())
+
     def until_rewritten(self):
         """Turn after turn while a child writes the base; how many there were."""
         deadline = time.monotonic() + 20
@@ -418,6 +428,18 @@ class FlakyDisk(SystemDisk):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
+class HaltingDisk(SystemDisk):
+    """Waits at a named moment until there is a file."""
+
+    def __init__(self, point, file):
+        self._point = point
+        self._file = file
+
+    def reach(self, point):
+        while point == self._point and not self._file.exists():
+            time.sleep(0.01)
+
+
 @pytest.mark.parametrize("fails", [["sync"], ["sync", "base-renamed"], ["sync", "manifest-written"]])
 def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path, fails):
     disk = FlakyDisk()
@@ -453,6 +475,36 @@ def test_a_server_that_stops_takes_its_child_along(tmp_path):
     assert server.durability.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)
+
+
+def test_info_tells_how_far_a_rewrite_is_and_what_it_copied(tmp_path):
+    server = RealServer(tmp_path, HaltingDisk(BASE_WRITTEN, tmp_path / "go on"))
+    for number in range(200):
+        server.client(f"SET key{number} {'v' * 5000}")
+    server.turn("BGREWRITEAOF")
+    amid = server.until_reported()
+    (tmp_path / "go on").touch()
+    server.until_rewritten()
+    after = dict(server.engine.persistence.fields())
+
+    assert 0 < int(amid["current_save_keys_processed"]) <= int(amid["current_save_keys_total"]) == 200
+    assert 0 < float(amid["current_fork_perc"]) <= 100
+    assert int(amid["current_cow_peak"]) >= int(amid["current_cow_size"]) > 4096
+    assert after["current_fork_perc"] == "0.00"
+    assert after["current_cow_size"] == after["current_cow_peak"] == after["rdb_last_cow_size"] == "0"
+    assert int(after["aof_last_cow_size"]) > 4096
+    assert re.search(r"rewritten in \d+\.\d seconds: .* \d+\.\d MiB of memory were copied", "\n".join(server.said))
+    server.durability.close()
+
+
+def test_a_child_says_why_it_failed_after_all_its_reports(tmp_path):
+    server = RealServer(tmp_path, FlakyDisk())
+    server.client("SET a 1")
+    server.durability.disk.fails = [BASE_WRITTEN]
+    server.turn("BGREWRITEAOF")
+    server.until_rewritten()
+    assert any("Rewriting the log failed: Input/output error (" in line for line in server.said)
+    server.durability.close()
 
 
 def test_a_log_that_grows_is_rewritten_of_itself(tmp_path):
