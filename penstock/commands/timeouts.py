@@ -7,6 +7,7 @@ from penstock.commands import numbers, words
 from penstock.errors import ReplyError
 
 FOR_EVER: Final = 0
+FEW_DIGITS: Final = 12  # fewer: whole seconds that are in range
 
 
 def deadline(word: bytes, now_ms: int) -> int:
@@ -23,6 +24,9 @@ def deadline(word: bytes, now_ms: int) -> int:
 
 def deadline_in_seconds(word: bytes, now_ms: int) -> int:
     """Unix time in ms at which a wait of so many seconds ends, a started millisecond counted; 0 waits for ever."""
+    if word.isdigit() and len(word) < FEW_DIGITS:
+        whole_ms = int(word) * 1000
+        return now_ms + whole_ms if whole_ms else FOR_EVER
     seconds = numbers.long_double(word, b"ERR timeout is not a float or out of range")
     waited = None if seconds is None else numbers.rounded(seconds * 1000)
     timeout_ms = words.MAX_INT64 + 1 if waited is None else ceil(waited)

@@ -6,6 +6,7 @@ plain readers only as many are tried as there is something for, and what Redis's
 leaves behind is written down in one go.
 """
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
@@ -75,13 +76,15 @@ class Queue:
     """The parked requests of one key, with serial numbers in the order in which they came.
 
     `plain` are readers of this key alone that wait for new entries of a group: what one of them does not find, none
-    of the group does. All others are `special`: each is tried by itself.
+    of the group does. All others are `special`: each is tried by itself, in this order; `heeding` of them must hear of
+    the key's loss.
     """
 
-    __slots__ = ("lost", "passed_group", "passed_ms", "plain", "special")
+    __slots__ = ("heeding", "lost", "passed_group", "passed_ms", "plain", "special")
 
     def __init__(self) -> None:
         self.special: dict[Parked, int] = {}
+        self.heeding = 0
         self.plain: dict[bytes, dict[Parked, int]] = {}
         self.passed_ms: dict[bytes, int] = {}  # by group: when its plain readers were last passed over
         self.passed_group: dict[bytes, Group] = {}  # by name: the group in which their consumers are known to exist
@@ -123,8 +126,9 @@ class Waiters:
             if parked.is_plain():
                 assert parked.group is not None, "a plain reader reads for a group"
                 queue.plain.setdefault(parked.group, {})[parked] = parked.serial
-            else:
+            elif parked not in queue.special:
                 queue.special[parked] = parked.serial
+                queue.heeding += parked.heeds_loss
         if parked.deadline_ms:
             self._deadlines = _pushed(self._deadlines, parked.deadline_ms, parked, len(self.parked))
 
@@ -143,7 +147,8 @@ class Waiters:
                 del queue.plain[parked.group][parked]
                 if not queue.plain[parked.group]:
                     del queue.plain[parked.group]
-            queue.special.pop(parked, None)
+            if queue.special.pop(parked, None) is not None:
+                queue.heeding -= parked.heeds_loss
             if queue.is_empty():
                 del self.by_key[place]
 
@@ -165,13 +170,10 @@ class Waiters:
         queue = self.by_key.get(place)
         if queue is None:
             return
-        db = self._keyspace.databases[db_index]
-        kind = None if now_us // 1000 > db.expires.get(key, FOREVER_MS) else type(db.values.get(key))
-        turns = [
-            (serial, parked) for parked, serial in queue.special.items() if parked.kind is kind or parked.heeds_loss
-        ]
-        turns += [_first(readers) for readers in queue.plain.values()]
+        turns = [_first(readers) for readers in queue.plain.values()]
         heapify(turns)
+        specials = iter(list(queue.special))
+        self._add_special(turns, queue, specials, place, now_us)
         while turns:
             _, parked = heappop(turns)
             if parked not in self.parked:
@@ -180,6 +182,7 @@ class Waiters:
             if not parked.is_plain():
                 if not served:
                     self._to_tails(parked, key)
+                self._add_special(turns, queue, specials, place, now_us)
                 continue
             assert parked.group is not None, "a plain reader reads for a group"
             readers = queue.plain.get(parked.group)
@@ -189,6 +192,26 @@ class Waiters:
                 heappush(turns, _first(readers))
             else:
                 self._pass_over(engine, queue, parked, now_us)
+
+    def _add_special(
+        self,
+        turns: list[tuple[int, Parked]],
+        queue: Queue,
+        specials: Iterator[Parked],
+        place: tuple[int, bytes],
+        now_us: int,
+    ) -> None:
+        """The next special reader takes its turn, if there still is something of its kind at the key."""
+        db_index, key = place
+        db = self._keyspace.databases[db_index]
+        value = None if now_us // 1000 > db.expires.get(key, FOREVER_MS) else db.values.get(key)
+        if value is None and not queue.heeding:
+            return
+        kind = type(value)
+        for parked in specials:
+            if parked in queue.special and (parked.kind is kind or parked.heeds_loss):
+                heappush(turns, (queue.special[parked], parked))
+                return
 
     def _to_tails(self, parked: Parked, tried: bytes) -> None:
         """A reader of several keys that was tried in vain goes behind everybody at its other keys, as in Redis.

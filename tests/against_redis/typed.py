@@ -18,13 +18,13 @@ from tests.against_redis import pinpoint
 from tests.against_redis.comparison import quoted
 from tests.against_redis.generator import JUNK, Request
 from tests.against_redis.known import Known
-from tests.against_redis.makers import anything
+from tests.against_redis.makers import anything, lists
 from tests.against_redis.makers.shared import Maker, elements_of
 from tests.against_redis.shrinking import shortest
 from tests.against_redis.sides import InProcess, Piped
 from tests.wire import Array, Bulk, Error, Map, Set, Value, parse
 
-MAKERS: Final[tuple[type[Maker], ...]] = (anything.Anything,)
+MAKERS: Final[tuple[type[Maker], ...]] = (anything.Anything, lists.Lists)
 
 BATCH: Final = 200
 PICTURED: Final = ("0", "1", "2")  # databases in which there may be something
@@ -71,18 +71,18 @@ class Mixture:
         if self.chance.random() < 0.3:
             made.append(["WATCH", self.makers[0].key(), self.makers[0].key()])
             if self.chance.random() < 0.5:
-                made.append(self._certain())
-        queued = [self._certain() for _ in range(self.chance.randrange(0, 6))]
+                made.append(self._certain(waits=False))
+        queued = [self._certain(waits=True) for _ in range(self.chance.randrange(0, 6))]
         made += [["MULTI"], *queued]
         if queued and self.chance.random() < 0.1:
             made[-1] = self.broken(made[-1])
         return [*made, ["DISCARD" if self.chance.random() < 0.1 else "EXEC"]]
 
-    def _certain(self) -> Request:
-        """A request that chance does not decide, and that waits for nothing outside a transaction."""
+    def _certain(self, waits: bool) -> Request:
+        """A request that chance does not decide; waits: it may be one that would wait outside a transaction."""
         while True:
             request = self.chance.choice(self._rows)()
-            if self.shapes.maker_by_chance(request) is None:
+            if self.shapes.maker_by_chance(request) is None and (waits or not self.shapes.waits(request)):
                 return request
 
     def broken(self, request: Request) -> Request:

@@ -1,5 +1,7 @@
 """Random requests about keys of any type: their names, times of expiry and databases; and the connection."""
 
+from typing import ClassVar
+
 from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import FAR_MS, OWN, SHARED, Maker, Row
 
@@ -12,7 +14,7 @@ class Anything(Maker):
 
     kind = "streams"
     unordered = frozenset(["KEYS"])
-    scans = {"SCAN": False}
+    scans: ClassVar[dict[str, bool]] = {"SCAN": False}
 
     def key(self) -> str:
         return self.of(*SHARED, *OWN[self.of(*OWN)])

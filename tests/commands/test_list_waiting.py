@@ -1,0 +1,181 @@
+"""Requests that wait for a list: who is served, in which order, with what."""
+
+import random
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.settings import Settings
+from tests.commands.test_waiting import CountingEngine
+from tests.conftest import NOW_MS
+from tests.dialogue import NO_ANSWER, Dialogue
+
+
+def waiting(dialogue, *lines):
+    """A client a line, all of them waiting."""
+    clients = [dialogue.another() for _ in lines]
+    assert [client(line) for client, line in zip(clients, lines, strict=True)] == [NO_ANSWER] * len(lines)
+    return clients
+
+
+def test_the_first_who_waits_is_served_first(dialogue):
+    first, second, third = waiting(dialogue, "BLPOP q 0", "BRPOP q 0", "BLPOP q 0")
+
+    assert dialogue("RPUSH q a b") == 2
+
+    assert first.arrived() == [[b"q", b"a"]]
+    assert second.arrived() == [[b"q", b"b"]]
+    assert third.arrived() == []
+    assert dialogue("EXISTS q") == 0
+
+
+def test_one_push_to_a_long_queue_of_workers_tries_one_of_them(clock):
+    engine = CountingEngine(Settings(), clock, random.Random(1))
+    dialogue = Dialogue(engine)
+    waiting(dialogue, *["BLPOP q 0"] * 1000)
+
+    dialogue("RPUSH q a")
+
+    assert engine.tried == 1
+
+
+def test_a_push_is_answered_with_the_length_before_anybody_is_served(dialogue):
+    waiting(dialogue, "BLPOP q 0")
+
+    assert dialogue("RPUSH q a b c") == 3
+    assert dialogue("LLEN q") == 2
+
+
+def test_the_key_that_was_named_first_wins_if_several_have_something(dialogue):
+    (client,) = waiting(dialogue, "BLPOP a b 0")
+
+    dialogue("MULTI", "RPUSH b 1", "RPUSH a 2", "EXEC")
+
+    assert client.arrived() == [[b"a", b"2"]]
+    assert dialogue("LRANGE b 0 -1") == [b"1"]
+
+
+def test_a_chain_of_moves_is_served_from_one_push(dialogue):
+    mover, popper = waiting(dialogue, "BLMOVE a b LEFT RIGHT 0", "BLPOP b 0")
+
+    dialogue("RPUSH a x")
+
+    assert mover.arrived() == [b"x"]
+    assert popper.arrived() == [[b"b", b"x"]]
+    assert dialogue("DBSIZE") == 0
+
+
+def test_a_value_of_another_type_wakes_nobody(dialogue):
+    (client,) = waiting(dialogue, "BLPOP q 0")
+
+    dialogue("SET q x", "DEL q", "XADD q 1-0 f v", "DEL q")
+    assert client.arrived() == []
+
+    dialogue("RPUSH q a")
+    assert client.arrived() == [[b"q", b"a"]]
+
+
+def test_whoever_is_woken_hears_of_another_type_at_an_earlier_key(dialogue):
+    (client,) = waiting(dialogue, "BLPOP a b 0")
+
+    dialogue("SET a x", "RPUSH b 1")
+
+    (refusal,) = client.arrived()
+    assert str(refusal).startswith("WRONGTYPE")
+    assert dialogue("LLEN b") == 1
+
+
+def test_a_move_to_a_key_of_another_type_is_refused_when_it_is_its_turn(dialogue):
+    (client,) = waiting(dialogue, "BLMOVE a b LEFT LEFT 0")
+
+    dialogue("SET b x", "RPUSH a 1")
+
+    (refusal,) = client.arrived()
+    assert str(refusal).startswith("WRONGTYPE")
+    assert dialogue("LLEN a") == 1
+
+
+def test_a_list_that_a_transaction_leaves_empty_wakes_nobody(dialogue):
+    (client,) = waiting(dialogue, "BLPOP q 0")
+
+    dialogue("MULTI", "RPUSH q a", "LPOP q", "EXEC")
+
+    assert client.arrived() == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["RPUSH other a", "RENAME other q"],
+        ["RPUSH other a", "COPY other q"],
+        ["SELECT 1", "RPUSH q a", "MOVE q 0"],
+        ["SELECT 1", "RPUSH q a", "SWAPDB 0 1"],
+        ["RPUSH other a", "RPOPLPUSH other q"],
+    ],
+    ids=["RENAME", "COPY", "MOVE", "SWAPDB", "RPOPLPUSH"],
+)
+def test_a_list_that_appears_in_any_way_is_popped(dialogue, lines):
+    (client,) = waiting(dialogue, "BLPOP q 0")
+
+    dialogue(*lines)
+
+    assert client.arrived() == [[b"q", b"a"]]
+
+
+def test_several_items_are_popped_by_one_who_waits(dialogue):
+    first, second = waiting(dialogue, "BLMPOP 0 2 p q LEFT COUNT 2", "BLMPOP 0 1 q RIGHT COUNT 9")
+
+    dialogue("RPUSH q a b c d")
+
+    assert first.arrived() == [[b"q", [b"a", b"b"]]]
+    assert second.arrived() == [[b"q", [b"d", b"c"]]]
+
+
+@pytest.mark.parametrize(
+    ("line", "wait_ms"),
+    [
+        ("BLPOP q 1", 1000),
+        ("BRPOP q 0.5", 500),
+        ("BLMOVE q p LEFT LEFT 0.0001", 1),
+        ("BRPOPLPUSH q p 1e-2", 10),
+        ("BLMPOP 2.5 1 q LEFT", 2500),
+    ],
+)
+def test_a_wait_ends_with_null_when_its_time_is_over(dialogue, clock, line, wait_ms):
+    (client,) = waiting(dialogue, line)
+
+    clock.advance(wait_ms - 1)
+    dialogue.engine.tick()
+    assert client.arrived() == []
+
+    clock.advance(1)
+    dialogue.engine.tick()
+    assert client.arrived() == [None]
+
+
+def test_a_client_that_goes_is_passed_over(dialogue):
+    first, second = waiting(dialogue, "BLPOP q 0", "BLPOP q 0")
+    dialogue.engine.disconnect(first.session)
+
+    dialogue("RPUSH q a")
+
+    assert second.arrived() == [[b"q", b"a"]]
+
+
+def test_what_a_client_was_served_is_logged_behind_the_push_as_a_plain_pop():
+    units = []
+    engine = engine_with_log(units)
+    dialogue = Dialogue(engine)
+    waiting(dialogue, "BLPOP q 0")
+
+    dialogue("RPUSH q a")
+
+    assert b"".join(units).endswith(b"*3\r\n$5\r\nRPUSH\r\n$1\r\nq\r\n$1\r\na\r\n*2\r\n$4\r\nLPOP\r\n$1\r\nq\r\n")
+
+
+def engine_with_log(units):
+    class Log:
+        def append(self, unit):
+            units.append(unit)
+
+    return CountingEngine(Settings(), ManualClock(NOW_MS), random.Random(1), None, Log())
