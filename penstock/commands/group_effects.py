@@ -9,7 +9,7 @@ from typing import Final
 from penstock.commands.context import Context
 from penstock.commands.dialect import Dialect
 from penstock.storage import ids
-from penstock.storage.groups import Group, Held
+from penstock.storage.groups import Group, Held, HeldRun
 from penstock.storage.ids import StreamId
 from penstock.storage.streams import Run, Stream
 
@@ -36,30 +36,27 @@ def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[Run
     """New entries delivered just now, for the first time; `last_id` is the group's before that."""
     if ctx.effects.log is None:
         return
-    texts = [
-        ids.text(run.segment.ms[slot] << 64 | run.segment.seq[slot])
-        for run in runs
-        for slot in range(run.start, run.stop)
-    ]
+    texts = [text for run in runs for text in run.segment.id_texts(run.start, run.stop)]
     log_claim(ctx, key, group.name, owner, texts, ctx.now_ms, 1, last_id)
 
 
-def log_held(ctx: Context, key: bytes, group: Group, claimed: list[Held], last_id: StreamId) -> None:
+def log_held(ctx: Context, key: bytes, group: Group, claimed: list[HeldRun], last_id: StreamId) -> None:
     """Pending entries as they are now, all with an owner, in the order given: one line for each run of equals."""
     if ctx.effects.log is None:
         return
     texts: list[bytes] = []
     former: tuple[int, int, int] | None = None
     owner = b""
-    for block, slot in claimed:
-        now = (block.owners[slot], block.times[slot], block.counts[slot])
-        if former is not None and now != former:
-            log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
-            texts = []
-        if now != former:
-            owner = group.owner_name((block, slot))
-            former = now
-        texts.append(ids.text(block.id_at(slot)))
+    for block, start, stop in claimed:
+        for slot, text in zip(range(start, stop), block.segment.id_texts(start, stop), strict=True):
+            now = (block.owners[slot], block.times[slot], block.counts[slot])
+            if former is not None and now != former:
+                log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
+                texts = []
+            if now != former:
+                owner = group.owner_name((block, slot))
+                former = now
+            texts.append(text)
     if former is not None:
         log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
 

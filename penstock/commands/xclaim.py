@@ -1,6 +1,5 @@
 """XCLAIM and XAUTOCLAIM: taking over pending entries."""
 
-from itertools import islice
 from typing import Final
 
 from penstock.commands import group_effects, refusals, stream_words, words
@@ -10,8 +9,8 @@ from penstock.commands.xgroup import new_consumer
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage import ids
-from penstock.storage.groups import COUNT_ON, KEEP_COUNT, Consumer, Group, Held, in_runs
-from penstock.storage.ids import StreamId
+from penstock.storage.groups import COUNT_ON, KEEP_COUNT, Consumer, Group, Held, HeldRun
+from penstock.storage.ids import IdColumns, StreamId
 from penstock.storage.pending import RELEASED
 from penstock.storage.segments import Segment
 from penstock.storage.streams import Stream
@@ -54,18 +53,10 @@ class ClaimWords:
         self.last_id: StreamId = NOT_GIVEN
 
 
-def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimWords, list[StreamId]]:
+def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimWords, IdColumns]:
     asked = ClaimWords(ctx.now_ms)
     asked.min_idle_ms = max(words.integer_or(args[4], b"ERR Invalid min-idle-time argument for XCLAIM"), 0)
-    entry_ids: list[StreamId] = []
-    at = 5
-    for at in range(5, len(args) + 1):
-        if at == len(args):
-            break
-        try:
-            entry_ids.append(ids.parse(args[at]))
-        except ValueError:
-            break
+    wanted, at = _read_ids(args)
     delivered_ms = NOT_GIVEN
     while at < len(args):
         word = args[at].upper()
@@ -91,7 +82,31 @@ def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimWords, list[Strea
         at += 1
     if 0 <= delivered_ms <= ctx.now_ms:
         asked.delivered_ms = delivered_ms
-    return asked, entry_ids
+    return asked, wanted
+
+
+def _read_ids(args: list[bytes]) -> tuple[IdColumns, int]:
+    """The ids from the sixth word on, and the place of the first word that is none."""
+    at = 5
+    while at < len(args) and args[at][:1].isdigit():
+        at += 1
+    if at == len(args) or not _is_id(args[at]):
+        try:
+            return ids.parse_all(args[5:at]), at
+        except ValueError:
+            pass
+    at = 5
+    while at < len(args) and _is_id(args[at]):
+        at += 1
+    return ids.parse_all(args[5:at]), at
+
+
+def _is_id(word: bytes) -> bool:
+    try:
+        ids.parse(word)
+    except ValueError:
+        return False
+    return True
 
 
 @command(
@@ -112,39 +127,45 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     group = None if stream is None else stream.groups.get(args[2])
     if stream is None or group is None:
         raise refusals.no_group(key, args[2])
-    asked, entry_ids = _read_claim(ctx, args)
+    asked, wanted = _read_claim(ctx, args)
     moves_on = asked.last_id > group.last_id
     if moves_on:
         group.last_id = asked.last_id
         ctx.dirty += 1
     consumer = _consumer(ctx, key, group, args[3])
     counting = asked.retry_count if asked.retry_count >= 0 else KEEP_COUNT if asked.just_ids else COUNT_ON
-    claimed: list[Held] = []
-    given = dropped = 0  # how many of `claimed` have changed hands; how many ghosts went
-    held: Held | None = None
+    claimed: list[HeldRun] = []
+    given = dropped = at = 0  # how many of `claimed` have changed hands; how many ghosts went; the next id
     last_id = NOT_GIVEN
-    for entry_id in entry_ids:
+    while at < len(wanted):
+        entry_id = wanted.id_at(at)
         if entry_id <= last_id and given < len(claimed):  # an id may come twice: the second time it has just moved
-            group.give_all(in_runs(claimed[given:]), consumer, asked.delivered_ms, counting)
+            group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
             given = len(claimed)
+        run = group.held_run(wanted, at)
+        if run is not None and _is_claimable_run(run, asked.min_idle_ms, ctx.now_ms):
+            claimed.append(run)
+            at += run[2] - run[1]
+            last_id = wanted.id_at(at - 1)
+            continue
         last_id = entry_id
-        held = group.find(entry_id) if held is None else group.find_next(held, entry_id)
-        if held is None:
+        at += 1
+        if run is None:
             found = stream.find(entry_id) if asked.force else None
             if found is not None:
-                group.give_all(in_runs(claimed[given:]), consumer, asked.delivered_ms, counting)
-                claimed.append(_force(group, found, consumer, asked))
+                group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
+                block, slot = _force(group, found, consumer, asked)
+                claimed.append((block, slot, slot + 1))
                 given = len(claimed)
-        elif not held[0].segment.is_live(held[1]):
-            _drop_ghost(ctx, key, group, held)
+        elif not run[0].segment.is_live(run[1]):
+            _drop_ghost(ctx, key, group, (run[0], run[1]))
             dropped += 1
-            held = None
-        elif _has_idled(held, asked.min_idle_ms, ctx.now_ms):
-            claimed.append(held)
-    group.give_all(in_runs(claimed[given:]), consumer, asked.delivered_ms, counting)
+        elif _has_idled((run[0], run[1]), asked.min_idle_ms, ctx.now_ms):
+            claimed.append((run[0], run[1], run[1] + 1))
+    group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
     if claimed:
         consumer.active_ms = ctx.now_ms
-        ctx.dirty += len(claimed)
+        ctx.dirty += _count(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
     elif moves_on and not dropped:
         group_effects.log_position(ctx, key, group)
@@ -166,11 +187,26 @@ def _drop_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
     ctx.dirty += 1
 
 
-def _shown(claimed: list[Held], just_ids: bool) -> bytes:
+def _is_claimable_run(run: HeldRun, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether all of a run, which has one owner, may be claimed."""
+    block, start, stop = run
+    if not block.segment.is_live_run(start, stop):
+        return False
+    if not min_idle_ms or block.owners[start] == RELEASED:
+        return True
+    return now_ms - max(block.times[start:stop]) >= min_idle_ms
+
+
+def _count(runs: list[HeldRun]) -> int:
+    return sum([stop - start for _, start, stop in runs])
+
+
+def _shown(claimed: list[HeldRun], just_ids: bool) -> bytes:
     if just_ids:
-        return reply.bulks([ids.text(block.id_at(slot)) for block, slot in claimed])
-    entries = [block.segment.entries(start, stop) for block, start, stop in in_runs(claimed)]
-    return b"*%d\r\n" % len(claimed) + b"".join(entries)
+        texts = [text for block, start, stop in claimed for text in block.segment.id_texts(start, stop)]
+        return reply.bulks(texts)
+    entries = [block.segment.entries(start, stop) for block, start, stop in claimed]
+    return b"*%d\r\n" % _count(claimed) + b"".join(entries)
 
 
 @command(
@@ -199,23 +235,36 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     if group is None:
         raise refusals.no_group(key, args[2])
     consumer = _consumer(ctx, key, group, args[3])
-    scanned = list(islice(group.walk(start), most * SCANNED_PER_COUNT + 1))
-    claimed: list[Held] = []
+    claimed: list[HeldRun] = []
     ghosts: list[bytes] = []
     cursor = ids.ZERO
-    for at, held in enumerate(scanned):
-        if len(claimed) + len(ghosts) == most or at == most * SCANNED_PER_COUNT:
-            cursor = held[0].id_at(held[1])
+    left, looks = most, most * SCANNED_PER_COUNT
+    for block, slot, stop in group.walk_runs(start):
+        together = True  # until some of them may not be claimed
+        while slot < stop and left and looks:
+            count = min(stop - slot, left, looks)
+            together = together and _is_claimable_run((block, slot, slot + count), min_idle_ms, ctx.now_ms)
+            if together:
+                claimed.append((block, slot, slot + count))
+                left -= count
+            else:
+                count = 1
+                if not block.segment.is_live(slot):
+                    ghosts.append(ids.text(block.id_at(slot)))
+                    _drop_ghost(ctx, key, group, (block, slot))
+                    left -= 1
+                elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
+                    claimed.append((block, slot, slot + 1))
+                    left -= 1
+            looks -= count
+            slot += count
+        if slot < stop:
+            cursor = block.id_at(slot)
             break
-        if not held[0].segment.is_live(held[1]):
-            ghosts.append(ids.text(held[0].id_at(held[1])))
-            _drop_ghost(ctx, key, group, held)
-        elif _has_idled(held, min_idle_ms, ctx.now_ms):
-            claimed.append(held)
-    group.give_all(in_runs(claimed), consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_ON)
+    group.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_ON)
     if claimed:
         consumer.active_ms = ctx.now_ms
-        ctx.dirty += len(claimed)
+        ctx.dirty += _count(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
     return reply.array([reply.bulk(ids.text(cursor)), _shown(claimed, just_ids), reply.bulks(ghosts)])
 

@@ -134,8 +134,8 @@ def _full_group(ctx: Context, stream: Stream, group: Group, most: int) -> bytes:
 def _full_consumer(ctx: Context, group: Group, consumer: Consumer, most: int) -> bytes:
     pending = [
         reply.array([_id((block, slot)), *_delivery((block, slot))])
-        for block, slots in group.owned(consumer, ids.ZERO, most)
-        for slot in slots
+        for block, start, stop in group.owned(consumer, ids.ZERO, most)
+        for slot in range(start, stop)
     ]
     return reply.fields(
         [

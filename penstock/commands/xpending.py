@@ -112,8 +112,8 @@ def _extended(ctx: Context, group: Group, asked: PendingWords) -> bytes:
 def _of_consumer(ctx: Context, group: Group, consumer: Consumer, asked: PendingWords) -> bytes:
     held = (
         (block, slot)
-        for block, slots in group.owned(consumer, asked.start, FAR if asked.min_idle_ms > 0 else asked.most)
-        for slot in slots
+        for block, start, stop in group.owned(consumer, asked.start, FAR if asked.min_idle_ms > 0 else asked.most)
+        for slot in range(start, stop)
         if block.id_at(slot) <= asked.end and _has_idled(ctx, (block, slot), asked)
     )
     return reply.array([_row(ctx, group, one) for one in islice(held, asked.most)])

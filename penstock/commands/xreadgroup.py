@@ -175,26 +175,22 @@ def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: 
     """The consumer's own pending entries after an id; [] where there are none. Times and counts change, unlogged."""
     parts: list[bytes] = []
     count = 0
-    for block, slots in place.group.owned(consumer, place.after + 1, most):
-        segment = block.segment
-        start, stop = slots[0], slots[-1] + 1
-        if not budget.is_sized and stop - start == len(slots) and segment.runs(start, stop, most) == [(start, stop)]:
-            parts.append(segment.entries(start, stop))
-            live = slots
-            count += len(slots)
-        else:
-            live = []
-            for slot in slots:
-                shown = _shown(ctx, (block, slot))
-                if budget.is_sized and not budget.take(shown):
-                    break
-                parts.append(shown)
-                count += 1
-                if segment.is_live(slot):
-                    live.append(slot)
-        if live:
-            runs = in_runs([(block, slot) for slot in live])
-            place.group.give_all(runs, consumer, ctx.now_ms, COUNT_ON)
+    for block, start, stop in place.group.owned(consumer, place.after + 1, most):
+        if not budget.is_sized and block.segment.is_live_run(start, stop):
+            parts.append(block.segment.entries(start, stop))
+            count += stop - start
+            place.group.give_all([(block, start, stop)], consumer, ctx.now_ms, COUNT_ON)
+            continue
+        live: list[Held] = []
+        for slot in range(start, stop):
+            shown = _shown(ctx, (block, slot))
+            if budget.is_sized and not budget.take(shown):
+                break
+            parts.append(shown)
+            count += 1
+            if block.segment.is_live(slot):
+                live.append((block, slot))
+        place.group.give_all(in_runs(live), consumer, ctx.now_ms, COUNT_ON)
     if not budget.is_sized:
         budget.spend(count)
     return b"*%d\r\n" % count + b"".join(parts)
@@ -226,11 +222,12 @@ def _claim_and_read(
             break
         parts.append(shown)
         claimed.append((block, slot))
-    group.give_all(in_runs(claimed), consumer, ctx.now_ms, COUNT_ON)
+    claimed_runs = in_runs(claimed)
+    group.give_all(claimed_runs, consumer, ctx.now_ms, COUNT_ON)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
-        group_effects.log_held(ctx, place.key, group, claimed, group.last_id)
+        group_effects.log_held(ctx, place.key, group, claimed_runs, group.last_id)
     runs = _new_runs(place, budget.most(most - len(claimed)), budget)
     for run in runs:
         for slot in range(run.start, run.stop):

@@ -11,7 +11,7 @@ from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage import segments
 from penstock.storage.ids import HALF, IdColumns, StreamId
-from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, RELEASED, PendingBlock
+from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
 from penstock.storage.timeorder import FROM_ID_ORDER, Arrivals, TimeOrder
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class Group:
         """Take a consumer away with what it owns, which is lost to the group; how many pending entries that was."""
         lost = consumer.pending
         for block in [*self.blocks, *self.strays.values()]:
-            for slot in block.slots_of(consumer.number, 0, len(block.owners)):
-                self.forget(block, slot)
+            for start, stop in block.runs_of(consumer.number, 0, len(block.owners)):
+                self._forget_run(block, start, stop)
         del self.consumers[consumer.name]
         self.numbers[consumer.number] = None
         self._free_numbers.append(consumer.number)  # no slot has it any more
@@ -147,15 +147,27 @@ class Group:
         for entry_id in self.strays.irange(start):
             yield self.strays[entry_id], 0
 
-    def owned(self, consumer: Consumer, start: StreamId, most: int) -> list[tuple[PendingBlock, list[int]]]:
-        """At most `most` of a consumer's pending entries from an id on, ascending, as slots by block.
+    def walk_runs(self, start: StreamId) -> Iterator[HeldRun]:
+        """As `walk`, neighbours of one owner together. What was yielded may change while walking."""
+        if self.strays:
+            for block, slot in list(self.walk(start)):
+                yield block, slot, slot + 1
+            return
+        place = max(bisect_right(self.firsts, start) - 1, 0)
+        for block in self.blocks[place:]:
+            first = block.segment.lower_bound(start) if block.first_id < start else 0
+            for from_slot, to_slot in block.runs(first):
+                yield block, from_slot, to_slot
+
+    def owned(self, consumer: Consumer, start: StreamId, most: int) -> list[HeldRun]:
+        """At most `most` of a consumer's pending entries from an id on, ascending.
 
         Blocks in which it owns nothing are passed over by one look each.
         """
         if self.strays:
             mine = (held for held in self.walk(start) if held[0].owners[held[1]] == consumer.number)
-            return [(block, [slot]) for (block, slot), _ in zip(mine, range(most), strict=False)]
-        found: list[tuple[PendingBlock, list[int]]] = []
+            return [(block, slot, slot + 1) for (block, slot), _ in zip(mine, range(most), strict=False)]
+        found: list[HeldRun] = []
         number = consumer.number
         left = min(consumer.pending, most)
         place = max(bisect_right(self.firsts, start) - 1, 0)
@@ -165,10 +177,9 @@ class Group:
             if number not in block.held:
                 continue
             first = block.segment.lower_bound(start) if block.first_id < start else 0
-            slots = block.slots_of(number, first, left)
-            if slots:
-                found.append((block, slots))
-                left -= len(slots)
+            for from_slot, to_slot in block.runs_of(number, first, left):
+                found.append((block, from_slot, to_slot))
+                left -= to_slot - from_slot
         return found
 
     def smallest_id(self) -> StreamId:
@@ -342,8 +353,11 @@ class Group:
     def _rebuilt(self, arrivals: Arrivals, released: bool) -> Arrivals:
         """A queue without its stale cells; the places of the others change with it."""
         fresh = Arrivals()
-        for index, (block, slot) in self._cells(arrivals, 0, released):
-            block.set_place(slot, fresh.add(arrivals.id_at(index), arrivals.times[index]) << 1)
+        for index, block, start, stop in self._cell_runs(arrivals, 0, released):
+            assert block.places is not None, "a queued slot has a place"
+            count = stop - start
+            serial = fresh.add_cells(arrivals, index, index + count)
+            block.places[start:stop] = array("Q", range(serial << 1, (serial + count) << 1, 2))
         return fresh
 
     # -- going ------------------------------------------------------------------------------------------------------
@@ -516,13 +530,36 @@ class Group:
 
     def _cells(self, arrivals: Arrivals, start: int, released: bool) -> Iterator[tuple[int, Held]]:
         """The cells of a queue that still count, with their index: ghosts too."""
-        for index in range(start, len(arrivals)):
-            held = self.find(arrivals.id_at(index))
-            if held is None:
+        for index, block, from_slot, to_slot in self._cell_runs(arrivals, start, released):
+            for slot in range(from_slot, to_slot):
+                yield index + slot - from_slot, (block, slot)
+
+    def _cell_runs(
+        self, arrivals: Arrivals, start: int, released: bool
+    ) -> Iterator[tuple[int, PendingBlock, int, int]]:
+        """As `_cells`, neighbours in both queue and block together: the first one's index, its slot, the last's end."""
+        index = start
+        while index < len(arrivals):
+            place = self._place_of(arrivals.id_at(index))
+            if place is None:
+                index += 1
                 continue
-            block, slot = held
-            if block.place(slot) == (arrivals.base + index) << 1 and (block.owners[slot] == RELEASED) == released:
-                yield index, held
+            block, slot = place
+            length = _common_length(block, slot, arrivals, index)
+            for from_slot, to_slot in _counting(block, slot, slot + length, arrivals.base + index - slot, released):
+                yield index + from_slot - slot, block, from_slot, to_slot
+            index += length
+
+    def _place_of(self, entry_id: StreamId) -> Held | None:
+        """Where an id's slot is, pending or not, if there is a block for it."""
+        if self.strays:
+            return self.find(entry_id)
+        place = bisect_right(self.firsts, entry_id) - 1
+        if place < 0:
+            return None
+        block = self.blocks[place]
+        slot = block.segment.find(entry_id)
+        return None if slot < 0 or slot >= len(block.owners) else (block, slot)
 
     def zone(self) -> list[Held]:
         """All released entries in order of release, ghosts too."""
@@ -668,6 +705,39 @@ def in_runs(taken: list[Held]) -> list[HeldRun]:
     if last is not None:
         runs.append((last, start, stop))
     return runs
+
+
+def _common_length(block: PendingBlock, slot: int, arrivals: Arrivals, index: int) -> int:
+    """For how many cells the queue from `index` on names the ids of the slots from `slot` on."""
+    most = min(len(arrivals) - index, len(block.owners) - slot)
+    ms, seq = block.segment.ms[slot : slot + most], block.segment.seq[slot : slot + most]
+    if ms == arrivals.ms[index : index + most] and seq == arrivals.seq[index : index + most]:
+        return most
+    length = 1
+    while seq[length] == arrivals.seq[index + length] and ms[length] == arrivals.ms[index + length]:
+        length += 1
+    return length
+
+
+def _counting(block: PendingBlock, start: int, stop: int, ahead: int, released: bool) -> list[tuple[int, int]]:
+    """The slots of [start, stop) that have the place of their cell, whose serial is `ahead` more, as runs."""
+    places, owners = block.places, block.owners
+    if places is None:
+        return []
+    if places[start:stop] == array("Q", range((start + ahead) << 1, (stop + ahead) << 1, 2)):
+        whose = owners[start:stop]
+        if not whose.count(NOBODY) and whose.count(RELEASED) == (stop - start if released else 0):
+            return [(start, stop)]
+    return [
+        (slot, slot + 1)
+        for slot in range(start, stop)
+        if places[slot] == (slot + ahead) << 1 and owners[slot] and (owners[slot] == RELEASED) == released
+    ]
+
+
+def each_of(runs: list[HeldRun]) -> list[Held]:
+    """The pending entries of runs, one by one."""
+    return [(block, slot) for block, start, stop in runs for slot in range(start, stop)]
 
 
 def _time_and_id(held: Held) -> tuple[int, StreamId]:

@@ -1,6 +1,7 @@
 """Pending blocks: the pending entries of one group within one segment, as columns beside its slots."""
 
 from array import array
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.storage.ids import StreamId
@@ -134,21 +135,43 @@ class PendingBlock:
         owners = self.owners
         return [slot for slot in range(start, len(owners)) if owners[slot]]
 
-    def slots_of(self, owner: int, start: int, most: int) -> list[int]:
-        """At most `most` slots of one owner from `start` on, ascending."""
-        found: list[int] = []
-        left = self.held.get(owner, 0)
+    def runs(self, start: int = 0) -> Iterator[tuple[int, int]]:
+        """The pending slots from `start` on as runs [from, to), each of one owner. What was yielded may change."""
         owners = self.owners
-        while left and most > 0:
+        while start < len(owners):
+            owner = owners[start]
+            if owner:
+                stop = self._end_of_run(owner, start, len(owners))
+                yield start, stop
+                start = stop
+            else:
+                start += 1
+
+    def runs_of(self, owner: int, start: int, most: int) -> list[tuple[int, int]]:
+        """At most `most` slots of one owner from `start` on, as runs [from, to)."""
+        found: list[tuple[int, int]] = []
+        left = min(self.held.get(owner, 0), most)
+        owners = self.owners
+        while left > 0:
             try:
                 start = owners.index(owner, start)
             except ValueError:
                 break
-            found.append(start)
-            start += 1
-            left -= 1
-            most -= 1
+            stop = self._end_of_run(owner, start, min(start + left, len(owners)))
+            found.append((start, stop))
+            left -= stop - start
+            start = stop
         return found
+
+    def _end_of_run(self, owner: int, start: int, limit: int) -> int:
+        """Where an owner's run that begins at `start` ends, at `limit` at the latest."""
+        if self.is_run_of(owner, start, limit):
+            return limit
+        owners = self.owners
+        stop = start + 1
+        while owners[stop] == owner:
+            stop += 1
+        return stop
 
     def first_pending(self) -> int:
         """The first pending slot; there must be one."""

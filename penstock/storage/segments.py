@@ -50,6 +50,10 @@ class Segment:
     def id_at(self, slot: int) -> StreamId:
         return self.ms[slot] << 64 | self.seq[slot]
 
+    def id_texts(self, start: int, stop: int) -> list[bytes]:
+        """The ids of the slots [start, stop) as they are printed."""
+        return list(map(b"%d-%d".__mod__, zip(self.ms[start:stop], self.seq[start:stop], strict=True)))
+
     @property
     def first_id(self) -> StreamId:
         """The id of slot 0, live or not: what the segment is found by."""
@@ -123,6 +127,12 @@ class Segment:
             return False
         dead = self.dead
         return dead is None or slot >= len(dead) or not dead[slot]
+
+    def is_live_run(self, start: int, stop: int) -> bool:
+        """Whether all of the slots [start, stop) are live."""
+        if start < self.first or not self.live:
+            return False
+        return self.dead is None or not any(self.dead[start:stop])
 
     def entry(self, slot: int) -> bytes:
         """The bytes of one slot."""

@@ -59,6 +59,14 @@ class Arrivals:
         self.times.extend(array("Q", (time_ms,)) * len(ms))
         return serial
 
+    def add_cells(self, other: "Arrivals", start: int, stop: int) -> int:
+        """Queue what stands in [start, stop) of another queue; the first one's serial."""
+        serial = self.base + len(self.ms)
+        self.ms.extend(other.ms[start:stop])
+        self.seq.extend(other.seq[start:stop])
+        self.times.extend(other.times[start:stop])
+        return serial
+
     def id_at(self, index: int) -> StreamId:
         return self.ms[index] << 64 | self.seq[index]
 

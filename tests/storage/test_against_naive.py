@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.protocol import entries
 from penstock.storage import streams
-from penstock.storage.groups import COUNT_ON, MAX_COUNT, Group, in_runs
+from penstock.storage.groups import COUNT_ON, MAX_COUNT, Group, each_of, in_runs
 from penstock.storage.idempotence import Producers
 from penstock.storage.ids import MAX, columns, text
 from penstock.storage.nodes import NodeLimits
@@ -109,11 +109,9 @@ class Model(RuleBasedStateMachine):
         consumer = self.consumer(group, who)
         mine = [one for one in sorted(naive.pending) if naive.pending[one][0] == who and one >= start][:most]
         found = group.owned(consumer, start, most)
-        assert [block.id_at(slot) for block, slots in found for slot in slots] == mine
-        for block, slots in found:
-            live = [slot for slot in slots if block.segment.is_live(slot)]
-            if live:
-                group.give_all(in_runs([(block, slot) for slot in live]), consumer, self.now_ms, COUNT_ON)
+        assert [block.id_at(slot) for block, slot in each_of(found)] == mine
+        live = [(block, slot) for block, slot in each_of(found) if block.segment.is_live(slot)]
+        group.give_all(in_runs(live), consumer, self.now_ms, COUNT_ON)
         for entry_id in mine:
             if entry_id in self.naive.entries:
                 naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
