@@ -8,7 +8,7 @@ import random
 from typing import Final
 
 from penstock.clock import Clock
-from penstock.commands import acl, dialect, families, monitor, notifications, refusals, xgroup
+from penstock.commands import acl, dialect, families, hash_access, monitor, notifications, refusals, xgroup
 from penstock.commands.access_log import AccessLog
 from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.effects import EffectLog, Effects
@@ -537,6 +537,9 @@ class Engine:
                 for key in db.overdue(ctx.now_ms, EXPIRED_A_TICK):
                     ctx.expire(key)
                     self.effects.end_unit()
+            if db.fields_due.first_ms() < ctx.now_ms:
+                ctx.select(db_index)
+                hash_access.expire_overdue(ctx)
 
 
 def _writes(session: Session, row: Row) -> bool:

@@ -202,8 +202,8 @@ def stats(ctx: Context) -> Fields:
         sync_full=0,
         sync_partial_ok=0,
         sync_partial_err=0,
-        expired_subkeys=0,
-        expired_subkeys_active=0,
+        expired_subkeys=counted.expired_subkeys,
+        expired_subkeys_active=counted.expired_subkeys_active,
         expired_keys=counted.expired,
         expired_keys_active=0,
         expired_stale_perc="0.00",
@@ -350,10 +350,14 @@ def cluster(ctx: Context) -> Fields:
 
 def keyspace(ctx: Context) -> Fields:
     return [
-        (f"db{index}", f"keys={len(db)},expires={len(db.expires)},avg_ttl={_mean_ttl(db, ctx.now_ms)},subexpiry=0")
+        (f"db{index}", f"keys={len(db)},expires={len(db.expires)},{_expiry_of(db, ctx.now_ms)}")
         for index, db in enumerate(ctx.engine.keyspace.databases)
         if len(db)
     ]
+
+
+def _expiry_of(db: Database, now_ms: int) -> str:
+    return f"avg_ttl={_mean_ttl(db, now_ms)},subexpiry={len(db.fields_due)}"
 
 
 def _mean_ttl(db: Database, now_ms: int) -> int:

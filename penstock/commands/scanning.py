@@ -1,21 +1,16 @@
 """Which keys there are: all that fit a pattern, a page at a time, one by chance, how many."""
 
-import re
 from typing import Final
 
-from penstock.commands import refusals, words
+from penstock.commands import refusals
 from penstock.commands.context import Context
-from penstock.commands.globs import Glob
 from penstock.commands.table import command
+from penstock.commands.walking import PAGE, read_count, read_cursor, read_glob
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import type_name
 
-MAX_UINT64: Final = 2**64 - 1
-PAGE: Final = 10  # COUNT where none is given
 DRAWS: Final = 100  # overdue keys that RANDOMKEY may draw while they cannot be removed
-
-_CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 
 
 @command(
@@ -31,7 +26,7 @@ _CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 )
 def keys(ctx: Context, args: list[bytes]) -> bytes:
     """Overdue keys are left out, but not removed."""
-    glob = _glob(args[1])
+    glob = read_glob(args[1])
     expires, now_ms = ctx.db.expires, ctx.now_ms
     shown = []
     for key in ctx.db.values:
@@ -56,18 +51,16 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
 )
 def scan(ctx: Context, args: list[bytes]) -> bytes:
     """A cursor is a place in the keys' HashOrder: nothing is remembered between two calls."""
-    cursor = _read_cursor(args[1])
+    cursor = read_cursor(args[1])
     count, glob, kind = PAGE, None, b""
     typed = False
     at = 2
     while at < len(args):
         option = args[at].upper()
         if option == b"COUNT" and at + 1 < len(args):
-            count = words.integer(args[at + 1])
-            if count < 1:
-                raise refusals.syntax()
+            count = read_count(args[at + 1])
         elif option == b"MATCH" and at + 1 < len(args):
-            glob = _glob(args[at + 1])
+            glob = read_glob(args[at + 1])
         elif option == b"TYPE" and at + 1 < len(args):
             kind, typed = args[at + 1].lower(), True
         elif option == b"NOVALUES":
@@ -84,29 +77,6 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
         if value is not None and (not typed or type_name(value) == kind):
             shown.append(key)
     return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
-
-
-def _read_cursor(word: bytes) -> int:
-    """An unsigned 64-bit number as strtoull reads it, blanks and sign before it and all (Redis 8.6.3)."""
-    refusal = ReplyError(b"ERR invalid cursor")
-    text = refusals.c_string(word)
-    if words.is_integer(text):
-        cursor = int(text)
-        if cursor < 0:
-            raise refusal
-        return cursor
-    parts = _CURSOR.fullmatch(text)
-    if parts is None or len(parts[2].lstrip(b"0")) > 20:
-        raise refusal
-    cursor = int(parts[2])
-    if cursor > MAX_UINT64:
-        raise refusal
-    return -cursor & MAX_UINT64 if parts[1] == b"-" else cursor
-
-
-def _glob(pattern: bytes) -> Glob | None:
-    """None for the pattern that every key fits, the empty one too."""
-    return None if pattern == b"*" else Glob(pattern)
 
 
 @command(

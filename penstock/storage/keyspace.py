@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from sortedcontainers import SortedList
 
+from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.hashes import Hash
 from penstock.storage.hashorder import HashOrder
 from penstock.storage.lists import List
@@ -38,15 +39,17 @@ class Database:
     """One numbered set of keys.
 
     Invariants: every key of `expires` is a key of `values`; `deadlines` holds exactly the pairs
-    (expires[key], key), in order; where there is an `order`, it holds every key of `values`.
+    (expires[key], key), in order; `fields_due` holds the hashes that have fields with a time of expiry, and of each
+    the earliest; where there is an `order`, it holds every key of `values`.
     """
 
-    __slots__ = ("deadlines", "expires", "order", "values")
+    __slots__ = ("deadlines", "expires", "fields_due", "order", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, Value] = {}
         self.expires: dict[bytes, int] = {}  # unix time in ms
         self.deadlines: SortedList[tuple[int, bytes]] = SortedList()
+        self.fields_due = Deadlines()
         self.order: HashOrder | None = None  # made by the first SCAN or RANDOMKEY, dropped when they cease
 
     def __len__(self) -> int:
@@ -57,11 +60,23 @@ class Database:
         if self.order is not None and key not in self.values:
             self.order.add(key)
         self.values[key] = value
+        if isinstance(value, Hash) or self.fields_due.times:
+            self.note_fields(key, value)
+
+    def note_fields(self, key: bytes, value: Value) -> None:
+        """Know when the first field at a key is due: after every change of the fields' times of expiry."""
+        when_ms = value.first_due_ms() if isinstance(value, Hash) else NEVER
+        if when_ms == NEVER:
+            self.fields_due.drop(key)
+        elif self.fields_due.times.get(key) != when_ms:
+            self.fields_due.set(key, when_ms)
 
     def remove(self, key: bytes) -> Value | None:
         """Take a key out, with its time of expiry."""
         if self.expires:
             self.persist(key)
+        if self.fields_due.times:
+            self.fields_due.drop(key)
         value = self.values.pop(key, None)
         if value is not None and self.order is not None:
             self.order.remove(key)
@@ -95,12 +110,16 @@ class Database:
         self.values = {}  # a new dict: the old one, of any size, is freed by whoever still holds it
         self.expires = {}
         self.deadlines = SortedList()
+        self.fields_due = Deadlines()
         self.order = None
 
     def check(self) -> None:
         """Assert the invariants."""
         assert self.expires.keys() <= self.values.keys(), "an expiry without a key"
         assert list(self.deadlines) == sorted((when, key) for key, when in self.expires.items())
+        due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Hash)}
+        assert self.fields_due.times == {key: when_ms for key, when_ms in due.items() if when_ms != NEVER}
+        self.fields_due.check()
         if self.order is not None:
             self.order.check(self.values)
 

@@ -23,6 +23,7 @@ OWN_COST = {
     "APPEND",
     "COPY",
     "DEL",
+    "HRANDFIELD",
     "KEYS",
     "LINDEX",
     "LINSERT",
@@ -31,6 +32,8 @@ OWN_COST = {
     "LSET",
     "RANDOMKEY",
     "SCAN",
+    "SPOP",
+    "SRANDMEMBER",
     "UNLINK",
 }  # they cost something else here than in Redis
 
