@@ -19,6 +19,7 @@ STREAM: Final = "_stream"
 ID: Final = "_id"
 ENDPOINT: Final = "_endpoint"
 EMPTY: Final = pa.scalar(b"", BINARY)
+CHUNK_BYTES: Final = 8 * 1024 * 1024  # of requests sent at once, unless one row alone is longer
 
 
 class Texts:
@@ -39,6 +40,14 @@ class Texts:
 
     def between(self, first: int, behind: int) -> memoryview:
         return self._bytes[self._offsets[first].as_py() : self._offsets[behind].as_py()]
+
+    def step(self, first: int, most: int) -> int:
+        """Where a chunk that begins at `first` ends: `most` texts on, or earlier where they are long."""
+        behind = min(first + most, len(self.array))
+        begin = self._offsets[first].as_py()
+        while behind > first + 1 and self._offsets[behind].as_py() - begin > CHUNK_BYTES:
+            behind = first + (behind - first) // 2
+        return behind
 
     def ends(self) -> list[int]:
         """Where each begins, and the last one ends, in `between(0, len)`."""

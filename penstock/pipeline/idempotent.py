@@ -144,8 +144,9 @@ class OwnIds:
         for key, own_id in zip(keys, own_ids, strict=True):
             self._ascend(key, own_id)
         requests = encoder.requests(rows)
-        for first in range(0, rows.count, chunk):
-            behind = min(first + chunk, rows.count)
+        first = 0
+        while first < rows.count:
+            behind = requests.step(first, chunk)
             # Sent again after a broken connection it finds its own rows, which is what `_compare` is for.
             replies = self._client.exchange(bytes(requests.between(first, behind)), behind - first, retry=True)
             late = [at for at, reply in enumerate(replies, first) if isinstance(reply, ReplyError)]
@@ -154,6 +155,7 @@ class OwnIds:
                 if b"equal or smaller" not in reply.text:
                     raise PipelineError(f"the entry {own_ids[at].decode()} of {keys[at]!r}: {text_of(reply)}")
             self._compare([(keys[at], own_ids[at], bytes(rows.fields.between(at, at + 1))) for at in late])
+            first = behind
 
     def _ascend(self, key: bytes, own_id: bytes) -> None:
         try:

@@ -64,15 +64,19 @@ class Ledger:
         self._client = client
         self.key = marker_key(query, partition)
         self._batch = batch
+        # Were MULTI refused later, what was to be in the transaction would be done without one.
+        for reply in client.pipeline([["MULTI"], ["DISCARD"]]):
+            if isinstance(reply, ReplyError):
+                raise PipelineError(f"the server has no transactions ({text_of(reply)}): use delivery=idmp")
         self.recorded = self._look()
         self.done = Mark(batch)
         self.skipped = 0
 
     def write(self, rows: Encoded, requests: Texts, chunk: int) -> None:
-        """Write the rows that are not there yet, `chunk` of them in a transaction."""
+        """Write the rows that are not there yet, `chunk` of them in a transaction, or fewer if they are long."""
         first = self._skip(rows)
         while first < rows.count:
-            behind = min(first + chunk, rows.count)
+            behind = requests.step(first, chunk)
             mark = self.done.after(rows, first, behind)
             self._transact(mark, bytes(requests.between(first, behind)), behind - first)
             self.done = self.recorded = mark

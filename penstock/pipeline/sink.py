@@ -247,10 +247,12 @@ class Outlet:
         self._send(self._encoder.requests(rows, *found), rows.count)
 
     def _send(self, requests: Any, count: int) -> None:
-        for first in range(0, count, self._options.pipeline):
-            behind = min(first + self._options.pipeline, count)
+        first = 0
+        while first < count:
+            behind = requests.step(first, self._options.pipeline)
             replies = self._client.exchange(bytes(requests.between(first, behind)), behind - first, retry=True)
             idempotent.check_written(replies, requests, first)
+            first = behind
 
 
 # -- several endpoints ------------------------------------------------------------------------------------------------

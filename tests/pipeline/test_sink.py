@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from penstock.pipeline import idempotent, ledger
+from penstock.pipeline import encoder, idempotent, ledger
 from penstock.pipeline.client import Access, Client, Endpoint
 from penstock.pipeline.errors import PipelineError, ServerGone
 from penstock.pipeline.ledger import Ledger
@@ -205,6 +205,25 @@ def test_fewer_partitions_amid_a_batch_are_noticed(server, endpoint, write):
 
         with pytest.raises(PipelineError, match="partition 5 had written rows"):
             ledger.refuse_orphans(client, "5e55-query", 7, 2)
+
+
+def test_long_rows_are_sent_few_at_a_time(server, write, monkeypatch):
+    monkeypatch.setattr(encoder, "CHUNK_BYTES", 1_000)
+    write([rows(*range(40), text="x" * 100), rows(40, text="x" * 5_000)], pipeline="1000")
+
+    assert numbers(server) == list(range(41))
+    assert server.xrevrange(MARKER, count=1)[0][0] == b"8-41"
+
+
+def test_a_server_without_transactions_is_told(server, write, monkeypatch):
+    exchange = Client._exchange_once
+
+    def without(self, payload, count, wait_s):
+        return exchange(self, payload.replace(b"MULTI", b"MULTX"), count, wait_s)
+
+    monkeypatch.setattr(Client, "_exchange_once", without)
+    with pytest.raises(PipelineError, match=r"has no transactions .*use delivery=idmp"):
+        write([rows(1)])
 
 
 # -- at least once, IDMP, ids -----------------------------------------------------------------------------------------
