@@ -4,13 +4,16 @@ What follows `serve` is redis-server's own language (configfile.py), not this on
 """
 
 import argparse
+import platform
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 from penstock import checklog, configfile
-from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.commands.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
+
+VERSION_LINE: Final = f"penstock {PENSTOCK_VERSION} ({BUILD} build, Python {platform.python_version()})"
 
 SERVE_USAGE: Final = """\
 usage: {program} [redis.conf | -] [--directive value ...]
@@ -33,14 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser().parse_args(words)
     if parsed.subcommand == "check-log":
         return checklog.main(parsed)
-    sys.stdout.write(f"penstock {PENSTOCK_VERSION}\n")
+    sys.stdout.write(VERSION_LINE + "\n")
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
     """What the subcommands take, but for `serve`."""
     parser = argparse.ArgumentParser("penstock", description="A stream server that speaks the Redis protocol.")
-    parser.add_argument("--version", action="version", version=f"penstock {PENSTOCK_VERSION}")
+    parser.add_argument("--version", action="version", version=VERSION_LINE)
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
     subcommands.add_parser("serve", help="run a server; `penstock serve --help` says how", add_help=False)
     checklog.add_parser(subcommands)

@@ -2,16 +2,26 @@
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
+from penstock.commands.versions import BUILD
 from penstock.settings import Settings
 from tests.dialogue import Dialogue
 from tests.reference import NoReference, reference_server
 
 NOW_MS = 1_795_300_000_000
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say which build the tests run on; pytest's own header is silent under -q."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:  # a worker has none
+        reporter.write_line(f"penstock: the {BUILD} build in {Path(penstock.__file__).parent}")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from penstock import cli
-from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.commands.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -78,9 +78,11 @@ def test_warnings_are_told_before_the_start(started: Started, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["version"]])
-def test_the_version_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_and_the_build_are_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    python = ".".join(map(str, sys.version_info[:3]))
+
     assert exit_code(arguments) == 0
-    assert capsys.readouterr().out == f"penstock {PENSTOCK_VERSION}\n"
+    assert capsys.readouterr().out.startswith(f"penstock {PENSTOCK_VERSION} ({BUILD} build, Python {python}")
 
 
 def exit_code(arguments: list[str]) -> int:

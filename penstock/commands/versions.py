@@ -1,7 +1,7 @@
-"""The versions that clients are told."""
+"""The versions that clients are told, and which build answers them."""
 
 from typing import Final
 
 REDIS_VERSION: Final = "8.10.0"  # the newest Redis whose stream commands are complete here
 PENSTOCK_VERSION: Final = "0.1.0"
-BUILD: Final = "python"  # the pure source; a compiled wheel says so in its own build step
+BUILD: Final[str] = "compiled" if __file__.endswith((".so", ".pyd")) else "python"  # by what was loaded
