@@ -11,7 +11,7 @@ from penstock.pipeline.surveys import StreamState
 from penstock.storage import ids
 from penstock.storage.ids import StreamId
 
-MARK_EVERY: Final = 100  # entries; how exact the cuts of a counted range are
+MARKS: Final = 256  # about so many ids of a counted range are kept: it can be cut there
 
 
 def backlog(place: Place, state: StreamState) -> int:
@@ -34,15 +34,16 @@ def to_the_end(state: StreamState) -> Place:
 def count_off(
     client: Client, key: bytes, place: Place, state: StreamState, entries: int, fetch: int
 ) -> tuple[Place, list[StreamId]]:
-    """The place so many entries beyond another, and every hundredth id on the way. Reads them, and throws them away."""
+    """The place so many entries beyond another, and ids at even distances on the way; reads them all for that."""
     after, seen = place.id, 0
     marks: list[StreamId] = []
+    every = max(entries // MARKS, 1)
     while seen < entries:
         count = min(fetch, entries - seen)
         page = decode(client.framed(packed("XRANGE", key, exclusive(after), ids.text(state.last), "COUNT", count)))
         if not len(page):
             return to_the_end(state), marks
-        texts = page.texts(page.id_at[(-seen - 1) % MARK_EVERY :: MARK_EVERY])
+        texts = page.texts(page.id_at[(-seen - 1) % every :: every])
         marks += [ids.parse(one) for one in texts.to_pylist()]
         after = ids.parse(page.last_id())
         seen += len(page)
@@ -62,5 +63,5 @@ def cuts_of(
     if parts < 2 or entries < 2:
         return ()
     if marks:
-        return tuple(sorted({marks[at] for at in even_cuts(0, len(marks), parts) if after < marks[at] < end.id}))
+        return tuple(sorted({marks[at - 1] for at in even_cuts(0, len(marks), parts)}))
     return tuple(find_cuts(client, key, after, end.id, entries, parts))

@@ -224,6 +224,8 @@ class CursorReader(StreamReader):
     def _pieces(self, stream: StreamOf, place: Place, until: Place) -> list[Piece]:
         name, key = stream
         spans = cut(place.id, until.id, until.cuts)
+        if not spans:
+            return []
         counted = place.added is not None and until.added is not None and until.added >= place.added
         entries = until.added - place.added if counted and until.added is not None and place.added is not None else 0
         if len(spans) == 1:

@@ -2,8 +2,9 @@
 
 Ids are times, and times come in bursts: even spans of ids may hold nearly nothing, or nearly all. So the range is
 looked at in places: each cell is narrowed to the entries really in it and cut evenly, a few entries from each part
-tell how dense it is there, and parts that are still too heavy are cut again. A million entries within one millisecond
-are no trouble: narrowed to that millisecond, a cell is cut by sequence number.
+tell how dense it is there, and parts that are still too heavy are cut again; all parts are, while many of the entries
+are nowhere to be seen. A million entries within one millisecond are no trouble: narrowed to that millisecond, a cell is
+cut by sequence number.
 """
 
 import itertools
@@ -18,16 +19,18 @@ from penstock.storage.ids import StreamId
 
 PROBES: Final = 16  # parts a cell is cut into
 SAMPLE: Final = 16  # entries read from each part
-ROUNDS: Final = 6
+ROUNDS: Final = 12
+MOST_CELLS: Final = 64  # cut in one round
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A range, and a guess at how many entries it holds."""
+    """A range, and a guess at how many entries it holds; `exact` says that they were counted."""
 
     after: StreamId
     upto: StreamId
     weight: float
+    exact: bool
 
 
 def find_cuts(client: Client, key: bytes, after: StreamId, upto: StreamId, entries: int, parts: int) -> list[StreamId]:
@@ -35,27 +38,31 @@ def find_cuts(client: Client, key: bytes, after: StreamId, upto: StreamId, entri
     if parts < 2:
         return []
     target = entries / parts / 2  # cells of half a part: gathering them gives parts of nearly the right weight
-    cells = [Cell(after, upto, float(entries))]
+    cells = [Cell(after, upto, float(entries), False)]
     for _ in range(ROUNDS):
-        heavy = [cell for cell in cells if cell.weight > target and cell.upto - cell.after > 1]
-        if not heavy:
+        coarse = _coarse(cells, target, entries)
+        if not coarse:
             break
-        finer = _divide(client, key, heavy)
-        total = sum(cell.weight for cell in heavy)
-        guessed = sum(cell.weight for cell in finer)
-        scale = total / guessed if guessed else 0.0
-        rest = [cell for cell in cells if cell not in heavy]
         cells = sorted(
-            [*rest, *(Cell(cell.after, cell.upto, cell.weight * scale) for cell in finer)],
+            [*(cell for cell in cells if cell not in coarse), *_divide(client, key, coarse)],
             key=lambda cell: cell.after,
         )
     return _gather(cells, parts)
 
 
-def _divide(client: Client, key: bytes, cells: list[Cell]) -> list[Cell]:
+def _coarse(cells: list[Cell], target: float, entries: int) -> set[Cell]:
+    """The cells to look at more closely: those that are too heavy; if entries are missing, all that may hide them."""
+    guessed = [cell for cell in cells if not cell.exact]
+    missing = entries - sum(cell.weight for cell in cells)
+    if missing <= target:
+        guessed = [cell for cell in guessed if cell.weight > target]
+    return set(sorted(guessed, key=lambda cell: (-cell.weight, cell.after))[:MOST_CELLS])
+
+
+def _divide(client: Client, key: bytes, cells: set[Cell]) -> list[Cell]:
     """Every cell in PROBES parts between its first and its last entry, weighed by what stands at each part's head."""
     looks: list[Request] = []
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: cell.after):
         looks.append(["XRANGE", key, exclusive(cell.after), ids.text(cell.upto), "COUNT", 1])
         looks.append(["XREVRANGE", key, ids.text(cell.upto), exclusive(cell.after), "COUNT", 1])
     edges = client.pipeline(looks)
@@ -70,16 +77,16 @@ def _divide(client: Client, key: bytes, cells: list[Cell]) -> list[Cell]:
     samples = client.pipeline(
         [["XRANGE", key, exclusive(begin), ids.text(end), "COUNT", SAMPLE] for begin, end in parts]
     )
-    return [Cell(begin, end, _weigh(begin, end, sample)) for (begin, end), sample in zip(parts, samples, strict=True)]
+    return [_weighed(begin, end, sample) for (begin, end), sample in zip(parts, samples, strict=True)]
 
 
-def _weigh(after: StreamId, upto: StreamId, sample: Any) -> float:
-    """How many entries a range holds, from its first few."""
+def _weighed(after: StreamId, upto: StreamId, sample: Any) -> Cell:
+    """A range, weighed by its first few entries."""
     _refuse(sample)
     if len(sample) < SAMPLE:
-        return float(len(sample))
+        return Cell(after, upto, float(len(sample)), True)
     first, last = ids.parse(sample[0][0]), ids.parse(sample[-1][0])
-    return max((upto - first) / (last - first) * (SAMPLE - 1), float(SAMPLE))
+    return Cell(after, upto, max((upto - first) / (last - first) * (SAMPLE - 1), float(SAMPLE)), False)
 
 
 def _gather(cells: list[Cell], parts: int) -> list[StreamId]:

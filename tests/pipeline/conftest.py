@@ -1,6 +1,7 @@
 """One Spark session and one server for all of the pipeline's tests.
 
-`REDIS=1 pytest tests/pipeline` takes the real Redis that other tests compare with; `REDIS=/path/to/redis-server` that one.
+`REDIS=1 pytest tests/pipeline` takes the real Redis that other tests compare with, `REDIS=/path/to/redis-server` the
+one that is named.
 """
 
 import os
