@@ -40,8 +40,19 @@ class AddWords:
         self.fields_at = 0
 
 
+def _plain() -> AddWords:
+    add = AddWords()
+    add.id_at, add.fields_at = 2, 3
+    return add
+
+
+_PLAIN: Final = _plain()  # `XADD key * field value ...`; shared, never changed
+
+
 def _read_add(args: list[bytes], privileged: bool) -> AddWords:
     """Read an XADD in Redis's order: options up to the id, then what contradicts what."""
+    if args[2] == b"*" and len(args) & 1 and len(args) > 3:
+        return _PLAIN
     add = AddWords()
     last = len(args) - 1
     at = 2

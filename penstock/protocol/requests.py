@@ -260,7 +260,7 @@ def one_as_sent(block: bytes, kinds: bytes, request: list[bytes]) -> bool:
         return False
     if not request:
         return False
-    if _CR not in text and block.count(b"\r\n") == 2 * len(request) + 1 and kinds.find(_ODD_TYPE) < 0:
+    if _CR not in text and block.count(b"\r\n") == 2 * len(request) + 1 and _has_no_odd_type(block, kinds, request):
         return True
     return packed(request) == block
 
@@ -281,9 +281,24 @@ def all_as_sent(block: bytes, kinds: bytes, requests: list[list[bytes]]) -> bool
         return False
     if not all(requests):
         return False
-    if _CR not in text and block.count(b"\r\n") == 2 * len(words) + len(requests) and kinds.find(_ODD_TYPE) < 0:
+    if (
+        _CR not in text
+        and block.count(b"\r\n") == 2 * len(words) + len(requests)
+        and _has_no_odd_type(block, kinds, words)
+    ):
         return True
     return b"".join([packed(request) for request in requests]) == block
+
+
+def _has_no_odd_type(block: bytes, kinds: bytes, words: list[bytes]) -> bool:
+    """Whether every line that begins like a header of another type is the word `+` or `-`, as ranges have it.
+
+    (A word `$1` could look like the header of such a word.)
+    """
+    odd = kinds.count(_ODD_TYPE)
+    if not odd:
+        return True
+    return odd == block.count(b"\r\n$1\r\n+\r\n") + block.count(b"\r\n$1\r\n-\r\n") and b"$1" not in words
 
 
 def packed(request: list[bytes]) -> bytes:

@@ -156,16 +156,26 @@ class Stream:
         """The live entries of [start, end] as runs of slots, oldest first, `most` entries at the most."""
         found: list[Run] = []
         segments = self.segments
+        is_open = end >= self.last_id
         place = max(bisect_right(self.firsts, start) - 1, 0)
         while place < len(segments) and most > 0:
             segment = segments[place]
             if self.firsts[place] > end:
                 break
             first = segment.lower_bound(start) if self.firsts[place] < start else 0
-            stop = len(segment) if segment.last_id <= end else segment.lower_bound(end + 1)
-            for from_slot, to_slot in segment.runs(first, stop, most):
-                found.append(Run(segment, from_slot, to_slot))
-                most -= to_slot - from_slot
+            stop = len(segment.ms) if is_open or segment.last_id <= end else segment.lower_bound(end + 1)
+            if segment.dead is None:
+                if first < segment.first:
+                    first = segment.first
+                if stop - first > most:
+                    stop = first + most
+                if first < stop:
+                    found.append(Run(segment, first, stop))
+                    most -= stop - first
+            else:
+                for from_slot, to_slot in segment.runs(first, stop, most):
+                    found.append(Run(segment, from_slot, to_slot))
+                    most -= to_slot - from_slot
             place += 1
         return found
 

@@ -69,6 +69,19 @@ CASES = [
         None,
     ),
     (
+        "the ends of a range",
+        packed([b"XRANGE", b"s", b"-", b"+"]) + PING,
+        [[b"XRANGE", b"s", b"-", b"+"], [b"PING"]],
+        None,
+    ),
+    ("an odd type behind a word like a header", b"*2\r\n$2\r\n$1\r\n+\r\n", [], b"expected '$', got '+'"),
+    (
+        "an odd type behind a word that ends so",
+        PING + b"*2\r\n$3\r\na$1\r\n+\r\n",
+        [[b"PING"]],
+        b"expected '$', got '+'",
+    ),
+    (
         "words with line ends",
         packed([b"a\r\n*1\r\n$1\r\nx\r\n", b"\r"]) + PING,
         [[b"a\r\n*1\r\n$1\r\nx\r\n", b"\r"], [b"PING"]],
