@@ -1,21 +1,19 @@
-"""SET with its conditions and times of expiry, the older commands it replaced, and GETEX, which shares its words."""
+"""SET with its conditions and times of expiry, the older commands it replaced, and those that share its words."""
 
 from typing import Final
-
-from xxhash import xxh3_64_hexdigest
 
 from penstock.commands import refusals, words
 from penstock.commands.context import Context
 from penstock.commands.expiry import invalid_expire, moment, set_expiry, take_expiry
 from penstock.commands.overwriting import delete, overwrite
+from penstock.commands.string_conditions import COMPARISONS, holds
 from penstock.commands.strings import read_string
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
-COMPARISONS: Final = (b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE")
-DIGEST_LENGTH: Final = 16  # hexadecimal characters
+MOST_KEYS: Final = 2**31 - 1  # of MSETEX
 
 
 class Options:
@@ -137,13 +135,7 @@ def _may_set(ctx: Context, key: bytes, read: Options) -> bool:
         return True
     if not isinstance(value, bytes):
         raise refusals.wrong_type()
-    if read.comparison in (b"IFEQ", b"IFNE"):
-        equal = value == read.operand
-    else:
-        if len(read.operand) != DIGEST_LENGTH:
-            raise ReplyError(b"ERR must be exactly 16 hexadecimal characters")
-        equal = xxh3_64_hexdigest(value).encode() == read.operand.lower()
-    return equal == (read.comparison in (b"IFEQ", b"IFDEQ"))
+    return holds(read.comparison, read.operand, value)
 
 
 def _without_get(args: list[bytes]) -> list[bytes]:
@@ -162,7 +154,89 @@ def _tell_set(ctx: Context, key: bytes) -> None:
     ctx.dirty += 1
 
 
+@command(
+    "MSETEX",
+    "numkeys data:(key value) [key value ...] condition:[NX|XX] "
+    "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
+    group="string",
+    since="8.4.0",
+    flags="write denyoom movablekeys",
+    keys="numkeys@1/2 OW update",
+    tips="request_policy:multi_shard response_policy:all_succeeded",
+    complexity="O(N) where N is the number of keys to set.",
+    summary="Sets several keys to strings, all or none of which must exist if so wished, and for a time.",
+)
+def msetex(ctx: Context, args: list[bytes]) -> bytes:
+    text = b"ERR invalid numkeys value"
+    numkeys = words.integer_or(args[1], text)
+    if not 0 < numkeys <= MOST_KEYS:
+        raise ReplyError(text)
+    behind = 2 + 2 * numkeys
+    if behind > len(args):
+        raise ReplyError(b"ERR wrong number of key-value pairs")
+    read = _read_msetex(args, behind)
+    when_ms = read.moment(ctx, b"msetex") if read.expiration else 0
+    keys, values = args[2:behind:2], args[3:behind:2]
+    if read.existence and any((ctx.value(key) is None) == (read.existence == b"XX") for key in keys):
+        return reply.ZERO
+    for key, value in zip(keys, values, strict=True):
+        overwrite(ctx, key, value, read.keeps)
+        if read.expiration:
+            set_expiry(ctx, key, when_ms)
+        _tell_set(ctx, key)
+    ctx.log_request(_with_moment(args, behind, when_ms) if read.expiration in (b"EX", b"PX") else args)
+    return reply.ONE
+
+
+def _with_moment(args: list[bytes], at: int, when_ms: int) -> list[bytes]:
+    """MSETEX as it is logged: a relative time is absolute, and said once."""
+    logged = args[:at]
+    options = args[at:]
+    relative = [place for place, word in enumerate(options) if word.upper() in (b"EX", b"PX")]
+    for place, word in enumerate(options):
+        if place == relative[-1]:
+            logged += (b"PXAT", b"%d" % when_ms)
+        elif place not in relative and place - 1 not in relative:
+            logged.append(word)
+    return logged
+
+
+def _read_msetex(args: list[bytes], at: int) -> Options:
+    read = Options()
+    while at < len(args):
+        option = args[at].upper()
+        if option in (b"NX", b"XX") and read.existence in (b"", option):
+            read.existence = option
+        elif option == b"KEEPTTL" and not read.expiration:
+            read.keeps = True
+        elif not read.keeps and _read_expiration(read, args, at):
+            at += 1
+        else:
+            raise refusals.syntax()
+        at += 1
+    return read
+
+
 # -- before SET had options ------------------------------------------------------------------------------------------
+
+
+@command(
+    "GETSET",
+    "key value",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    deprecated=("6.2.0", "`SET` with the `!GET` argument"),
+    summary="Sets a key to a string and answers the one it held.",
+)
+def getset(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    old = read_string(ctx, key)
+    overwrite(ctx, key, args[2])
+    _tell_set(ctx, key)
+    ctx.log(b"SET", key, args[2])
+    return reply.null(ctx.resp3) if old is None else reply.bulk(old)
 
 
 @command(

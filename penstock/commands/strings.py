@@ -1,6 +1,6 @@
 """Strings: read, joined, counted with."""
 
-from penstock.commands import refusals, words
+from penstock.commands import numbers, refusals, words
 from penstock.commands.context import Context
 from penstock.commands.overwriting import create, delete, overwrite
 from penstock.commands.table import command
@@ -105,6 +105,26 @@ def mset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
+    "MSETNX",
+    "data:(key value) [key value ...]",
+    group="string",
+    since="1.0.1",
+    flags="write denyoom",
+    keys="1..-1/2 OW insert",
+    complexity="O(N) where N is the number of keys to set.",
+    summary="Sets several keys to strings, unless one of them exists.",
+)
+def msetnx(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) % 2 == 0:
+        raise refusals.arity(b"msetnx")
+    for key in args[1::2]:
+        if ctx.value(key) is not None:
+            return reply.ZERO
+    mset(ctx, args)
+    return reply.ONE
+
+
+@command(
     "APPEND",
     "key value",
     group="string",
@@ -122,13 +142,18 @@ def append(ctx: Context, args: list[bytes]) -> bytes:
         length = len(tail)
     else:
         length = len(head) + len(tail)
-        if length > ctx.engine.settings.number("proto-max-bulk-len") and not ctx.session.privileged:
-            raise ReplyError(b"ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+        check_length(ctx, length)
         ctx.put(key, head + tail)
     ctx.event("$", b"append", key)
     ctx.dirty += 1
     ctx.log_request(args)
     return reply.integer(length)
+
+
+def check_length(ctx: Context, length: int) -> None:
+    """Refuse to make a string longer than a request may be."""
+    if length > ctx.engine.settings.number("proto-max-bulk-len") and not ctx.session.privileged:
+        raise ReplyError(b"ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 
 
 # -- counters --------------------------------------------------------------------------------------------------------
@@ -204,3 +229,30 @@ def _add(ctx: Context, args: list[bytes], increment: int) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     return reply.integer(total)
+
+
+@command(
+    "INCRBYFLOAT",
+    "key increment:double",
+    group="string",
+    since="2.6.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Adds a number with decimals to the number at a key; a missing key counts as 0.",
+)
+def incrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    text = ctx.string(key)
+    held = numbers.long_double(b"0" if text is None else text)
+    total = numbers.long_double_sum(held, numbers.long_double(args[2]))
+    if total is None:
+        raise ReplyError(b"ERR increment would produce NaN or Infinity")
+    made = numbers.long_double_text(total)
+    if text is None:
+        create(ctx, key, made)
+    else:
+        ctx.put(key, made)
+    ctx.event("$", b"incrbyfloat", key)
+    ctx.dirty += 1
+    ctx.log(b"SET", key, made, b"KEEPTTL")
+    return reply.bulk(made)

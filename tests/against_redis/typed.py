@@ -18,17 +18,29 @@ from tests.against_redis import pinpoint
 from tests.against_redis.comparison import quoted
 from tests.against_redis.generator import JUNK, Request
 from tests.against_redis.known import Known
-from tests.against_redis.makers import anything, lists
+from tests.against_redis.makers import anything, lists, strings
 from tests.against_redis.makers.shared import Maker, elements_of
 from tests.against_redis.shrinking import shortest
 from tests.against_redis.sides import InProcess, Piped
 from tests.wire import Array, Bulk, Error, Map, Set, Value, parse
 
-MAKERS: Final[tuple[type[Maker], ...]] = (anything.Anything, lists.Lists)
+MAKERS: Final[tuple[type[Maker], ...]] = (anything.Anything, lists.Lists, strings.Strings)
 
 BATCH: Final = 200
 PICTURED: Final = ("0", "1", "2")  # databases in which there may be something
-UNCUT: Final = ("MULTI", "EXEC", "DISCARD", "HELLO", "PEXPIREAT", "EXPIREAT", "KEYS", "SCAN", "FLUSHDB")
+UNCUT: Final = (
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "HELLO",
+    "PEXPIREAT",
+    "EXPIREAT",
+    "KEYS",
+    "SCAN",
+    "FLUSHDB",
+    "IFDEQ",
+    "IFDNE",
+)
 DUMPS: Final[dict[bytes, Request]] = {  # requests that show the whole of a value, without its key, by its type
     b"string": ["GET"],
     b"list": ["LRANGE", "0", "-1"],

@@ -23,6 +23,7 @@ OWN_COST = {
     "APPEND",
     "COPY",
     "DEL",
+    "GETRANGE",
     "HRANDFIELD",
     "KEYS",
     "LINDEX",
@@ -32,9 +33,13 @@ OWN_COST = {
     "LSET",
     "RANDOMKEY",
     "SCAN",
+    "SETBIT",
+    "SETRANGE",
     "SPOP",
     "SRANDMEMBER",
+    "SUBSTR",
     "UNLINK",
+    "ZSCAN",
 }  # they cost something else here than in Redis
 
 

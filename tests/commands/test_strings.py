@@ -1,5 +1,7 @@
 """Strings, beside a real Redis and alone."""
 
+import random
+
 import pytest
 
 from tests.commands.comparison import RedisSide, played_here
@@ -194,6 +196,107 @@ DIALOGUES = {
         "INCR s",
         "INCRBY s x",
     ],
+    "parts": [
+        "SET a hello",
+        "GETRANGE a 1 -2",
+        "GETRANGE a -50 -100",
+        "GETRANGE a 0 -100",
+        "SUBSTR a 3 100",
+        "GETRANGE missing 0 1",
+        "GETRANGE missing x 1",
+        "SETRANGE a 1 ipp",
+        "SETRANGE a 7 end",
+        "SETRANGE b 3 new",
+        "SETRANGE missing 3 ''",
+        "SETRANGE a -1 ''",
+        "SETRANGE a x ''",
+        "SETRANGE a 536870912 x",
+        "GET a",
+        "XADD s 1-1 f v",
+        "SETRANGE s 1 x",
+        "GETRANGE s 1 2",
+    ],
+    "numbers with decimals": [
+        "INCRBYFLOAT a 1.5",
+        "INCRBYFLOAT a -0.25",
+        "PEXPIREAT a 9999999999999",
+        "INCRBYFLOAT a 5.0e3",
+        "PEXPIRETIME a",
+        "INCRBYFLOAT a 0.1",
+        "INCRBYFLOAT a x",
+        "INCRBYFLOAT a inf",
+        "SET b x",
+        "INCRBYFLOAT b 1",
+        "XADD s 1-1 f v",
+        "INCRBYFLOAT s x",
+    ],
+    "several unless one exists": [
+        "MSETNX a 1 b 2",
+        "MSETNX b 1 c 2",
+        "MSETNX c 1 c 2",
+        "MGET a b c",
+        "MSETNX d 1 e",
+    ],
+    "several on conditions": [
+        "MSETEX 2 a 1 b 2",
+        "MSETEX 2 b 1 c 2 NX",
+        "MSETEX 2 b 1 c 2 XX",
+        "MSETEX 2 b 1 a 2 XX PXAT 9999999999999",
+        "MSETEX 1 a 3 KEEPTTL",
+        "MSETEX 1 b 3 EX 100",
+        "MSETEX 1 b 3 px 100000 nx",
+        "MSETEX 1 c 3 px 100000 nx",
+        "MSETEX 1 c 3 EXAT 9999999999",
+        "XADD s 1-1 f v",
+        "MSETEX 1 s 3",
+        "MSETEX 0 a 1",
+        "MSETEX 2 a 1",
+        "MSETEX 1 a 1 EX 0",
+        "MSETEX 1 a 1 EX",
+        "MSETEX 1 a 1 NX XX",
+        "MSETEX 1 a 1 KEEPTTL EX 1",
+        "MSETEX 1 a 1 FOO",
+    ],
+    "set and get the old one": [
+        "GETSET a 1",
+        "GETSET a 2",
+        "PEXPIREAT a 9999999999999",
+        "GETSET a 3",
+        "PTTL a",
+        "XADD s 1-1 f v",
+        "GETSET s 1",
+    ],
+    "remove on conditions": [
+        "SET a x",
+        "DIGEST a",
+        "DELEX a IFEQ y",
+        "DELEX a IFNE x",
+        "DELEX a IFDEQ 0000000000000000",
+        "DELEX a IFDEQ zz",
+        "DELEX a FOO x",
+        "DELEX a IFEQ",
+        "DELEX a IFDEQ EAF06C6480B2CD11",
+        "DELEX a",
+        "DELEX a FOO x",
+        "XADD s 1-1 f v",
+        "DELEX s IFEQ x",
+        "DIGEST s",
+        "DELEX s",
+        "DIGEST s",
+    ],
+    "longest common subsequence": [
+        "MSET a ohmytext b mynewtext",
+        "LCS a b",
+        "LCS a b LEN",
+        "LCS a b IDX",
+        "LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN",
+        "LCS a b IDX LEN",
+        "LCS a b MINMATCHLEN",
+        "LCS a missing IDX",
+        "LCS missing missing",
+        "XADD s 1-1 f v",
+        "LCS a s",
+    ],
 }
 
 
@@ -220,3 +323,27 @@ def test_append_makes_no_string_longer_than_a_request_may_carry(dialogue):
 
     assert "proto-max-bulk-len" in str(dialogue("APPEND a x"))
     assert dialogue("APPEND a ''") == 1 << 20
+
+
+def test_strings_whose_common_subsequence_would_take_redis_too_much_memory_are_refused(dialogue):
+    dialogue("SETRANGE a 20000 x", "SETRANGE b 20000 x")
+
+    assert "exceeds proto-max-bulk-len" in str(dialogue("LCS a b LEN"))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_length_of_a_common_subsequence_is_that_of_the_plain_table(dialogue, seed):
+    chance = random.Random(seed)
+    one, other = (bytes(chance.choices(b"abc", k=chance.randrange(0, 150))) for _ in range(2))
+    dialogue.words(b"MSET", b"a", one, b"b", other)
+
+    assert dialogue("LCS a b LEN") == plain_length(one, other) == len(dialogue("LCS a b"))
+
+
+def plain_length(one, other):
+    row = [0] * (len(other) + 1)
+    for letter in one:
+        above, row = row, [0]
+        for at, met in enumerate(other):
+            row.append(above[at] + 1 if letter == met else max(above[at + 1], row[at]))
+    return row[-1]

@@ -1,0 +1,72 @@
+"""Single bits of a string: the first byte's highest bit is bit 0."""
+
+from penstock.commands import words
+from penstock.commands.context import Context
+from penstock.commands.overwriting import create
+from penstock.commands.strings import read_string
+from penstock.commands.table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+
+def bit_offset(ctx: Context, word: bytes, width: int = 0) -> int:
+    """A place in bits; `#n` is the nth field of that width, where there is one."""
+    text = b"ERR bit offset is not an integer or out of range"
+    if width and word.startswith(b"#"):
+        offset = words.integer_or(word[1:], text) * width
+    else:
+        offset = words.integer_or(word, text)
+    longest = ctx.engine.settings.number("proto-max-bulk-len")
+    if offset < 0 or (offset >> 3 >= longest and not ctx.session.privileged):
+        raise ReplyError(text)
+    return offset
+
+
+@command(
+    "GETBIT",
+    "key offset",
+    group="bitmap",
+    since="2.2.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    summary="Answers one bit of the string at a key.",
+)
+def getbit(ctx: Context, args: list[bytes]) -> bytes:
+    offset = bit_offset(ctx, args[2])
+    value = read_string(ctx, args[1])
+    if value is None or offset >> 3 >= len(value):
+        return reply.ZERO
+    return reply.ONE if value[offset >> 3] & 0x80 >> (offset & 7) else reply.ZERO
+
+
+@command(
+    "SETBIT",
+    "key offset value:integer",
+    group="bitmap",
+    since="2.2.0",
+    flags="write denyoom",
+    keys="1 RW access update",
+    complexity="O(N) in the length of the string that results: it is written anew.",
+    summary="Sets or clears one bit of the string at a key, which is filled up with zero bytes; answers the old bit.",
+)
+def setbit(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    offset = bit_offset(ctx, args[2])
+    if args[3] not in (b"0", b"1"):
+        raise ReplyError(b"ERR bit is not an integer or out of range")
+    wanted = args[3] == b"1"
+    value = ctx.string(key)
+    at, mask = offset >> 3, 0x80 >> (offset & 7)
+    made = bytearray((value or b"").ljust(at + 1, b"\0"))
+    was = bool(made[at] & mask)
+    if was == wanted and value is not None and at < len(value):
+        return reply.ONE if was else reply.ZERO  # nothing changes, and nobody is told
+    made[at] = made[at] | mask if wanted else made[at] & ~mask
+    if value is None:
+        create(ctx, key, bytes(made))
+    else:
+        ctx.put(key, bytes(made))
+    ctx.event("$", b"setbit", key)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.ONE if was else reply.ZERO

@@ -1,0 +1,84 @@
+"""Parts of strings: read and overwritten."""
+
+from penstock.commands import words
+from penstock.commands.context import Context
+from penstock.commands.overwriting import create
+from penstock.commands.strings import check_length, read_string
+from penstock.commands.table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+
+def clamped(first: int, last: int, length: int) -> tuple[int, int]:
+    """The places that a range means, both included and counted from the end if negative; last < first: none.
+
+    A place before the beginning is the beginning, also for the range's end (Redis 8.6.3).
+    """
+    first = max(first + length, 0) if first < 0 else first
+    last = max(last + length, 0) if last < 0 else last
+    return first, min(last, length - 1)
+
+
+@command(
+    "GETRANGE",
+    "key start:integer end:integer",
+    group="string",
+    since="2.4.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) in the length of the answer.",
+    summary="Answers a part of the string at a key.",
+)
+def getrange(ctx: Context, args: list[bytes]) -> bytes:
+    first, last = words.integer(args[2]), words.integer(args[3])
+    value = read_string(ctx, args[1])
+    if value is None or (last < first and last < 0 and first < 0):
+        return reply.EMPTY_BULK
+    first, last = clamped(first, last, len(value))
+    return reply.bulk(value[first : last + 1])
+
+
+@command(
+    "SUBSTR",
+    "key start:integer end:integer",
+    group="string",
+    since="1.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) in the length of the answer.",
+    deprecated=("2.0.0", "`GETRANGE`"),
+    summary="Answers a part of the string at a key.",
+)
+def substr(ctx: Context, args: list[bytes]) -> bytes:
+    return getrange(ctx, args)
+
+
+@command(
+    "SETRANGE",
+    "key offset value",
+    group="string",
+    since="2.2.0",
+    flags="write denyoom",
+    keys="1 RW update",
+    complexity="O(N) in the length of the string that results: it is written anew.",
+    summary="Overwrites a part of the string at a key, which is filled up with zero bytes to where the part begins.",
+)
+def setrange(ctx: Context, args: list[bytes]) -> bytes:
+    key, part = args[1], args[3]
+    offset = words.integer(args[2])
+    if offset < 0:
+        raise ReplyError(b"ERR offset is out of range")
+    value = ctx.string(key)
+    if not part:
+        return reply.integer(len(value or b""))
+    check_length(ctx, offset + len(part))
+    if value is None:
+        value = bytes(offset) + part
+        create(ctx, key, value)
+    else:
+        value = value[:offset].ljust(offset, b"\0") + part + value[offset + len(part) :]
+        ctx.put(key, value)
+    ctx.event("$", b"setrange", key)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.integer(len(value))
