@@ -28,7 +28,7 @@ def of_collection(value: List | Hash | Set | SortedSet, settings: Settings) -> b
         if not _is_compact(len(value), chain(value.fields, value.fields.values()), "hash", settings):
             return b"hashtable"
         return b"listpackex" if value.expires else b"listpack"
-    return b"listpack" if _is_compact(len(value), value.scores, "zset", settings) else b"skiplist"
+    return b"skiplist" if value.is_large else b"listpack"
 
 
 def _of_set(value: Set, settings: Settings) -> bytes:

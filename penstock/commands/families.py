@@ -5,10 +5,6 @@ from typing import Final
 # One name a line, sorted; each stands in FAMILIES too.
 from penstock.commands import (
     acl,
-    bit_fields,
-    bit_operations,
-    bit_search,
-    bit_single,
     client_control,
     client_list,
     clients,
@@ -41,9 +37,6 @@ from penstock.commands import (
     set_members,
     slowlog,
     storing,
-    string_conditions,
-    string_lcs,
-    string_ranges,
     strings,
     transactions,
     xack,
@@ -59,6 +52,13 @@ from penstock.commands import (
     xread,
     xreadgroup,
     xsetid,
+    zset_adding,
+    zset_asking,
+    zset_combining,
+    zset_popping,
+    zset_range,
+    zset_removing,
+    zset_sampling,
 )
 from penstock.commands import table as command_table
 from penstock.commands.session import Session
@@ -66,10 +66,6 @@ from penstock.commands.table import Row
 
 FAMILIES: Final = (
     acl,
-    bit_fields,
-    bit_operations,
-    bit_search,
-    bit_single,
     client_control,
     client_list,
     clients,
@@ -102,9 +98,6 @@ FAMILIES: Final = (
     set_members,
     slowlog,
     storing,
-    string_conditions,
-    string_lcs,
-    string_ranges,
     strings,
     transactions,
     xack,
@@ -120,6 +113,13 @@ FAMILIES: Final = (
     xread,
     xreadgroup,
     xsetid,
+    zset_adding,
+    zset_asking,
+    zset_combining,
+    zset_popping,
+    zset_range,
+    zset_removing,
+    zset_sampling,
 )  # named, so that the imports are seen to serve something
 
 NOBODY: Final = Session(0)  # in whose name the engine itself acts: expiry
