@@ -145,21 +145,27 @@ class Replay:
 
     def _run(self, requests: list[list[bytes]], offset: int) -> None:
         """Run requests in order, those within MULTI once their EXEC has come."""
-        replay, ctx, shortly = self._engine.replay, self._ctx, replayed.shortly
+        replay, ctx, shortly, append_run = self._engine.replay, self._ctx, replayed.shortly, replayed.append_run
+        count = len(requests)
         index = 0
         try:
-            for index, request in enumerate(requests):
+            while index < count:
+                request = requests[index]
                 if len(request) < 2:
                     self._run_short(request, (offset, index))
                 elif self._unit is not None:
                     self._unit.append(request)
+                elif request[0] == b"XADD" and (done := append_run(ctx, requests, index)):
+                    self.applied += done
+                    index += done
+                    continue
                 else:
                     self.applied += 1
-                    if shortly(ctx, request):
-                        continue
-                    answer = replay(ctx, request)
-                    if answer.startswith(b"-"):
-                        self._note(request, answer, (offset, index))
+                    if not shortly(ctx, request):
+                        answer = replay(ctx, request)
+                        if answer.startswith(b"-"):
+                            self._note(request, answer, (offset, index))
+                index += 1
         except ReplyError as refusal:
             raise self._unknown(refusal, (offset, index)) from None
 

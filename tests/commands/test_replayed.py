@@ -74,8 +74,51 @@ def shown(engine: Engine) -> object:
 def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     short, said = loaded(story)
     monkeypatch.setattr(replayed, "shortly", lambda ctx, request: False)
+    monkeypatch.setattr(replayed, "append_run", lambda ctx, requests, start: 0)
     ordinary, said_there = loaded(story)
     assert (shown(short), said) == (shown(ordinary), said_there)
+
+
+def adds(seed: int) -> list[str]:
+    """XADDs to two streams, mostly plain and mostly ascending, with this and that between."""
+    chance = random.Random(seed)
+    story = ["XADD s 1-0 f v", "XADD t 1-0 f v"]
+    ms, seq = 1, 0
+    for _ in range(chance.choice((5, 50, 500))):
+        step = chance.random()
+        if step < 0.1:
+            ms, seq = ms + chance.choice((1, 5)), chance.choice((0, 1, 130))
+        elif step < 0.12:
+            story.append(chance.choice((f"XADD s {ms}-{seq} f again", f"XADD s MAXLEN 3 {ms}-{seq + 1} f v", "DEL t")))
+        elif step < 0.14:
+            story.append(chance.choice(("XDEL s 1-0", "XTRIM s MAXLEN 50", "XADD s * f v", f"XADD s 0{ms + 1}-1 f v")))
+        else:
+            seq += chance.choice((1, 1, 1, 1, 1, 2))
+        fields = chance.choice(("f v", "f v", "f v", f"f {'w' * 70}", "f -5", "g v", "f 1 g 2", f"f {'x' * 5000}"))
+        story.append(f"XADD {chance.choice('ssssssst')} {ms}-{seq} {fields}")
+    return story
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    together, said = loaded(adds(seed))
+    monkeypatch.setattr(replayed, "append_run", lambda ctx, requests, start: 0)
+    one_by_one, said_there = loaded(adds(seed))
+    assert (shown(together), said) == (shown(one_by_one), said_there)
+    nodes = [
+        [node.size for node in engine.keyspace.databases[0].values[b"s"].nodes] for engine in (together, one_by_one)
+    ]
+    assert nodes[0] == nodes[1]
+
+
+def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone: list[list[bytes]] = []
+    append = replayed.append
+    monkeypatch.setattr(replayed, "append", lambda ctx, request: alone.append(request) or append(ctx, request))
+    engine, said = loaded(["XGROUP CREATE s g 0 MKSTREAM", *(f"XADD s 5-{number} f v" for number in range(1000))])
+    assert said == []
+    assert len(alone) <= 1  # the last one, which the quick reader leaves alone
+    assert engine.keyspace.databases[0].values[b"s"].length == 1000
 
 
 @pytest.mark.parametrize("story", TAKEN.values(), ids=TAKEN)
