@@ -5,6 +5,10 @@ from typing import Final
 # One name a line, sorted; each stands in FAMILIES too.
 from penstock.commands import (
     acl,
+    bit_fields,
+    bit_operations,
+    bit_search,
+    bit_single,
     client_control,
     client_list,
     clients,
@@ -37,6 +41,9 @@ from penstock.commands import (
     set_members,
     slowlog,
     storing,
+    string_conditions,
+    string_lcs,
+    string_ranges,
     strings,
     transactions,
     xack,
@@ -66,6 +73,10 @@ from penstock.commands.table import Row
 
 FAMILIES: Final = (
     acl,
+    bit_fields,
+    bit_operations,
+    bit_search,
+    bit_single,
     client_control,
     client_list,
     clients,
@@ -98,6 +109,9 @@ FAMILIES: Final = (
     set_members,
     slowlog,
     storing,
+    string_conditions,
+    string_lcs,
+    string_ranges,
     strings,
     transactions,
     xack,
