@@ -14,7 +14,7 @@ FLIGHTS ?= 336776
 MINUTES ?= 30
 PYTEST_ARGS ?=
 
-.PHONY: help install run test check lint compare demo spark bench wheel clean
+.PHONY: help install run test check lint compare demo spark chaos bench wheel clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -24,6 +24,7 @@ help:
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
 	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
+	@echo "make chaos     copy a stream by Spark while drivers and executors are killed (ARGS='--seeds 4')"
 	@echo "make wheel     build a wheel into dist/"
 	@echo "make clean     remove what these made, but for the data"
 
@@ -52,6 +53,9 @@ demo: $(VENV)/demo
 	$(BIN)/python -m examples.flights --flights $(FLIGHTS)
 
 spark: $(VENV)/spark
+
+chaos: $(VENV)/tested $(VENV)/spark
+	$(BIN)/python -m tests.pipeline.chaos $(ARGS)
 
 bench: $(VENV)/tested
 	@test -f bench/__main__.py || { echo "there are no benchmarks here yet" >&2; exit 1; }

@@ -1,0 +1,250 @@
+"""`make chaos`: a stream is copied by Spark while drivers and executors are killed, and then every row is counted.
+
+400,000 entries, stream to stream, with each delivery that promises every row once; the driver's processes are killed
+(SIGKILL, Java and Python together) at moments that a seed decides, and it is started again, until it comes to its
+end. Then once more on `local-cluster`, where executors are killed and the query must survive. Missing and doubled
+rows must be 0.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import redis
+
+from tests.reference import LOCALHOST, reference_server
+from tests.serverproc import running_server
+
+FORMAT = "redis_streams"
+DELIVERIES = ("exactly-once", "idmp", "at-least-once")
+EXECUTOR = b"CoarseGrainedExecutorBackend"
+PATIENCE_S = 900
+PAGE = 20_000
+
+
+# -- the driver: another process ---------------------------------------------------------------------------------------
+
+
+def drive(job: dict[str, str]) -> None:
+    """Copy the stream `from` to `to`, to its end; run again with the same checkpoint, go on."""
+    from penstock.pipeline.session import session
+
+    spark = session(
+        job["master"],
+        "chaos",
+        spark__driver__memory="768m",
+        spark__executor__memory="512m",
+        spark__driver__host=LOCALHOST,
+        spark__driver__bindAddress=LOCALHOST,
+        spark__ui__enabled="false",
+        spark__task__maxFailures="8",
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    reader = spark.readStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", "from")
+    reader = reader.option("startingId", "earliest").option("maxEntriesPerTrigger", job["a_batch"])
+    rows = reader.option("minPartitions", "2").schema("n bigint, payload string").load()
+    writer = rows.writeStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", "to")
+    writer = writer.option("delivery", job["delivery"]).option("checkpointLocation", job["checkpoint"])
+    writer.trigger(availableNow=True).start().awaitTermination()
+    spark.stop()
+
+
+class Driver:
+    """The driver's processes: all of its session, so that Java, Python and the executors are found."""
+
+    def __init__(self, job: dict[str, str], folder: str, output: Path) -> None:
+        environment = os.environ | {"SPARK_WORKER_DIR": f"{folder}/work", "SPARK_LOCAL_DIRS": f"{folder}/local"}
+        with output.open("ab") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.pipeline.chaos", "--drive", json.dumps(job)],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env=environment,
+                start_new_session=True,
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self) -> int:
+        return self._process.wait(PATIENCE_S)
+
+    def pids(self, of: bytes = b"") -> list[int]:
+        """The processes of its session whose command line holds `of`."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                state = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                if int(state[3]) == self._process.pid and of in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+            except (OSError, IndexError):
+                continue  # it has ended meanwhile
+        return sorted(found)
+
+    def kill(self) -> None:
+        """SIGKILL to all of them at once."""
+        for pid in self.pids():
+            kill(pid)
+        self._process.wait(PATIENCE_S)
+        for pid in self.pids():  # what was being forked
+            kill(pid)
+
+
+def kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+# -- one run ----------------------------------------------------------------------------------------------------------
+
+
+class Run:
+    """One copy, with kills."""
+
+    def __init__(self, words: argparse.Namespace, port: int, delivery: str, seed: int, folder: str) -> None:
+        self._words = words
+        self._chance = random.Random(seed)
+        self._folder = folder
+        self._output = Path(folder) / "said"
+        self._client = redis.Redis(LOCALHOST, port, socket_timeout=300)
+        self._job = {
+            "endpoint": f"{LOCALHOST}:{port}",
+            "delivery": delivery,
+            "checkpoint": f"{folder}/checkpoint",
+            "a_batch": str(words.batch),
+            "master": "local[2]",
+        }
+        self.kills = 0
+        self.at_rows: list[int] = []
+
+    def with_driver_kills(self) -> None:
+        while self.kills < self._words.kills:
+            driver = Driver(self._job, self._folder, self._output)
+            self._await_rows(driver)
+            if not driver.is_alive:
+                break
+            driver.kill()
+            self._note()
+        self._to_the_end(Driver(self._job, self._folder, self._output))
+
+    def with_executor_kills(self) -> None:
+        self._job["master"] = "local-cluster[2,1,768]"
+        driver = Driver(self._job, self._folder, self._output)
+        while self.kills < self._words.executor_kills:
+            self._await_rows(driver)
+            executors = driver.pids(EXECUTOR)
+            if not driver.is_alive or not executors:
+                break
+            kill(self._chance.choice(executors))
+            self._note()
+        self._to_the_end(driver)
+
+    def _await_rows(self, driver: Driver) -> None:
+        """Until new rows have been written, and some time more."""
+        last = self._client.xinfo_stream("to")["last-generated-id"] if self._client.exists("to") else "0"
+        while driver.is_alive:
+            if self._client.xread({"to": last}, count=1, block=2_000):
+                time.sleep(self._chance.uniform(0.0, self._words.up_to))
+                return
+
+    def _note(self) -> None:
+        self.kills += 1
+        self.at_rows.append(self._client.xlen("to"))
+
+    def _to_the_end(self, driver: Driver) -> None:
+        try:
+            code = driver.wait()
+        finally:
+            driver.kill()
+        if code:
+            raise SystemExit(f"the query failed:\n{self._output.read_text(errors='replace')[-5000:]}")
+
+    def verdict(self) -> tuple[int, int, int]:
+        """Rows in the copy, how many are missing, and how many are there too often."""
+        seen: Counter[bytes] = Counter()
+        last = "-"
+        while page := self._client.xrange("to", last, count=PAGE):
+            seen.update(fields[b"n"] for _, fields in page)
+            last = b"(" + page[-1][0]
+        total = seen.total()
+        return total, self._words.entries - len(seen), total - len(seen)
+
+
+def fill(client: redis.Redis, entries: int) -> None:
+    for first in range(0, entries, 5_000):
+        pipeline = client.pipeline(transaction=False)
+        for at in range(first, min(first + 5_000, entries)):
+            pipeline.xadd("from", {"n": at, "payload": f"row {at} of the copy"})
+        pipeline.execute()
+
+
+def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed: int) -> bool:
+    """True if the copy is right."""
+    with redis.Redis(LOCALHOST, port, socket_timeout=300) as client:
+        client.delete("to", *client.keys("__spark:*"))
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder:
+        run = Run(words, port, delivery, seed, folder)
+        if kind == "driver":
+            run.with_driver_kills()
+        else:
+            run.with_executor_kills()
+    total, missing, doubled = run.verdict()
+    say(
+        f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows: {total} rows, "
+        f"{missing} missing, {doubled} doubled  ({time.monotonic() - began_s:.0f} s)"
+    )
+    return missing == 0 and (doubled == 0 or delivery == "at-least-once")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser.add_argument("--entries", type=int, default=400_000)
+    parser.add_argument("--batch", type=int, default=25_000, help="entries a micro-batch")
+    parser.add_argument("--kills", type=int, default=4, help="of the driver, a run")
+    parser.add_argument("--executor-kills", type=int, default=2, help="a run on local-cluster")
+    parser.add_argument("--up-to", type=float, default=4.0, help="seconds from a written row to a kill, at most")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--delivery", choices=DELIVERIES, nargs="+", default=DELIVERIES[:2])
+    parser.add_argument("--only", choices=("driver", "executor"), help="which processes are killed; both, if not given")
+    parser.add_argument("--redis", action="store_true", help="copy at a real Redis")
+    parser.add_argument("--drive", type=json.loads, help=argparse.SUPPRESS)
+    words = parser.parse_args()
+    if words.drive:
+        drive(words.drive)
+        return 0
+    right = True
+    with tempfile.TemporaryDirectory(prefix="chaos-log-") as log:
+        start = reference_server() if words.redis else running_server("--appendonly", "no", dir=log)
+        with start as server:
+            port = server if isinstance(server, int) else server.port
+            with redis.Redis(LOCALHOST, port, socket_timeout=300) as client:
+                fill(client, words.entries)
+            for seed in words.seeds:
+                for delivery in words.delivery:
+                    for kind in ("driver", "executor"):
+                        if words.only in (None, kind):
+                            right &= one_run(words, port, kind, delivery, seed)
+    say("every row once" if right else "ROWS WERE LOST OR DOUBLED")
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
