@@ -97,6 +97,32 @@ class RequestReader:
         if self.pending > self._limits.query_buffer_limit:
             raise self._failed(b"")
 
+    def at_once(self, data: bytes) -> list[list[bytes]]:
+        """What `feed` and `next` come to where nothing waits and all of `data` is ordinary whole requests.
+
+        Empty where it is not: then nothing was taken.
+        """
+        if self._ready or self._later or self._at != len(self._text) or self._plain.is_amid or len(data) > BLOCK:
+            return []
+        if self._failure is not None or self._is_cut or len(data) > self._limits.query_buffer_limit:
+            return []
+        self._text, self._at = data, 0
+        request = self._read_quickly(data)
+        self._is_odd = False
+        if (
+            request is not None
+            and self._at == len(data)
+            and not self._may_be_web
+            and (request[0][:1] not in WEB_INITIALS or not is_web(request[0]))
+        ):
+            self._fed += len(data)
+            return [request, *self.rest(len(self._ready))]
+        self._text, self._at = b"", 0
+        self._ready.clear()
+        self._ready_size = 0
+        self._is_cut = False
+        return []
+
     def next(self) -> list[bytes] | None:
         """The next whole request, never empty, or None: more bytes are needed.
 
@@ -208,7 +234,7 @@ class RequestReader:
             return None
         if reader.has_data() or type(reply) is not list or not one_as_sent(block, kinds, reply):
             return None
-        self._is_odd = False
+        self._is_odd = self._may_be_web = False
         self._at += len(block)
         return reply
 

@@ -96,6 +96,8 @@ class Connection(asyncio.Protocol):
         statistics = self._turn.engine.statistics
         statistics.reads += 1
         statistics.input_bytes += size
+        if self._answers_at_once(data):
+            return
         try:
             self._reader.feed(data)
         except ProtocolError:
@@ -132,7 +134,6 @@ class Connection(asyncio.Protocol):
     def go_on(self) -> None:
         """Handle the requests that have come, up to a turn's share of them."""
         turn = self._turn
-        engine = turn.engine
         session = self.session
         reader = self._reader
         handled = 0
@@ -150,23 +151,7 @@ class Connection(asyncio.Protocol):
             if request is None:
                 self._set_reading(True)
                 break
-            requests = [request, *reader.rest(REQUESTS_A_TURN - handled - 1)]
-            before = len(self._owed)
-            try:
-                done = engine.handle_several(session, requests, REPLIES_A_TURN, self._owed, self._logged)
-            except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
-                self._give_up()
-                break
-            handled += done
-            if done < len(requests):
-                reader.put_back(requests[done:])
-            for answer in self._owed[before:]:
-                self.owed_bytes += len(answer)
-            if engine.outgoing or engine.to_close or engine.wanted_shutdown:
-                self._note_owed()  # before what is pushed to others, as the engine's order is
-                turn.look_around(engine.changed)
-            if session.authenticated is not self._limits.authenticated:
-                self._limits.authenticated = session.authenticated
+            handled += self._answer([request, *reader.rest(REQUESTS_A_TURN - handled - 1)])
         else:
             self._set_reading(True)
         if handled:
@@ -174,6 +159,46 @@ class Connection(asyncio.Protocol):
             turn.end_soon()
         if self._ends or session.closing:
             self.close_if_done()
+
+    def _answers_at_once(self, data: bytes) -> bool:
+        """Whether all that came was whole requests which could be answered now: what mostly comes."""
+        turn = self._turn
+        if self._behind or turn.stops or self.session.parked is not None or turn.will_go_on(self):
+            return False
+        requests = self._reader.at_once(data)
+        if not requests:
+            return False
+        done = self._answer(requests)
+        if self.gone:
+            return True
+        self._note_owed()
+        turn.end_soon()
+        if done < len(requests):
+            turn.go_on_later(self)
+        if self._ends or self.session.closing:
+            self.close_if_done()
+        return True
+
+    def _answer(self, requests: list[list[bytes]]) -> int:
+        """Have requests handled, up to a turn's share; how many were. The others go back to the reader."""
+        turn, session = self._turn, self.session
+        engine = turn.engine
+        owed = self._owed
+        before = len(owed)
+        try:
+            done = engine.handle_several(session, requests, REPLIES_A_TURN, owed, self._logged)
+        except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
+            self._give_up()
+            return 0
+        if done < len(requests):
+            self._reader.put_back(requests[done:])
+        self.owed_bytes += len(owed[-1]) if len(owed) == before + 1 else sum(map(len, owed[before:]))
+        if engine.outgoing or engine.to_close or engine.wanted_shutdown:
+            self._note_owed()  # before what is pushed to others, as the engine's order is
+            turn.look_around(engine.changed)
+        if session.authenticated is not self._limits.authenticated:
+            self._limits.authenticated = session.authenticated
+        return done
 
     def _is_behind_too_far(self) -> bool:
         """Whether the peer must take replies first.
