@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-SCRIPTS = ("group_commit", "rewrite_latency")
+SCRIPTS = ("group_commit", "load_speed", "rewrite_latency")
 
 
 def main() -> int:

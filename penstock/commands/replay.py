@@ -145,7 +145,7 @@ class Replay:
 
     def _run(self, requests: list[list[bytes]], offset: int) -> None:
         """Run requests in order, those within MULTI once their EXEC has come."""
-        replay, ctx, shortly, append_run = self._engine.replay, self._ctx, replayed.shortly, replayed.append_run
+        replay, ctx, shortly, together = self._engine.replay, self._ctx, replayed.shortly, replayed.together
         count = len(requests)
         index = 0
         try:
@@ -155,7 +155,7 @@ class Replay:
                     self._run_short(request, (offset, index))
                 elif self._unit is not None:
                     self._unit.append(request)
-                elif request[0] == b"XADD" and (done := append_run(ctx, requests, index)):
+                elif done := together(ctx, requests, index):
                     self.applied += done
                     index += done
                     continue

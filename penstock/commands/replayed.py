@@ -2,7 +2,7 @@
 
 Plain XADDs append, those to one stream that follow one another together. A delivery's XCLAIM of many entries that
 follow one another is compared as text with the ids of the stream, instead of being read id by id, and the entries
-become pending by slices.
+become pending by slices. XACKs in one group that follow one another are one XACK of all their ids.
 """
 
 from operator import lt
@@ -10,13 +10,16 @@ from typing import Final
 
 from penstock.commands import words
 from penstock.commands.context import Context
+from penstock.commands.xack import xack
 from penstock.commands.xgroup import new_consumer
+from penstock.errors import ReplyError
 from penstock.protocol import entries
 from penstock.storage import ids
 from penstock.storage.streams import Run, Stream
 
 FEWEST_TO_APPEND: Final = 5  # XADD key id field value; a damaged line may have fewer words
 FEWEST_TOGETHER: Final = 4  # lines, or ids that follow one another, for which working together pays
+FEWEST_TO_ACKNOWLEDGE: Final = 4  # XACK key group id
 FEWEST_WORDS: Final = 17  # of a request for which looking closely pays
 _IDS_AT: Final = 5
 _TAIL: Final = 8  # TIME t RETRYCOUNT n FORCE JUSTID LASTID id
@@ -27,6 +30,14 @@ def shortly(ctx: Context, request: list[bytes]) -> bool:
     if request[0] == b"XADD":
         return len(request) >= FEWEST_TO_APPEND and append(ctx, request)
     return len(request) >= FEWEST_WORDS and is_delivery(request) and deliver(ctx, request)
+
+
+def together(ctx: Context, requests: list[list[bytes]], start: int) -> int:
+    """Carry out several lines from `start` on at once; how many. 0, and nothing done, where the first goes alone."""
+    name = requests[start][0]
+    if name == b"XADD":
+        return append_run(ctx, requests, start)
+    return acknowledge_run(ctx, requests, start) if name == b"XACK" else 0
 
 
 def append(ctx: Context, request: list[bytes]) -> bool:
@@ -48,11 +59,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
 
 
 def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
-    """As `append`, for the XADDs to one stream that stand in requests from `start` on; how many were carried out.
-
-    0, and nothing done, where the first of them has to go its own way. What is done once for all of them costs less
-    than half of `append` a line.
-    """
+    """As `append`, for the XADDs to one stream. What is done once for all of them costs less than half a line."""
     key = requests[start][1]
     stream = ctx.db.values.get(key)
     engine = ctx.engine
@@ -95,6 +102,23 @@ def _ends_of_neighbours(columns: ids.IdColumns) -> list[int]:
     if ms[0] == ms[-1] and seq[-1] - seq[0] == count - 1:
         return [count]
     return [at for at in range(1, count) if ms[at] != ms[at - 1] or seq[at] != seq[at - 1] + 1] + [count]
+
+
+def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
+    """XACKs in one group. An id that is none makes the handler refuse all of them before anything is done."""
+    head = requests[start][:3]
+    entry_ids: list[bytes] = []
+    stop, count = start, len(requests)
+    while stop < count and requests[stop][:3] == head:
+        entry_ids += requests[stop][3:]
+        stop += 1
+    if len(entry_ids) < FEWEST_TOGETHER or min(map(len, requests[start:stop])) < FEWEST_TO_ACKNOWLEDGE:
+        return 0
+    try:
+        xack(ctx, [*head, *entry_ids])
+    except ReplyError:
+        return 0
+    return stop - start
 
 
 def is_delivery(request: list[bytes]) -> bool:

@@ -32,6 +32,8 @@ TAKEN = {
     "a clock that stepped back": [*ADDED, GROUP, delivery(MANY), "XACK s g 7-1", delivery(SOME, time_ms=5)],
     "a time to come": [*ADDED, GROUP, delivery(SOME, time_ms=NOW_MS + 5)],
     "in a transaction": [*ADDED, GROUP, "MULTI", delivery(SOME), "XGROUP SETID s g 29-2 ENTRIESREAD 5", "EXEC"],
+    "acknowledged one by one": [*ADDED, GROUP, delivery(MANY), *(f"XACK s g {one}" for one in SOME.split())],
+    "acknowledged twice": [*ADDED, GROUP, delivery(SOME), *["XACK s g 6-0 7-1", "XACK s g 9-0", "XACK s g 7-1"] * 3],
     "around deleted entries": [*ADDED, GROUP, "XDEL s 7-1", delivery(SOME.replace(" 7-1", ""))],
 }
 NOT_TAKEN = {
@@ -43,6 +45,10 @@ NOT_TAKEN = {
     "another count": [*ADDED, GROUP, delivery(SOME, count=2)],
     "not all that follow": [*ADDED, GROUP, delivery(SOME.replace(" 7-1", ""))],
     "no number": [*ADDED, GROUP, delivery(SOME).replace(f"TIME {NOW_MS - 1000}", "TIME x")],
+    "acknowledged under no id": [*ADDED, GROUP, delivery(SOME), "XACK s g 6-0", "XACK s g x", *["XACK s g 7-1"] * 4],
+    "acknowledged without an id": [*ADDED, GROUP, delivery(SOME), *["XACK s g 7-1"] * 5, "XACK s h 6-0"],
+    "acknowledged in no group": [*ADDED, *["XACK s g 7-1"] * 5, *["XACK t g 7-1"] * 5],
+    "acknowledged in a string": ["SET s 1", *["XACK s g 7-1"] * 5],
     "no group": [*ADDED, delivery(SOME)],
     "no stream": ["SET s 1", delivery(SOME)],
     "nothing": [delivery(SOME)],
@@ -74,7 +80,7 @@ def shown(engine: Engine) -> object:
 def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     short, said = loaded(story)
     monkeypatch.setattr(replayed, "shortly", lambda ctx, request: False)
-    monkeypatch.setattr(replayed, "append_run", lambda ctx, requests, start: 0)
+    monkeypatch.setattr(replayed, "together", lambda ctx, requests, start: 0)
     ordinary, said_there = loaded(story)
     assert (shown(short), said) == (shown(ordinary), said_there)
 
@@ -109,6 +115,17 @@ def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: py
         [node.size for node in engine.keyspace.databases[0].values[b"s"].nodes] for engine in (together, one_by_one)
     ]
     assert nodes[0] == nodes[1]
+
+
+def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    words: list[int] = []
+    xack = replayed.xack
+    monkeypatch.setattr(replayed, "xack", lambda ctx, request: words.append(len(request)) or xack(ctx, request))
+    story = [*ADDED, GROUP, delivery(SOME), *(f"XACK s g {one}" for one in SOME.split())]
+    engine, said = loaded([*story, "XGROUP CREATECONSUMER s g bo"])
+    assert said == []
+    assert words == [3 + len(SOME.split())]
+    assert engine.keyspace.databases[0].values[b"s"].groups[b"g"].pending == 0
 
 
 def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) -> None:
