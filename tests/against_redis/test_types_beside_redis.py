@@ -1,8 +1,24 @@
-"""Seeded random requests over all types of values, answered, kept and logged as a real Redis does."""
+"""Seeded random requests over all types of values, answered, kept, told and logged as a real Redis does."""
+
+import contextlib
+from collections.abc import Iterator
 
 import pytest
 
+from tests.against_redis.told import compare_told
 from tests.against_redis.typed import compare_types
+from tests.commands.comparison import RedisSide
+from tests.reference import NoReference, reference_server
+
+
+@pytest.fixture(scope="module")
+def logging_redis() -> Iterator[RedisSide]:
+    directives = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--appendfsync", "always"]
+    try:
+        with reference_server(*directives) as port, contextlib.closing(RedisSide(port)) as redis:
+            yield redis
+    except NoReference as absence:
+        pytest.skip(str(absence))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -10,3 +26,8 @@ def test_requests_of_all_types_are_answered_as_by_redis(reference, seed):
     _, difference = compare_types(reference.piped, reference.known, f"types {seed}", 6000)
 
     assert difference == ""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_requests_of_all_types_are_told_and_logged_as_by_redis(reference, logging_redis, seed):
+    assert compare_told(logging_redis, reference.known, f"types {seed}", 500) == ""

@@ -18,13 +18,20 @@ from tests.against_redis import pinpoint
 from tests.against_redis.comparison import quoted
 from tests.against_redis.generator import JUNK, Request
 from tests.against_redis.known import Known
-from tests.against_redis.makers import anything, lists, strings
+from tests.against_redis.makers import anything, hashes, lists, sets, sortedsets, strings
 from tests.against_redis.makers.shared import Maker, elements_of
 from tests.against_redis.shrinking import shortest
 from tests.against_redis.sides import InProcess, Piped
 from tests.wire import Array, Bulk, Error, Map, Set, Value, parse
 
-MAKERS: Final[tuple[type[Maker], ...]] = (anything.Anything, lists.Lists, strings.Strings)
+MAKERS: Final[tuple[type[Maker], ...]] = (
+    anything.Anything,
+    hashes.Hashes,
+    lists.Lists,
+    sets.Sets,
+    sortedsets.SortedSets,
+    strings.Strings,
+)
 
 BATCH: Final = 200
 PICTURED: Final = ("0", "1", "2")  # databases in which there may be something
@@ -40,6 +47,9 @@ UNCUT: Final = (
     "FLUSHDB",
     "IFDEQ",
     "IFDNE",
+    "HSCAN",
+    "SSCAN",
+    "ZSCAN",
 )
 DUMPS: Final[dict[bytes, Request]] = {  # requests that show the whole of a value, without its key, by its type
     b"string": ["GET"],
@@ -49,7 +59,13 @@ DUMPS: Final[dict[bytes, Request]] = {  # requests that show the whole of a valu
     b"zset": ["ZRANGE", "0", "-1", "WITHSCORES"],
     b"stream": ["XRANGE", "-", "+"],
 }
-ALIKE_ENCODINGS: Final = (b"raw", b"embstr", b"int")  # they tell how Redis came to keep a string
+ALIKE_ENCODINGS: Final = {  # they tell how Redis came to keep a value, not what is in it
+    b"raw": b"embstr",
+    b"int": b"embstr",
+    b"listpackex": b"listpack",  # a hash stays so once a field was given a time
+    b"hashtable": b"listpack",  # a set or hash stays so once it was large
+    b"intset": b"listpack",
+}
 
 
 class Mixture:
@@ -131,6 +147,16 @@ class Shapes:
         """Whether a request may wait outside a transaction."""
         return request[0].upper() in self._blocking
 
+    def may_wait(self, requests: list[Request]) -> bool:
+        """Whether a request would wait outside a transaction, which shortening may lay open."""
+        is_open = False
+        for request in requests:
+            name = request[0].upper()
+            is_open = name == "MULTI" or (is_open and name not in ("EXEC", "DISCARD", "RESET"))
+            if not is_open and self.waits(request):
+                return True
+        return False
+
     def of(self, request: Request, value: Value) -> Value:
         name = request[0].upper()
         if name in self._unordered:
@@ -143,7 +169,7 @@ class Shapes:
         if name == "HELLO" and not isinstance(value, Error):
             return Bulk(b"hello")  # versions, modules, the connection's number
         if name == "OBJECT" and isinstance(value, Bulk) and value.text in ALIKE_ENCODINGS:
-            return Bulk(b"embstr")
+            return Bulk(ALIKE_ENCODINGS[value.text])
         return value
 
     def of_transaction(self, queued: list[Request], value: Value) -> Value:
@@ -298,7 +324,7 @@ class TypedComparison:
         handled, refused = self.handled, self.refused
 
         def differs(fewer: list[Request]) -> bool:
-            return not self._may_wait(fewer) and bool(self.first_difference(fewer, resp))
+            return not self.shapes.may_wait(fewer) and bool(self.first_difference(fewer, resp))
 
         if differs(requests):
             requests = shortest(requests, differs)
@@ -307,16 +333,6 @@ class TypedComparison:
             requests = [["(seen once; the last requests were)"], *requests[-20:]]
         self.handled, self.refused = handled, refused
         return "\n".join([f"seed {seed}, RESP{resp}", *[f"> {said(request)}" for request in requests], *found])
-
-    def _may_wait(self, requests: list[Request]) -> bool:
-        """Whether a request would wait outside a transaction, which shortening may lay open."""
-        is_open = False
-        for request in requests:
-            name = request[0].upper()
-            is_open = name == "MULTI" or (is_open and name not in ("EXEC", "DISCARD", "RESET"))
-            if not is_open and self.shapes.waits(request):
-                return True
-        return False
 
 
 MARK: Final = b"$8\r\nall done\r\n"

@@ -1,0 +1,60 @@
+"""Random requests over all types, and what a real Redis tells of them: keyspace events and lines of its log."""
+
+import random
+import shlex
+
+from tests.against_redis.generator import Request
+from tests.against_redis.known import Known
+from tests.against_redis.makers.shared import Maker
+from tests.against_redis.shrinking import shortest
+from tests.against_redis.typed import MAKERS, Mixture, said
+from tests.commands.comparison import RedisSide, Step, played_here
+
+LEFT_OUT = {
+    "HELLO": "replies are compared elsewhere, in both protocols",
+    "FAIL": "BITFIELD: Redis does not log a string that it only made longer",
+}
+OWN_LINES = "FIELDS"  # requests about fields of hashes: their lines say the same in another order, or fewer of them
+
+
+def line_of(request: Request) -> str:
+    return shlex.join([word.encode("unicode_escape").decode() for word in request])
+
+
+def told(steps: list[Step]) -> list[tuple[list[str], list[str]]]:
+    """Events and log lines alone, these in capitals: replies may come in any order, and options in any spelling."""
+    return [
+        (step.events, [line.upper() for line in step.logged if OWN_LINES not in step.request.upper()]) for step in steps
+    ]
+
+
+def requests_of(seed: str, known: Known, count: int, makers: tuple[type[Maker], ...] = MAKERS) -> list[Request]:
+    """Requests of which nothing is left to chance."""
+    mixture = Mixture(random.Random(seed), known, makers)
+    return [
+        request
+        for request in mixture.requests(count)
+        if mixture.shapes.maker_by_chance(request) is None and LEFT_OUT.keys().isdisjoint(request)
+    ]
+
+
+def first_difference(redis: RedisSide, requests: list[Request]) -> str:
+    """The first request of which the two tell otherwise, with what they tell; empty: there is none."""
+    lines = [line_of(request) for request in requests]
+    theirs, ours = redis.play(lines), played_here(lines)
+    for request, one, other in zip(requests, told(theirs), told(ours), strict=True):
+        if one != other:
+            return f"  of {said(request)}\n  Redis:    {one}\n  Penstock: {other}"
+    return ""
+
+
+def compare_told(
+    redis: RedisSide, known: Known, seed: str, count: int, makers: tuple[type[Maker], ...] = MAKERS
+) -> str:
+    """The shortest dialogue found of which the two tell otherwise; empty: there is none."""
+    requests = requests_of(seed, known, count, makers)
+    if not first_difference(redis, requests):
+        return ""
+    mixture = Mixture(random.Random(0), known, makers)
+    fewer = shortest(requests, lambda some: not mixture.shapes.may_wait(some) and bool(first_difference(redis, some)))
+    return "\n".join([f"seed {seed}", *[f"> {said(request)}" for request in fewer], first_difference(redis, fewer)])
