@@ -44,6 +44,11 @@ class Effects:
         if self.log is not None:
             self._lines.append((db_index, pack(words)))
 
+    def add_packed(self, db_index: int, line: bytes) -> None:
+        """As `add`, of a request that is packed already."""
+        if self.log is not None:
+            self._lines.append((db_index, line))
+
     def add_units(self, db_index: int, lines: list[bytes]) -> None:
         """Hand over packed requests, each a unit of its own; nothing else may have been collected."""
         if self.log is None:

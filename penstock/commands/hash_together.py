@@ -17,24 +17,25 @@ EXISTENCE: Final = (b"FNX", b"FXX")
 
 
 class Options:
-    """What follows the key in HGETEX and HSETEX.
+    """What follows the key in HGETEX and HSETEX; both read the words of both, and refuse each other's in the end.
 
-    `keeping` is PERSIST in one and KEEPTTL in the other. `absolute` is the request as it is logged: with the time at
-    which the fields expire in place of how long they last.
+    `absolute` is the request as it is logged: with the time at which the fields expire in place of how long they last.
     """
 
-    __slots__ = ("absolute", "existence", "expires", "fields", "keeps", "when_ms")
+    __slots__ = ("absolute", "existence", "expires", "fields", "keeps", "persists", "when_ms")
 
     def __init__(self, args: list[bytes]) -> None:
         self.absolute = list(args)
         self.existence = b""
         self.expires = False
         self.keeps = False
+        self.persists = False
         self.when_ms = 0
         self.fields: list[bytes] = []  # of HSETEX: field, value, field, value
 
 
 def _read(ctx: Context, args: list[bytes], name: bytes, keeping: bytes, words_each: int) -> Options:
+    """`keeping`: which of KEEPTTL and PERSIST the command has."""
     read = Options(args)
     at = 2
     while at < len(args):
@@ -46,15 +47,20 @@ def _read(ctx: Context, args: list[bytes], name: bytes, keeping: bytes, words_ea
                 raise ReplyError(b"ERR wrong number of arguments")
             read.fields = counted(args, at + 1, words_each, b"ERR invalid number of fields")
             at += 1 + len(read.fields)
-        elif option in EXPIRATIONS or option == keeping:
+        elif option in EXPIRATIONS:
+            if read.expires or read.keeps or read.persists:
+                raise _only_one(keeping)
+            at += 1
+            _read_time(ctx, read, args, at, name)
+        elif option == b"KEEPTTL":
             if read.expires or read.keeps:
-                raise ReplyError(b"ERR Only one of EX, PX, EXAT, PXAT or %b arguments can be specified" % keeping)
-            if option == keeping:
-                read.keeps = True
-            else:
-                at += 1
-                _read_time(ctx, read, args, at, name)
-        elif option in EXISTENCE and words_each == 2:
+                raise _only_one(keeping)
+            read.keeps = True
+        elif option == b"PERSIST":
+            if read.expires or read.persists:
+                raise _only_one(keeping)
+            read.persists = True
+        elif option in EXISTENCE:
             if read.existence:
                 raise ReplyError(b"ERR Only one of FXX or FNX arguments can be specified")
             read.existence = option
@@ -63,7 +69,13 @@ def _read(ctx: Context, args: list[bytes], name: bytes, keeping: bytes, words_ea
         at += 1
     if not read.fields:
         raise ReplyError(b"ERR missing FIELDS argument")
+    if read.persists if keeping == b"KEEPTTL" else read.keeps or read.existence:
+        raise ReplyError(b"ERR unknown argument")
     return read
+
+
+def _only_one(keeping: bytes) -> ReplyError:
+    return ReplyError(b"ERR Only one of EX, PX, EXAT, PXAT or %b arguments can be specified" % keeping)
 
 
 def _read_time(ctx: Context, read: Options, args: list[bytes], at: int, name: bytes) -> None:
@@ -93,7 +105,10 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     fields = fields_at_three(args)
     if found is None:
         return reply.array([reply.null(ctx.resp3)] * len(fields))
-    return reply.array(_get_and_remove(ctx, key, found, fields))
+    answers, removed = _take(ctx, found, fields)
+    if removed:
+        tell_deleted(ctx, key, found, removed, fields)
+    return reply.array(answers)
 
 
 @command(
@@ -113,12 +128,15 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     found = hash_at(ctx, key)
     read = _read(ctx, args, b"hgetex", b"PERSIST", 1)
     if found is not None and read.expires and has_passed(ctx, read.when_ms):
-        return reply.array(_get_and_remove(ctx, key, found, read.fields))
+        answers, removed = _take(ctx, found, read.fields)
+        if removed:
+            tell_deleted(ctx, key, found, removed, removed)
+        return reply.array(answers)
     answers = values_of(found, read.fields, ctx.resp3)
-    if found is None or not (read.expires or read.keeps):
+    if found is None or not (read.expires or read.persists):
         return reply.array(answers)
     there = [field for field in read.fields if field in found.fields]
-    if read.keeps:
+    if read.persists:
         changes = sum([found.persist(field) for field in there])
         if changes:
             tell_changed(ctx, key, found, b"hpersist", changes)
@@ -130,16 +148,14 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array(answers)
 
 
-def _get_and_remove(ctx: Context, key: bytes, found: Hash, fields: list[bytes]) -> list[bytes]:
-    """The values of fields, field after field: what is named twice is gone the second time."""
+def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """The values of fields, and those that were there, which are removed: what is named twice is gone then."""
     answers: list[bytes] = []
     removed: list[bytes] = []
     for field in fields:
         answers += values_of(found, [field], ctx.resp3)
         removed += found.remove((field,))
-    if removed:
-        tell_deleted(ctx, key, found, removed)
-    return answers
+    return answers, removed
 
 
 def _let_expire(found: Hash, fields: list[bytes], when_ms: int) -> None:
@@ -175,7 +191,8 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
             found.persist(field)
     tell_changed(ctx, key, found, b"hset", len(fields))
     if read.expires and has_passed(ctx, read.when_ms):
-        tell_deleted(ctx, key, found, found.remove(fields))
+        removed = found.remove(fields)
+        tell_deleted(ctx, key, found, removed, removed)
         return reply.ONE
     if read.expires:
         _let_expire(found, fields, read.when_ms)

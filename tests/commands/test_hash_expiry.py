@@ -1,0 +1,221 @@
+"""Fields whose time has passed: hidden at once, removed by whoever looks or by the tick, logged and told."""
+
+import random
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.commands.replay import Replay
+from penstock.commands.rewrite import base_lines
+from penstock.settings import Settings
+from penstock.storage.keyspace import Keyspace
+from tests.commands.comparison import NOW_MS, Overheard, lines_of
+from tests.dialogue import Dialogue
+
+
+@pytest.fixture
+def heard() -> Overheard:
+    return Overheard()
+
+
+@pytest.fixture
+def said(heard: Overheard) -> Dialogue:
+    return Dialogue(heard)
+
+
+def told(engine: Overheard) -> tuple[list[str], list[str]]:
+    """The events and the lines of the log since the last call."""
+    events, units = engine.events.copy(), lines_of(b"".join(engine.units))
+    engine.events.clear()
+    engine.units.clear()
+    return events, units
+
+
+def turn_to(engine: Engine, now_ms: int) -> None:
+    assert isinstance(engine.clock, ManualClock)
+    engine.clock.set_ms(now_ms)
+
+
+def loaded(chunks: list[bytes], now_ms: int) -> Engine:
+    engine = Engine(Settings(), ManualClock(now_ms), random.Random(1))
+    replay = Replay(engine, print)
+    replay.begin()
+    replay.lines(chunks)
+    replay.end()
+    return engine
+
+
+def check(keyspace: Keyspace) -> None:
+    for database in keyspace.databases:
+        database.check()
+
+
+LOOKS = {
+    "HGET h a": None,
+    "HMGET h a c": [None, b"3"],
+    "HGETALL h": [b"c", b"3"],
+    "HKEYS h": [b"c"],
+    "HVALS h": [b"3"],
+    "HLEN h": 1,
+    "HSTRLEN h a": 0,
+    "HEXISTS h b": 0,
+    "HRANDFIELD h 5": [b"c"],
+    "HSCAN h 0": [b"0", [b"c", b"3"]],
+    "HTTL h FIELDS 2 a c": [-2, -1],
+    "HPERSIST h FIELDS 1 a": [-2],
+    "HEXPIRE h 100 FIELDS 1 a": [-2],
+    "HDEL h a": 0,
+    "HGETDEL h FIELDS 1 a": [None],
+    "HGETEX h EX 5 FIELDS 1 a": [None],
+    "HSETEX h FXX FIELDS 1 a 1": 0,
+}
+
+
+@pytest.mark.parametrize(("look", "answer"), LOOKS.items(), ids=LOOKS)
+def test_an_overdue_field_is_seen_by_nobody(heard, said, look, answer):
+    said("HSET h a 1 b 2 c 3", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 2 a b")
+    told(heard)
+
+    turn_to(heard, NOW_MS + 11)
+
+    assert said(look) == answer
+    assert told(heard) == (["@0 hexpired h"], ["HDEL h a b"])
+    check(heard.keyspace)
+
+
+def test_a_field_is_there_until_its_time_has_passed(heard, said):
+    said("HSET h a 1", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
+
+    turn_to(heard, NOW_MS + 10)
+
+    assert said("HGET h a") == b"1"
+
+
+@pytest.mark.parametrize(
+    ("again", "logged"),
+    [
+        ("HSETNX h a 5", ["MULTI", "HDEL h a", "HSETNX h a 5", "EXEC"]),
+        ("HINCRBY h a 5", ["MULTI", "HDEL h a", "HINCRBY h a 5", "EXEC"]),
+        ("HSETEX h KEEPTTL FIELDS 1 a 5", ["MULTI", "HDEL h a", "HSETEX h KEEPTTL FIELDS 1 a 5", "EXEC"]),
+    ],
+)
+def test_a_field_set_after_its_time_begins_anew(heard, said, again, logged):
+    said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
+    told(heard)
+    turn_to(heard, NOW_MS + 11)
+
+    said(again)
+
+    assert told(heard)[1] == logged
+    assert said("HGET h a", "HMGET h a") == [b"5"]
+    assert said("HTTL h FIELDS 1 a") == [-1]
+
+
+def test_the_tick_removes_fields_that_nobody_meets_and_the_key_with_the_last(heard, said):
+    said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", f"HPEXPIREAT h {NOW_MS + 20} FIELDS 1 b")
+    told(heard)
+
+    turn_to(heard, NOW_MS + 11)
+    heard.tick()
+    assert told(heard) == (["@0 hexpired h"], ["HDEL h a"])
+
+    turn_to(heard, NOW_MS + 21)
+    heard.tick()
+    assert told(heard) == (["@0 hexpired h", "@0 del h"], ["HDEL h b"])
+    assert said("EXISTS h") == 0
+    check(heard.keyspace)
+
+
+def test_a_tick_removes_a_thousand_fields_at_most(heard, said):
+    fields = [f"f{number}" for number in range(1500)]
+    said("HSET h " + " v ".join(fields) + " v stays v")
+    said(f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1500 " + " ".join(fields))
+    turn_to(heard, NOW_MS + 11)
+
+    heard.tick()
+    assert len(heard.keyspace.databases[0].values[b"h"]) == 501
+    heard.tick()
+    assert len(heard.keyspace.databases[0].values[b"h"]) == 1
+    assert b"expired_subkeys:1500" in said("INFO stats")
+    assert b"expired_subkeys_active:1500" in said("INFO stats")
+
+
+MOVES = {
+    "RENAME h g": (0, b"g"),
+    "MOVE h 2": (2, b"h"),
+    "COPY h copied": (0, b"copied"),
+    "SWAPDB 0 2": (2, b"h"),
+    "DEBUG RELOAD": (0, b"h"),
+}
+
+
+@pytest.mark.parametrize(("move", "place"), MOVES.items(), ids=MOVES)
+def test_times_of_fields_go_where_the_hash_goes(heard, said, move, place):
+    said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "SET g x", move)
+    check(heard.keyspace)
+    number, key = place
+    assert heard.keyspace.databases[number].fields_due.times[key] == NOW_MS + 10
+
+    turn_to(heard, NOW_MS + 11)
+    heard.tick()
+
+    assert said(f"SELECT {number}", f"HKEYS {key.decode()}") == [b"b"]
+    check(heard.keyspace)
+
+
+@pytest.mark.parametrize("gone", ["DEL h", "SET h x", "FLUSHDB", "HDEL h a", "HPERSIST h FIELDS 1 a", "HSET h a 2"])
+def test_what_has_no_times_any_more_is_not_looked_at(heard, said, gone):
+    said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", gone)
+
+    assert not heard.keyspace.databases[0].fields_due.times
+    check(heard.keyspace)
+
+
+def test_the_log_gives_fields_and_times_back(heard, said):
+    said("HSET h a 1 b 2 c 3", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 2 a b", "HSETEX h PX 90000 FIELDS 1 d 4")
+    turn_to(heard, NOW_MS + 11)
+    said("HGET h a", "HSETNX h a 5")
+
+    copied = Dialogue(loaded(heard.units, NOW_MS + 99))
+
+    assert copied("HGETALL h") == said("HGETALL h") == [b"c", b"3", b"d", b"4", b"a", b"5"]
+    assert copied("HPEXPIRETIME h FIELDS 3 a c d") == [-1, -1, NOW_MS + 90000]
+
+
+def test_a_fresh_base_has_the_times_of_fields(heard, said):
+    said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
+
+    base = list(base_lines(heard.keyspace, heard.settings, NOW_MS))
+    engine = loaded(base, NOW_MS + 99)
+
+    assert engine.keyspace.databases[0].fields_due.times == {b"h": NOW_MS + 10}
+    assert Dialogue(engine)("HKEYS h") == [b"b"]
+
+
+def test_a_pause_hides_overdue_fields_and_keeps_them(heard, said):
+    said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "CLIENT PAUSE 1000 WRITE")
+    told(heard)
+    turn_to(heard, NOW_MS + 11)
+
+    heard.tick()
+    assert said("HKEYS h") == [b"b"]
+    assert told(heard) == ([], [])
+
+    turn_to(heard, NOW_MS + 1011)
+    heard.tick()
+    assert told(heard) == (["@0 hexpired h"], ["HDEL h a"])
+
+
+def test_a_watched_hash_that_loses_a_field_to_time_breaks_the_transaction(heard, said):
+    said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "WATCH h")
+    turn_to(heard, NOW_MS + 11)
+    heard.tick()
+
+    assert said("MULTI", "HGET h b", "EXEC") is None
+
+
+def test_info_counts_hashes_that_have_times(said):
+    said("HSET h a 1", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "HSET g a 1")
+
+    assert b"keys=2,expires=0,avg_ttl=0,subexpiry=1" in said("INFO keyspace")
