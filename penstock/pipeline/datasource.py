@@ -3,7 +3,6 @@
 What reads and writes is imported when it is asked for: Spark imports this module in processes that need none of it.
 """
 
-from importlib import import_module
 from typing import Any
 
 from pyspark.sql.datasource import DataSource
@@ -29,21 +28,33 @@ class StreamsDataSource(DataSource):
     def reader(self, schema: Any) -> Any:
         table = self._table()
         if table == "entries":
-            return import_module("penstock.pipeline.batch").reader(self.options, schema)
+            from penstock.pipeline import batch
+
+            return batch.reader(self.options, schema)
         if table == "aof":
-            return import_module("penstock.pipeline.logtable").reader(self.options, schema)
-        return import_module("penstock.pipeline.tables").reader(table, self.options, schema)
+            from penstock.pipeline import logtable
+
+            return logtable.reader(self.options, schema)
+        from penstock.pipeline import tables
+
+        return tables.reader(table, self.options, schema)
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
         if self._table() != "entries":
             raise OptionError(f"the table {self._table()!r} is read in batches: only 'entries' can be streamed")
-        return import_module("penstock.pipeline.streaming").reader(self.options, schema)
+        from penstock.pipeline import streaming
+
+        return streaming.reader(self.options, schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
-        return import_module("penstock.pipeline.sink").batch_writer(self.options, schema, overwrite)
+        from penstock.pipeline import sink
+
+        return sink.batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
-        return import_module("penstock.pipeline.sink").stream_writer(self.options, schema, overwrite)
+        from penstock.pipeline import sink
+
+        return sink.stream_writer(self.options, schema, overwrite)
 
     def _table(self) -> str:
         return Given(self.options, "source").choice("table", "entries", TABLES)

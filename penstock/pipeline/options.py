@@ -84,8 +84,6 @@ class Keys:
 
 def read_keys(given: Given) -> Keys:
     names, pattern = given.names("stream"), given.text("streamPattern")
-    if bool(names) == (pattern is not None):
-        raise OptionError("give exactly one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
     return Keys(tuple(dict.fromkeys(names)), pattern, given.duration_ms("discoveryInterval", "10s"))
 
 
@@ -223,7 +221,9 @@ def _read_end(given: Given, streaming: bool) -> int:
 
 
 def _check(found: Entries, streaming: bool) -> None:
-    """What does not go together."""
+    """What does not go together. After `end`: a mistyped name is the better explanation for what is missing."""
+    if bool(found.keys.names) == (found.keys.pattern is not None):
+        raise OptionError("give exactly one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
     shared = found.group_mode == SHARED
     places = [found.start.at, *(place for _, place in found.start.by_key)]
     if found.group is None and (shared or found.consumer or GROUP in places):
