@@ -38,7 +38,6 @@ def hash_made(ctx: Context, key: bytes) -> Hash:
 def tell_changed(ctx: Context, key: bytes, found: Hash, event: bytes, changes: int = 1) -> None:
     """Fields were set, removed or got another time: watchers hear of it. The log's line is the caller's."""
     ctx.touch(key)
-    ctx.signal(key)
     ctx.event("h", event, key)
     ctx.dirty += changes
     if found.due is not None:

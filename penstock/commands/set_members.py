@@ -36,7 +36,6 @@ def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes
         added = found.add(members)
     if added:
         ctx.touch(key)
-        ctx.signal(key)
         ctx.event("s", b"sadd", key)
         ctx.dirty += added
     return added
@@ -45,7 +44,6 @@ def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes
 def tell_taken(ctx: Context, key: bytes, found: Set, event: bytes, count: int) -> None:
     """Members were taken out; the key goes with the last one. The log's line is the caller's."""
     ctx.touch(key)
-    ctx.signal(key)
     ctx.event("s", event, key)
     ctx.dirty += count
     if not found.members:

@@ -1,0 +1,84 @@
+"""What sets and hashes keep beside their parts, driven beside the plainest model."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.storage.deadlines import NEVER, Deadlines
+from penstock.storage.draw import Draw
+from penstock.storage.hashes import Hash
+from penstock.storage.hashorder import HashOrder
+from penstock.storage.sets import Set
+
+NAMES = some.sampled_from([b"a", b"b", b"c", b"d", b"e", b""])
+TIMES = some.integers(1, 9)
+
+
+@given(some.lists(some.tuples(NAMES, some.one_of(some.none(), TIMES))), TIMES)
+def test_deadlines_are_a_dict_in_order(steps, now_ms):
+    deadlines, model = Deadlines(), {}
+    for name, when_ms in steps:
+        if when_ms is None:
+            assert deadlines.drop(name) == (model.pop(name, None) is not None)
+        else:
+            deadlines.set(name, when_ms)
+            model[name] = when_ms
+        deadlines.check()
+    assert deadlines.times == model
+    assert len(deadlines) == len(model)
+    assert deadlines.first_ms() == min(model.values(), default=NEVER)
+    due = sorted((when_ms, name) for name, when_ms in model.items() if when_ms < now_ms)
+    assert deadlines.overdue(now_ms, 2) == [name for _, name in due[:2]]
+    copied = deadlines.copy()
+    copied.set(b"new", 1)
+    assert deadlines.times == model
+
+
+@given(some.lists(some.tuples(some.booleans(), some.lists(NAMES, max_size=3)), min_size=1))
+def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps):
+    found, model = Set([b"stays"]), {b"stays"}
+    found.walked, found.drawn = HashOrder(found.members, 0), Draw(found.members)
+    for adds, members in steps:
+        before = len(model)
+        if adds:
+            model |= set(members)
+            assert found.add(members) == len(model) - before
+        else:
+            model -= set(members)
+            assert found.remove(members) == before - len(model)
+        assert found.members == model
+        found.check()
+
+
+@given(some.lists(some.tuples(some.sampled_from(["put", "remove", "expire", "persist"]), NAMES, TIMES)))
+def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps):
+    found, model, times = Hash(), {b"stays": b"1"}, {}
+    found.put(b"stays", b"1")
+    found.walked, found.drawn = HashOrder(found.fields, 0), Draw(found.fields)
+    for step, field, when_ms in steps:
+        if step == "put":
+            assert found.put(field, b"%d" % when_ms) == (field not in model)
+            model[field] = b"%d" % when_ms
+        elif step == "remove":
+            assert found.remove([field, field]) == [field] * (model.pop(field, None) is not None)
+            times.pop(field, None)
+        elif step == "persist":
+            assert found.persist(field) == (times.pop(field, None) is not None)
+        elif field in model:
+            found.expire_at(field, when_ms)
+            times[field] = when_ms
+        assert (found.fields, found.expires) == (model, times)
+        found.check()
+    assert found.first_due_ms() == min(times.values(), default=NEVER)
+    assert list(found.copy().parts()) == list(found.parts())
+
+
+@pytest.mark.parametrize("gone", [b"a", b"b", b"c"])
+def test_what_is_removed_is_drawn_no_more(gone):
+    draw = Draw([b"a", b"b", b"c"])
+
+    draw.remove(gone)
+
+    assert {Random(seed).choice(draw.names) for seed in range(50)} == {b"a", b"b", b"c"} - {gone}
