@@ -1,0 +1,141 @@
+"""Sorted sets beside a plain dictionary that is sorted anew for every question."""
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from penstock.storage.sortedsets import LexBound, ScoreBound, SortedSet
+
+MEMBERS = st.sampled_from([b"", b"a", b"aa", b"ab", b"b", b"c", b"\xff", b"\xff\xff", b"B", b"\0"])
+SCORES = st.sampled_from([0.0, -0.0, 1.0, 1.5, -1.0, inf, -inf, 5e-324, -5e-324, 1e308])
+SCORE_BOUNDS = st.builds(ScoreBound, SCORES, st.booleans())
+LEX_BOUNDS = st.builds(LexBound, MEMBERS, st.booleans(), st.sampled_from([0, 0, 0, -1, 1]))
+PAIRS = st.dictionaries(MEMBERS, SCORES)
+
+
+def in_order(scores):
+    return sorted((score, member) for member, score in scores.items())
+
+
+class BesideADictionary(RuleBasedStateMachine):
+    """Whatever is done to a sorted set is done to a dictionary, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = SortedSet()
+        self.naive = {}
+
+    @rule(member=MEMBERS, score=SCORES)
+    def put(self, member, score):
+        self.held.put(member, score)
+        self.naive[member] = score
+
+    @rule(member=MEMBERS)
+    def remove(self, member):
+        assert self.held.remove(member) == (self.naive.pop(member, None) is not None)
+
+    @rule(start=st.integers(0, 12), length=st.integers(0, 12))
+    def take(self, start, length):
+        stop = min(start + length, len(self.naive))
+        expected = in_order(self.naive)[start:stop]
+
+        assert self.held.take(min(start, stop), stop) == expected
+
+        self.naive = {member: score for member, score in self.naive.items() if (score, member) not in expected}
+
+    @rule(count=st.integers(1, 4))
+    def walk(self, count):
+        place, met = -1, []
+        while place:
+            some, place = self.held.walk(max(place, 0), count)
+            met += some
+
+        assert sorted(met) == sorted(self.naive)
+
+    @rule()
+    def walk_in_part(self):
+        self.held.walk(0, 1)
+
+    @invariant()
+    def it_holds_the_same(self):
+        self.held.check()
+        assert list(self.held.order) == in_order(self.naive)
+        assert [self.held.rank(member) for _, member in in_order(self.naive)] == list(range(len(self.naive)))
+
+
+TestBesideADictionary = BesideADictionary.TestCase
+
+
+def lies_between(score, low, high):
+    above = score > low.score if low.excludes else score >= low.score
+    return above and (score < high.score if high.excludes else score <= high.score)
+
+
+@given(PAIRS, SCORE_BOUNDS, SCORE_BOUNDS)
+def test_a_range_of_scores_holds_what_lies_between_its_bounds(scores, low, high):
+    held = SortedSet([(score, member) for member, score in scores.items()])
+    start, stop = held.score_range(low, high)
+
+    assert held.order[start:stop] == [pair for pair in in_order(scores) if lies_between(pair[0], low, high)]
+
+
+@given(st.sets(MEMBERS), LEX_BOUNDS, LEX_BOUNDS, st.booleans())
+def test_a_range_of_bytes_holds_what_lies_between_its_bounds(members, low, high, backwards):
+    held = SortedSet([(2.5, member) for member in members])
+    start, stop = held.lex_range(low, high, backwards)
+
+    between = [member for member in sorted(members) if low.allows_from(member) and high.allows_to(member)]
+    assert [member for _, member in held.order[start:stop]] == between
+
+
+def lex(word):
+    return LexBound(word[1:], word[:1] == b"(")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "backwards", "members"),
+    [
+        (b"[a", b"[z", False, [b"b", b"a", b"d", b"c"]),
+        (b"[c", b"[z", False, [b"d", b"c"]),
+        (b"[b", b"(d", False, [b"b", b"a"]),
+        (b"[a", b"[b", False, [b"b", b"a"]),
+        (b"[a", b"[c", True, [b"c", b"d", b"a", b"b"]),
+        (b"[b", b"[c", True, [b"c", b"d"]),
+        (b"[c", b"[z", True, [b"c", b"d"]),
+        (b"[e", b"[z", False, []),
+        (b"(c", b"[z", False, []),
+        (b"[a", b"(b", True, []),
+        (b"[a", b"[b", True, [b"a", b"b"]),
+    ],
+)
+def test_a_range_of_bytes_in_a_set_of_unequal_scores_is_what_redis_makes_of_a_small_one(low, high, backwards, members):
+    held = SortedSet([(1.0, b"b"), (2.0, b"a"), (3.0, b"d"), (4.0, b"c")])
+    start, stop = held.lex_range(lex(low), lex(high), backwards)
+
+    assert [member for _, member in held.order.islice(start, stop, reverse=backwards)] == members
+
+
+def test_a_copy_shares_nothing_that_changes():
+    held = SortedSet([(1.0, b"a")])
+    copied = held.copy()
+
+    copied.put(b"b", 2.0)
+    copied.put(b"a", 3.0)
+
+    assert list(held.order) == [(1.0, b"a")]
+    assert list(copied.order) == [(2.0, b"b"), (3.0, b"a")]
+
+
+def test_equal_sets_have_equal_parts():
+    one, other = SortedSet([(1.0, b"a"), (2.0, b"b")]), SortedSet([(2.0, b"b"), (1.0, b"a")])
+
+    assert list(one.parts()) == list(other.parts())
+
+
+def test_a_set_of_more_members_uses_more_memory():
+    few, many = SortedSet([(1.0, b"a")]), SortedSet([(1.0, b"%d" % number) for number in range(1000)])
+
+    assert many.memory_usage() > few.memory_usage() + 100_000
