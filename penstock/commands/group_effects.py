@@ -4,6 +4,7 @@ Redis writes one XCLAIM an entry; ours names all consecutive entries of equal co
 loads to the same state. Runs are never regrouped: their order is the order in time.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.commands.context import Context
@@ -47,18 +48,28 @@ def log_held(ctx: Context, key: bytes, group: Group, claimed: list[HeldRun], las
     texts: list[bytes] = []
     former: tuple[int, int, int] | None = None
     owner = b""
-    for block, start, stop in claimed:
-        for slot, text in zip(range(start, stop), block.segment.id_texts(start, stop), strict=True):
-            now = (block.owners[slot], block.times[slot], block.counts[slot])
-            if former is not None and now != former:
-                log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
-                texts = []
-            if now != former:
-                owner = group.owner_name((block, slot))
-                former = now
-            texts.append(text)
+    for block, start, stop in _of_equals(claimed):
+        now = (block.owners[start], block.times[start], block.counts[start])
+        if former is not None and now != former:
+            log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
+            texts = []
+        if now != former:
+            owner = group.owner_name((block, start))
+            former = now
+        texts += block.segment.id_texts(start, stop)
     if former is not None:
         log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
+
+
+def _of_equals(runs: list[HeldRun]) -> Iterator[HeldRun]:
+    """The same slots as runs of equal owner, time and count."""
+    for run in runs:
+        block, start, stop = run
+        if stop - start == 1 or block.is_of_equals(start, stop):
+            yield run
+        else:
+            for slot in range(start, stop):
+                yield block, slot, slot + 1
 
 
 def log_released(ctx: Context, key: bytes, group: Group, released: list[StreamId], counts: list[int]) -> None:

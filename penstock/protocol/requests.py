@@ -22,6 +22,7 @@ BLOCK: Final = 65536  # hiredis moves what it has not read yet at every request:
 # Every digit becomes 0 and every type but `*` and `$` becomes +, so that one search finds them all.
 _KINDS: Final = bytes.maketrans(b"0123456789=(>~|-:,#_%!", b"0000000000++++++++++++")
 _ODD_TYPE: Final = b"\r\n+"
+_ODD_WORDS: Final = (b"\r\n$1\r\n>\r\n", b"\r\n$1\r\n+\r\n", b"\r\n$1\r\n-\r\n")
 _NEXT_REQUEST: Final = b"\r\n*0"
 _HUGE_COUNT: Final = b"*00000"  # hiredis would reserve 80 KB and more for the words of such an array
 _STAR: Final = ord("*")
@@ -317,14 +318,14 @@ def all_as_sent(block: bytes, kinds: bytes, requests: list[list[bytes]]) -> bool
 
 
 def _has_no_odd_type(block: bytes, kinds: bytes, words: list[bytes]) -> bool:
-    """Whether every line that begins like a header of another type is the word `+` or `-`, as ranges have it.
+    """Whether every line that begins like a header of another type is a word that stream commands often have.
 
-    (A word `$1` could look like the header of such a word.)
+    (Behind a word `$1` such a line could be a header after all.)
     """
     odd = kinds.count(_ODD_TYPE)
     if not odd:
         return True
-    return odd == block.count(b"\r\n$1\r\n+\r\n") + block.count(b"\r\n$1\r\n-\r\n") and b"$1" not in words
+    return odd == sum(map(block.count, _ODD_WORDS)) and b"$1" not in words
 
 
 def packed(request: list[bytes]) -> bytes:

@@ -90,12 +90,13 @@ class Node:
         Their ids follow one another from `first_id` on. How many went in; the next one is for `has_room` and `add`.
         """
         ms, seq = (first_id >> 64) - self.first_ms, (first_id & HALF) - self.first_seq
-        if run.names != self._names or not 0 <= seq <= 127:
+        if run.names != self._names or not -4096 <= seq <= 4095:
             return 0
-        stop = min(len(run.sizes), start + 128 - seq)
+        alike_until = 0 if seq < 0 else 128 if seq < 128 else 4096  # so far, sequence numbers take equally much
+        stop = min(len(run.sizes), start + alike_until - seq)
         if limits.max_entries:
             stop = min(stop, start + limits.max_entries - self.total)
-        alike = self._alike_size + _integer_size(ms) + 2
+        alike = self._alike_size + _integer_size(ms) + _integer_size(seq)
         most = limits.max_bytes - _LARGEST_COUNTS
         at, size = start, self.entries_size
         sure = min(stop - at, (most - size - run.largest) // (run.largest + alike))

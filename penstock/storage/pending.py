@@ -97,6 +97,11 @@ class PendingBlock:
         """Whether one owner has all of the slots [start, stop)."""
         return self.owners[start:stop] == array("I", (owner,)) * (stop - start)
 
+    def is_of_equals(self, start: int, stop: int) -> bool:
+        """Whether all of the slots [start, stop) have one owner, one time and one count."""
+        columns = (self.owners[start:stop], self.times[start:stop], self.counts[start:stop])
+        return all(column.count(column[0]) == stop - start for column in columns)
+
     def change_owner(self, slot: int, owner: int) -> None:
         """Give a pending slot to another owner."""
         former = self.owners[slot]

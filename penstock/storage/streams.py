@@ -129,10 +129,10 @@ class Stream:
         run = alike(fields)
         at, count = 0, len(fields)
         while at < count:
-            if run is not None and nodes:
-                at += nodes[-1].add_run(first_id + at, run, at, limits)
-                if at == count:
-                    break
+            taken = nodes[-1].add_run(first_id + at, run, at, limits) if run is not None and nodes else 0
+            if taken:
+                at += taken
+                continue
             size = sum(map(len, fields[at]))
             if not nodes or not nodes[-1].has_room(size, limits):
                 nodes.append(Node(first_id + at))
