@@ -5,7 +5,8 @@ Three logs, each loaded by every server in turn, several times; the best counts,
     pipelined   XADDs of one field, as producers that pipeline make them: many in a millisecond
     spread      the same, one in a millisecond
     deliveries  what a server logs itself of 100,000 entries added, delivered by the hundred, and 90 of each hundred
-                acknowledged one by one: Penstock loads its own log, Redis its own
+                acknowledged by one XACK: Penstock loads its own log, Redis its own
+    one by one  the same, acknowledged by an XACK each
 
 A calibration (a loop in Python) tells how fast the machine was just then.
 """
@@ -30,6 +31,7 @@ FIRST_MS: Final = 1_795_300_000_000
 IN_A_MS: Final = 100
 BATCH: Final = 100
 ACKNOWLEDGED: Final = 90  # of a batch
+HISTORIES: Final = {"deliveries": ACKNOWLEDGED, "one by one": 1}  # how many are acknowledged at once
 LONGEST_START_S: Final = 600.0
 LOOK_EVERY_S: Final = 0.02
 EMPTY: Final = "empty"
@@ -50,8 +52,8 @@ def write_log(root: Path, lines: bytes) -> None:
     (directory / "appendonly.aof.manifest").write_bytes(MANIFEST)
 
 
-def record_deliveries(name: str, pythons: Pythons, entries: int, root: Path) -> None:
-    """Have a server log a history of deliveries, and take its log."""
+def record_deliveries(name: str, pythons: Pythons, entries: int, at_once: int, root: Path) -> None:
+    """Have a server log a history of deliveries, acknowledged so many at once, and take its log."""
     with running(name, *LOGGING, pythons=pythons) as server, Link(server.port) as link:
         link.ask(b"XGROUP", b"CREATE", b"s", b"g", b"0", b"MKSTREAM")
         for number in range(entries // BATCH):
@@ -68,7 +70,8 @@ def record_deliveries(name: str, pythons: Pythons, entries: int, root: Path) -> 
                 b">",
             )
             assert isinstance(read, list)
-            pipeline(link, [(b"XACK", b"s", b"g", entry[0]) for entry in read[0][1][:ACKNOWLEDGED]])
+            done = [entry[0] for entry in read[0][1][:ACKNOWLEDGED]]
+            pipeline(link, [(b"XACK", b"s", b"g", *done[at : at + at_once]) for at in range(0, len(done), at_once)])
         told = link.ask(b"CONFIG", b"GET", b"dir")
         assert isinstance(told, list)
         shutil.copytree(Path(told[1].decode()) / "appendonlydir", root / "appendonlydir")
@@ -131,13 +134,15 @@ def main() -> None:
     names = args.servers.split(",")
     with tempfile.TemporaryDirectory(prefix="bench-loading-") as folder:
         best: dict[tuple[str, str], int] = {}
-        sizes: dict[str, int] = {"pipelined": args.entries, "spread": args.entries, "deliveries": args.delivered}
+        sizes: dict[str, int] = {"pipelined": args.entries, "spread": args.entries}
+        sizes |= dict.fromkeys(HISTORIES, args.delivered)
         lines = {"pipelined": xadd_lines(args.entries, IN_A_MS), "spread": xadd_lines(args.entries, 1), EMPTY: b""}
         for name in names:
             for log, text in lines.items():
                 write_log(Path(folder, name, log), text)
             try:
-                record_deliveries(name, pythons, args.delivered, Path(folder, name, "deliveries"))
+                for log, at_once in HISTORIES.items():
+                    record_deliveries(name, pythons, args.delivered, at_once, Path(folder, name, log))
             except Absent as problem:
                 sys.exit(str(problem))
         slowness = []
@@ -153,7 +158,7 @@ def main() -> None:
             spent = {name: (best[name, log] - best[name, EMPTY]) / 1e9 for name in names}
             for name in names:
                 ratio = f", {spent[name] / spent[REDIS]:.2f} times Redis's" if name in OURS and REDIS in names else ""
-                rate = "" if log == "deliveries" else f", {size / spent[name]:,.0f} lines/s"
+                rate = "" if log in HISTORIES else f", {size / spent[name]:,.0f} lines/s"
                 print(f"{log:11} {name:9} {spent[name]:.3f} s of CPU{rate}{ratio}")
 
 

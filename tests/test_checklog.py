@@ -130,6 +130,14 @@ def test_a_command_that_nobody_knows_cannot_be_mended(tmp_path: Path) -> None:
     assert log.last.read_bytes() == LAST + lines("FLY away")
 
 
+@pytest.mark.parametrize("before", [LAST, b""], ids=["behind others", "at once"])
+def test_damage_within_the_last_request_is_no_torn_tail(tmp_path: Path, before: bytes) -> None:
+    log = Checked(tmp_path, last=before + b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$x\r\njunk")
+    assert log.check() == DAMAGED
+    assert f"whole up to byte {len(before)}, then damaged" in log.out
+    assert f"a word (`$` and its length) was expected at byte {len(before) + 20}" in log.out
+
+
 def test_a_multi_within_a_multi_is_damage_and_what_is_before_the_first_can_be_kept(tmp_path: Path) -> None:
     log = Checked(tmp_path, last=LAST + UNIT[: -len(lines("EXEC"))] + UNIT)
     assert log.check() == DAMAGED

@@ -66,6 +66,8 @@ class Inspection:
             done = self._block(block, offset)
             if done:
                 length = BLOCK_BYTES
+            elif found.problem:
+                break
             elif offset + len(block) >= found.size:
                 self._note(TORN, f"the request at byte {offset} is cut off", offset)
             else:
