@@ -127,7 +127,7 @@ def tell_deleted(ctx: Context, key: bytes, found: Hash, removed: list[bytes], lo
 def _read_expire(args: list[bytes]) -> tuple[list[bytes], bytes]:
     """FIELDS and the condition, in any order."""
     fields: list[bytes] = []
-    condition = b""
+    conditions: set[bytes] = set()
     at = 3
     while at < len(args):
         option = args[at].upper()
@@ -140,14 +140,14 @@ def _read_expire(args: list[bytes]) -> tuple[list[bytes], bytes]:
             at += 1 + len(fields)
         elif option not in CONDITIONS:
             raise unknown(args[at])
-        elif condition not in (b"", option):
-            raise ReplyError(b"ERR Multiple condition flags specified")
         else:
-            condition = option
+            conditions.add(option)
         at += 1
     if not fields:
         raise ReplyError(b"ERR missing FIELDS argument")
-    return fields, condition
+    if len(conditions) > 1:
+        raise ReplyError(b"ERR Multiple condition flags specified")
+    return fields, conditions.pop() if conditions else b""
 
 
 def _fits(condition: bytes, now_set_ms: int | None, when_ms: int) -> bool:
