@@ -109,8 +109,8 @@ def field_of(page: Page, wanted: bytes) -> Any:
     equal = compute.equal(page.texts(page.name_at), pyarrow.scalar(wanted, page.tokens.type))
     hits = numpy.flatnonzero(equal.to_numpy(zero_copy_only=False))
     entries, first = numpy.unique(numpy.searchsorted(page.offsets, hits, "right") - 1, return_index=True)
-    places = numpy.zeros(len(page), numpy.int64)
-    missing = numpy.ones(len(page), bool)
+    places: Any = numpy.zeros(len(page), numpy.int64)
+    missing: Any = numpy.ones(len(page), bool)
     places[entries] = page.value_at[hits[first]]
     missing[entries] = False
     return page.tokens.take(pyarrow.array(places, mask=missing))

@@ -223,10 +223,10 @@ class _Lines:
         if pairs is None or sizes is None or not (pairs == 2).all():
             return None
         widths = sizes // 2
-        offsets = numpy.zeros(len(rows) + 1, numpy.int32)
+        offsets: Any = numpy.zeros(len(rows) + 1, numpy.int32)
         numpy.cumsum(widths, out=offsets[1:])
         # The name of field j of an entry stands 5 + 4 j lines behind the entry's first line.
-        names = numpy.repeat(rows + 5 - 4 * offsets[:-1].astype(numpy.int64), widths)
+        names: Any = numpy.repeat(rows + 5 - 4 * offsets[:-1].astype(numpy.int64), widths)
         names += 4 * numpy.arange(len(names))
         for texts in (rows + 2, names, names + 2):
             announced = self._numbers(DOLLAR, self.starts[texts - 1], self.ends[texts - 1])
@@ -242,7 +242,7 @@ class _Lines:
 
     def _tokens(self) -> Any:
         """Arrow's view of the text, lines in the even places, what is between them in the odd ones: no copy."""
-        bounds = numpy.empty(2 * len(self.starts), numpy.int32)
+        bounds: Any = numpy.empty(2 * len(self.starts), numpy.int32)
         bounds[0::2] = self.starts
         bounds[1::2] = self.ends
         buffers = [None, pyarrow.py_buffer(bounds), pyarrow.py_buffer(self.replies)]

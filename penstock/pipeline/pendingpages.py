@@ -75,12 +75,12 @@ def _by_columns(replies: bytes) -> PendingPage | None:
     deliveries = numbers(text, begin[:, 6] + 1, end[:, 6])
     if idle_ms is None or deliveries is None:
         return None
-    bounds = numpy.empty(2 * len(starts), numpy.int32)
+    bounds: Any = numpy.empty(2 * len(starts), numpy.int32)
     bounds[0::2] = starts
     bounds[1::2] = ends
     buffers = [None, pyarrow.py_buffer(bounds), pyarrow.py_buffer(replies)]
     tokens = pyarrow.Array.from_buffers(pyarrow.binary(), len(bounds) - 1, buffers)
-    rows = 1 + STRIDE * numpy.arange(count)
+    rows: Any = 1 + STRIDE * numpy.arange(count)
     seconds, micros = (replies[starts[at] : ends[at]] for at in (-3, -1))
     return PendingPage(
         tokens.take(pyarrow.array(2 * (rows + 2))),

@@ -149,7 +149,7 @@ class PendingReader(TableReader):
             some = wanted[at : at + PAYLOADS_AT_ONCE]
             page = decode(client.framed(b"".join(packed("XRANGE", key, one, one) for one in some)), len(some))
             there = numpy.array(page.counts, bool)
-            offsets = numpy.zeros(len(some) + 1, numpy.int32)
+            offsets: Any = numpy.zeros(len(some) + 1, numpy.int32)
             offsets[1:][there] = numpy.diff(page.offsets)
             numpy.cumsum(offsets, out=offsets)
             mask = pyarrow.array(~there) if not there.all() else None

@@ -48,7 +48,7 @@ def require() -> None:
 
 def missing() -> str | None:
     """One sentence about what Spark lacks here; None where nothing is missing."""
-    for package in ("pyspark", "pyarrow"):
+    for package in ("pyspark", "pyarrow", "numpy"):
         if importlib.util.find_spec(package) is None:
             return f"the pipeline needs {package}, which is not installed: pip install 'penstock[spark]'"
     java = java_program()

@@ -1,0 +1,305 @@
+"""How fast Spark reads streams: Penstock and a real Redis side by side, in one session.
+
+`python -m bench.pipeline_read` fills both with the same entries of four fields and measures, in rows a second into
+Spark's `noop` sink: one key, 2,000 keys, two endpoints; the record batches of `redis_streams` beside row tuples and
+beside redis-py in the executors; pending entries scanned. Then commands a second of an idle query, and the time from
+XADD to foreachBatch. The first query of all is not counted: it starts Spark's Python workers.
+
+Both servers, Spark and this program share the machine: CPU seconds of the server stand beside each rate.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import redis
+from pyspark.sql.datasource import DataSource
+
+from penstock.pipeline.batch import BatchReader
+from penstock.pipeline.client import Client
+from penstock.pipeline.cutting import exclusive
+from penstock.pipeline.options import read_entries
+from penstock.pipeline.pages import decode, from_lists
+from penstock.pipeline.session import session
+from penstock.storage import ids
+from tests.reference import LOCALHOST, reference_server
+from tests.serverproc import running_server
+
+COLUMNS = "_id string, carrier string, flight string, dest string, delay string"
+NAMES = (b"carrier", b"flight", b"dest", b"delay")
+FETCH = 2_000
+
+
+# -- what it is compared with -----------------------------------------------------------------------------------------
+
+
+class _Baseline(BatchReader):
+    """The same tasks as `redis_streams`, read in another way."""
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        for piece in partition.pieces:
+            place = self.endpoint(piece.endpoint)
+            after, upto = exclusive(piece.after), ids.text(piece.upto)
+            with ExitStack() as open_now:
+                fetch = self.fetcher(place, open_now)
+                while entries := fetch(piece.key, after, upto):
+                    yield from self.rows(entries)
+                    after = b"(" + entries[-1][0]
+
+    def fetcher(self, place: Any, open_now: ExitStack) -> Callable[..., Any]:
+        raise NotImplementedError
+
+    def rows(self, entries: list[Any]) -> Iterator[Any]:
+        raise NotImplementedError
+
+
+class TupleReader(_Baseline):
+    """Row tuples, which Spark turns into record batches itself."""
+
+    def fetcher(self, place: Any, open_now: ExitStack) -> Callable[..., Any]:
+        client = open_now.enter_context(Client(place, self.options.servers.access))
+        return lambda key, after, upto: client.call("XRANGE", key, after, upto, "COUNT", FETCH)
+
+    def rows(self, entries: list[Any]) -> Iterator[Any]:
+        for entry_id, words in entries:
+            fields = dict(zip(words[::2], words[1::2], strict=True))
+            yield (entry_id.decode(), *[fields[name].decode() for name in NAMES])
+
+
+class RedisPyReader(_Baseline):
+    """redis-py, and record batches made of its lists."""
+
+    def fetcher(self, place: Any, open_now: ExitStack) -> Callable[..., Any]:
+        client = open_now.enter_context(redis.Redis(place.host, place.port))
+        return lambda key, after, upto: client.xrange(key, after, upto, FETCH)
+
+    def rows(self, entries: list[Any]) -> Iterator[Any]:
+        columns = [[entry[0] for entry in entries], *([fields[name] for _, fields in entries] for name in NAMES)]
+        arrays = [pyarrow.array(column, pyarrow.binary()).cast(pyarrow.string()) for column in columns]
+        yield pyarrow.RecordBatch.from_arrays(arrays, names=[word.split()[0] for word in COLUMNS.split(", ")])
+
+
+class TupleSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "bench_tuples"
+
+    def reader(self, schema: Any) -> Any:
+        return TupleReader(read_entries(self.options, streaming=False), schema)
+
+
+class RedisPySource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "bench_redis_py"
+
+    def reader(self, schema: Any) -> Any:
+        return RedisPyReader(read_entries(self.options, streaming=False), schema)
+
+
+# -- servers ----------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """One of the servers: where it is, and what it has spent."""
+
+    def __init__(self, name: str, port: int) -> None:
+        self.name = name
+        self.port = port
+        self.client = redis.Redis(LOCALHOST, port, socket_timeout=120)
+        self.endpoint = f"{LOCALHOST}:{port}"
+
+    def cpu_s(self) -> float:
+        told = self.client.info("cpu")
+        return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+
+    def commands(self) -> int:
+        return int(self.client.info("stats")["total_commands_processed"])
+
+    def fill(self, entries: int, keys: list[str]) -> None:
+        with self.client.pipeline(transaction=False) as pipe:
+            for number in range(entries):
+                pipe.xadd(
+                    keys[number % len(keys)],
+                    {
+                        b"carrier": b"UA%02d" % (number % 30),
+                        b"flight": number,
+                        b"dest": b"LAX%d" % (number % 7),
+                        b"delay": number * 7 % 300,
+                    },
+                )
+                if len(pipe) == 2_000:
+                    pipe.execute()
+            pipe.execute()
+
+
+@contextmanager
+def servers(count: int) -> Iterator[dict[str, list[Server]]]:
+    """`count` Penstocks and as many Redises, without a log: what is measured is reading."""
+    with ExitStack() as running:
+        penstocks = [running.enter_context(running_server("--appendonly", "no")).port for _ in range(count)]
+        others = [running.enter_context(reference_server()) for _ in range(count)]
+        yield {
+            "penstock": [Server("penstock", port) for port in penstocks],
+            "redis": [Server("redis", port) for port in others],
+        }
+
+
+# -- measuring --------------------------------------------------------------------------------------------------------
+
+
+def rate(frame: Callable[[], Any], rows: int, some: list[Server]) -> str:
+    """Rows a second into the noop sink, the better of two, and the servers' CPU seconds for a million rows."""
+    best_s, cpu_s = float("inf"), 0.0
+    for _ in range(2):
+        before_s, began_s = sum(server.cpu_s() for server in some), time.perf_counter()
+        frame().write.format("noop").mode("overwrite").save()
+        spent_s = time.perf_counter() - began_s
+        if spent_s < best_s:
+            best_s, cpu_s = spent_s, sum(server.cpu_s() for server in some) - before_s
+    return f"{rows / best_s / 1000:8.0f} k rows/s, server CPU {cpu_s / rows * 1e6:5.2f} s/M"
+
+
+def decoding(entries: int) -> None:
+    """What one core decodes, in CPU time, without server or Spark."""
+    with running_server("--appendonly", "no") as process:
+        server = Server("penstock", process.port)
+        server.fill(FETCH, ["s"])
+        raw = Client(_endpoint(server), read_entries({"stream": "s"}, False).servers.access)
+        reply = raw.framed(b"*4\r\n$6\r\nXRANGE\r\n$1\r\ns\r\n$1\r\n-\r\n$1\r\n+\r\n")
+        lists = [raw.call("XRANGE", "s", "-", "+")]
+        raw.close()
+    for name, work in (("columns", lambda: decode(reply)), ("columns from parsed lists", lambda: from_lists(lists))):
+        rounds = max(entries // FETCH, 1)
+        began_s = time.process_time()
+        for _ in range(rounds):
+            page = work()
+            page.texts(page.id_at), page.texts(page.value_at)
+        print(f"decode, {name}: {rounds * FETCH / (time.process_time() - began_s) / 1e6:.2f} M entries/s of CPU")
+
+
+def _endpoint(server: Server) -> Any:
+    return read_entries({"stream": "s", "endpoints": server.endpoint}, False).servers.endpoints[0]
+
+
+def reads(spark: Any, some: list[Server], entries: int) -> None:
+    name, first = some[0].name, some[0]
+
+    def load(source: str, ddl: str, endpoints: str, **options: str) -> Callable[[], Any]:
+        return lambda: (
+            spark.read.format(source)
+            .schema(ddl)
+            .option("endpoints", endpoints)
+            .options(minPartitions="4", **options)
+            .load()
+        )
+
+    both = ",".join(server.endpoint for server in some)
+    default = "_stream string, _id string, _timestamp timestamp, fields map<string,string>"
+    for what, frame, rows, asked in (
+        ("1 key, columns", load("redis_streams", COLUMNS, first.endpoint, stream="one"), entries, some[:1]),
+        ("1 key, fields map", load("redis_streams", default, first.endpoint, stream="one"), entries, some[:1]),
+        ("2,000 keys, columns", load("redis_streams", COLUMNS, first.endpoint, streamPattern="k*"), entries, some[:1]),
+        ("2 endpoints, columns", load("redis_streams", COLUMNS, both, stream="one"), 2 * entries, some),
+        ("1 key, row tuples", load("bench_tuples", COLUMNS, first.endpoint, stream="one"), entries, some[:1]),
+        ("1 key, redis-py", load("bench_redis_py", COLUMNS, first.endpoint, stream="one"), entries, some[:1]),
+    ):
+        print(f"{name:9} {what:22} {rate(frame, rows, asked)}", flush=True)
+
+
+def pending(spark: Any, server: Server, entries: int) -> None:
+    server.client.xgroup_create("one", "g", "0")
+    while server.client.xreadgroup("g", "alice", {"one": ">"}, count=10_000):
+        pass
+    columns = "stream string, id string, consumer string, idle_ms bigint, deliveries bigint"
+    reader = spark.read.format("redis_streams").options(table="pending", endpoints=server.endpoint, stream="one")
+
+    def frame() -> Any:
+        return reader.schema(columns).option("minPartitions", "4").load()
+
+    print(f"{server.name:9} {'pending entries':22} {rate(frame, entries, [server])}", flush=True)
+
+
+def idle(spark: Any, server: Server, keys: int, folder: Path) -> None:
+    names = [f"idle{number}" for number in range(keys)]
+    server.fill(keys, names)
+    query = _stream(spark, server, ",".join(names), folder / f"{server.name}{keys}", lambda frame, number: None)
+    time.sleep(5)
+    before, began_s = server.commands(), time.perf_counter()
+    time.sleep(10)
+    spent_s = time.perf_counter() - began_s
+    print(f"{server.name:9} idle, {keys} keys: {(server.commands() - before - 1) / spent_s:.1f} commands/s", flush=True)
+    query.stop()
+
+
+def latency(spark: Any, server: Server, samples: int, folder: Path) -> None:
+    """From the id's millisecond, which the server gives, to the entry's row in foreachBatch."""
+    spent: list[float] = []
+
+    def take(frame: Any, number: int) -> None:
+        rows = frame.select("_id").collect()
+        now_ms = time.time() * 1000
+        spent.extend(now_ms - int(row._id.partition("-")[0]) for row in rows)
+
+    query = _stream(spark, server, "lat", folder / f"{server.name}-latency", take)
+    for _ in range(samples):
+        seen = len(spent)
+        server.client.xadd("lat", {"n": 1})
+        deadline_s = time.monotonic() + 30
+        while len(spent) == seen and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+    query.stop()
+    warm = sorted(spent[3:])
+    p99 = warm[min(int(len(warm) * 0.99), len(warm) - 1)]
+    print(f"{server.name:9} XADD to foreachBatch: p50 {statistics.median(warm):.0f} ms, p99 {p99:.0f} ms", flush=True)
+
+
+def _stream(spark: Any, server: Server, stream: str, checkpoint: Path, take: Callable[[Any, int], None]) -> Any:
+    frame = spark.readStream.format("redis_streams").options(endpoints=server.endpoint, stream=stream).load()
+    return frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.pipeline_read", description="Reading with Spark.")
+    parser.add_argument("--entries", type=int, default=1_000_000, help="in one key, and as many in 2,000")
+    parser.add_argument("--samples", type=int, default=60, help="of the latency")
+    parser.add_argument("--master", default="local[2]")
+    args = parser.parse_args()
+    decoding(args.entries)
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent)
+    with servers(2) as both, tempfile.TemporaryDirectory() as folder:
+        for some in both.values():
+            for server in some:
+                server.fill(args.entries, ["one"])
+            some[0].fill(args.entries, [f"k{number}" for number in range(2_000)])
+        print(f"filled; load average {os.getloadavg()[0]:.1f}", flush=True)
+        settings = {"spark__driver__memory": "1g", "spark__ui__enabled": "false", "spark__driver__host": LOCALHOST}
+        spark = session(args.master, "bench", **settings)
+        spark.sparkContext.setLogLevel("ERROR")
+        spark.dataSource.register(TupleSource)
+        spark.dataSource.register(RedisPySource)
+        warm = spark.read.format("redis_streams").options(endpoints=both["penstock"][0].endpoint, stream="one").load()
+        warm.write.format("noop").mode("overwrite").save()
+        for some in both.values():
+            reads(spark, some, args.entries)
+            pending(spark, some[0], args.entries)
+        for some in both.values():
+            for keys in (2, 200):
+                idle(spark, some[0], keys, Path(folder))
+            latency(spark, some[0], args.samples, Path(folder))
+        print(f"load average {os.getloadavg()[0]:.1f}")
+        spark.stop()
+
+
+if __name__ == "__main__":
+    # Spark's workers find the baselines' classes by their module's name, which must not be __main__.
+    from bench.pipeline_read import main as by_name
+
+    by_name()
