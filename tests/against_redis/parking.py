@@ -23,7 +23,8 @@ from tests.against_redis import pinpoint
 from tests.against_redis.coarse import Coarse
 from tests.against_redis.generator import Request
 from tests.against_redis.known import Known
-from tests.against_redis.scenes import CLAIM_MS, CLIENTS, SHORT_MS, Event, Scenes, looks_at
+from tests.against_redis.queue_scenes import QueueScenes
+from tests.against_redis.scenes import CLAIM_MS, CLIENTS, SHORT_MS, SHORT_S, Event, Scenes
 from tests.against_redis.shrinking import without
 from tests.against_redis.sides import BUFFER, PATIENCE_S, Piped, handled, wall_ms
 from tests.wire import Bulk, Incomplete, Integer, Value, pack, parse
@@ -192,6 +193,7 @@ class Play:
     theirs: Stage
     ours: Stage
     known: Known
+    looks: list[Event]  # the last events
     starts: list[int] = field(default_factory=list)  # when each event began, unix ms
     asked: defaultdict[int, list[Request]] = field(default_factory=lambda: defaultdict(list))  # without a reply yet
     deadlines: list[int] = field(default_factory=list)  # of readers that wait for a short time
@@ -199,7 +201,7 @@ class Play:
     def first_mismatch(self, events: list[Event]) -> Mismatch | None:
         self.theirs.clear()
         self.ours.clear()
-        for event in [*events, *(looks_at(number) for number in "01")]:
+        for event in [*events, *self.looks]:
             found = self._after(event)
             if found is not None:
                 return Mismatch(str(event), *found)
@@ -221,9 +223,11 @@ class Play:
         if not event.requests and not event.wait_ms:
             self.asked[event.client].clear()
         self.asked[event.client] += map(list, event.requests)
-        if _says(event, SHORT_MS):
+        if _says(event, str(SHORT_MS)) or _says(event, SHORT_S):
             self.deadlines.append(now_ms + SHORT_MS)
         theirs, ours = self._replies(self.theirs), self._replies(self.ours)
+        if any(wall_ms() > deadline for deadline in self.deadlines):
+            raise TooSlow
         shown = self._shown(theirs), self._shown(ours)
         for client, replies in shown[0].items():
             del self.asked[client][: len(replies)]
@@ -253,7 +257,7 @@ class Play:
         now_ms = wall_ms()
         if any(now_ms > deadline - MARGIN_MS for deadline in self.deadlines):
             raise TooSlow
-        if self.starts and now_ms > self.starts[-1] + CLAIM_MS // 3 and _says(event, CLAIM_MS):
+        if self.starts and now_ms > self.starts[-1] + CLAIM_MS // 3 and _says(event, str(CLAIM_MS)):
             raise TooSlow
         self.starts.append(now_ms)
         return now_ms
@@ -285,9 +289,9 @@ class Play:
         return [line for line in info.text.split(b"\r\n") if line.partition(b":")[0] in BLOCKED]
 
 
-def _says(event: Event, number: int) -> bool:
-    """Whether a word of the event's requests is this number."""
-    return any(str(number) in request for request in event.requests)
+def _says(event: Event, word: str) -> bool:
+    """Whether a word of the event's requests is this one."""
+    return any(word in request for request in event.requests)
 
 
 def _values(raw: bytes) -> list[Value]:
@@ -301,15 +305,24 @@ def _values(raw: bytes) -> list[Value]:
     return values
 
 
-def first_mismatch(theirs: Stage, ours: Stage, known: Known, events: list[Event]) -> Mismatch | None:
+def first_mismatch(
+    theirs: Stage, ours: Stage, known: Known, events: list[Event], looks: list[Event]
+) -> Mismatch | None:
     """Play a scene; again, if the machine was too slow for it. TooSlow if it always is."""
     for _ in range(ATTEMPTS):
         with contextlib.suppress(TooSlow):
-            return Play(theirs, ours, known).first_mismatch(events)
+            return Play(theirs, ours, known, looks).first_mismatch(events)
     raise TooSlow
 
 
-def compare(port: int, known: Known, penstock_port: int, seed: str, scenes: int) -> tuple[str, str]:
+def compare(
+    port: int,
+    known: Known,
+    penstock_port: int,
+    seed: str,
+    scenes: int,
+    kind: type[Scenes] | type[QueueScenes] = Scenes,
+) -> tuple[str, str]:
     """Play so many random scenes with one seed; what was done, and the first difference as a text."""
     theirs = OverTcp(port)
     ours: Stage = OverTcp(penstock_port) if penstock_port else InEngine()
@@ -317,31 +330,31 @@ def compare(port: int, known: Known, penstock_port: int, seed: str, scenes: int)
     with contextlib.closing(theirs):
         for number in range(scenes):
             named = f"{seed}/{number}"
-            scene = Scenes(random.Random(named), known).scene()
+            scene = kind(random.Random(named), known).scene()
             events += len(scene)
             try:
-                found = first_mismatch(theirs, ours, known, scene)
+                found = first_mismatch(theirs, ours, known, scene, kind.looks())
             except TooSlow:
                 slow += 1
                 continue
             if found is not None:
-                return f"{number + 1} scenes", shown(named, *shortest(theirs, ours, known, scene, found))
+                return f"{number + 1} scenes", shown(named, *shortest(theirs, ours, known, scene, found, kind.looks()))
     return f"{scenes} scenes, {events} events, {slow} scenes left out because the machine was too busy", ""
 
 
 def shortest(
-    theirs: Stage, ours: Stage, known: Known, scene: list[Event], found: Mismatch
+    theirs: Stage, ours: Stage, known: Known, scene: list[Event], found: Mismatch, looks: list[Event]
 ) -> tuple[list[Event], Mismatch]:
     """The shortest scene found that still differs, and how."""
 
     def differs(events: list[Event]) -> bool:
         with contextlib.suppress(TooSlow):
-            return first_mismatch(theirs, ours, known, events) is not None
+            return first_mismatch(theirs, ours, known, events, looks) is not None
         return False
 
     if differs(scene):
         scene = without(scene, differs)
-        found = first_mismatch(theirs, ours, known, scene) or found
+        found = first_mismatch(theirs, ours, known, scene, looks) or found
     return scene, found
 
 

@@ -11,6 +11,8 @@ from tests.against_redis import parking
 from tests.against_redis.comparison import Comparison, report, scenario_of
 from tests.against_redis.generator import Generator
 from tests.against_redis.known import Known
+from tests.against_redis.queue_scenes import QueueScenes
+from tests.against_redis.scenes import Scenes
 from tests.against_redis.sides import InProcess, Piped, known_by
 from tests.against_redis.typed import compare_types
 from tests.reference import NoReference, reference_server
@@ -42,7 +44,11 @@ def main() -> int:
     parser.add_argument("--scenarios", type=int, default=2000, help="of a run with --blocking (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the first run's seed (default: a fresh one)")
     parser.add_argument("--blocking", action="store_true", help="compare who is woken, and when, instead")
-    parser.add_argument("--types", action="store_true", help="compare requests over all types of values instead")
+    parser.add_argument(
+        "--types",
+        action="store_true",
+        help="compare requests over all types of values instead (--blocking: those that wait)",
+    )
     parser.add_argument("--tcp", action="store_true", help="compare a Penstock process instead of an engine")
     chosen = parser.parse_args()
     first = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
@@ -58,7 +64,8 @@ def main() -> int:
                     break
                 started = time.monotonic()
                 if chosen.blocking:
-                    counted, found = parking.compare(port, known, ours, str(seed), chosen.scenarios)
+                    kind = QueueScenes if chosen.types else Scenes
+                    counted, found = parking.compare(port, known, ours, str(seed), chosen.scenarios, kind)
                 elif chosen.types:
                     with contextlib.closing(Piped(port)) as reference:
                         typed, found = compare_types(reference, known, str(seed), chosen.commands)

@@ -13,6 +13,7 @@ OTHER_KEYS: Final = ("k", "l", "m", "n", "text")
 CONSUMERS: Final = ("a", "b", "c")
 LONG_MS: Final = ("0", "0", "60000")
 SHORT_MS: Final = 150
+SHORT_S: Final = str(SHORT_MS / 1000)
 CLAIM_MS: Final = 60
 CLAIM_PATIENCE_MS: Final = 350  # Redis looks ten times a second
 SOON: Final = 5  # events between a short wait's beginning and the event that waits for its end
@@ -70,6 +71,11 @@ class Scenes:
         if self._known.since(8, 4) and self._chance.random() < 0.1:
             events += self._claiming()
         return events
+
+    @staticmethod
+    def looks() -> list[Event]:
+        """What is asked at the end."""
+        return [looks_at(number) for number in "01"]
 
     def _of(self, *words: str) -> str:
         return self._chance.choice(words)
