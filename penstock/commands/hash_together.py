@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from penstock.commands import refusals
 from penstock.commands.context import Context
 from penstock.commands.hash_access import hash_at, hash_made, tell_changed
 from penstock.commands.hash_expiry import PER_FIELD, has_passed, tell_deleted
@@ -43,6 +44,8 @@ def _read(ctx: Context, args: list[bytes], name: bytes, keeping: bytes, words_ea
         if option == b"FIELDS":
             if read.fields:
                 raise repeated()
+            if at + 1 == len(args):
+                raise refusals.arity(name)
             if at + 1 + words_each >= len(args):
                 raise ReplyError(b"ERR wrong number of arguments")
             read.fields = counted(args, at + 1, words_each, b"ERR invalid number of fields")

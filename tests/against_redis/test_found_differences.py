@@ -53,3 +53,9 @@ def test_a_deleted_consumer_whose_reader_waits_no_more_stays_deleted(dialogue):
     dialogue(f"CLIENT UNBLOCK {gone.session.id}", "XGROUP CREATE k other 0", "XGROUP DESTROY k other")
 
     assert [consumer[1] for consumer in dialogue("XINFO CONSUMERS k g")] == [b"a"]
+
+
+def test_fields_as_the_last_word_is_a_request_with_too_few_words(dialogue):
+    assert str(dialogue("HGETEX h PXAT 9000000000000 FIELDS")).endswith("for 'hgetex' command")
+    assert str(dialogue("HSETEX h FNX EX 5 FIELDS")).endswith("for 'hsetex' command")
+    assert str(dialogue("HGETEX h EX 5 FIELDS 1")) == "ERR wrong number of arguments"
