@@ -122,6 +122,16 @@ def test_a_list_that_appears_in_any_way_is_popped(dialogue, lines):
     assert client.arrived() == [[b"q", b"a"]]
 
 
+def test_a_restored_list_is_popped(dialogue):
+    (client,) = waiting(dialogue, "BLPOP q 0")
+    dialogue("RPUSH other a")
+    payload = dialogue("DUMP other")
+
+    dialogue.words(b"RESTORE", b"q", b"0", payload)
+
+    assert client.arrived() == [[b"q", b"a"]]
+
+
 def test_several_items_are_popped_by_one_who_waits(dialogue):
     first, second = waiting(dialogue, "BLMPOP 0 2 p q LEFT COUNT 2", "BLMPOP 0 1 q RIGHT COUNT 9")
 
