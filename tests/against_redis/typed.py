@@ -18,7 +18,7 @@ from tests.against_redis import pinpoint
 from tests.against_redis.comparison import quoted
 from tests.against_redis.generator import JUNK, Request
 from tests.against_redis.known import Known
-from tests.against_redis.makers import anything, hashes, lists, sets, sortedsets, strings
+from tests.against_redis.makers import anything, hashes, lists, sets, sortedsets, sorting, strings
 from tests.against_redis.makers.shared import Maker, elements_of
 from tests.against_redis.shrinking import shortest
 from tests.against_redis.sides import InProcess, Piped
@@ -30,6 +30,7 @@ MAKERS: Final[tuple[type[Maker], ...]] = (
     lists.Lists,
     sets.Sets,
     sortedsets.SortedSets,
+    sorting.Sorting,
     strings.Strings,
 )
 
