@@ -2,10 +2,13 @@
 
 ARG PYTHON=3.13
 
-FROM python:${PYTHON}-slim AS build
+# The compiled build needs a C compiler, which the slim image does not have.
+FROM python:${PYTHON} AS build
 WORKDIR /src
+ENV PENSTOCK_COMPILE=1
 RUN python3 -m venv /opt/penstock
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY packaging/compiling.py ./packaging/
 COPY penstock ./penstock
 COPY pyspark_penstock ./pyspark_penstock
 RUN /opt/penstock/bin/python -m pip install --no-cache-dir --constraint constraints.txt . \

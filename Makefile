@@ -4,6 +4,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+COMPILED := build/compiled
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml constraints.txt
 
@@ -14,18 +15,20 @@ FLIGHTS ?= 336776
 MINUTES ?= 30
 PYTEST_ARGS ?=
 
-.PHONY: help install run test check lint compare demo spark chaos bench wheel clean
+.PHONY: help install run test check compiled lint compare demo spark chaos bench wheel clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
 	@echo "make test      format, lint, types, floors and all tests         (PYTEST_ARGS='-k xnack')"
 	@echo "make check     the same without the slow tests"
+	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
 	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
 	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
 	@echo "make chaos     copy a stream by Spark while drivers and executors are killed (ARGS='--seeds 4')"
-	@echo "make wheel     build a wheel into dist/"
+	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
+	@echo "make wheel     build a compiled wheel into dist/"
 	@echo "make clean     remove what these made, but for the data"
 
 install: $(VENV)/installed
@@ -57,12 +60,15 @@ spark: $(VENV)/spark
 chaos: $(VENV)/tested $(VENV)/spark
 	$(BIN)/python -m tests.pipeline.chaos $(ARGS)
 
-bench: $(VENV)/tested
-	@test -f bench/__main__.py || { echo "there are no benchmarks here yet" >&2; exit 1; }
+bench: $(VENV)/bench $(COMPILED)/installed
 	$(BIN)/python -m bench $(ARGS)
 
+# -P and --import-mode: the compiled package comes before the source that the tests stand beside.
+compiled: $(COMPILED)/tested
+	PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest --override-ini pythonpath= --import-mode=append $(PYTEST_ARGS)
+
 wheel: $(VENV)/installed
-	$(PIP) wheel --no-deps --wheel-dir dist .
+	PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -99,4 +105,22 @@ $(VENV)/tested: $(VENV)/groups $(SOURCES)
 # The pipeline's tests run where this and Java are; without them they are skipped, and say so.
 $(VENV)/spark: $(VENV)/installed
 	@$(PIP) install --constraint constraints.txt --editable '.[spark]'
+	@touch $@
+
+$(VENV)/bench: $(VENV)/tested $(SOURCES)
+	@$(PIP) install --constraint constraints.txt --group bench
+	@touch $@
+
+# -- a second environment, with a compiled wheel ----------------------------------------------------------------------
+
+$(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penstock/*.py penstock/*/*.py)
+	@rm -rf $(COMPILED)
+	@$(BIN)/python -m venv $(COMPILED)
+	@PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir $(COMPILED)/wheel .
+	@$(COMPILED)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt \
+		$(COMPILED)/wheel/*.whl
+	@touch $@
+
+$(COMPILED)/tested: $(COMPILED)/installed $(VENV)/tested
+	@$(PIP) --python $(COMPILED)/bin/python install --constraint constraints.txt --group test
 	@touch $@
