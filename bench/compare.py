@@ -1,28 +1,26 @@
-"""`python -m bench compare`: the server's own CPU time a command, side by side, the servers in turn, several rounds.
+"""The server's own CPU time a command, side by side, the servers in turn, several rounds.
 
 Noise only adds to CPU time, so the cheapest round counts. In the first round every reply is kept and compared with
 the reference's (Redis, where it knows the command).
 """
 
-import argparse
 import re
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 
 from bench import servers
 from bench.accounting import cpu_ns
 from bench.link import Link, Request, packed
-from bench.loads import GROUP, LOADS, STREAM, Load, read
-from bench.servers import Pythons, Server
+from bench.loads import GROUP, STREAM, Load, read
+from bench.percentiles import percentiles
+from bench.servers import Server
 
 LAYING_AT_ONCE = 1000
 SLICES = 10  # of a round
 AN_ID = re.compile(rb"\d{13}-\d+")
+GIVEN = b"17000"  # how the ids begin that the loads give; the servers' own are of today
 
 
 @dataclass(slots=True)
@@ -34,6 +32,7 @@ class Figures:
     trips_ms: list[float] = field(default_factory=list)
     replies: list[object] = field(default_factory=list)
     refusal: str = ""
+    difference: str = ""
 
     @property
     def best_us(self) -> float:
@@ -163,7 +162,7 @@ def comparable(replies: list[object]) -> list[object]:
     numbers: dict[bytes, int] = {}
 
     def plain(value: object) -> object:
-        if isinstance(value, bytes) and AN_ID.fullmatch(value):
+        if isinstance(value, bytes) and AN_ID.fullmatch(value) and not value.startswith(GIVEN):
             return numbers.setdefault(value, len(numbers))
         if isinstance(value, list):
             if len(value) == 4 and isinstance(value[2], int) and isinstance(value[3], int):
@@ -174,29 +173,32 @@ def comparable(replies: list[object]) -> list[object]:
     return [plain(reply) for reply in replies]
 
 
-def measure(loads: list[Load], started: list[Server], rounds: int, scale: float) -> dict[str, dict[str, Figures]]:
-    found: dict[str, dict[str, Figures]] = {}
+def measure(
+    loads: list[Load], started: list[Server], rounds: int, scale: float
+) -> dict[str, dict[str, dict[str, object]]]:
+    """load -> server -> figures; a load that a server does not know has only the refusal."""
+    found = {}
     for load in loads:
-        of_load = found[load.name] = {server.name: Figures() for server in started}
+        of_load = {server.name: Figures() for server in started}
         for turn in range(rounds):
             run(load, started, scale, turn == 0, of_load)
-        compare_replies(load.name, of_load)
-        for figures in of_load.values():
-            figures.replies = []
+        compare_replies(of_load)
         print(line(load, of_load), flush=True)
+        found[load.name] = {name: kept(name, of_load) for name in of_load}
     return found
 
 
-def compare_replies(load: str, of_load: dict[str, Figures]) -> None:
-    """AssertionError where a server answers otherwise than the reference."""
+def compare_replies(of_load: dict[str, Figures]) -> None:
+    """Note the first reply in which a server differs from the reference."""
     answered = {name: figures for name, figures in of_load.items() if not figures.refusal}
-    reference = next((name for name in (*servers.PEERS, servers.PLAIN) if name in answered), "")
+    reference = next((name for name in (servers.REDIS, servers.VALKEY, servers.PLAIN) if name in answered), "")
     for name, figures in answered.items():
-        if name != reference and reference:
-            for number, (got, want) in enumerate(zip(figures.replies, answered[reference].replies, strict=False)):
-                if got != want:
-                    print(f"  {load}: {name} answers {str(got)[:300]}\n   {reference}: {str(want)[:300]} ({number})")
-                    break
+        for got, want in zip(figures.replies, answered[reference].replies, strict=False):
+            if got != want:
+                figures.difference = f"{name} answers {str(got)[:300]}, {reference} {str(want)[:300]}"
+                break
+    for figures in of_load.values():
+        figures.replies = []
 
 
 def ratio_of(name: str, of_load: dict[str, Figures]) -> float:
@@ -204,6 +206,22 @@ def ratio_of(name: str, of_load: dict[str, Figures]) -> float:
     peers = [of_load[peer].cpu_us for peer in servers.PEERS if peer in of_load and not of_load[peer].refusal]
     rounds = zip(of_load[name].cpu_us, *peers, strict=True)
     return median([own / min(others) for own, *others in rounds if others] or [0.0])
+
+
+def kept(name: str, of_load: dict[str, Figures]) -> dict[str, object]:
+    figures = of_load[name]
+    if figures.refusal:
+        return {"refusal": figures.refusal}
+    p50, p99, p999 = percentiles([trip_ms / 1000 for trip_ms in figures.trips_ms])
+    return {
+        "cpu_us": figures.best_us,
+        "ratio": ratio_of(name, of_load),
+        "rate": max(figures.rate),
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "p999_ms": p999,
+        "difference": figures.difference,
+    }
 
 
 def line(load: Load, of_load: dict[str, Figures]) -> str:
@@ -215,33 +233,5 @@ def line(load: Load, of_load: dict[str, Figures]) -> str:
         if name in of_load and not of_load[name].refusal:
             ratio = ratio_of(name, of_load)
             text += f"  {name} {ratio:5.2f} (floor {floor or '-'}){'  MISSED' if floor and ratio > floor else ''}"
-    return text + (f"  goal {load.goal}" if load.goal else "")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench compare", description="CPU time a command, side by side.")
-    parser.add_argument("--loads", default="", help="names or beginnings of names, comma between (default: all)")
-    parser.add_argument("--servers", default=",".join(servers.NAMES))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a quarter of the commands")
-    parser.add_argument("--python", type=Path, default=Pythons().plain, help="that runs the plain source")
-    parser.add_argument("--compiled-python", type=Path, default=Pythons().compiled, help="that has a compiled wheel")
-    args = parser.parse_args()
-    wanted = tuple(args.loads.split(","))
-    loads = [load for load in LOADS if load.name.startswith(wanted)]
-    for policy in dict.fromkeys(load.log for load in loads):
-        flags = ("--appendonly", "yes", "--appendfsync", policy) if policy else ("--appendonly", "no")
-        with ExitStack() as stack:
-            started = []
-            for name in args.servers.split(","):
-                try:
-                    server = servers.running(name, *flags, pythons=Pythons(args.python, args.compiled_python))
-                    started.append(stack.enter_context(server))
-                except servers.Absent as absence:
-                    sys.stderr.write(f"{absence}\n")
-            print(f"{'log ' + (policy or 'off'):<22}" + "".join(f" {server.name:>9}" for server in started))
-            measure([load for load in loads if load.log == policy], started, args.rounds, 0.25 if args.quick else 1.0)
-
-
-if __name__ == "__main__":
-    main()
+    text += f"  goal {load.goal}" if load.goal else ""
+    return text + "".join(f"\n    DIFFERS: {figures.difference}" for figures in of_load.values() if figures.difference)
