@@ -118,11 +118,14 @@ def field_of(page: Page, wanted: bytes) -> Any:
 
 def _same_place(page: Page, wanted: bytes) -> int:
     """Which field it is, if in all entries the fields up to it have the same names; -1 if not, or if there is none."""
+    known = page.same_names
     for at in range(page.width):
-        names = page.texts(page.name_at[at :: page.width])
-        if not compute.all(compute.equal(names, names[0])).as_py():
+        if at == len(known):
+            names = page.texts(page.name_at[at :: page.width])
+            known.append(names[0].as_py() if compute.all(compute.equal(names, names[0])).as_py() else None)
+        if known[at] is None:
             return -1
-        if names[0].as_py() == wanted:
+        if known[at] == wanted:
             return at
     return -1
 

@@ -97,7 +97,7 @@ class Sizing:
     fetch: int  # entries a request
 
 
-def read_sizing(given: Given, per_partition: int = 50_000, fetch: int = 2_000) -> Sizing:
+def read_sizing(given: Given, per_partition: int = 50_000, fetch: int = 5_000) -> Sizing:
     sizing = Sizing(
         entries_per_partition=given.integer("entriesPerPartition", per_partition, 1),
         min_partitions=given.integer("minPartitions", 1, 1),

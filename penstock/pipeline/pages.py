@@ -24,10 +24,11 @@ class Page:
 
     `tokens` holds every piece of text; `id_at`, `name_at` and `value_at` say which of them are ids, names and values.
     Entry i has the fields `offsets[i]` to `offsets[i + 1]` of name_at and value_at; `width` is how many each has, if
-    all have as many, or -1. `counts` is the entries of each reply.
+    all have as many, or -1. `counts` is the entries of each reply. `same_names` has, as far as somebody looked, the
+    name that a field has in all entries, or None.
     """
 
-    __slots__ = ("counts", "id_at", "name_at", "offsets", "tokens", "value_at", "width")
+    __slots__ = ("counts", "id_at", "name_at", "offsets", "same_names", "tokens", "value_at", "width")
 
     def __init__(self, tokens: Any, id_at: Any, name_at: Any, value_at: Any, offsets: Any, counts: list[int]) -> None:
         self.tokens = tokens
@@ -37,6 +38,7 @@ class Page:
         self.offsets = offsets
         self.counts = counts
         self.width = _width(offsets)
+        self.same_names: list[bytes | None] = []
 
     def __len__(self) -> int:
         return len(self.id_at)
