@@ -46,8 +46,6 @@ def _read(ctx: Context, args: list[bytes], name: bytes, keeping: bytes, words_ea
                 raise repeated()
             if at + 1 == len(args):
                 raise refusals.arity(name)
-            if at + 1 + words_each >= len(args):
-                raise ReplyError(b"ERR wrong number of arguments")
             read.fields = counted(args, at + 1, words_each, b"ERR invalid number of fields")
             at += 1 + len(read.fields)
         elif option in EXPIRATIONS:

@@ -59,3 +59,4 @@ def test_fields_as_the_last_word_is_a_request_with_too_few_words(dialogue):
     assert str(dialogue("HGETEX h PXAT 9000000000000 FIELDS")).endswith("for 'hgetex' command")
     assert str(dialogue("HSETEX h FNX EX 5 FIELDS")).endswith("for 'hsetex' command")
     assert str(dialogue("HGETEX h EX 5 FIELDS 1")) == "ERR wrong number of arguments"
+    assert str(dialogue("HGETEX h EX 5 FIELDS x")) == "ERR invalid number of fields"
