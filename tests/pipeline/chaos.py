@@ -28,6 +28,7 @@ DELIVERIES = ("exactly-once", "idmp", "at-least-once")
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 PATIENCE_S = 900
 PAGE = 20_000
+FAILURES = 3
 
 
 # -- the driver: another process ---------------------------------------------------------------------------------------
@@ -127,6 +128,7 @@ class Run:
             "master": "local[2]",
         }
         self.kills = 0
+        self.failures = 0
         self.at_rows: list[int] = []
 
     def with_driver_kills(self) -> None:
@@ -164,12 +166,18 @@ class Run:
         self.at_rows.append(self._client.xlen("to"))
 
     def _to_the_end(self, driver: Driver) -> None:
-        try:
-            code = driver.wait()
-        finally:
-            driver.kill()
-        if code:
-            raise SystemExit(f"the query failed:\n{self._output.read_text(errors='replace')[-5000:]}")
+        """Start it again where it fails by itself, which is one more way to die; but not for ever."""
+        while True:
+            try:
+                code = driver.wait()
+            finally:
+                driver.kill()
+            if not code:
+                return
+            self.failures += 1
+            if self.failures > FAILURES:
+                raise SystemExit(f"the query failed:\n{self._output.read_text(errors='replace')[-5000:]}")
+            driver = Driver(self._job, self._folder, self._output)
 
     def verdict(self) -> tuple[int, int, int]:
         """Rows in the copy, how many are missing, and how many are there too often."""
@@ -203,8 +211,8 @@ def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed
             run.with_executor_kills()
     total, missing, doubled = run.verdict()
     say(
-        f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows: {total} rows, "
-        f"{missing} missing, {doubled} doubled  ({time.monotonic() - began_s:.0f} s)"
+        f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows, {run.failures} failures: "
+        f"{total} rows, {missing} missing, {doubled} doubled  ({time.monotonic() - began_s:.0f} s)"
     )
     return missing == 0 and (doubled == 0 or delivery == "at-least-once")
 
