@@ -230,12 +230,19 @@ def pending(spark: Any, server: Server, entries: int) -> None:
 def idle(spark: Any, server: Server, keys: int, folder: Path) -> None:
     names = [f"idle{number}" for number in range(keys)]
     server.fill(keys, names)
-    query = _stream(spark, server, ",".join(names), folder / f"{server.name}{keys}", lambda frame, number: None)
-    time.sleep(5)
+    frame = spark.readStream.format("redis_streams").options(endpoints=server.endpoint, stream=",".join(names)).load()
+    checkpoint = str(folder / f"{server.name}{keys}")
+    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    give_up_s = time.monotonic() + 60
+    while query.lastProgress is None and time.monotonic() < give_up_s:
+        time.sleep(1)
+    time.sleep(2)
     before, began_s = server.commands(), time.perf_counter()
     time.sleep(10)
     spent_s = time.perf_counter() - began_s
     print(f"{server.name:9} idle, {keys} keys: {(server.commands() - before - 1) / spent_s:.1f} commands/s", flush=True)
+    if query.exception() is not None:
+        raise query.exception()
     query.stop()
 
 

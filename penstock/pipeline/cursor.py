@@ -40,7 +40,8 @@ class CursorReader(StreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         if self._initial is None:
-            self.look()
+            if not self.frozen:
+                self.look()
             places = {}
             for name, keys in self.keys().items():
                 for key in keys:

@@ -11,11 +11,11 @@ pytest.importorskip("pyarrow")
 
 import redis
 
-from penstock.pipeline import reading
+from penstock.pipeline import reading, streaming
 from penstock.pipeline.client import Client
 from penstock.pipeline.errors import DataLoss, OptionError, PipelineError
 from penstock.pipeline.offsets import cursor_of
-from tests.pipeline.driving import Query, read
+from tests.pipeline.driving import Query, read, schema
 from tests.reference import LOCALHOST
 from tests.serverproc import running_server
 
@@ -191,6 +191,19 @@ def test_available_now_ends_where_it_began_however_much_is_added(server: redis.R
     assert stream.batch() is None
     stream.start_driver(available_now=True)
     assert len(stream.drain()) == 40
+
+
+def test_available_now_does_not_see_what_came_after_it_was_prepared(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2)
+    stream = query(stream="s", startingId="earliest")
+    stream.log.clear()
+    reader = stream.reader = streaming.reader(stream.options, schema("_id string"))
+    reader.prepareForTriggerAvailableNow()
+    fill(server, "s", 3)
+    stream.log.append(reader.initialOffset())
+
+    assert stream.ids() == ["1-1", "1-2"]
+    assert stream.ids() is None
 
 
 def test_a_long_stream_is_cut_into_even_tasks(server: redis.Redis, query: Any) -> None:
