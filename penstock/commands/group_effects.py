@@ -10,8 +10,9 @@ from typing import Final
 from penstock.commands.context import Context
 from penstock.commands.dialect import Dialect
 from penstock.storage import ids
-from penstock.storage.groups import Group, Held, HeldRun
+from penstock.storage.groups import Group
 from penstock.storage.ids import StreamId
+from penstock.storage.pendinglist import Held, HeldRun
 from penstock.storage.streams import Run, Stream
 
 MOST_IDS: Final = 1000  # of one line

@@ -16,7 +16,8 @@ from penstock.commands.progress import Progress
 from penstock.protocol import reply
 from penstock.settings import Settings
 from penstock.storage import ids
-from penstock.storage.groups import Group, Held
+from penstock.storage.groups import Group
+from penstock.storage.pendinglist import Held
 from penstock.storage.ids import StreamId
 from penstock.storage.keyspace import Keyspace
 from penstock.storage.streams import Stream

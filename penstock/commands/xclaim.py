@@ -9,9 +9,10 @@ from penstock.commands.xgroup import new_consumer
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage import ids
-from penstock.storage.groups import COUNT_ON, KEEP_COUNT, Consumer, Group, Held, HeldRun
+from penstock.storage.groups import COUNT_ON, KEEP_COUNT, Consumer, Group
 from penstock.storage.ids import IdColumns, StreamId
 from penstock.storage.pending import RELEASED
+from penstock.storage.pendinglist import Held, HeldRun
 from penstock.storage.segments import Segment
 from penstock.storage.streams import Stream
 

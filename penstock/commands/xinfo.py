@@ -9,7 +9,8 @@ from penstock.commands.table import command, container
 from penstock.commands.xrange import EVERYTHING, entries_of
 from penstock.protocol import reply
 from penstock.storage import ids
-from penstock.storage.groups import UNKNOWN, Consumer, Group, Held
+from penstock.storage.groups import UNKNOWN, Consumer, Group
+from penstock.storage.pendinglist import Held
 from penstock.storage.streams import Stream
 
 SHOWN: Final = 10  # entries and pending entries that FULL shows without a COUNT

@@ -8,9 +8,10 @@ from penstock.commands.context import Context
 from penstock.commands.table import command
 from penstock.protocol import reply
 from penstock.storage import ids
-from penstock.storage.groups import Consumer, Group, Held
+from penstock.storage.groups import Consumer, Group
 from penstock.storage.ids import StreamId
 from penstock.storage.pending import RELEASED
+from penstock.storage.pendinglist import Held
 
 FAR: Final = 2**62  # more entries than there can be
 

@@ -13,8 +13,9 @@ from penstock.commands.xread import Budget, streams_reply
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage import ids
-from penstock.storage.groups import COUNT_ON, Consumer, Group, Held, in_runs
+from penstock.storage.groups import COUNT_ON, Consumer, Group
 from penstock.storage.ids import StreamId
+from penstock.storage.pendinglist import Held, in_runs
 from penstock.storage.streams import Run, Stream
 
 POLL_MS: Final = 100  # a CLAIM reader looks again no sooner than this where nothing is pending

@@ -9,11 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.protocol import entries
 from penstock.storage import streams
-from penstock.storage.groups import COUNT_ON, MAX_COUNT, Group, each_of, in_runs
+from penstock.storage.groups import COUNT_ON, MAX_COUNT, Group
 from penstock.storage.idempotence import Producers
 from penstock.storage.ids import MAX, columns, text
 from penstock.storage.nodes import NodeLimits
 from penstock.storage.pending import RELEASED as NOBODYS
+from penstock.storage.pendinglist import each_of, in_runs
 from penstock.storage.streams import Stream, Trim
 from tests.storage.naive import RELEASED, NaiveGroup, NaiveStream
 
