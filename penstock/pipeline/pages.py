@@ -152,7 +152,10 @@ class _Lines:
 
     def without(self, heads: _Heads) -> "_Lines":
         """The entries' lines only."""
-        return _Lines(self.replies, self.text, numpy.delete(self.starts, heads.at), numpy.delete(self.ends, heads.at))
+        if len(heads.at) == 1:
+            return _Lines(self.replies, self.text, self.starts[1:], self.ends[1:])
+        starts, ends = numpy.delete(self.starts, heads.at), numpy.delete(self.ends, heads.at)
+        return _Lines(self.replies, self.text, starts, ends)
 
     def heads_of_a_grid(self, count: int) -> _Heads | None:
         """The heads of so many replies if all their entries had as many fields; None where that cannot be."""
