@@ -57,6 +57,8 @@ class Persistence:
         self.child_started_s = 0
         self.progress = Progress()  # of the child that runs
         self.measured_s = 0  # when what it copied was measured, in unix seconds
+        self.forks = 0
+        self.fork_us = 0  # what the last one took
         self.most_copied = 0  # bytes, by the child that runs
         self.copied_by_rewrite = 0  # bytes, by the last child
         self.copied_by_save = 0

@@ -219,7 +219,7 @@ class RequestReader:
         last_at = kinds.rfind(_NEXT_REQUEST) + 2
         try:
             request = self._one(block, kinds) if last_at == 1 else self._several(block, kinds, last_at)
-        except hiredis.ProtocolError:
+        except (hiredis.ProtocolError, TypeError):  # the second: a map whose key is an array
             request = None
         if request is None:
             self._hiredis = hiredis.Reader(notEnoughData=_NOT_YET)  # it may keep bytes of what it could not read

@@ -372,7 +372,7 @@ class Durability:
         """Begin as soon as no sync runs and nobody waits for a write: at once, or when cron comes back to it."""
         state = self.state
         self.engine.wanted_rewrite = bool(state.child)
-        if not state.child or self._rewriting.pid or self._sync is not None or self._waiting:
+        if not state.child or self.engine.busy or self._rewriting.pid or self._sync is not None or self._waiting:
             return
         if self.log is not None and not self._synced_ahead and self.log.synced < self.log.written:
             self._synced_ahead = True
@@ -385,7 +385,10 @@ class Durability:
         state.began(state.child)
         try:
             log = self._begin_rewrite()
+            began_us = self.engine.clock.now_us()
             self._rewriting.start(log.directory.path, self._now_ms())
+            state.forks += 1
+            state.fork_us = max(self.engine.clock.now_us() - began_us, 0)
             self.tell(f"Rewriting the log: process {self._rewriting.pid} writes a fresh base.")
         except (OSError, UsageError) as failure:
             self._end_rewriting(str(failure), 0)

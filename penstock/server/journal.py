@@ -5,6 +5,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -45,8 +46,9 @@ class Journal:
         line = f"{os.getpid()}:M {stamp} {MARKS[level]} {sentence}\n"
         path = self._settings.text("logfile")
         if not path:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            with suppress(OSError):  # whoever read it is gone: that is no reason to serve nobody
+                sys.stdout.write(line)
+                sys.stdout.flush()
             return
         # Opened for each line, so that whoever rotates the file needs not tell us.
         with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:

@@ -126,6 +126,7 @@ CASES = [
     ("a null", b"*3\r\n$-1\r\n", [], b"invalid bulk length"),
     ("a length too large", b"*1\r\n$536870913\r\n", [], b"invalid bulk length"),
     ("a length that may be", b"*1\r\n$536870912\r\n", [], None),
+    ("a map with an array for a key", b"*2\r\n%1\r\n*0\r\n$1\r\na\r\n$1\r\nb\r\n", [], b"expected '$', got '%'"),
     ("an integer", b"*2\r\n:5\r\n", [], b"expected '$', got ':'"),
     ("a simple string", b"*1\r\n+PING\r\n", [], b"expected '$', got '+'"),
     ("a verbatim string", b"*1\r\n=8\r\ntxt:PING\r\n", [], b"expected '$', got '='"),

@@ -413,10 +413,18 @@ def test_a_forked_rewrite_loses_nothing_that_comes_meanwhile(tmp_path, policy):
     names = sorted(path.name for path in (tmp_path / "appendonlydir").iterdir())
     assert names[:2] == ["appendonly.aof.2.base.aof", "appendonly.aof.2.incr.aof"]
     assert ("aof_last_bgrewrite_status", "ok") in server.engine.persistence.fields()
+    assert server.engine.persistence.forks == 1
     again.durability.close()
 
 
-class FlakyDisk(SystemDisk):
+class DelegatingDisk:
+    """The system's, but for what a subclass does itself."""
+
+    def __getattr__(self, name):
+        return getattr(SystemDisk(), name)
+
+
+class FlakyDisk(DelegatingDisk):
     """Fails once at each of the named moments that `fails` lists."""
 
     def __init__(self):
@@ -428,7 +436,7 @@ class FlakyDisk(SystemDisk):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-class HaltingDisk(SystemDisk):
+class HaltingDisk(DelegatingDisk):
     """Waits at a named moment until there is a file."""
 
     def __init__(self, point, file):
