@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
@@ -12,6 +12,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline import pages
 from penstock.pipeline.pages import decode, from_lists
 
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 NASTY = st.one_of(
     st.sampled_from([b"", b"\r\n", b"\r", b"\n", b"$3\r\nabc\r\n", b"*2\r\n", b"-ERR no", b"\x00\xff", b"a" * 1000]),
     st.binary(max_size=20),
@@ -58,6 +59,7 @@ def told(page: pages.Page) -> tuple[Any, ...]:
     )
 
 
+@UNHURRIED
 @given(REPLIES)
 def test_columns_hold_what_a_parser_reads(replies: list[Any]) -> None:
     raw = b"".join(map(encoded, replies))
@@ -65,6 +67,7 @@ def test_columns_hold_what_a_parser_reads(replies: list[Any]) -> None:
     assert told(decode(raw, len(replies))) == told(from_lists([list(map(list, reply)) for reply in replies]))
 
 
+@UNHURRIED
 @given(alike(TAME).filter(lambda replies: any(replies)))
 def test_replies_without_line_ends_in_them_are_never_parsed_word_by_word(replies: list[Any]) -> None:
     assert pages._by_columns(b"".join(map(encoded, replies)), len(replies)) is not None

@@ -3,15 +3,17 @@
 import itertools
 import random
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.pipeline.ranges import Piece, cut, even_cuts, how_many, pack, shares
 from penstock.storage import ids
 
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 IDS = st.integers(0, ids.MAX)
 
 
+@UNHURRIED
 @given(IDS, IDS, st.lists(IDS, max_size=20))
 def test_parts_of_a_range_touch_and_cover_it(after: int, upto: int, cuts: list[int]) -> None:
     parts = cut(after, upto, cuts)
@@ -21,6 +23,7 @@ def test_parts_of_a_range_touch_and_cover_it(after: int, upto: int, cuts: list[i
     assert (parts[0][0], parts[-1][1]) == (after, upto) if after < upto else not parts
 
 
+@UNHURRIED
 @given(IDS, IDS, st.integers(1, 64))
 def test_even_cuts_lie_inside_in_order_and_evenly(one: int, other: int, parts: int) -> None:
     after, upto = sorted((one, other))
@@ -30,6 +33,7 @@ def test_even_cuts_lie_inside_in_order_and_evenly(one: int, other: int, parts: i
     assert max(spans) - min(spans) <= 1
 
 
+@UNHURRIED
 @given(st.integers(1, 10_000), st.lists(st.integers(0, 5_000), min_size=1, max_size=30))
 def test_shares_are_fair(total: int, weights: list[int]) -> None:
     parts = shares(total, weights)
@@ -58,6 +62,7 @@ PIECES = st.lists(
 )
 
 
+@UNHURRIED
 @given(PIECES, st.integers(1, 8), st.randoms(use_true_random=False))
 def test_packing_loses_nothing_and_does_not_depend_on_the_order(
     pieces: list[Piece], tasks: int, chance: random.Random

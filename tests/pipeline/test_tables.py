@@ -9,7 +9,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 import redis
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ReplyError
@@ -20,6 +20,7 @@ from tests.pipeline.driving import rows_of, schema
 from tests.pipeline.test_cursor import fill
 from tests.pipeline.test_pages import encoded
 
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 PENDING = (
     "endpoint string, stream string, group string, consumer string, id string, timestamp timestamp, idle_ms bigint"
 )
@@ -154,6 +155,7 @@ def replies(rows: list[tuple[Any, ...]]) -> bytes:
     return b"*%d\r\n" % len(rows) + b"".join(entries) + encoded([b"1700000000", b"123456"])
 
 
+@UNHURRIED
 @given(st.lists(ROW, max_size=6))
 def test_pending_pages_hold_what_a_parser_reads(rows: list[tuple[Any, ...]]) -> None:
     page = decode_pending(replies(rows))
