@@ -1,5 +1,6 @@
 """`make chaos`: a stream is copied by Spark while drivers and executors are killed, and then every row is counted.
 
+First a plain process stands for Spark, which is so cheap to start that it can be killed many times. Then Spark itself:
 400,000 entries, stream to stream, with each delivery that promises every row once; the driver's processes are killed
 (SIGKILL, Java and Python together) at moments that a seed decides, and it is started again, until it comes to its
 end. Then once more on `local-cluster`, where executors are killed and the query must survive. Missing and doubled
@@ -25,6 +26,7 @@ from tests.serverproc import running_server
 
 FORMAT = "redis_streams"
 DELIVERIES = ("exactly-once", "idmp", "at-least-once")
+KINDS = ("task", "driver", "executor")
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 PATIENCE_S = 900
 PAGE = 20_000
@@ -73,9 +75,9 @@ class Driver:
                 start_new_session=True,
             )
 
-    @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
 
     def wait(self) -> int:
         return self._process.wait(PATIENCE_S)
@@ -108,6 +110,31 @@ def kill(pid: int) -> None:
         return
 
 
+# -- tasks without Spark: so cheap to kill that many moments are tried -------------------------------------------------
+
+
+def write_batches(job: dict[str, str]) -> None:
+    """The same copy as a plain process: batch after batch, as far as the commit log does not have it already."""
+    import pyarrow
+
+    from penstock.pipeline.sink import Task, write_task
+    from penstock.pipeline.sinkoptions import read_sink
+
+    options = read_sink({"endpoints": job["endpoint"], "stream": "to", "delivery": job["delivery"]}, False)
+    commits = Path(job["checkpoint"])
+    commits.mkdir(exist_ok=True)
+    for batch, first in enumerate(range(0, int(job["entries"]), int(job["a_batch"]))):
+        if (commits / str(batch)).exists():
+            continue
+        numbers = range(first, min(first + int(job["a_batch"]), int(job["entries"])))
+        for partition in range(2):
+            half = [number for number in numbers if number % 2 == partition]
+            columns = {"n": half, "payload": [f"row {number} of the copy" for number in half]}
+            rows = pyarrow.Table.from_pydict(columns).to_batches(max_chunksize=5_000)
+            write_task(options, Task("chaos-query", batch, partition), rows)
+        (commits / str(batch)).touch()
+
+
 # -- one run ----------------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +152,7 @@ class Run:
             "delivery": delivery,
             "checkpoint": f"{folder}/checkpoint",
             "a_batch": str(words.batch),
+            "entries": str(words.entries),
             "master": "local[2]",
         }
         self.kills = 0
@@ -135,11 +163,23 @@ class Run:
         while self.kills < self._words.kills:
             driver = Driver(self._job, self._folder, self._output)
             self._await_rows(driver)
-            if not driver.is_alive:
+            if driver.poll() is not None:
                 break
             driver.kill()
             self._note()
         self._to_the_end(Driver(self._job, self._folder, self._output))
+
+    def with_task_kills(self) -> None:
+        command = [sys.executable, "-m", "tests.pipeline.chaos", "--write", json.dumps(self._job)]
+        while self.kills < self._words.task_kills:
+            task = subprocess.Popen(command)
+            self._await_rows(task)
+            if task.poll() is not None:
+                break
+            task.kill()
+            task.wait()
+            self._note()
+        subprocess.run(command, check=True)
 
     def with_executor_kills(self) -> None:
         self._job["master"] = "local-cluster[2,1,768]"
@@ -147,16 +187,16 @@ class Run:
         while self.kills < self._words.executor_kills:
             self._await_rows(driver)
             executors = driver.pids(EXECUTOR)
-            if not driver.is_alive or not executors:
+            if driver.poll() is not None or not executors:
                 break
             kill(self._chance.choice(executors))
             self._note()
         self._to_the_end(driver)
 
-    def _await_rows(self, driver: Driver) -> None:
+    def _await_rows(self, writer: "Driver | subprocess.Popen[bytes]") -> None:
         """Until new rows have been written, and some time more."""
         last = self._client.xinfo_stream("to")["last-generated-id"] if self._client.exists("to") else "0"
-        while driver.is_alive:
+        while writer.poll() is None:
             if self._client.xread({"to": last}, count=1, block=2_000):
                 time.sleep(self._chance.uniform(0.0, self._words.up_to))
                 return
@@ -205,10 +245,13 @@ def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder:
         run = Run(words, port, delivery, seed, folder)
-        if kind == "driver":
-            run.with_driver_kills()
-        else:
-            run.with_executor_kills()
+        match kind:
+            case "task":
+                run.with_task_kills()
+            case "driver":
+                run.with_driver_kills()
+            case _:
+                run.with_executor_kills()
     total, missing, doubled = run.verdict()
     say(
         f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows, {run.failures} failures: "
@@ -228,15 +271,20 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=25_000, help="entries a micro-batch")
     parser.add_argument("--kills", type=int, default=4, help="of the driver, a run")
     parser.add_argument("--executor-kills", type=int, default=2, help="a run on local-cluster")
+    parser.add_argument("--task-kills", type=int, default=20, help="of a process that writes as a task does, a run")
     parser.add_argument("--up-to", type=float, default=4.0, help="seconds from a written row to a kill, at most")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--delivery", choices=DELIVERIES, nargs="+", default=DELIVERIES[:2])
-    parser.add_argument("--only", choices=("driver", "executor"), help="which processes are killed; both, if not given")
+    parser.add_argument("--only", choices=KINDS, help="which processes are killed; all, if not given")
     parser.add_argument("--redis", action="store_true", help="copy at a real Redis")
     parser.add_argument("--drive", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--write", type=json.loads, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.drive:
         drive(words.drive)
+        return 0
+    if words.write:
+        write_batches(words.write)
         return 0
     right = True
     with tempfile.TemporaryDirectory(prefix="chaos-log-") as log:
@@ -247,7 +295,7 @@ def main() -> int:
                 fill(client, words.entries)
             for seed in words.seeds:
                 for delivery in words.delivery:
-                    for kind in ("driver", "executor"):
+                    for kind in KINDS:
                         if words.only in (None, kind):
                             right &= one_run(words, port, kind, delivery, seed)
     say("every row once" if right else "ROWS WERE LOST OR DOUBLED")
