@@ -246,7 +246,9 @@ class Group(PendingList):
             return False
         if block.places is not None:
             places = block.places[start:stop]
-            if any(place & 1 for place in places):
+            first = places[0]
+            one_after_another = array("Q", range(first, first + 2 * len(places), 2))
+            if (first & 1 or places != one_after_another) and any([place & 1 for place in places]):
                 return False
             self.order.recent.stale += stop - start - places.count(IN_ID_ORDER)
         return True
