@@ -248,7 +248,7 @@ class Group(PendingList):
             places = block.places[start:stop]
             first = places[0]
             one_after_another = array("Q", range(first, first + 2 * len(places), 2))
-            if (first & 1 or places != one_after_another) and any([place & 1 for place in places]):
+            if (first & 1 or places != one_after_another) and any(place & 1 for place in places):
                 return False
             self.order.recent.stale += stop - start - places.count(IN_ID_ORDER)
         return True
