@@ -9,12 +9,13 @@ import re
 import shlex
 import socket
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hiredis
 
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
+from penstock.commands.session import Session
 from penstock.settings import Settings
 from tests.dialogue import Dialogue, decoded
 
@@ -122,19 +123,39 @@ class _Client:
         return self.read()
 
 
-class Overheard(Engine):
-    """An engine that keeps what it would publish and what it logs."""
+class Overheard:
+    """An engine that is listened to: what it publishes of keys, and what it logs."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
         self.units: list[bytes] = []
-        super().__init__(Settings(), ManualClock(NOW_MS), random.Random(1), None, self)
-        self.notified = EVERY_EVENT
+        self.engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, self)
+        self._listener = Dialogue(self.engine)
+        self._listener(f"CONFIG SET notify-keyspace-events {EVERY_EVENT}", "PSUBSCRIBE __keyevent@*")
 
-    def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
-        self.events.append(f"@{db_index} {name.decode()} {key.decode('latin1')}")
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def handle(self, session: Session, request: list[bytes]) -> bytes:
+        """As the engine's."""
+        answer = self.engine.handle(session, request)
+        self.listen()
+        return answer
+
+    def tick(self) -> None:
+        """As the engine's."""
+        self.engine.tick()
+        self.listen()
+
+    def listen(self) -> None:
+        for message in self._listener.arrived():
+            assert isinstance(message, list)
+            _, _, channel, key = message
+            database, _, event = channel.decode().removeprefix("__keyevent@").partition("__:")
+            self.events.append(f"@{database} {event} {key.decode('latin1')}")
 
     def append(self, unit: bytes) -> None:
+        """As the log's."""
         self.units.append(unit)
 
 

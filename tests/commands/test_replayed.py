@@ -10,6 +10,7 @@ from penstock.commands.effects import pack
 from penstock.commands.engine import Engine
 from penstock.commands.replay import Replay
 from penstock.settings import Settings
+from tests.builds import puts_in_place
 from tests.commands.test_rewrite import picture
 from tests.conftest import NOW_MS
 
@@ -76,6 +77,7 @@ def shown(engine: Engine) -> object:
     return picture(engine), people
 
 
+@puts_in_place
 @pytest.mark.parametrize("story", [*TAKEN.values(), *NOT_TAKEN.values()], ids=[*TAKEN, *NOT_TAKEN])
 def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     short, said = loaded(story)
@@ -105,6 +107,7 @@ def adds(seed: int) -> list[str]:
     return story
 
 
+@puts_in_place
 @pytest.mark.parametrize("seed", range(30))
 def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     together, said = loaded(adds(seed))
@@ -117,6 +120,7 @@ def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: py
     assert nodes[0] == nodes[1]
 
 
+@puts_in_place
 def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     words: list[int] = []
     xack = replayed.xack
@@ -128,6 +132,7 @@ def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.keyspace.databases[0].values[b"s"].groups[b"g"].pending == 0
 
 
+@puts_in_place
 def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) -> None:
     alone: list[list[bytes]] = []
     append = replayed.append
@@ -138,6 +143,7 @@ def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) ->
     assert engine.keyspace.databases[0].values[b"s"].length == 1000
 
 
+@puts_in_place
 @pytest.mark.parametrize("story", TAKEN.values(), ids=TAKEN)
 def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     taken: list[bool] = []

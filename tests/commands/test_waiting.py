@@ -5,19 +5,10 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
 from penstock.commands.waiters import Parked
+from tests.builds import puts_in_place
 from tests.dialogue import NO_ANSWER, Dialogue
 
 READ = "XREADGROUP GROUP g {} BLOCK {} STREAMS s >"
-
-
-class CountingEngine(Engine):
-    """Counts how many parked requests are tried again."""
-
-    tried = 0
-
-    def retry(self, parked: Parked, now_us: int) -> bool:
-        self.tried += 1
-        return super().retry(parked, now_us)
 
 
 @pytest.fixture
@@ -165,16 +156,19 @@ def test_a_reader_of_several_keys_that_was_tried_in_vain_goes_to_the_tail_of_the
     assert both.arrived() == []
 
 
-def test_nobody_else_is_tried_when_one_of_many_is_served(clock: ManualClock, engine: Engine) -> None:
-    counting = CountingEngine(engine.settings, clock, engine.chance)
-    asker = Dialogue(counting)
+@puts_in_place
+def test_nobody_else_is_tried_when_one_of_many_is_served(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Parked] = []
+    retry = Engine.retry
+    monkeypatch.setattr(Engine, "retry", lambda *words: tried.append(words[1]) or retry(*words))
+    asker = Dialogue(engine)
     asker("XGROUP CREATE s g $ MKSTREAM")
     readers = parked_readers(asker, *[READ.format(f"c{number}", 0) for number in range(2000)])
 
     asker("XADD s 1-0 f v")
-    assert counting.tried == 2  # the one that is served, and the next, which finds nothing for its whole group
+    assert len(tried) == 2  # the one that is served, and the next, which finds nothing for its whole group
     assert len(readers[0].arrived()) == 1
-    assert counting.waiters.__len__() == 1999
+    assert len(engine.waiters) == 1999
 
 
 def test_what_a_vain_try_would_leave_behind_is_there(group: Dialogue, clock: ManualClock) -> None:
