@@ -81,7 +81,7 @@ $(VENV)/python:
 	@touch $@
 
 $(VENV)/installed: $(VENV)/python $(SOURCES)
-	@$(PIP) install --constraint constraints.txt --editable .
+	@$(PIP) install --constraint constraints.txt --editable '.[lua]'
 	@touch $@
 
 # Dependency groups need pip 25.1; the one in a new virtual environment may be older.

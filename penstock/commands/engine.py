@@ -8,13 +8,25 @@ import random
 from typing import Final
 
 from penstock.clock import Clock
-from penstock.commands import acl, dialect, families, hash_access, monitor, notifications, refusals, xgroup
+from penstock.commands import (
+    acl,
+    compatibility,
+    dialect,
+    families,
+    hash_access,
+    monitor,
+    notifications,
+    refusals,
+    script_busy,
+    xgroup,
+)
 from penstock.commands.access_log import AccessLog
 from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.effects import EffectLog, Effects
 from penstock.commands.identity import Identity
 from penstock.commands.latency import LatencyMonitor
 from penstock.commands.persistence import Persistence
+from penstock.commands.scripts import Scripts
 from penstock.commands.session import Session
 from penstock.commands.slowlog import SlowLog
 from penstock.commands.statistics import Statistics
@@ -55,7 +67,8 @@ class Engine:
         self.chance = chance
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
         self.effects = Effects(log, dialect.of(settings))
-        self.rows: dict[bytes, Row] = families.table()
+        self.compatibility = compatibility.of(settings)
+        self.rows: dict[bytes, Row] = self.compatibility.table(families.table())
         self._spellings: dict[bytes, Row] = {}
         for name, row in self.rows.items():
             self._spellings[name] = self._spellings[name.lower()] = row
@@ -99,6 +112,8 @@ class Engine:
         self.changed = False  # whether the last request of handle_several changed something that was logged
         self.ended_us = 0  # when the last request that `run` ran was over
         self.context = Context(self, Session(0))
+        self.busy = False  # with a script that takes long, in another thread: nobody else is at the keyspace
+        self.scripts = Scripts(self)
 
     def new_stream(self) -> Stream:
         """An empty stream, with the settings of this moment for its idempotent producers."""
@@ -129,6 +144,9 @@ class Engine:
     def disconnect(self, session: Session) -> None:
         """The client is gone: everything that waits or watches for it is forgotten."""
         session.closed = True
+        if self.busy:
+            self.scripts.gone.append(session)
+            return
         if session.parked is not None:
             self.waiters.forget(session.parked)
             session.parked = None
@@ -151,6 +169,8 @@ class Engine:
 
     def handle(self, session: Session, request: list[bytes]) -> bytes:
         """Answer one request. Where `session.parked` is set afterwards, the answer comes through `outgoing`."""
+        if self.busy:
+            return self._voiced(session, script_busy.handle(self, session, request))
         now_us = self.clock.now_us()
         ctx = self.context
         ctx.aim(session, now_us)
@@ -161,7 +181,7 @@ class Engine:
                 row = self.named_row(request)
             if not row.fits(len(request)) or row.handler is None:
                 raise refusals.arity(row.label)
-            self._admit(session, row)
+            self.admit(session, row)
             if self.paused_until_ms and self._postpone(session, row, request):
                 return reply.NO_REPLY
             if session.queue is not None and not row.transactional:
@@ -176,6 +196,8 @@ class Engine:
             return self._voiced(session, reply.error(refusal.text))
         session.last_command = row.title
         answer = self.run(ctx, row, request, now_us)
+        if self.busy:
+            return reply.NO_REPLY  # a script goes on; what it changes is one unit
         self.effects.end_unit()
         if self.waiters.ready:
             self._serve(now_us)
@@ -224,6 +246,7 @@ class Engine:
             session.authenticated
             and session.queue is None
             and self.trouble is None
+            and not self.busy
             and not (self.loading or self.monitors or self.notified or self.paused_until_ms)
             and not (session.reply_skip or session.is_silent or session.monitors or session.is_subscribed)
         )
@@ -316,7 +339,7 @@ class Engine:
             return subcommand
         return row
 
-    def _admit(self, session: Session, row: Row) -> None:
+    def admit(self, session: Session, row: Row) -> None:
         """The gates before a request is run or queued, in Redis's order (Redis 8.6.3)."""
         if not session.authenticated and not row.no_auth:
             raise ReplyError(b"NOAUTH Authentication required.")
@@ -388,7 +411,7 @@ class Engine:
 
     def replay(self, ctx: Context, request: list[bytes]) -> bytes:
         """Run a line of the log: no gates, no statistics, no waiting. Refusals come back as error replies."""
-        row = self.row_of(request)
+        row = self.compatibility.hidden.get(request[0].upper()) or self.row_of(request)
         assert row.handler is not None, "row_of gives no container"
         try:
             return row.handler(ctx, request)
@@ -505,8 +528,19 @@ class Engine:
 
     # -- time -------------------------------------------------------------------------------------------------------
 
+    def serve_ready(self, now_us: int) -> None:
+        """Serve whom a script, or who left, made ready."""
+        if self.waiters.ready:
+            self._serve(now_us)
+
+    def finish_script(self) -> None:
+        """To be called when `scripts.wake` was: a script that took long is over."""
+        script_busy.finish(self)
+
     def tick(self) -> None:
         """What time alone brings: deadlines, CLAIM wake-ups, expiry, the end of a pause."""
+        if self.busy:
+            return
         now_us = self.clock.now_us()
         now_ms = now_us // 1000
         if self.paused_until_ms and now_ms >= self.paused_until_ms:
@@ -525,6 +559,8 @@ class Engine:
 
     def next_wakeup_ms(self) -> int:
         """When `tick` is due next for somebody's sake, in unix ms; 0: for nobody's."""
+        if self.busy:
+            return 0
         due = [when for when in (self.waiters.next_ms(), self.paused_until_ms) if when]
         return min(due, default=0)
 

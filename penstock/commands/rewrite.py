@@ -17,9 +17,9 @@ from penstock.protocol import reply
 from penstock.settings import Settings
 from penstock.storage import ids
 from penstock.storage.groups import Group
-from penstock.storage.pendinglist import Held
 from penstock.storage.ids import StreamId
 from penstock.storage.keyspace import Keyspace
+from penstock.storage.pendinglist import Held
 from penstock.storage.streams import Stream
 
 CHUNK_BYTES: Final = 64 * 1024
@@ -60,6 +60,8 @@ def _lines(
 ) -> Iterator[bytes]:
     if settings.yes("aof-timestamp-enabled"):
         yield b"#TS:%d\r\n" % (now_ms // 1000)
+    for code in keyspace.libraries.values():
+        yield pack((b"FUNCTION", b"LOAD", code))
     for index, db in enumerate(keyspace.databases):
         if not db.values:
             continue

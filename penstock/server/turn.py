@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.commands.engine import Engine
@@ -82,10 +83,28 @@ class Turn:
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
             engine.settings.watch(name, self._read_request_limits)
+        engine.scripts.wake = self._script_is_over
+        engine.scripts.calls.journal = self._tell
 
     def _read_request_limits(self) -> None:
         for connection in self.connections.values():
             connection.read_limits()
+
+    # -- scripts ----------------------------------------------------------------------------------------------------
+
+    def _script_is_over(self) -> None:
+        """A script that took long is over: called in its own thread."""
+        with suppress(RuntimeError):  # the loop may be over, too
+            self.loop.call_soon_threadsafe(self._finish_script)
+
+    def _finish_script(self) -> None:
+        before = self.engine.effects.units
+        self.engine.finish_script()
+        self.look_around(self.engine.effects.units != before)
+        self.end_soon()
+
+    def _tell(self, level: int, text: str) -> None:
+        (self.journal.debug, self.journal.verbose, self.journal.notice, self.journal.warning)[level](text)
 
     # -- connections ------------------------------------------------------------------------------------------------
 
@@ -113,7 +132,7 @@ class Turn:
         is_logged: the call changed something, and the replies tell of it.
         """
         engine = self.engine
-        if engine.outgoing:
+        if engine.outgoing and not engine.busy:
             outgoing = engine.outgoing
             engine.outgoing = []
             for session, answer in outgoing:

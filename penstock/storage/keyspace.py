@@ -125,12 +125,13 @@ class Database:
 
 
 class Keyspace:
-    """The databases, by number."""
+    """The databases, by number; and the code of the libraries of functions, by name."""
 
-    __slots__ = ("databases",)
+    __slots__ = ("databases", "libraries")
 
     def __init__(self, count: int = 16) -> None:
         self.databases = [Database() for _ in range(count)]
+        self.libraries: dict[bytes, bytes] = {}
 
     def swap(self, one: int, other: int) -> None:
         self.databases[one], self.databases[other] = self.databases[other], self.databases[one]

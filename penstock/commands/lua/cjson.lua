@@ -1,0 +1,436 @@
+-- The library cjson: JSON, as Redis's scripts know it (lua-cjson 2.1.0).
+return function(host)
+    local error, type, select, pcall, next, tonumber = error, type, select, pcall, next, tonumber
+    local rawget, setmetatable, getmetatable = rawget, setmetatable, getmetatable
+    local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format, string.gsub,
+        string.sub
+    local concat, floor, tostring = table.concat, math.floor, tostring
+    local null = host.null
+    local ESCAPES = {['"'] = '\\"', ["\\"] = "\\\\", ["/"] = "\\/", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n",
+        ["\r"] = "\\r", ["\t"] = "\\t", ["\127"] = "\\u007f"}
+    for code = 0, 31 do
+        ESCAPES[char(code)] = ESCAPES[char(code)] or format("\\u%04x", code)
+    end
+    local PLAIN = {[34] = '"', [92] = "\\", [47] = "/", [98] = "\b", [102] = "\f", [110] = "\n", [114] = "\r",
+        [116] = "\t"}
+    local SIGNS = {[123] = "T_OBJ_BEGIN", [125] = "T_OBJ_END", [91] = "T_ARR_BEGIN", [93] = "T_ARR_END",
+        [44] = "T_COMMA", [58] = "T_COLON"}
+    local ARRAY_META = {}
+
+    local function new()
+        local sparse_convert, sparse_ratio, sparse_safe = false, 2, 10
+        local encode_depth, decode_depth, precision, keep_buffer = 1000, 1000, 14, true
+        local invalid_out, invalid_in, array_meta = false, true, false
+        local number_format = "%.14g"
+        local encode_value
+
+        -- How long a table is as an array; nil where it must be an object.
+        local function length_of(value)
+            local count, most = 0, 0
+            for name in next, value do
+                if type(name) ~= "number" or name <= 0 or name ~= floor(name) then
+                    return nil
+                end
+                if name > most then
+                    most = name
+                end
+                count = count + 1
+            end
+            if sparse_ratio > 0 and most > count * sparse_ratio and most > sparse_safe then
+                if not sparse_convert then
+                    error("Cannot serialise table: excessively sparse array", 0)
+                end
+                return nil
+            end
+            return most
+        end
+
+        local function text_of_number(number)
+            if number ~= number or number == 1 / 0 or number == -1 / 0 then
+                if invalid_out == "null" then
+                    return "null"
+                elseif not invalid_out then
+                    error("Cannot serialise number: must not be NaN or Inf", 0)
+                end
+                return number ~= number and "nan" or number > 0 and "inf" or "-inf"
+            end
+            return format(number_format, number)
+        end
+
+        local function quoted(text)
+            return '"' .. gsub(text, '[%c"\\/\127]', ESCAPES) .. '"'
+        end
+
+        local function encode_table(value, out, depth)
+            if depth > encode_depth then
+                error("Cannot serialise, excessive nesting (" .. depth .. ")", 0)
+            end
+            local count = length_of(value)
+            if count and (count > 0 or array_meta and getmetatable(value) == ARRAY_META) then
+                out[#out + 1] = "["
+                for place = 1, count do
+                    if place > 1 then
+                        out[#out + 1] = ","
+                    end
+                    encode_value(rawget(value, place), out, depth)
+                end
+                out[#out + 1] = "]"
+                return
+            end
+            local before = "{"
+            for name, held in next, value do
+                if type(name) == "string" then
+                    out[#out + 1] = before .. quoted(name) .. ":"
+                elseif type(name) == "number" then
+                    out[#out + 1] = before .. '"' .. text_of_number(name) .. '":'
+                else
+                    error("Cannot serialise " .. type(name) .. ": table key must be a number or string", 0)
+                end
+                before = ","
+                encode_value(held, out, depth)
+            end
+            out[#out + 1] = before == "{" and "{}" or "}"
+        end
+
+        encode_value = function(value, out, depth)
+            local kind = type(value)
+            if kind == "string" then
+                out[#out + 1] = quoted(value)
+            elseif kind == "number" then
+                out[#out + 1] = text_of_number(value)
+            elseif kind == "boolean" then
+                out[#out + 1] = value and "true" or "false"
+            elseif kind == "table" then
+                encode_table(value, out, depth + 1)
+            elseif value == nil or value == null then
+                out[#out + 1] = "null"
+            else
+                error("Cannot serialise " .. kind .. ": type not supported", 0)
+            end
+        end
+
+        local function encode(...)
+            if select("#", ...) ~= 1 then
+                error("bad argument #1 to 'encode' (expected 1 argument)", 2)
+            end
+            local out = {}
+            local done, problem = pcall(encode_value, ..., out, 0)
+            if not done then
+                error(problem, 2)
+            end
+            return concat(out)
+        end
+
+        -- decoding: a token is its kind, its value and where it ends -------------------------------------------------
+
+        local function unicode(text, at, stop)
+            local digits = sub(text, at + 2, at + 5)
+            if not find(digits, "^%x%x%x%x$") then
+                return nil
+            end
+            local code = tonumber(digits, 16)
+            at = at + 6
+            if code >= 0xdc00 and code < 0xe000 then
+                return nil
+            elseif code >= 0xd800 and code < 0xdc00 then
+                local low = sub(text, at, at + 5)
+                if not find(low, "^\\u%x%x%x%x$") then
+                    return nil
+                end
+                low = tonumber(sub(low, 3), 16)
+                if low < 0xdc00 or low > 0xdfff then
+                    return nil
+                end
+                code = 0x10000 + (code - 0xd800) * 0x400 + (low - 0xdc00)
+                at = at + 6
+            end
+            if code < 0x80 then
+                return char(code), at
+            elseif code < 0x800 then
+                return char(0xc0 + floor(code / 64), 0x80 + code % 64), at
+            elseif code < 0x10000 then
+                return char(0xe0 + floor(code / 4096), 0x80 + floor(code / 64) % 64, 0x80 + code % 64), at
+            end
+            return char(0xf0 + floor(code / 262144), 0x80 + floor(code / 4096) % 64, 0x80 + floor(code / 64) % 64,
+                0x80 + code % 64), at
+        end
+
+        local function string_token(text, at)
+            local stop = find(text, '["\\%z]', at + 1)
+            if stop and byte(text, stop) == 34 then
+                return "T_STRING", sub(text, at + 1, stop - 1), stop + 1
+            end
+            local parts, from = {}, at + 1
+            while true do
+                stop = find(text, '["\\%z]', from)
+                if not stop or byte(text, stop) == 0 then
+                    return "T_ERROR", "unexpected end of string", stop or #text + 1
+                end
+                parts[#parts + 1] = sub(text, from, stop - 1)
+                if byte(text, stop) == 34 then
+                    return "T_STRING", concat(parts), stop + 1
+                end
+                local letter = byte(text, stop + 1)
+                if letter == 117 then
+                    local made, after = unicode(text, stop)
+                    if not made then
+                        return "T_ERROR", "invalid unicode escape code", stop
+                    end
+                    parts[#parts + 1], from = made, after
+                elseif PLAIN[letter] then
+                    parts[#parts + 1], from = PLAIN[letter], stop + 2
+                else
+                    return "T_ERROR", "invalid escape code", stop
+                end
+            end
+        end
+
+        local function number_token(text, at)
+            local _, stop = find(text, "^[+-]?0[xX]%x+", at)
+            if not stop then
+                _, stop = find(text, "^[+-]?%d+%.?%d*[eE][+-]?%d+", at)
+            end
+            if not stop then
+                _, stop = find(text, "^[+-]?%d+%.?%d*", at)
+            end
+            if stop then
+                local given = sub(text, at, stop)
+                return "T_NUMBER", tonumber(given) or tonumber(sub(given, 2)), stop + 1
+            end
+            for word, number in next, {infinity = 1 / 0, inf = 1 / 0, nan = 0 / 0} do
+                local sign = byte(text, at)
+                local from = (sign == 43 or sign == 45) and at + 1 or at
+                if sub(text, from, from + #word - 1):lower() == word
+                    and not (word == "inf" and sub(text, from, from + 7):lower() == "infinity") then
+                    return "T_NUMBER", sign == 45 and -number or number, from + #word
+                end
+            end
+            return "T_ERROR", "invalid number", at
+        end
+
+        local function token(text, at)
+            at = find(text, "[^ \t\n\r]", at) or #text + 1
+            local code = byte(text, at)
+            if not code or code == 0 then
+                return "T_END", nil, at, at
+            end
+            local sign = SIGNS[code]
+            if sign then
+                return sign, nil, at + 1, at
+            elseif code == 34 then
+                local kind, value, after = string_token(text, at)
+                return kind, value, after, kind == "T_ERROR" and after or at
+            elseif code >= 48 and code <= 57 or code == 45 or code == 43 then
+                local kind, value, after = number_token(text, at)
+                return kind, value, after, at
+            elseif sub(text, at, at + 3) == "true" then
+                return "T_BOOLEAN", true, at + 4, at
+            elseif sub(text, at, at + 4) == "false" then
+                return "T_BOOLEAN", false, at + 5, at
+            elseif sub(text, at, at + 3) == "null" then
+                return "T_NULL", null, at + 4, at
+            elseif invalid_in and find(text, "^[iInN]", at) then
+                local kind, value, after = number_token(text, at)
+                if kind == "T_NUMBER" then
+                    return kind, value, after, at
+                end
+            end
+            return "T_ERROR", "invalid token", at, at
+        end
+
+        local function unexpected(wanted, kind, value, at)
+            error("Expected " .. wanted .. " but found " .. (kind == "T_ERROR" and value or kind) .. " at character "
+                .. at, 0)
+        end
+
+        local function deeper(depth, at)
+            if depth > decode_depth then
+                error("Found too many nested data structures (" .. depth .. ") at character " .. at - 1, 0)
+            end
+            return depth
+        end
+
+        local value_of
+
+        local function array_of(text, at, depth)
+            local values, count = {}, 0
+            if array_meta then
+                setmetatable(values, ARRAY_META)
+            end
+            local kind, value, after, place = token(text, at)
+            if kind == "T_ARR_END" then
+                return values, after
+            end
+            while true do
+                count = count + 1
+                values[count], after = value_of(text, kind, value, after, place, depth)
+                kind, value, after, place = token(text, after)
+                if kind == "T_ARR_END" then
+                    return values, after
+                elseif kind ~= "T_COMMA" then
+                    unexpected("comma or array end", kind, value, place)
+                end
+                kind, value, after, place = token(text, after)
+            end
+        end
+
+        local function object_of(text, at, depth)
+            local values = {}
+            local kind, value, after, place = token(text, at)
+            if kind == "T_OBJ_END" then
+                return values, after
+            end
+            while true do
+                if kind ~= "T_STRING" then
+                    unexpected("object key string", kind, value, place)
+                end
+                local name = value
+                kind, value, after, place = token(text, after)
+                if kind ~= "T_COLON" then
+                    unexpected("colon", kind, value, place)
+                end
+                kind, value, after, place = token(text, after)
+                values[name], after = value_of(text, kind, value, after, place, depth)
+                kind, value, after, place = token(text, after)
+                if kind == "T_OBJ_END" then
+                    return values, after
+                elseif kind ~= "T_COMMA" then
+                    unexpected("comma or object end", kind, value, place)
+                end
+                kind, value, after, place = token(text, after)
+            end
+        end
+
+        value_of = function(text, kind, value, after, place, depth)
+            if kind == "T_STRING" or kind == "T_NUMBER" or kind == "T_BOOLEAN" or kind == "T_NULL" then
+                return value, after
+            elseif kind == "T_OBJ_BEGIN" then
+                return object_of(text, after, deeper(depth + 1, after))
+            elseif kind == "T_ARR_BEGIN" then
+                return array_of(text, after, deeper(depth + 1, after))
+            end
+            unexpected("value", kind, value, place)
+        end
+
+        local function decode_all(text)
+            if #text > 1 and (byte(text, 1) == 0 or byte(text, 2) == 0) then
+                error("JSON parser does not support UTF-16 or UTF-32", 0)
+            end
+            local kind, value, after, place = token(text, 1)
+            local found
+            found, after = value_of(text, kind, value, after, place, 0)
+            kind, value, after, place = token(text, after)
+            if kind ~= "T_END" then
+                unexpected("the end", kind, value, place)
+            end
+            return found
+        end
+
+        local function decode(...)
+            local text = ...
+            if select("#", ...) ~= 1 then
+                error("bad argument #1 to 'decode' (expected 1 argument)", 2)
+            end
+            if type(text) ~= "string" then
+                if type(text) ~= "number" then
+                    error("bad argument #1 to 'decode' (string expected, got " .. type(text) .. ")", 2)
+                end
+                text = tostring(text)
+            end
+            local done, found = pcall(decode_all, text)
+            if not done then
+                error(found, 2)
+            end
+            return found
+        end
+
+        -- settings ---------------------------------------------------------------------------------------------------
+
+        local function whole(name, place, given, low, high)
+            local number = tonumber(given)
+            if not number then
+                error("bad argument #" .. place .. " to '" .. name .. "' (number expected, got " .. type(given) .. ")", 3)
+            end
+            if number ~= floor(number) or number < low or number > high then
+                error("bad argument #" .. place .. " to '" .. name .. "' (expected integer between " .. low .. " and "
+                    .. format("%d", high) .. ")", 3)
+            end
+            return number
+        end
+
+        local function yes_no(name, place, given, also)
+            if type(given) == "boolean" then
+                return given
+            end
+            for _, word in next, {"off", "on", also} do
+                if given == word then
+                    return word ~= "off" and (word == "on" or word)
+                end
+            end
+            if type(given) ~= "string" then
+                error("bad argument #" .. place .. " to '" .. name .. "' (string expected, got " .. type(given) .. ")", 3)
+            end
+            error("bad argument #" .. place .. " to '" .. name .. "' (invalid option '" .. given .. "')", 3)
+        end
+
+        local library = {null = null, _NAME = "cjson", _VERSION = "2.1.0", encode = encode, decode = decode, new = new}
+        function library.encode_sparse_array(convert, ratio, safe)
+            if convert ~= nil then
+                sparse_convert = yes_no("encode_sparse_array", 1, convert)
+            end
+            if ratio ~= nil then
+                sparse_ratio = whole("encode_sparse_array", 2, ratio, 0, 2147483647)
+            end
+            if safe ~= nil then
+                sparse_safe = whole("encode_sparse_array", 3, safe, 0, 2147483647)
+            end
+            return sparse_convert, sparse_ratio, sparse_safe
+        end
+        function library.encode_max_depth(depth)
+            if depth ~= nil then
+                encode_depth = whole("encode_max_depth", 1, depth, 1, 2147483647)
+            end
+            return encode_depth
+        end
+        function library.decode_max_depth(depth)
+            if depth ~= nil then
+                decode_depth = whole("decode_max_depth", 1, depth, 1, 2147483647)
+            end
+            return decode_depth
+        end
+        function library.encode_number_precision(digits)
+            if digits ~= nil then
+                precision = whole("encode_number_precision", 1, digits, 1, 14)
+                number_format = "%." .. precision .. "g"
+            end
+            return precision
+        end
+        function library.encode_keep_buffer(keeps)
+            if keeps ~= nil then
+                keep_buffer = yes_no("encode_keep_buffer", 1, keeps)
+            end
+            return keep_buffer
+        end
+        function library.encode_invalid_numbers(how)
+            if how ~= nil then
+                invalid_out = yes_no("encode_invalid_numbers", 1, how, "null")
+            end
+            return invalid_out
+        end
+        function library.decode_invalid_numbers(how)
+            if how ~= nil then
+                invalid_in = yes_no("decode_invalid_numbers", 1, how)
+            end
+            return invalid_in
+        end
+        function library.decode_array_with_array_mt(how)
+            if how ~= nil then
+                array_meta = yes_no("decode_array_with_array_mt", 1, how)
+            end
+            return array_meta
+        end
+        return library
+    end
+
+    return new()
+end

@@ -1,0 +1,228 @@
+-- The library cmsgpack: MessagePack, as Redis's scripts know it.
+return function(host)
+    local error, type, select, pcall, next = error, type, select, pcall, next
+    local byte, char, sub, concat, floor = string.byte, string.char, string.sub, table.concat, math.floor
+    local DEEPEST = 16
+    local pack_double, unpack_double, unpack_integer = host.pack_double, host.unpack_double, host.unpack_integer
+
+    local function sized(small, most_small, codes, count)
+        if most_small and count <= most_small then
+            return char(small + count)
+        elseif codes[1] and count <= 255 then
+            return char(codes[1], count)
+        elseif count <= 65535 then
+            return char(codes[2], floor(count / 256), count % 256)
+        end
+        return char(codes[3], floor(count / 16777216) % 256, floor(count / 65536) % 256, floor(count / 256) % 256,
+            count % 256)
+    end
+
+    local STRING, ARRAY, MAP = {0xd9, 0xda, 0xdb}, {nil, 0xdc, 0xdd}, {nil, 0xde, 0xdf}
+    local pack
+
+    -- The length of a table that is an array: its keys are 1 to n; else nil.
+    local function length_of(value)
+        local count, most = 0, 0
+        for name in next, value do
+            if type(name) ~= "number" or name <= 0 or name ~= floor(name) then
+                return nil
+            end
+            if name > most then
+                most = name
+            end
+            count = count + 1
+        end
+        return most == count and count or nil
+    end
+
+    pack = function(value, out, depth)
+        local kind = type(value)
+        if kind == "table" and depth == DEEPEST then
+            kind = "nil"
+        end
+        if kind == "string" then
+            out[#out + 1] = sized(0xa0, 31, STRING, #value)
+            out[#out + 1] = value
+        elseif kind == "number" then
+            out[#out + 1] = value == floor(value) and value >= 0 and value < 128 and char(value) or pack_double(value)
+        elseif kind == "boolean" then
+            out[#out + 1] = value and "\195" or "\194"
+        elseif kind == "table" then
+            local count = length_of(value)
+            if count then
+                out[#out + 1] = sized(0x90, 15, ARRAY, count)
+                for place = 1, count do
+                    pack(value[place], out, depth + 1)
+                end
+            else
+                count = 0
+                for _ in next, value do
+                    count = count + 1
+                end
+                out[#out + 1] = sized(0x80, 15, MAP, count)
+                for name, held in next, value do
+                    pack(name, out, depth + 1)
+                    pack(held, out, depth + 1)
+                end
+            end
+        else
+            out[#out + 1] = "\192"
+        end
+    end
+
+    local MISSING, BAD = "Missing bytes in input.", "Bad data format in input."
+    local unpack_at
+
+    local function need(text, at, size)
+        if at + size - 1 > #text then
+            error(MISSING, 0)
+        end
+    end
+
+    local function number_at(text, at, size)
+        need(text, at, size)
+        local number = 0
+        for place = at, at + size - 1 do
+            number = number * 256 + byte(text, place)
+        end
+        return number, at + size
+    end
+
+    local function text_at(text, at, size)
+        need(text, at, size)
+        return sub(text, at, at + size - 1), at + size
+    end
+
+    local function array_at(text, at, count)
+        local values = {}
+        for place = 1, count do
+            values[place], at = unpack_at(text, at)
+        end
+        return values, at
+    end
+
+    local function map_at(text, at, count)
+        local values, name, held = {}, nil, nil
+        for _ = 1, count do
+            name, at = unpack_at(text, at)
+            held, at = unpack_at(text, at)
+            if name == nil or name ~= name then
+                error(BAD, 0)
+            end
+            values[name] = held
+        end
+        return values, at
+    end
+
+    local READERS = {[0xda] = {2, text_at}, [0xd9] = {1, text_at}, [0xdb] = {4, text_at}, [0xdc] = {2, array_at},
+        [0xdd] = {4, array_at}, [0xde] = {2, map_at}, [0xdf] = {4, map_at}}
+    local NUMBERS = {[0xcc] = 1, [0xcd] = 2, [0xce] = 4, [0xcf] = 8, [0xd0] = 1, [0xd1] = 2, [0xd2] = 4, [0xd3] = 8}
+
+    unpack_at = function(text, at)
+        local code = byte(text, at)
+        if not code then
+            error(MISSING, 0)
+        end
+        at = at + 1
+        if code < 0x80 then
+            return code, at
+        elseif code >= 0xe0 then
+            return code - 256, at
+        elseif code >= 0xa0 and code < 0xc0 then
+            return text_at(text, at, code - 0xa0)
+        elseif code >= 0x90 and code < 0xa0 then
+            return array_at(text, at, code - 0x90)
+        elseif code < 0x90 then
+            return map_at(text, at, code - 0x80)
+        elseif code == 0xc0 then
+            return nil, at
+        elseif code == 0xc2 or code == 0xc3 then
+            return code == 0xc3, at
+        elseif code == 0xca or code == 0xcb then
+            local size = code == 0xca and 4 or 8
+            need(text, at, size)
+            return unpack_double(sub(text, at, at + size - 1)), at + size
+        end
+        local size = NUMBERS[code]
+        if size then
+            need(text, at, size)
+            return unpack_integer(sub(text, at, at + size - 1), code >= 0xd0), at + size
+        end
+        local reader = READERS[code]
+        if not reader then
+            error(BAD, 0)
+        end
+        local count
+        count, at = number_at(text, at, reader[1])
+        return reader[2](text, at, count)
+    end
+
+    local function unpack_some(name, text, limit, offset, whole)
+        if type(text) == "number" then
+            text = text .. ""
+        end
+        if type(text) ~= "string" then
+            error("bad argument #1 to '" .. name .. "' (string expected, got "
+                .. (text == nil and "no value" or type(text)) .. ")", 3)
+        end
+        if limit < 0 or offset < 0 then
+            error("Invalid request to unpack with offset of " .. offset .. " and limit of "
+                .. #text .. ".", 3)
+        elseif offset > #text then
+            error("Start offset " .. offset .. " greater than input length " .. #text .. ".", 3)
+        end
+        local values, count, at = {}, 0, offset + 1
+        local done, problem = pcall(function()
+            while at <= #text and (whole or count < limit) do
+                values[count + 1], at = unpack_at(text, at)
+                count = count + 1
+            end
+        end)
+        if not done then
+            error(problem, 3)
+        end
+        return values, count, at > #text and -1 or at - 1
+    end
+
+    local function integer_of(name, place, number)
+        if type(number) ~= "number" then
+            error("bad argument #" .. place .. " to '" .. name .. "' (number expected, got "
+                .. (number == nil and "no value" or type(number)) .. ")", 3)
+        end
+        return floor(number)
+    end
+
+    local unpack = unpack
+    return {
+        _NAME = "cmsgpack",
+        _VERSION = "lua-cmsgpack 0.4.0",
+        _COPYRIGHT = "Copyright (C) 2012, Salvatore Sanfilippo",
+        _DESCRIPTION = "MessagePack C implementation for Lua",
+        pack = function(...)
+            local count = select("#", ...)
+            if count == 0 then
+                error("bad argument #0 to 'pack' (MessagePack pack needs input.)", 2)
+            end
+            local out = {}
+            for place = 1, count do
+                pack((select(place, ...)), out, 0)
+            end
+            return concat(out)
+        end,
+        unpack = function(text)
+            local values, count = unpack_some("unpack", text, 0, 0, true)
+            return unpack(values, 1, count)
+        end,
+        unpack_one = function(text, offset)
+            offset = offset == nil and 0 or integer_of("unpack_one", 2, offset)
+            local values, count, after = unpack_some("unpack_one", text, 1, offset, false)
+            return after, unpack(values, 1, count)
+        end,
+        unpack_limit = function(text, limit, offset)
+            limit = integer_of("unpack_limit", 2, limit)
+            offset = offset == nil and 0 or integer_of("unpack_limit", 3, offset)
+            local values, count, after = unpack_some("unpack_limit", text, limit, offset, limit == 0)
+            return after, unpack(values, 1, count)
+        end,
+    }
+end

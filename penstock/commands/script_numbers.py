@@ -1,0 +1,167 @@
+"""What Lua 5.1 cannot do itself for its libraries: operations on 32 bits, numbers in binary, Redis's chance."""
+
+import struct
+from math import copysign, isfinite, isinf, isnan
+from typing import Final
+
+from penstock.commands import numbers
+
+BIASED: Final = 6755399441055744.0  # 2^52 + 2^51: adding it leaves a double's low 32 bits as the whole number
+WHOLE: Final = 2.0**62  # whole numbers below are written with all their digits
+LEAST: Final = -(2**63)
+LARGEST_FLOAT: Final = 3.4028235677973366e38
+MULTIPLIER: Final = 0x5DEECE66D
+MASK_48: Final = (1 << 48) - 1
+LARGEST_DRAW: Final = 2**31 - 1
+
+
+class Chance:
+    """The 48-bit congruential generator behind math.random, the same sequence as Redis's after the same seed."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self) -> None:
+        self._state = 0x330E
+
+    def seed(self, number: float) -> None:
+        self._state = ((int(number) & 0xFFFFFFFF) << 16 | 0x330E) & MASK_48 if isfinite(number) else 0x330E
+
+    def random(self) -> float:
+        """From 0 to below 1."""
+        self._state = (self._state * MULTIPLIER + 0xB) & MASK_48
+        return (self._state >> 17) % LARGEST_DRAW / LARGEST_DRAW
+
+
+def word(number: float) -> bytes:
+    """A number as an argument of redis.call."""
+    if isnan(number):
+        return b"-nan" if copysign(1.0, number) < 0 else b"nan"
+    if isinf(number):
+        return b"-inf" if number < 0 else b"inf"
+    if number == int(number) and abs(number) < WHOLE:
+        return b"%d" % int(number)
+    return numbers.score_text(float(number))
+
+
+def whole(number: float) -> bytes:
+    """A number as an integer reply: cut off, and the least integer where it does not fit (a C cast)."""
+    if isfinite(number) and LEAST <= number < 2.0**63:
+        return b"%d" % int(number)
+    return b"%d" % LEAST
+
+
+# -- bit --------------------------------------------------------------------------------------------------------------
+
+
+def _bits(number: float) -> int:
+    """The 32 bits of a number, unsigned, rounded to the nearest whole one."""
+    packed = struct.pack("<d", float(number) + BIASED)
+    low: int = struct.unpack("<I", packed[:4])[0]
+    return low
+
+
+def _signed(bits: int) -> int:
+    bits &= 0xFFFFFFFF
+    return bits - (1 << 32) if bits & 0x80000000 else bits
+
+
+def bits(name: bytes, number: float, other: float) -> int:
+    """One operation of the library bit."""
+    value, by = _bits(number), _bits(other)
+    shift = by & 31
+    if name == b"band":
+        return _signed(value & by)
+    if name == b"bor":
+        return _signed(value | by)
+    if name == b"bxor":
+        return _signed(value ^ by)
+    if name == b"bnot":
+        return _signed(~value)
+    if name == b"lshift":
+        return _signed(value << shift)
+    if name == b"rshift":
+        return _signed(value >> shift)
+    if name == b"arshift":
+        return _signed(_signed(value) >> shift)
+    if name == b"rol":
+        return _signed(value << shift | value >> (32 - shift))
+    if name == b"ror":
+        return _signed(value >> shift | value << (32 - shift))
+    if name == b"bswap":
+        return _signed(int.from_bytes(value.to_bytes(4, "little"), "big"))
+    return _signed(value)
+
+
+def hexadecimal(number: float, digits: float) -> bytes:
+    """bit.tohex: so many of the last digits, in capitals where the count is negative."""
+    count = _signed(_bits(digits))
+    text = b"%08X" % _bits(number) if count < 0 else b"%08x" % _bits(number)
+    count = min(abs(count), 8)
+    return text[8 - count :]
+
+
+# -- cmsgpack ---------------------------------------------------------------------------------------------------------
+
+
+def message_number(number: float) -> bytes:
+    """A number in MessagePack: the shortest integer, else the shorter float that holds it."""
+    if isfinite(number) and number == int(number) and LEAST <= number < 2.0**64:
+        value = int(number)
+        if value >= 0:
+            if value < 128:
+                return bytes((value,))
+            for code, size in ((0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8)):
+                if value < 1 << 8 * size and not (size == 8 and value >= 1 << 63):
+                    return bytes((code,)) + value.to_bytes(size, "big")
+        elif value >= -32:
+            return bytes((256 + value,))
+        else:
+            for code, size in ((0xD0, 1), (0xD1, 2), (0xD2, 4), (0xD3, 8)):
+                if value >= -(1 << (8 * size - 1)):
+                    return bytes((code,)) + value.to_bytes(size, "big", signed=True)
+    if not isfinite(number) or abs(number) < LARGEST_FLOAT:
+        short = struct.pack(">f", number)
+        if isnan(number) is False and struct.unpack(">f", short)[0] == number:
+            return b"\xca" + short
+    return b"\xcb" + struct.pack(">d", number)
+
+
+def message_double(text: bytes) -> float:
+    number: float = struct.unpack(">f" if len(text) == 4 else ">d", text)[0]
+    return number
+
+
+def message_integer(text: bytes, signed: bool) -> float:
+    """A double, as every number in Lua 5.1."""
+    return float(int.from_bytes(text, "big", signed=signed))
+
+
+# -- struct -----------------------------------------------------------------------------------------------------------
+
+
+def pack_whole(number: float, size: float, little: bool) -> bytes:
+    """The low bytes of a 64-bit integer; what lies beyond is zero (Redis 8.6.3)."""
+    value = int(number) if isfinite(number) and LEAST <= number < 2.0**64 else LEAST
+    length = int(size)
+    text = (value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")[:length].ljust(length, b"\0")
+    return text if little else text[::-1]
+
+
+def unpack_whole(text: bytes, little: bool, signed: bool) -> float:
+    value = int.from_bytes(text, "little" if little else "big") & 0xFFFFFFFFFFFFFFFF
+    width = 8 * len(text)
+    if signed and 0 < width <= 64 and value >> (width - 1) & 1:
+        value -= 1 << width
+    return float(value)
+
+
+def pack_float(number: float, size: float, little: bool) -> bytes:
+    code = ("<" if little else ">") + ("f" if size == 4 else "d")
+    if code[1] == "f" and isfinite(number) and abs(number) >= LARGEST_FLOAT:
+        number = copysign(float("inf"), number)
+    return struct.pack(code, float(number))
+
+
+def unpack_float(text: bytes, little: bool) -> float:
+    number: float = struct.unpack(("<" if little else ">") + ("f" if len(text) == 4 else "d"), text)[0]
+    return number
