@@ -217,7 +217,8 @@ class PendingList:
                 index += 1
                 continue
             block, slot = place
-            length = _common_length(block, slot, arrivals, index)
+            # A stray's id may have a slot, too, where it is pending no more.
+            length = 1 if self.strays else _common_length(block, slot, arrivals, index)
             for from_slot, to_slot in _counting(block, slot, slot + length, arrivals.base + index - slot, released):
                 yield index + from_slot - slot, block, from_slot, to_slot
             index += length
