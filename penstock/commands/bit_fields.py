@@ -54,7 +54,8 @@ class Operation:
         if self.overflow == b"FAIL":
             return None
         if self.overflow == b"SAT":
-            return most if number > most else least
+            wraps = self.name == b"SET" and self.signed and most - number > words.MAX_INT64  # as Redis 8.6.3 computes it
+            return most if number > most or wraps else least
         number &= (1 << self.width) - 1
         return number - (1 << self.width) if number > most else number
 
