@@ -54,7 +54,8 @@ class Operation:
         if self.overflow == b"FAIL":
             return None
         if self.overflow == b"SAT":
-            wraps = self.name == b"SET" and self.signed and most - number > words.MAX_INT64  # as Redis 8.6.3 computes it
+            # (Redis 8.6.3 computes the distance in 64 bits.)
+            wraps = self.name == b"SET" and self.signed and most - number > words.MAX_INT64
             return most if number > most or wraps else least
         number &= (1 << self.width) - 1
         return number - (1 << self.width) if number > most else number
