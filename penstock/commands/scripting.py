@@ -63,7 +63,7 @@ def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
     group="scripting",
     since="2.6.0",
     flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys=ANY_KEYS,
+    keys="numkeys@2 RW access update",
     complexity="Depends on the script that is executed.",
     summary="Runs a script that the server has kept, by the SHA-1 of its text.",
 )
@@ -77,7 +77,7 @@ def evalsha(ctx: Context, args: list[bytes]) -> bytes:
     group="scripting",
     since="7.0.0",
     flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys=READ_KEYS,
+    keys="numkeys@2 RO access",
     complexity="Depends on the script that is executed.",
     summary="Runs a script that the server has kept and that only reads.",
 )

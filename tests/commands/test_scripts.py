@@ -1,0 +1,363 @@
+"""Scripts and functions: effects, the cache, the sandbox, locks without Lua, and a script that takes long."""
+
+import random
+import threading
+
+import pytest
+
+from penstock.clock import ManualClock, SystemClock
+from penstock.commands import function_payload, script_locks, scripts
+from penstock.commands.engine import Engine
+from penstock.commands.replay import Replay
+from penstock.commands.rewrite import base_lines
+from penstock.settings import Settings
+from tests.dialogue import Dialogue, decoded
+
+NOW_MS = 1_795_300_000_000
+PATIENCE_S = 20.0
+LIBRARY = b"#!lua name=lib\nredis.register_function('twice', function(keys, args) return args[1] * 2 end)"
+
+pytest.importorskip("lupa")
+
+
+class Units:
+    """A log that keeps its units."""
+
+    def __init__(self) -> None:
+        self.units: list[bytes] = []
+
+    def append(self, unit: bytes) -> None:
+        self.units.append(unit)
+
+
+@pytest.fixture
+def log() -> Units:
+    return Units()
+
+
+@pytest.fixture
+def logged(clock: ManualClock, log: Units) -> Dialogue:
+    return Dialogue(Engine(Settings(), clock, random.Random(1), log=log))
+
+
+def script(dialogue: Dialogue, code: str, *words: str) -> object:
+    return decoded(dialogue.words(b"EVAL", code.encode(), *[word.encode() for word in (words or ("0",))]))
+
+
+# -- effects ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_script_changed_is_logged_as_one_unit(logged, log):
+    script(logged, "redis.call('SET', KEYS[1], 'v') redis.call('INCR', KEYS[2])", "2", "a", "b")
+
+    assert len(log.units) == 1
+    assert b"EVAL" not in log.units[0]
+    assert log.units[0].startswith(b"*1\r\n$5\r\nMULTI\r\n") and log.units[0].endswith(b"*1\r\n$4\r\nEXEC\r\n")
+
+
+def test_one_change_of_a_script_stands_alone_in_the_log(logged, log):
+    script(logged, "return redis.call('XADD', 's', '*', 'f', 'v')")
+
+    assert b"MULTI" not in log.units[0] and b"XADD" in log.units[0]
+
+
+def test_what_a_script_changed_before_an_error_stays(logged, log):
+    script(logged, "redis.call('SET', 'a', '1') error('late')")
+
+    assert logged("GET a") == b"1"
+    assert len(log.units) == 1
+
+
+def test_a_script_works_in_the_callers_database_and_its_select_is_its_own(dialogue):
+    dialogue("SELECT 2")
+    script(dialogue, "redis.call('SET', 'a', '1') redis.call('SELECT', 3) redis.call('SET', 'b', '1')")
+
+    assert dialogue("GET a", "EXISTS b") == 0
+    assert dialogue("GET a") == b"1"
+
+
+def test_a_script_wakes_a_parked_reader(dialogue):
+    waiting = dialogue.another()
+    waiting("BLPOP l 0")
+
+    script(dialogue, "redis.call('RPUSH', 'l', 'x')")
+
+    assert waiting.arrived() == [[b"l", b"x"]]
+
+
+def test_a_script_breaks_a_watch(dialogue):
+    other = dialogue.another()
+    other("WATCH a", "MULTI", "PING")
+    script(dialogue, "redis.call('SET', 'a', '1')")
+
+    assert other("EXEC") is None
+
+
+def test_a_script_inside_a_transaction_is_logged_with_it(logged, log):
+    logged("MULTI", "SET a 1")
+    logged.words(b"EVAL", b"redis.call('INCR', 'a') return redis.call('GET', 'a')", b"0")
+
+    assert logged("EXEC") == [b"OK", b"2"]
+    assert len(log.units) == 1
+
+
+def test_an_endless_script_inside_a_transaction_is_stopped(clock):
+    engine = Engine(Settings(), SystemClock(), random.Random(1))
+    dialogue = Dialogue(engine)
+    dialogue("CONFIG SET busy-reply-threshold 50", "MULTI")
+    dialogue.words(b"EVAL", b"while true do end", b"0")
+
+    (answer,) = dialogue("EXEC")
+
+    assert "Script killed by user with SCRIPT KILL" in str(answer)
+
+
+# -- the cache --------------------------------------------------------------------------------------------------------
+
+
+def test_of_the_scripts_that_eval_brought_the_one_used_longest_ago_goes(dialogue):
+    shas = [dialogue.engine.scripts.add(b"return %d" % number, False) for number in range(scripts.MOST_EVALUATED)]
+    dialogue.words(b"EVALSHA", shas[0], b"0")
+
+    script(dialogue, "return 'one more'")
+
+    assert dialogue(f"SCRIPT EXISTS {shas[0].decode()} {shas[1].decode()}") == [1, 0]
+    assert dialogue.engine.scripts.evicted == 1
+
+
+def test_a_script_that_was_loaded_stays(dialogue):
+    sha = dialogue.engine.scripts.add(b"return 'kept'", False)
+    dialogue.words(b"SCRIPT", b"LOAD", b"return 'kept'")
+    for number in range(scripts.MOST_EVALUATED + 1):
+        dialogue.engine.scripts.add(b"return %d" % number, False)
+
+    assert dialogue(f"EVALSHA {sha.decode()} 0") == b"kept"
+
+
+def test_info_counts_scripts_and_functions(dialogue):
+    dialogue.words(b"SCRIPT", b"LOAD", b"return 1")
+    dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
+
+    told = dialogue("INFO memory")
+
+    assert b"number_of_cached_scripts:1\r\n" in told
+    assert b"number_of_functions:1\r\nnumber_of_libraries:1\r\n" in told
+
+
+# -- the sandbox ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "return python", "return io", "return debug", "return require", "return package", "return dofile",
+        "return loadfile", "return print", "return getfenv", "return setfenv", "return newproxy", "return module",
+        "return os.execute", "return os.getenv", "return string.python", "return getmetatable(redis.call)",
+        "return rawget(_G, 'debug')", "return getmetatable(_G).__index.debug",
+        "return loadstring(string.dump(redis.call))",
+        "return select(2, pcall(loadstring('return io')))", "return coroutine.wrap(function() return package end)()",
+    ],
+)  # fmt: skip
+def test_nothing_outside_is_within_reach(dialogue, code):
+    answer = script(dialogue, f"{code}")
+
+    assert answer is None or "nonexistent global variable" in str(answer)
+
+
+def test_a_script_leaves_nothing_behind_in_the_libraries(dialogue):
+    script(dialogue, "string[1] = 'x'")
+    script(dialogue, "table.insert(math, 'x')")
+
+    assert script(dialogue, "return {string[1] or 'none', math[1] or 'none'}") == [b"none", b"none"]
+
+
+def test_any_bytes_go_in_and_out(dialogue):
+    every = bytes(range(256))
+
+    assert decoded(dialogue.words(b"EVAL", b"return ARGV[1]", b"0", every)) == every
+
+
+def test_a_request_with_many_words_reaches_the_script(dialogue):
+    words = [b"%d" % number for number in range(20_000)]
+
+    assert decoded(dialogue.words(b"EVAL", b"return {#KEYS, #ARGV, ARGV[#ARGV]}", b"1", *words)) == [
+        1,
+        19_999,
+        b"19999",
+    ]
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_library_is_logged_and_stands_in_a_fresh_base(logged, log):
+    logged.words(b"FUNCTION", b"LOAD", LIBRARY)
+    again = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    replay = Replay(again, pytest.fail)
+    replay.begin()
+    replay.lines(base_lines(logged.engine.keyspace, logged.engine.settings, NOW_MS))
+    replay.end()
+
+    assert log.units[0].endswith(b"FUNCTION\r\n$4\r\nLOAD\r\n$%d\r\n%b\r\n" % (len(LIBRARY), LIBRARY))
+    assert Dialogue(again)("FCALL twice 0 21") == 42
+
+
+def test_a_dump_is_restored(dialogue):
+    dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
+    payload = dialogue("FUNCTION DUMP")
+    dialogue("FUNCTION FLUSH")
+
+    assert decoded(dialogue.words(b"FUNCTION", b"RESTORE", payload)) == b"OK"
+    assert dialogue("FCALL twice 0 4") == 8
+
+
+def test_a_dump_of_redis_is_restored(dialogue):
+    payload = (
+        b"\xf5@H#!lua name=a\nredis.register_function('f',function(k,a) return {k,a} end)"
+        b"\r\x00%\x80\x02\x83\xc9u\xea\xbe"  # Redis 8.6.3
+    )
+
+    assert decoded(dialogue.words(b"FUNCTION", b"RESTORE", payload)) == b"OK"
+    assert dialogue("FCALL f 1 x y") == [[b"x"], [b"y"]]
+
+
+def test_a_restore_that_is_refused_changes_nothing(dialogue):
+    dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
+    clash = LIBRARY.replace(b"name=lib", b"name=other")
+    fine = b"#!lua name=fine\nredis.register_function('fine', function() return 1 end)"
+
+    answer = decoded(dialogue.words(b"FUNCTION", b"RESTORE", function_payload.written([fine, clash])))
+
+    assert "already exists" in str(answer)
+    assert dialogue("FCALL twice 0 2") == 4
+    assert "Function not found" in str(dialogue("FCALL fine 0"))
+
+
+@pytest.mark.parametrize("payload", [b"", b"x" * 9, b"\xf5\x05abc" + b"\0" * 10])
+def test_a_damaged_dump_is_refused(dialogue, payload):
+    answer = decoded(dialogue.words(b"FUNCTION", b"RESTORE", payload))
+
+    assert str(answer) == "ERR DUMP payload version or checksum are wrong"
+
+
+# -- without Lua ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_lua(dialogue: Dialogue, monkeypatch: pytest.MonkeyPatch) -> Dialogue:
+    monkeypatch.setattr(scripts, "find_spec", lambda name: None)
+    monkeypatch.setitem(__import__("sys").modules, "lupa", None)
+    return dialogue
+
+
+def test_redis_py_releases_its_lock(without_lua):
+    lock = pytest.importorskip("redis.lock").Lock
+    without_lua("SET l token PX 1000")
+    without_lua.words(b"SCRIPT", b"LOAD", lock.LUA_RELEASE_SCRIPT.encode())
+
+    assert without_lua(f"EVALSHA {script_locks.RELEASE.decode()} 1 l other") == 0
+    assert without_lua(f"EVALSHA {script_locks.RELEASE.decode()} 1 l token", "EXISTS l") == 0
+
+
+def test_redis_py_extends_and_reacquires_its_lock(without_lua):
+    lock = pytest.importorskip("redis.lock").Lock
+    without_lua("SET l token PX 1000")
+
+    assert decoded(without_lua.words(b"EVAL", lock.LUA_EXTEND_SCRIPT.encode(), b"1", b"l", b"token", b"500", b"0")) == 1
+    assert without_lua("PTTL l") == 1500
+    assert decoded(without_lua.words(b"EVAL", lock.LUA_EXTEND_SCRIPT.encode(), b"1", b"l", b"token", b"700", b"1")) == 1
+    assert without_lua("PTTL l") == 700
+    assert decoded(without_lua.words(b"EVAL", lock.LUA_REACQUIRE_SCRIPT.encode(), b"1", b"l", b"token", b"900")) == 1
+    assert without_lua("PTTL l") == 900
+
+
+def test_any_other_script_is_told_what_to_install(without_lua):
+    assert "pip install 'penstock[lua]'" in str(script(without_lua, "return 1"))
+
+
+def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua):
+    engine = without_lua.engine
+    replay = Replay(engine, pytest.fail)
+    replay.begin()
+    replay.lines([b"*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n$%d\r\n%b\r\n" % (len(LIBRARY), LIBRARY)])
+    replay.end()
+
+    assert LIBRARY in b"".join(base_lines(engine.keyspace, engine.settings, NOW_MS))
+    assert "pip install" in str(without_lua("FCALL twice 0 1"))
+
+
+# -- a script that takes long -----------------------------------------------------------------------------------------
+
+
+class Late:
+    """An engine whose caller is told when a late script is over."""
+
+    def __init__(self, log: Units) -> None:
+        self.over = threading.Event()
+        self.engine = Engine(Settings(), SystemClock(), random.Random(1), log=log)
+        self.engine.scripts.wake = self.over.set
+        self.caller, self.other = Dialogue(self.engine), Dialogue(self.engine)
+        self.caller("CONFIG SET busy-reply-threshold 20")
+
+    def finish(self) -> None:
+        assert self.over.wait(PATIENCE_S), "the script is over"
+        self.engine.finish_script()
+
+
+@pytest.fixture
+def late(log: Units) -> Late:
+    return Late(log)
+
+
+def test_others_are_refused_and_the_script_is_killed(late):
+    script(late.caller, "while true do pcall(function() while true do end end) end")
+
+    assert str(late.other("PING")).startswith("BUSY Redis is busy running a script. You can only call SCRIPT KILL")
+    assert str(late.other("FUNCTION KILL")).startswith("BUSY")
+    assert late.other("MULTI", "DISCARD") == b"OK"
+    assert late.other("SCRIPT KILL") == b"OK"
+    late.finish()
+    (answer,) = late.caller.arrived()
+    assert str(answer).startswith("ERR Script killed by user with SCRIPT KILL... script: ")
+    assert late.other("PING") == b"PONG"
+
+
+def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late, log):
+    script(late.caller, "redis.call('SET', 'a', '1') for i = 1, 1e7 do end redis.call('INCR', 'a') return 'done'")
+
+    assert str(late.other("SCRIPT KILL")).startswith("UNKILLABLE")
+    assert log.units == []
+    late.finish()
+    assert late.caller.arrived() == [b"done"]
+    assert len(log.units) == 1
+    assert late.other("GET a") == b"2"
+
+
+def test_who_leaves_while_the_server_is_busy_is_forgotten_afterwards(late):
+    gone = late.other.another()
+    gone("WATCH a", "SUBSCRIBE c")
+    script(late.caller, "while true do end")
+
+    late.engine.disconnect(gone.session)
+    late.engine.tick()
+    late.other("SCRIPT KILL")
+    late.finish()
+
+    assert gone.session.id not in late.engine.sessions
+    assert late.engine.watchers == {}
+
+
+def test_a_function_is_killed_by_function_kill(late):
+    late.caller.words(
+        b"FUNCTION", b"LOAD", b"#!lua name=l\nredis.register_function('f', function() while true do end end)"
+    )
+    late.caller("FCALL f 0")
+
+    assert "FUNCTION KILL" in str(late.other("SCRIPT KILL"))
+    assert late.other("FUNCTION STATS")[1][:4] == [b"name", b"f", b"command", [b"FCALL", b"f", b"0"]]
+    assert late.other("FUNCTION KILL") == b"OK"
+    late.finish()
+
+
+def test_nothing_is_killed_where_nothing_runs(dialogue):
+    assert str(dialogue("SCRIPT KILL")) == "NOTBUSY No scripts in execution right now."
