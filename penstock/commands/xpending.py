@@ -1,6 +1,7 @@
 """XPENDING: what a group has delivered and nobody acknowledged."""
 
-from itertools import islice
+from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Final
 
 from penstock.commands import refusals, stream_words, words
@@ -11,7 +12,7 @@ from penstock.storage import ids
 from penstock.storage.groups import Consumer, Group
 from penstock.storage.ids import StreamId
 from penstock.storage.pending import RELEASED
-from penstock.storage.pendinglist import Held
+from penstock.storage.pendinglist import HeldRun
 
 FAR: Final = 2**62  # more entries than there can be
 
@@ -101,39 +102,44 @@ def _extended(ctx: Context, group: Group, asked: PendingWords) -> bytes:
         if consumer is None:
             return reply.EMPTY_ARRAY
         return _of_consumer(ctx, group, consumer, asked)
-    rows: list[bytes] = []
-    for block, slot in group.walk(asked.start):
-        if len(rows) >= asked.most or block.id_at(slot) > asked.end:
-            break
-        if block.owners[slot] == RELEASED or _has_idled(ctx, (block, slot), asked):
-            rows.append(_row(ctx, group, (block, slot)))
-    return reply.array(rows)
+    return _rows(ctx, group, group.walk_runs(asked.start), asked)
 
 
 def _of_consumer(ctx: Context, group: Group, consumer: Consumer, asked: PendingWords) -> bytes:
-    held = (
-        (block, slot)
-        for block, start, stop in group.owned(consumer, asked.start, FAR if asked.min_idle_ms > 0 else asked.most)
-        for slot in range(start, stop)
-        if block.id_at(slot) <= asked.end and _has_idled(ctx, (block, slot), asked)
-    )
-    return reply.array([_row(ctx, group, one) for one in islice(held, asked.most)])
+    most = FAR if asked.min_idle_ms > 0 else asked.most
+    return _rows(ctx, group, group.owned(consumer, asked.start, most), asked)
 
 
-def _has_idled(ctx: Context, held: Held, asked: PendingWords) -> bool:
-    """Whether IDLE lets an entry be shown; without it, one delivered before the clock was set back is shown, too."""
-    block, slot = held
-    return not asked.min_idle_ms or ctx.now_ms - block.times[slot] >= asked.min_idle_ms
+def _rows(ctx: Context, group: Group, runs: Iterable[HeldRun], asked: PendingWords) -> bytes:
+    rows: list[bytes] = []
+    for block, start, stop in runs:
+        left = asked.most - len(rows)
+        if left <= 0 or block.id_at(start) > asked.end:
+            break
+        if block.id_at(stop - 1) > asked.end:
+            stop = start + bisect_right(range(start, stop), asked.end, key=block.id_at)
+        if not asked.min_idle_ms or block.owners[start] == RELEASED:
+            rows += _rows_of_run(ctx, group, (block, start, min(stop, start + left)))
+            continue
+        idled = [slot for slot in range(start, stop) if ctx.now_ms - block.times[slot] >= asked.min_idle_ms]
+        for slot in idled[:left]:
+            rows += _rows_of_run(ctx, group, (block, slot, slot + 1))
+    return reply.array(rows)
 
 
-def _row(ctx: Context, group: Group, held: Held) -> bytes:
-    block, slot = held
-    idle_ms = -1 if block.owners[slot] == RELEASED else max(ctx.now_ms - block.times[slot], 0)
-    return reply.array(
-        [
-            reply.bulk(ids.text(block.id_at(slot))),
-            reply.bulk(group.owner_name(held)),
-            reply.integer(idle_ms),
-            reply.integer(block.counts[slot]),
-        ]
-    )
+def _rows_of_run(ctx: Context, group: Group, run: HeldRun) -> list[bytes]:
+    """A row for each slot of a run, which has one owner; mostly one time and count, too."""
+    block, start, stop = run
+    texts = block.segment.id_texts(start, stop)
+    owner = reply.bulk(group.owner_name((block, start)))
+    released = block.owners[start] == RELEASED
+    if block.is_of_equals(start, stop):
+        idle_ms = -1 if released else max(ctx.now_ms - block.times[start], 0)
+        tail = owner + reply.integer(idle_ms) + reply.integer(block.counts[start])
+        return [b"*4\r\n$%d\r\n%b\r\n%b" % (len(text), text, tail) for text in texts]
+    columns = zip(texts, block.times[start:stop], block.counts[start:stop], strict=True)
+    return [
+        b"*4\r\n$%d\r\n%b\r\n%b:%d\r\n:%d\r\n"
+        % (len(text), text, owner, -1 if released else max(ctx.now_ms - time_ms, 0), count)
+        for text, time_ms, count in columns
+    ]
