@@ -1,6 +1,7 @@
 """What is true of every command, over the whole table."""
 
 import random
+import re
 from collections.abc import Iterator
 
 import hiredis
@@ -174,6 +175,9 @@ def test_both_protocols_carry_the_same_data(seed: int) -> None:
             assert flat(answers[0]) == flat(answers[1]), request
 
 
+NUMBER = re.compile(rb"-?(inf|\d+(\.\d+)?(e[+-]?\d+)?)")
+
+
 def flat(answer: bytes) -> list[object]:
     """The scalars of a reply in order, maps and sets as their elements, doubles as text."""
     reader = hiredis.Reader(notEnoughData=Ellipsis)
@@ -188,7 +192,7 @@ def flat(answer: bytes) -> list[object]:
         elif isinstance(value, list | tuple | set):
             for inner in value:
                 visit(inner)
-        elif isinstance(value, float | bool | int) or (isinstance(value, bytes) and value.replace(b".", b"").isdigit()):
+        elif isinstance(value, float | bool | int) or (isinstance(value, bytes) and NUMBER.fullmatch(value)):
             scalars.append(str(float(value)))
         else:
             scalars.append(str(value) if isinstance(value, Exception) else value)
