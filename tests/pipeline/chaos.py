@@ -65,7 +65,7 @@ class Driver:
 
     def __init__(self, job: dict[str, str], folder: str, output: Path) -> None:
         environment = os.environ | {"SPARK_WORKER_DIR": f"{folder}/work", "SPARK_LOCAL_DIRS": f"{folder}/local"}
-        with output.open("ab") as said:
+        with output.open("ab") as said:  # a session of its own, which is killed as a whole: see `kill`
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.pipeline.chaos", "--drive", json.dumps(job)],
                 stdin=subprocess.DEVNULL,
@@ -155,35 +155,51 @@ class Run:
             "entries": str(words.entries),
             "master": "local[2]",
         }
+        self._driver: Driver | None = None
+        self._task: subprocess.Popen[bytes] | None = None
         self.kills = 0
         self.failures = 0
         self.at_rows: list[int] = []
 
+    def _start(self) -> Driver:
+        self._driver = Driver(self._job, self._folder, self._output)
+        return self._driver
+
+    def stop(self) -> None:
+        """Leave nothing behind, however the run ends."""
+        if self._driver is not None:
+            self._driver.kill()
+        if self._task is not None:
+            self._task.kill()
+            self._task.wait()
+
     def with_driver_kills(self) -> None:
         while self.kills < self._words.kills:
-            driver = Driver(self._job, self._folder, self._output)
+            driver = self._start()
             self._await_rows(driver)
             if driver.poll() is not None:
                 break
             driver.kill()
             self._note()
-        self._to_the_end(Driver(self._job, self._folder, self._output))
+        self._to_the_end(self._start())
 
     def with_task_kills(self) -> None:
         command = [sys.executable, "-m", "tests.pipeline.chaos", "--write", json.dumps(self._job)]
         while self.kills < self._words.task_kills:
-            task = subprocess.Popen(command)
+            task = self._task = subprocess.Popen(command)
             self._await_rows(task)
             if task.poll() is not None:
                 break
             task.kill()
             task.wait()
             self._note()
-        subprocess.run(command, check=True)
+        self._task = subprocess.Popen(command)
+        if self._task.wait():
+            raise SystemExit("the process that stands for Spark failed")
 
     def with_executor_kills(self) -> None:
         self._job["master"] = "local-cluster[2,1,768]"
-        driver = Driver(self._job, self._folder, self._output)
+        driver = self._start()
         while self.kills < self._words.executor_kills:
             self._await_rows(driver)
             executors = driver.pids(EXECUTOR)
@@ -217,7 +233,7 @@ class Run:
             self.failures += 1
             if self.failures > FAILURES:
                 raise SystemExit(f"the query failed:\n{self._output.read_text(errors='replace')[-5000:]}")
-            driver = Driver(self._job, self._folder, self._output)
+            driver = self._start()
 
     def verdict(self) -> tuple[int, int, int]:
         """Rows in the copy, how many are missing, and how many are there too often."""
@@ -245,13 +261,16 @@ def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder:
         run = Run(words, port, delivery, seed, folder)
-        match kind:
-            case "task":
-                run.with_task_kills()
-            case "driver":
-                run.with_driver_kills()
-            case _:
-                run.with_executor_kills()
+        try:
+            match kind:
+                case "task":
+                    run.with_task_kills()
+                case "driver":
+                    run.with_driver_kills()
+                case _:
+                    run.with_executor_kills()
+        finally:
+            run.stop()
     total, missing, doubled = run.verdict()
     say(
         f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows, {run.failures} failures: "
@@ -286,6 +305,7 @@ def main() -> int:
     if words.write:
         write_batches(words.write)
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what was started is stopped too
     right = True
     with tempfile.TemporaryDirectory(prefix="chaos-log-") as log:
         start = reference_server() if words.redis else running_server("--appendonly", "no", dir=log)
