@@ -71,6 +71,10 @@ class Parked:
         """Only so that heaps may hold it: first come first served."""
         return self.serial < other.serial
 
+    def __hash__(self) -> int:
+        """Itself, as ever; a compiled class that has an order would have no hash without it."""
+        return id(self)
+
 
 class Queue:
     """The parked requests of one key, with serial numbers in the order in which they came.
