@@ -6,6 +6,7 @@ end: of both servers, of an engine that loaded our log, and of the Redis itself 
 """
 
 import random
+import re
 from collections.abc import Callable
 from itertools import groupby
 from typing import Final
@@ -23,6 +24,9 @@ from tests.against_redis.makers.shared import Maker, elements_of
 from tests.against_redis.shrinking import shortest
 from tests.against_redis.sides import InProcess, Piped
 from tests.wire import Array, Bulk, Error, Map, Set, Value, parse
+
+# Redis 8.6.3 does not forget that a number was out of a double's range: whether its next SORT finds numbers is chance.
+OUT_OF_RANGE: Final = re.compile(r"-?1e-?\d{3,}")
 
 MAKERS: Final[tuple[type[Maker], ...]] = (
     anything.Anything,
@@ -77,6 +81,7 @@ class Mixture:
         self.makers = [maker(chance, known) for maker in makers]
         self.shapes = Shapes(self.makers)
         self._rows: list[Callable[[], Request]] = []
+        self._sorts = sorting.Sorting in makers
         for maker in self.makers:
             for weight, name, make in maker.rows():
                 if known.command(name):
@@ -92,6 +97,8 @@ class Mixture:
             request = self.chance.choice(self._rows)()
             if not self.shapes.waits(request):
                 made.append(self.broken(request) if self.chance.random() < 0.05 else request)
+        if self._sorts:
+            made = [request for request in made if not any(map(OUT_OF_RANGE.fullmatch, request))]
         return made
 
     def transaction(self) -> list[Request]:
