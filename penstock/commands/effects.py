@@ -31,7 +31,7 @@ def pack(words: tuple[bytes, ...]) -> bytes:
 class Effects:
     """The unit that is being collected, and the database that the log's reader is in."""
 
-    __slots__ = ("_database", "_lines", "dialect", "log", "units")
+    __slots__ = ("_database", "_lines", "dialect", "is_one_unit", "log", "units")
 
     def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
         self.log = log  # None: nothing is kept (appendonly no; while the log is replayed)
@@ -39,6 +39,7 @@ class Effects:
         self._lines: list[tuple[int, bytes]] = []  # (database number, packed request)
         self._database = NO_DATABASE
         self.units = 0  # handed over so far
+        self.is_one_unit = False  # all that is collected until end_unit belongs together (EXEC)
 
     def add(self, db_index: int, words: tuple[bytes, ...]) -> None:
         if self.log is not None:
@@ -50,8 +51,11 @@ class Effects:
             self._lines.append((db_index, line))
 
     def add_units(self, db_index: int, lines: list[bytes]) -> None:
-        """Hand over packed requests, each a unit of its own; nothing else may have been collected."""
+        """Hand over packed requests, each a unit of its own; while one unit is collected, they are part of it."""
         if self.log is None:
+            return
+        if self.is_one_unit or self._lines:
+            self._lines += [(db_index, line) for line in lines]
             return
         self.units += len(lines)
         if db_index != self._database:
@@ -70,6 +74,7 @@ class Effects:
 
     def end_unit(self) -> None:
         """Hand over what was collected, if anything was."""
+        self.is_one_unit = False
         lines = self._lines
         if not lines:
             return

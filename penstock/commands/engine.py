@@ -304,6 +304,25 @@ class Engine:
         session.last_ms = ctx.now_ms
         return at
 
+    def run_queued(self, ctx: Context, queue: list[tuple[Row, list[bytes]]]) -> list[bytes]:
+        """Run the requests of a transaction, as one unit of the log; their answers."""
+        answers: list[bytes] = []
+        requests = [request for _, request in queue]
+        are_watched_over = bool(self.notified or self.monitors)
+        self.effects.is_one_unit = True
+        while len(answers) < len(queue):
+            at = len(answers)
+            row, request = queue[at]
+            began_us = self.clock.now_us()
+            calls = 0
+            if row.run_handler is not None and not are_watched_over:
+                calls = row.run_handler(ctx, requests, at, answers)
+            if calls:
+                self._note_together(ctx, row, request, self.clock.now_us() - began_us, calls)
+            else:
+                answers.append(self.run(ctx, row, request, began_us))
+        return answers
+
     def _note_together(self, ctx: Context, row: Row, request: list[bytes], usec: int, calls: int) -> None:
         """So many alike requests, of which this was the first, were answered at once."""
         ctx.session.handled += calls

@@ -49,9 +49,7 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
     waits, row = ctx.waits, ctx.row
     ctx.waits = False
     try:
-        return reply.array(
-            [ctx.engine.run(ctx, queued, request, ctx.engine.clock.now_us()) for queued, request in queue]
-        )
+        return reply.array(ctx.engine.run_queued(ctx, queue))
     finally:
         ctx.waits, ctx.row, ctx.args = waits, row, args
 
