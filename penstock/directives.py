@@ -171,8 +171,8 @@ USED: Final = (
     Directive(
         "compat-version",
         "newest",
-        Choice("newest 8.8 8.6"),
-        "The Redis that INFO and HELLO name; newest: the newest whose stream commands are complete here.",
+        Choice("newest 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1"),
+        "The server whose commands, options and reply fields clients are shown; what it does not have is hidden.",
         immutable=True,
     ),
     Directive(

@@ -54,6 +54,31 @@ def extent(arguments: list[Argument]) -> tuple[int, bool]:
     return least, fixed
 
 
+def without(arguments: list[Argument], hidden: frozenset[bytes]) -> list[Argument]:
+    """The sequence without what begins with a hidden token, choices and blocks of which nothing is left included."""
+    if not hidden:
+        return arguments
+    kept: list[Argument] = []
+    for argument in arguments:
+        if argument.token is not None and argument.token.encode() in hidden:
+            if argument.type == "pure-token" and argument is arguments[0] and not argument.optional:
+                return []  # a token and what belongs to it: IDMP pid iid
+            continue
+        if argument.arguments:
+            argument.arguments = _choices(argument, hidden)
+            if not argument.arguments:
+                continue
+        kept.append(argument)
+    return kept
+
+
+def _choices(argument: Argument, hidden: frozenset[bytes]) -> list[Argument]:
+    """What is left inside a choice, each of its members by itself, or inside a block."""
+    if argument.type != "oneof":
+        return without(argument.arguments, hidden)
+    return [kept for choice in argument.arguments for kept in without([choice], hidden)]
+
+
 def shown(arguments: list[Argument]) -> str:
     """The sequence as a reader of the documentation sees it."""
     return " ".join([_shown(argument) for argument in arguments])

@@ -53,7 +53,7 @@ def combined(operation: bytes, numbers: list[int], length: int) -> int:
 )
 def bitop(ctx: Context, args: list[bytes]) -> bytes:
     operation, target, sources = args[1].upper(), args[2], args[3:]
-    if operation not in OPERATIONS:
+    if operation not in OPERATIONS or ctx.hides(operation):
         raise refusals.syntax()
     if operation == b"NOT" and len(sources) != 1:
         raise ReplyError(b"ERR BITOP NOT must be called with a single source key.")

@@ -69,7 +69,7 @@ def client_kill(ctx: Context, args: list[bytes]) -> bytes:
                 kill(ctx, session)
                 return reply.OK
         raise ReplyError(b"ERR No such client")
-    wanted = _kill_filter(args)
+    wanted = _kill_filter(ctx, args)
     killed = 0
     for session in list(ctx.engine.sessions.values()):
         if wanted.fits(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
@@ -78,7 +78,7 @@ def client_kill(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(killed)
 
 
-def _kill_filter(args: list[bytes]) -> KillFilter:
+def _kill_filter(ctx: Context, args: list[bytes]) -> KillFilter:
     wanted = KillFilter()
     for at in range(2, len(args), 2):
         if at + 1 == len(args):
@@ -89,7 +89,7 @@ def _kill_filter(args: list[bytes]) -> KillFilter:
             wanted.id = words.integer_or(value, refusal)
             if wanted.id <= 0:
                 raise ReplyError(refusal)
-        elif option == b"MAXAGE":
+        elif option == b"MAXAGE" and not ctx.hides(option):
             wanted.min_age_s = words.integer_or(value, b"ERR maxage is not an integer or out of range")
             if wanted.min_age_s <= 0:
                 raise ReplyError(b"ERR maxage should be greater than 0")

@@ -51,8 +51,8 @@ def flags(session: Session) -> str:
     return letters or "N"
 
 
-def line(session: Session, now_ms: int) -> str:
-    """The description of one connection, without a line's end."""
+def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) -> str:
+    """The description of one connection, without a line's end; `hidden` fields are left out."""
     queue = session.queue
     memory = session.args_memory + session.query_buffer + session.waiting_output
     shown: list[tuple[str, int | str]] = [
@@ -95,7 +95,7 @@ def line(session: Session, now_ms: int) -> str:
         ("parse-batch-cmd-sum", session.handled),
         ("parse-batch-cnt", session.reads),
     ]
-    return " ".join([f"{name}={value}" for name, value in shown])
+    return " ".join([f"{name}={value}" for name, value in shown if name.encode() not in hidden])
 
 
 def _text(word: bytes) -> str:
@@ -111,7 +111,7 @@ def _text(word: bytes) -> str:
     summary="Describes this connection.",
 )
 def client_info(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.verbatim(_lines([ctx.session], ctx.now_ms), ctx.resp3)
+    return reply.verbatim(_lines(ctx, [ctx.session]), ctx.resp3)
 
 
 @command(
@@ -148,8 +148,10 @@ def client_list(ctx: Context, args: list[bytes]) -> bytes:
             chosen = [sessions[id] for id in ids if id in sessions]
         else:
             raise refusals.syntax()
-    return reply.verbatim(_lines(chosen, ctx.now_ms), ctx.resp3)
+    return reply.verbatim(_lines(ctx, chosen), ctx.resp3)
 
 
-def _lines(sessions: list[Session], now_ms: int) -> bytes:
-    return "".join([line(session, now_ms) + "\n" for session in sessions]).encode(errors="surrogateescape")
+def _lines(ctx: Context, sessions: list[Session]) -> bytes:
+    assert ctx.row is not None, "a request in hand has its row"
+    hidden = ctx.row.hidden
+    return "".join([line(session, ctx.now_ms, hidden) + "\n" for session in sessions]).encode(errors="surrogateescape")

@@ -6,7 +6,6 @@ from penstock.commands import refusals, users, words
 from penstock.commands.client_names import name_of_client
 from penstock.commands.context import Context
 from penstock.commands.table import command
-from penstock.commands.versions import REDIS_VERSION
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -67,10 +66,11 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
         session.name = name
     session.resp = version
     ctx.resp3 = session.resp3  # inside EXEC, what follows speaks it at once
+    compatibility = ctx.engine.compatibility
     return reply.fields(
         [
-            (b"server", reply.bulk(b"redis")),
-            (b"version", reply.bulk(REDIS_VERSION.encode())),
+            (b"server", reply.bulk(compatibility.server.encode())),
+            (b"version", reply.bulk(compatibility.version.encode())),
             (b"proto", reply.integer(version)),
             (b"id", reply.integer(session.id)),
             (b"mode", reply.bulk(b"standalone")),

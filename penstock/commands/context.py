@@ -57,6 +57,18 @@ class Context:
         self.db_index = db_index
         self.db = self._databases[db_index]
 
+    # -- what the client may know of (compat-version) ----------------------------------------------------------------
+
+    def hides(self, word: bytes) -> bool:
+        """Whether the request in hand must not know an option. A line of the log knows everything."""
+        return self.row is not None and word in self.row.hidden and not self.session.privileged
+
+    def shown(self, fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """A reply's fields without those that are hidden."""
+        if self.row is None or not self.row.hidden:
+            return fields
+        return [field for field in fields if field[0] not in self.row.hidden]
+
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def value(self, key: bytes) -> Value | None:

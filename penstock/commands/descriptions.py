@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from penstock.commands import keyspecs, syntax
+from penstock.commands import arguments, keyspecs, syntax
 from penstock.commands.arguments import Argument
 from penstock.commands.categories import categories
 from penstock.commands.keyspecs import KeySpec
@@ -114,15 +114,15 @@ def _docs(row: Row, resp3: bool) -> bytes:
         changes = [reply.array([text(version), text(change)]) for version, change in row.history]
         fields.append((b"history", reply.set_of(changes, resp3)))
     if row.syntax:
-        fields.append((b"arguments", _arguments(syntax.parse(row.syntax), resp3)))
+        fields.append((b"arguments", _arguments(arguments.without(syntax.parse(row.syntax), row.hidden), resp3)))
     if row.subcommands:
         below = [(subcommand.label, docs(subcommand, resp3)) for subcommand in row.subcommands.values()]
         fields.append((b"subcommands", reply.fields(below, resp3)))
     return reply.fields(fields, resp3)
 
 
-def _arguments(arguments: list[Argument], resp3: bool) -> bytes:
-    return reply.array([_argument(argument, resp3) for argument in arguments])
+def _arguments(shown: list[Argument], resp3: bool) -> bytes:
+    return reply.array([_argument(argument, resp3) for argument in shown])
 
 
 def _argument(argument: Argument, resp3: bool) -> bytes:

@@ -68,7 +68,7 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
     if found is None:
         return part_scans.answer(0, [])
-    scan = part_scans.read_options(args, cursor, has_values=True)
+    scan = part_scans.read_options(ctx, args, cursor, has_values=True)
     following = 0
     if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
         fields = scan.fitting(found.fields)

@@ -52,9 +52,12 @@ def info(ctx: Context, args: list[bytes]) -> bytes:
             for title, section in SECTIONS
             if title.lower() in asked or ("default" in asked and title.lower() not in ON_REQUEST)
         )
-    texts = [_text(title, section(ctx)) for title, section in shown]
+    assert ctx.row is not None, "a request in hand has its row"
+    hidden = ctx.row.hidden
+    texts = [_text(title, section(ctx), hidden) for title, section in shown if title.lower().encode() not in hidden]
     return reply.verbatim("\r\n".join(texts).encode(errors="surrogateescape"), ctx.resp3)
 
 
-def _text(title: str, fields: list[tuple[str, str]]) -> str:
-    return "".join([f"# {title}\r\n", *[f"{name}:{value}\r\n" for name, value in fields]])
+def _text(title: str, fields: list[tuple[str, str]], hidden: frozenset[bytes]) -> str:
+    shown = [f"{name}:{value}\r\n" for name, value in fields if name.encode(errors="replace") not in hidden]
+    return "".join([f"# {title}\r\n", *shown])

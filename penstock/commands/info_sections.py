@@ -7,10 +7,11 @@ from typing import Final
 
 from penstock.commands import memory as key_memory
 from penstock.commands import process_memory
+from penstock.commands.compatibility import Compatibility
 from penstock.commands.context import Context
 from penstock.commands.identity import NO_ID
 from penstock.commands.statistics import RowStatistics
-from penstock.commands.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
+from penstock.commands.versions import BUILD, PENSTOCK_VERSION
 from penstock.storage.keyspace import Database
 
 Fields = list[tuple[str, str]]
@@ -37,8 +38,7 @@ def server(ctx: Context) -> Fields:
     engine, settings = ctx.engine, ctx.engine.settings
     identity = engine.identity
     uptime_s = max(ctx.now_ms - engine.statistics.started_ms, 0) // 1000
-    fields = _pairs(
-        redis_version=REDIS_VERSION,
+    fields = _versions(engine.compatibility) + _pairs(
         redis_git_sha1="00000000",
         redis_git_dirty=0,
         redis_build_id="0",
@@ -69,6 +69,13 @@ def server(ctx: Context) -> Fields:
         penstock_build=BUILD,
         python_version=identity.interpreter,
     )
+
+
+def _versions(named: Compatibility) -> Fields:
+    fields = _pairs(redis_version=named.redis_version)
+    if named.is_valkey:
+        fields += _pairs(server_name="valkey", valkey_version=named.version, valkey_release_stage="ga")
+    return fields
 
 
 def _listeners(ctx: Context) -> list[str]:

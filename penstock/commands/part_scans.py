@@ -7,6 +7,7 @@ the order of its parts' hashes: a cursor is a place in it, and nothing is rememb
 from collections.abc import Collection, Iterable
 
 from penstock.commands import refusals
+from penstock.commands.context import Context
 from penstock.commands.globs import Glob
 from penstock.commands.walking import PAGE, read_count, read_glob
 from penstock.errors import ReplyError
@@ -40,7 +41,7 @@ class PartScan:
         return self.fitting(met), following, walked if following else None
 
 
-def read_options(args: list[bytes], cursor: int, has_values: bool) -> PartScan:
+def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool) -> PartScan:
     """What follows the cursor in args[2], in any order, else Redis's refusals."""
     scan = PartScan(cursor)
     at = 3
@@ -52,7 +53,7 @@ def read_options(args: list[bytes], cursor: int, has_values: bool) -> PartScan:
         elif option == b"MATCH" and at + 1 < len(args):
             scan.glob = read_glob(args[at + 1])
             at += 1
-        elif option == b"NOVALUES":
+        elif option == b"NOVALUES" and not ctx.hides(option):
             if not has_values:
                 raise ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
             scan.only_names = True

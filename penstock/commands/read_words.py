@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.commands import refusals, words
-from penstock.commands.session import Session
+from penstock.commands.context import Context
 from penstock.errors import ReplyError
 
 UNLIMITED: Final = 2**63  # COUNT, MAXCOUNT or MAXSIZE not given
@@ -39,17 +39,18 @@ class ReadWords:
         self.is_plain = False
 
 
-def read_again(session: Session, args: list[bytes], now_ms: int) -> ReadWords:
+def read_again(ctx: Context, args: list[bytes]) -> ReadWords:
     """As `read` for an XREADGROUP: a worker asks the same again and again, and its session remembers the meaning."""
+    session = ctx.session
     if args == session.read_args and session.read_words is not None:
         return session.read_words
-    asked = read(args, True, now_ms)
+    asked = read(ctx, args, True)
     if asked.block_ms <= LONGEST_KEPT_MS:
         session.read_args, session.read_words = args, asked
     return asked
 
 
-def read(args: list[bytes], by_group: bool, now_ms: int) -> ReadWords:
+def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadWords:
     """The words of a request, or Redis's refusal. `by_group` tells XREADGROUP from XREAD."""
     asked = ReadWords()
     last = len(args) - 1
@@ -65,9 +66,9 @@ def read(args: list[bytes], by_group: bool, now_ms: int) -> ReadWords:
                 asked.count = UNLIMITED
             at += 1
         elif word == b"BLOCK" and follows:
-            asked.block_ms = timeout_ms(args[at + 1], now_ms)
+            asked.block_ms = timeout_ms(args[at + 1], ctx.now_ms)
             at += 1
-        elif word in (b"MAXCOUNT", b"MAXSIZE") and follows:
+        elif word in (b"MAXCOUNT", b"MAXSIZE") and follows and not ctx.hides(word):
             _read_budget(asked, word, args[at + 1])
             at += 1
         elif word == b"GROUP" and follows >= 2:
@@ -77,7 +78,7 @@ def read(args: list[bytes], by_group: bool, now_ms: int) -> ReadWords:
         elif word == b"NOACK":
             _refuse_outside_group(by_group, word)
             asked.no_ack = True
-        elif word == b"CLAIM" and follows:
+        elif word == b"CLAIM" and follows and not ctx.hides(word):
             _refuse_outside_group(by_group, word)
             asked.claim_ms = words.integer_or(args[at + 1], b"ERR min-idle-time is not an integer or out of range")
             if asked.claim_ms < 0:
@@ -88,7 +89,7 @@ def read(args: list[bytes], by_group: bool, now_ms: int) -> ReadWords:
         at += 1
     if at > last:
         raise refusals.syntax()
-    _read_streams(asked, args, at + 1, by_group)
+    _read_streams(ctx, asked, args, at + 1, by_group)
     if asked.max_count < asked.count < UNLIMITED:
         raise ReplyError(b"ERR MAXCOUNT must be greater than or equal to COUNT")
     if by_group and asked.group is None:
@@ -114,7 +115,7 @@ def _read_budget(asked: ReadWords, word: bytes, value: bytes) -> None:
         asked.max_size = budget
 
 
-def _read_streams(asked: ReadWords, args: list[bytes], at: int, by_group: bool) -> None:
+def _read_streams(ctx: Context, asked: ReadWords, args: list[bytes], at: int, by_group: bool) -> None:
     """The keys, then as many ids."""
     count = len(args) - at
     if count % 2:
@@ -122,9 +123,8 @@ def _read_streams(asked: ReadWords, args: list[bytes], at: int, by_group: bool) 
             raise ReplyError(
                 b"ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
             )
-        raise ReplyError(
-            b"ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified."
-        )
+        ends = b" or '$'" if ctx.hides(b"+") or ctx.engine.compatibility.is_valkey else b", '+', or '$'"
+        raise ReplyError(b"ERR Unbalanced 'xread' list of streams: for each stream key an ID%b must be specified." % ends)
     asked.ids_at = at + count // 2
     asked.keys = args[at : asked.ids_at]
     asked.ids = args[asked.ids_at :]

@@ -5,7 +5,7 @@ from typing import Final
 from penstock.commands import refusals, sync_waiters, timeouts, words
 from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.table import command
-from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.commands.versions import PENSTOCK_VERSION
 from penstock.commands.waiters import Parked
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -59,7 +59,8 @@ def role(ctx: Context, args: list[bytes]) -> bytes:
 def lolwut(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 and args[1].upper() == b"VERSION":
         words.integer(args[2])
-    told = f"{DRAWING}\nPenstock {PENSTOCK_VERSION}. Redis ver. {REDIS_VERSION}\n"
+    compatibility = ctx.engine.compatibility
+    told = f"{DRAWING}\nPenstock {PENSTOCK_VERSION}. {compatibility.server.title()} ver. {compatibility.version}\n"
     return reply.verbatim(told.encode(), ctx.resp3)
 
 

@@ -206,7 +206,7 @@ def sscan(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
     if found is None:
         return part_scans.answer(0, [])
-    scan = part_scans.read_options(args, cursor, has_values=False)
+    scan = part_scans.read_options(ctx, args, cursor, has_values=False)
     if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
         return part_scans.answer(0, scan.fitting(found.members))
     members, following, found.walked = scan.step(found.walked, found.members)

@@ -49,7 +49,11 @@ def _read_expiration(read: Options, args: list[bytes], at: int) -> bool:
     return True
 
 
-def _read_set(args: list[bytes]) -> Options:
+def _may_compare(read: Options, option: bytes) -> bool:
+    return option in COMPARISONS and not read.existence and read.comparison in (b"", option)
+
+
+def _read_set(ctx: Context, args: list[bytes]) -> Options:
     """SET's options, in any order; a comparison may be followed by NX or XX, not the other way round (8.6.3)."""
     read = Options()
     at = 3
@@ -61,7 +65,7 @@ def _read_set(args: list[bytes]) -> Options:
             read.gets = True
         elif option == b"KEEPTTL" and not read.expiration:
             read.keeps = True
-        elif option in COMPARISONS and at + 1 < len(args) and not read.existence and read.comparison in (b"", option):
+        elif _may_compare(read, option) and at + 1 < len(args) and not ctx.hides(option):
             at += 1
             read.comparison, read.operand = option, args[at]
         elif not read.keeps and _read_expiration(read, args, at):
@@ -99,7 +103,7 @@ def set_(ctx: Context, args: list[bytes]) -> bytes:
         _tell_set(ctx, key)
         ctx.log_request(args)
         return reply.OK
-    read = _read_set(args)
+    read = _read_set(ctx, args)
     when_ms = read.moment(ctx, b"set") if read.expiration else 0
     answer, refused = reply.OK, reply.null(ctx.resp3)
     if read.gets:

@@ -40,7 +40,7 @@ class Row:
 
     __slots__ = (
         "acl", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags", "group",
-        "handler", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "ordinary",
+        "handler", "hidden", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "ordinary",
         "pubsub", "run_handler",
         "since", "subcommands", "summary", "syntax", "tips", "title", "transactional", "write",
     )  # fmt: skip
@@ -82,6 +82,7 @@ class Row:
         self.arity = arity or grammar.arity(name, syntax)
         self.ordinary = handler is not None and (group in ORDINARY_GROUPS or name == "PING")
         self.run_handler: RunHandler | None = None
+        self.hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
         self.write = "write" in self.flags
@@ -92,6 +93,17 @@ class Row:
         self.no_multi = "no_multi" in self.flags
         self.pubsub = name in ("PING", "QUIT", "RESET") or name.endswith("SUBSCRIBE")  # for RESP2 subscribers too
         self.transactional = name in ("EXEC", "DISCARD", "MULTI", "WATCH", "QUIT", "RESET")  # never queued
+
+    def as_known(
+        self, hidden: frozenset[bytes], history: tuple[tuple[str, str], ...], subcommands: dict[bytes, "Row"]
+    ) -> "Row":
+        """The same command as a server knows it that has not all of it."""
+        row = Row(
+            self.name, self.syntax, self.handler, self.group, self.since, self.summary, self.complexity,
+            " ".join(self.flags), self.keys, self.acl, self.tips, history, self.doc_flags, self.deprecated, self.arity,
+        )  # fmt: skip
+        row.run_handler, row.hidden, row.subcommands = self.run_handler, hidden, subcommands
+        return row
 
     def fits(self, count: int) -> bool:
         """Whether a request of so many words has the right arity."""

@@ -49,7 +49,7 @@ def _plain() -> AddWords:
 _PLAIN: Final = _plain()  # `XADD key * field value ...`; shared, never changed
 
 
-def _read_add(args: list[bytes], privileged: bool) -> AddWords:
+def _read_add(args: list[bytes], ctx: Context) -> AddWords:
     """Read an XADD in Redis's order: options up to the id, then what contradicts what."""
     if args[2] == b"*" and len(args) & 1 and len(args) > 3:
         return _PLAIN
@@ -62,12 +62,12 @@ def _read_add(args: list[bytes], privileged: bool) -> AddWords:
         word = args[at].upper()
         if word == b"NOMKSTREAM":
             add.make_stream = False
-        elif word in REFERENCE_WORDS and not add.referred:
+        elif word in REFERENCE_WORDS and not add.referred and not ctx.hides(word):
             add.referred = True
             add.references = REFERENCE_WORDS[word]
         elif word in (b"MAXLEN", b"MINID", b"LIMIT") and at < last:
             at = add.trim.read(args, at)
-        elif word in (b"IDMP", b"IDMPAUTO") and at + (2 if word == b"IDMP" else 1) <= last:
+        elif word in (b"IDMP", b"IDMPAUTO") and at + (2 if word == b"IDMP" else 1) <= last and not ctx.hides(word):
             at = _read_producer(add, args, at, word)
         else:
             break
@@ -76,9 +76,9 @@ def _read_add(args: list[bytes], privileged: bool) -> AddWords:
     add.fields_at = at + 1
     if at <= last:
         _read_id(add, args[at])
-    if add.pid and (at > last or args[at] != b"*") and not privileged:
+    if add.pid and (at > last or args[at] != b"*") and not ctx.session.privileged:
         raise ReplyError(b"ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
-    add.trim.refuse_misuse(privileged)
+    add.trim.refuse_misuse(ctx.session.privileged)
     pairs = len(args) - add.fields_at
     if pairs < 2 or pairs % 2:
         raise refusals.arity(b"xadd")
@@ -156,7 +156,7 @@ def _rotated(half: int) -> int:
 )
 def xadd(ctx: Context, args: list[bytes]) -> bytes:
     privileged = ctx.session.privileged
-    add = _read_add(args, privileged)
+    add = _read_add(args, ctx)
     key = args[1]
     stream = ctx.stream(key)
     is_new = stream is None
@@ -334,7 +334,7 @@ def log_unneeded(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId])
     summary="Removes entries from a stream's old end.",
 )
 def xtrim(ctx: Context, args: list[bytes]) -> bytes:
-    trim, references = _read_trim(args, ctx.session.privileged)
+    trim, references = _read_trim(args, ctx)
     key = args[1]
     stream = ctx.stream(key)
     if stream is None:
@@ -358,7 +358,7 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(removed)
 
 
-def _read_trim(args: list[bytes], privileged: bool) -> tuple[TrimWords, int]:
+def _read_trim(args: list[bytes], ctx: Context) -> tuple[TrimWords, int]:
     """Read an XTRIM: the same options as XADD's, but an unknown word is a syntax error."""
     trim = TrimWords()
     references = streams.KEEP_REFERENCES
@@ -367,7 +367,7 @@ def _read_trim(args: list[bytes], privileged: bool) -> tuple[TrimWords, int]:
     at = 2
     while at <= last:
         word = args[at].upper()
-        if word in REFERENCE_WORDS and not referred:
+        if word in REFERENCE_WORDS and not referred and not ctx.hides(word):
             referred = True
             references = REFERENCE_WORDS[word]
         elif word in (b"MAXLEN", b"MINID", b"LIMIT") and at < last:
@@ -377,5 +377,5 @@ def _read_trim(args: list[bytes], privileged: bool) -> tuple[TrimWords, int]:
         at += 1
     if not trim.given and not trim.limit:
         raise ReplyError(b"ERR syntax error, XTRIM must be called with a trimming strategy")
-    trim.refuse_misuse(privileged)
+    trim.refuse_misuse(ctx.session.privileged)
     return trim, references

@@ -60,7 +60,7 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that look in
 def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])
     if len(args) == 3:
-        return reply.fields([*_heading(stream), *_ends(ctx, stream)], ctx.resp3)
+        return reply.fields(ctx.shown([*_heading(stream), *_ends(ctx, stream)]), ctx.resp3)
     if args[3].upper() != b"FULL" or len(args) not in (4, 6) or (len(args) == 6 and args[4].upper() != b"COUNT"):
         raise refusals.unknown_or_wrong(args[1], args[0])
     most = SHOWN
@@ -69,7 +69,8 @@ def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
         most = EVERYTHING if most == 0 else SHOWN if most < 0 else most
     groups = [_full_group(ctx, stream, group, most) for group in stream.groups_by_name()]
     entries = entries_of(stream.runs(ids.ZERO, ids.MAX, most))
-    return reply.fields([*_heading(stream), (b"entries", entries), (b"groups", reply.array(groups))], ctx.resp3)
+    shown = [*_heading(stream), (b"entries", entries), (b"groups", reply.array(groups))]
+    return reply.fields(ctx.shown(shown), ctx.resp3)
 
 
 def _heading(stream: Stream) -> list[tuple[bytes, bytes]]:
@@ -117,19 +118,17 @@ def _full_group(ctx: Context, stream: Stream, group: Group, most: int) -> bytes:
             break
         pending.append(reply.array([_id(held), reply.bulk(group.owner_name(held)), *_delivery(held)]))
     consumers = [_full_consumer(ctx, group, consumer, most) for consumer in group.consumers_by_name()]
-    return reply.fields(
-        [
-            (b"name", reply.bulk(group.name)),
-            (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
-            (b"entries-read", _entries_read(ctx, group)),
-            (b"lag", _known(ctx, stream.lag(group))),
-            (b"pel-count", reply.integer(group.pending)),
-            (b"nacked-count", reply.integer(group.released)),
-            (b"pending", reply.array(pending)),
-            (b"consumers", reply.array(consumers)),
-        ],
-        ctx.resp3,
-    )
+    fields = [
+        (b"name", reply.bulk(group.name)),
+        (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
+        (b"entries-read", _entries_read(ctx, group)),
+        (b"lag", _known(ctx, stream.lag(group))),
+        (b"pel-count", reply.integer(group.pending)),
+        (b"nacked-count", reply.integer(group.released)),
+        (b"pending", reply.array(pending)),
+        (b"consumers", reply.array(consumers)),
+    ]
+    return reply.fields(ctx.shown(fields), ctx.resp3)
 
 
 def _full_consumer(ctx: Context, group: Group, consumer: Consumer, most: int) -> bytes:

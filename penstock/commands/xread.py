@@ -90,13 +90,13 @@ def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     summary="Reads entries after given ids from several streams, waiting for them if asked to.",
 )
 def xread(ctx: Context, args: list[bytes]) -> bytes:
-    asked = read_words.read(args, False, ctx.now_ms)
+    asked = read_words.read(ctx, args, False)
     found: list[Stream | None] = []
     starts: list[StreamId] = []
     for key, word in zip(asked.keys, asked.ids, strict=True):
         stream = ctx.read_stream(key)
         found.append(stream)
-        starts.append(_start(word, stream))
+        starts.append(_start(ctx, word, stream))
     served: list[tuple[bytes, bytes]] = []
     budget = Budget(asked)
     for key, word, stream, after in zip(asked.keys, asked.ids, found, starts, strict=True):
@@ -117,12 +117,15 @@ def xread(ctx: Context, args: list[bytes]) -> bytes:
     return NOTHING_YET
 
 
-def _start(word: bytes, stream: Stream | None) -> StreamId:
+def _start(ctx: Context, word: bytes, stream: Stream | None) -> StreamId:
     """The id after which a stream is read."""
     if word == b"$":
         return ids.ZERO if stream is None else stream.last_id
-    if word == b"+":
-        return max(stream.last_live_id - 1, 0) if stream is not None and stream.length else ids.MAX
+    if word == b"+" and not ctx.hides(word):
+        if stream is None or not stream.length:
+            return ids.MAX
+        counted = ctx.engine.compatibility.is_valkey  # there, the last id given out, of a live entry or not (9.1.2)
+        return max((stream.last_id if counted else stream.last_live_id) - 1, 0)
     if word == b">":
         raise ReplyError(
             b"ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."

@@ -56,7 +56,7 @@ class Place:
     summary="Reads as a consumer of a group: new entries, its own pending ones, or idle ones of others.",
 )
 def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
-    asked = read_words.read_again(ctx.session, args, ctx.now_ms)
+    asked = read_words.read_again(ctx, args)
     if asked.is_plain:
         answer = _read_plainly(ctx, asked)
         if answer:

@@ -1,0 +1,174 @@
+"""compat-version: what the named server does not have is hidden."""
+
+import random
+
+import pytest
+
+from penstock.commands.engine import Engine
+from penstock.settings import Settings
+from tests.dialogue import Dialogue
+
+
+@pytest.fixture
+def of_version(clock):
+    """A client of an engine that passes for a version: of_version("7.2")."""
+
+    def made(version: str) -> Dialogue:
+        settings = Settings()
+        settings.read_line(["compat-version", version], set())
+        return Dialogue(Engine(settings, clock, random.Random(1)))
+
+    return made
+
+
+BAD_ID = "ERR Invalid stream ID specified as stream command argument"
+SYNTAX = "ERR syntax error"
+
+REFUSED = [
+    ("7.2", "XADD s KEEPREF 5 f v", BAD_ID),
+    ("8.0", "XADD s acked 5 f v", BAD_ID),
+    ("8.4", "XADD s IDMP p i * f v", BAD_ID),
+    ("8.4", "XADD s IDMPAUTO p * f v", BAD_ID),
+    ("8.0", "XTRIM s MAXLEN 5 DELREF", SYNTAX),
+    ("8.2", "XREADGROUP GROUP g c CLAIM 5 STREAMS s >", SYNTAX),
+    ("8.8", "XREAD MAXCOUNT 5 STREAMS s 0", SYNTAX),
+    ("8.8", "XREADGROUP GROUP g c MAXSIZE 5 STREAMS s >", SYNTAX),
+    ("7.2", "XREAD STREAMS s +", BAD_ID),
+    ("7.2", "SET a b IFEQ c", SYNTAX),
+    ("valkey-9.1", "SET a b IFNE c", SYNTAX),
+    ("8.0", "BITOP DIFF a b c", SYNTAX),
+    ("7.2", "CLIENT KILL MAXAGE 5", SYNTAX),
+    ("8.0", "XDELEX s IDS 1 1-1", "ERR unknown command 'XDELEX', with args beginning with: 's' 'IDS' '1' '1-1' "),
+    ("8.6", "XNACK s", "ERR unknown command 'XNACK', with args beginning with: 's' "),
+    ("7.2", "xread streams s", "ERR wrong number of arguments for 'xread' command"),
+    (
+        "valkey-9.1",
+        "XREAD STREAMS s 0 s",
+        "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "request_", "refusal"), REFUSED, ids=[f"{v}: {r}" for v, r, _ in REFUSED])
+def test_what_is_newer_is_refused_as_any_unknown_word(of_version, version, request_, refusal):
+    client = of_version(version)
+    client("XADD s 1-1 f v", "XGROUP CREATE s g 0")
+
+    assert str(client(request_)) == refusal
+
+
+KNOWN = [
+    ("8.2", "XADD s KEEPREF 5 f v", b"5-0"),
+    ("8.6", "XADD s IDMP p i * f v", b"1795300000000-0"),
+    ("8.4", "XREADGROUP GROUP g c CLAIM 5 STREAMS s >", [[b"s", [[b"1-1", [b"f", b"v"], 0, 0]]]]),
+    ("8.10", "XREAD MAXCOUNT 5 STREAMS s 0", [[b"s", [[b"1-1", [b"f", b"v"]]]]]),
+    ("valkey-9.1", "XREAD STREAMS s +", [[b"s", [[b"1-1", [b"f", b"v"]]]]]),
+    ("valkey-9.1", "SET a b IFEQ c", None),
+    ("valkey-9.1", "HTTL h FIELDS 1 f", [-2]),
+]
+
+
+@pytest.mark.parametrize(("version", "request_", "answer"), KNOWN, ids=[f"{v}: {r}" for v, r, _ in KNOWN])
+def test_what_the_version_has_is_answered(of_version, version, request_, answer):
+    client = of_version(version)
+    client("XADD s 1-1 f v", "XGROUP CREATE s g 0")
+
+    assert client(request_) == answer
+
+
+def test_a_field_called_like_a_hidden_option_is_a_field(of_version):
+    client = of_version("7.2")
+
+    assert client("XADD s 1-1 KEEPREF IDMP", "XRANGE s - +") == [[b"1-1", [b"KEEPREF", b"IDMP"]]]
+
+
+def test_hidden_commands_are_not_told_of(of_version):
+    client = of_version("8.0")
+
+    assert client("COMMAND INFO XDELEX XACK")[0] is None
+    assert b"xnack" not in client("COMMAND LIST")
+    assert b"xdelex" not in client("ACL CAT stream")
+    assert client("COMMAND COUNT") == len(client("COMMAND"))
+    assert client("COMMAND GETKEYS XDELEX s IDS 1 1-1").args == ("ERR Invalid command specified",)
+
+
+def test_the_documentation_has_no_hidden_options(of_version):
+    client = of_version("8.0")
+    client("HELLO 3")
+
+    told = client("COMMAND DOCS XADD")[b"xadd"]
+
+    assert [argument[b"name"] for argument in told[b"arguments"]] == [
+        b"key", b"nomkstream", b"trim", b"id-selector", b"data",
+    ]  # fmt: skip
+    assert [change[0] for change in told[b"history"]] == [b"6.2.0", b"7.0.0"]
+
+
+def test_a_choice_keeps_its_known_words(of_version):
+    client = of_version("8.2")
+    client("HELLO 3")
+
+    condition = client("COMMAND DOCS SET")[b"set"][b"arguments"][2]
+
+    assert [word[b"token"] for word in condition[b"arguments"]] == [b"NX", b"XX"]
+
+
+@pytest.mark.parametrize(
+    ("version", "absent", "present"),
+    [
+        ("8.4", b"idmp-duration", b"entries-added"),
+        ("valkey-9.1", b"iids-tracked", b"max-deleted-entry-id"),
+    ],
+)
+def test_fields_that_came_later_are_left_out(of_version, version, absent, present):
+    client = of_version(version)
+    client("HELLO 3", "XADD s 1-1 f v", "XGROUP CREATE s g 0")
+
+    assert absent not in client("XINFO STREAM s")
+    assert present in client("XINFO STREAM s")
+    assert absent not in client("XINFO STREAM s FULL")
+    assert b"nacked-count" not in client("XINFO STREAM s FULL")[b"groups"][0]
+
+
+def test_client_list_has_the_fields_of_its_version(of_version):
+    assert b" watch=" not in of_version("7.2")("CLIENT LIST")
+    assert b" watch=" in of_version("8.0")("CLIENT INFO")
+    assert b" read-events=" not in of_version("8.6")("CLIENT LIST")
+
+
+def test_info_and_hello_name_the_version(of_version):
+    client = of_version("8.2")
+    client("HELLO 3")
+
+    assert b"redis_version:8.2.0" in client("INFO server")
+    assert client("HELLO")[b"version"] == b"8.2.0"
+    assert b"Redis ver. 8.2.0" in client("LOLWUT")
+    assert client("INFO hotkeys") == b""
+    assert b"commands_per_parse_batch_avg" not in client("INFO stats")
+
+
+def test_a_valkey_calls_itself_so_and_names_the_redis_that_it_equals(of_version):
+    client = of_version("valkey-9.1")
+    client("HELLO 3")
+
+    told = client("INFO server")
+
+    assert b"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n" in told
+    assert client("HELLO")[b"server"] == b"valkey"
+    assert client("HELLO")[b"version"] == b"9.1.2"
+
+
+def test_the_newest_has_the_declared_rows_themselves(of_version, engine):
+    assert of_version("8.10").engine.rows[b"XADD"] is engine.rows[b"XADD"]
+    assert of_version("8.8").engine.rows[b"XADD"] is not engine.rows[b"XADD"]
+    assert not of_version("8.10").engine.rows[b"XADD"].hidden
+
+
+def test_the_log_is_understood_whatever_is_hidden(of_version):
+    client = of_version("7.2")
+    client.session.privileged = True
+    ctx = client.engine.context
+    ctx.aim(client.session, 0)
+
+    assert client.engine.replay(ctx, [b"XADD", b"s", b"KEEPREF", b"5-0", b"f", b"v"]) == b"$3\r\n5-0\r\n"
+    assert client.engine.replay(ctx, [b"XDELEX", b"s", b"IDS", b"1", b"5-0"]) == b"*1\r\n:1\r\n"
