@@ -22,8 +22,12 @@ class NoReference(Exception):
     """There is no server to compare with; the text says what was tried."""
 
 
-def reference_binary() -> Path:
-    """The reference's redis-server, or NoReference."""
+def reference_binary(kind: str = "redis") -> Path:
+    """The reference's server, or NoReference. `kind`: redis, valkey, or a path."""
+    if "/" in kind:
+        return Path(kind)
+    if kind == "valkey":
+        return _valkey_binary()
     named = os.environ.get("REFERENCE_REDIS")
     if named:
         if not os.access(named, os.X_OK):
@@ -38,13 +42,21 @@ def reference_binary() -> Path:
     return Path(found)
 
 
+def _valkey_binary() -> Path:
+    cached = Path.home() / ".cache/penstock-reference/valkey/bin/valkey-server"
+    found = cached if cached.exists() else shutil.which("valkey-server")
+    if found is None:
+        raise NoReference("no valkey-server: run `tools/reference-server valkey`")
+    return Path(found)
+
+
 @contextlib.contextmanager
-def reference_server(*directives: str) -> Iterator[int]:
+def reference_server(*directives: str, binary: Path | None = None) -> Iterator[int]:
     """A fresh server on a free loopback port, which is yielded; `directives` as on its command line.
 
     It keeps nothing on disk and is stopped, by its process, at the end.
     """
-    binary = reference_binary()
+    binary = binary or reference_binary()
     with tempfile.TemporaryDirectory(prefix="reference-") as folder:
         port = free_port()
         command = [str(binary), "--port", str(port), "--bind", LOCALHOST, "--dir", folder, "--save", ""]

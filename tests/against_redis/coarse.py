@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from tests.against_redis.exclusions import ERROR_TEXTS_SINCE, FIELDS, FIELDS_SINCE
+from tests.against_redis.exclusions import FIELDS, FIELDS_SINCE
 from tests.against_redis.generator import Request
 from tests.against_redis.known import NEWEST, Version
 from tests.wire import Array, Bulk, Error, Integer, Map, Value
@@ -23,10 +23,12 @@ class Coarse:
     moment: what an absolute time is compared as; by default the minute of its age, or itself if that is a day or more.
     """
 
-    def __init__(self, now_ms: int, moment: Callable[[int], int] | None = None, version: Version = NEWEST) -> None:
+    def __init__(
+        self, now_ms: int, moment: Callable[[int], int] | None = None, version: Version = NEWEST, has_texts: bool = True
+    ) -> None:
         self.now_ms = now_ms
         self._moment_of = moment or self._minute_of_age
-        self._has_texts = version >= ERROR_TEXTS_SINCE
+        self._has_texts = has_texts
         self._excluded = FIELDS.keys() | {name for name, since in FIELDS_SINCE.items() if since > version}
 
     def reply(self, request: Request, value: Value) -> Value:

@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.against_redis import pinpoint
 from tests.against_redis.coarse import Coarse
+from tests.against_redis.exclusions import IDMP_SINCE
 from tests.against_redis.generator import Generator, Request
 from tests.against_redis.known import Known
 from tests.against_redis.shrinking import shortest
@@ -29,7 +30,7 @@ class Scenario:
     def opening(self, known: Known) -> list[Request]:
         opening = [["RESET"], ["FLUSHALL"], ["CONFIG", "SET", "stream-node-max-entries", str(self.node_entries)]]
         opening += [["CONFIG", "SET", "stream-node-max-bytes", str(self.node_bytes)]]
-        if known.since(8, 6):
+        if known.version >= IDMP_SINCE:
             opening += [["CONFIG", "SET", "stream-idmp-duration", "100", "stream-idmp-maxsize", "100"]]
         for key, group in (("s1", "g1"), ("s1", "g2"), ("s2", "g1"), ("s3", "g1"), ("{t}s4", "")):
             opening.append(["XGROUP", "CREATE", key, group, "0", "MKSTREAM"])
@@ -127,7 +128,7 @@ class Comparison:
         return shown if shown[0] != shown[1] else None
 
     def _shown(self, transaction: Transaction, request: Request, reply: bytes) -> Value:
-        coarse = Coarse(wall_ms(), None, self.known.version)
+        coarse = Coarse(wall_ms(), None, self.known.version, self.known.has_texts)
         value = parse(reply)[0]
         if request[0].upper() == "EXEC" and transaction.queued is not None:
             value = coarse.exec(transaction.queued, value)

@@ -15,6 +15,7 @@ FIELDS: Final = {
 ERROR_TEXTS_SINCE: Final = (8, 2, 0)  # before, only the code of an error (its first word) is compared
 CONSUMERS_SINCE: Final = (7, 2, 0)  # before, a read that found nothing made no consumer: no requests about consumers
 XSETID_SINCE: Final = (7, 2, 0)  # before, an emptied stream took an id below its last deleted one: it is not sent
+IDMP_SINCE: Final = (8, 6, 0)  # before, there are no directives of it
 
 # Fields that an older reference does not have, by the version that brought them.
 FIELDS_SINCE: Final = {

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from tests.against_redis.exclusions import XSETID_SINCE
+from tests.against_redis.exclusions import IDMP_SINCE, XSETID_SINCE
 from tests.against_redis.known import Known
 
 Request: TypeAlias = list[str]
@@ -53,8 +53,9 @@ class Generator:
             (1, "XIDMPRECORD", self.xidmprecord), (1, "XLEN", self.xlen), (2, "DEL", self.keys),
             (2, "SET", self.strings), (2, "PEXPIREAT", self.expiry), (2, "SELECT", self.databases),
             (1, "HELLO", self.connection), (2, "MULTI", self.transaction),
+            (1, "", self.latest),
         ):  # fmt: skip
-            if known.command(name) and (name != "XSETID" or known.version >= XSETID_SINCE):
+            if known.may_be_sent(name) and (name != "XSETID" or known.version >= XSETID_SINCE):
                 self.makers += [maker] * weight
 
     def request(self) -> Request:
@@ -72,6 +73,12 @@ class Generator:
 
     def maybe(self, probability: float, *words: str) -> Request:
         return list(words) if self.chance.random() < probability else []
+
+    def chance_of(self, probability: float, major: int, minor: int) -> float:
+        """How likely a word is that came with a version: hardly, where the reference refuses it."""
+        if not self.known.since(major, minor):
+            return 0
+        return probability if self.known.version >= (major, minor, 0) else probability * 0.1
 
     def of(self, *words: str) -> str:
         return self.chance.choice(words)
@@ -136,7 +143,7 @@ class Generator:
         return str(self.chance.randrange(-1, 8))
 
     def references(self) -> Request:
-        return self.maybe(0.4, self.of("KEEPREF", "DELREF", "ACKED", "acked")) if self.known.since(8, 2) else []
+        return self.maybe(self.chance_of(0.4, 8, 2), self.of("KEEPREF", "DELREF", "ACKED", "acked"))
 
     def trim(self) -> Request:
         strategy = self.of("MAXLEN", "MINID", "maxlen")
@@ -161,7 +168,7 @@ class Generator:
     def xadd(self) -> Request:
         key = self.key()
         options = [self.maybe(0.1, "NOMKSTREAM"), self.references(), self.maybe(0.25, *self.trim())]
-        if self._has_producers and self.chance.random() < 0.15:
+        if self._has_producers and self.chance.random() < self.chance_of(0.15, 8, 6):
             producer = self.of(*PRODUCERS)
             options.append(self.chance.choice((["IDMP", producer, self.of(*IIDS)], ["IDMPAUTO", producer])))
             return ["XADD", key, *self.shuffled(*options), self.of("*", "*", "*", "*", "5-*"), *self.fields()]
@@ -228,10 +235,19 @@ class Generator:
 
     def xreadgroup(self) -> Request:
         keys = [self.key() for _ in range(self.chance.choice((1, 1, 1, 2)))]
-        claim = self.maybe(0.25, "CLAIM", self.of("0", "0", "90000", "3600000")) if self.known.since(8, 4) else []
+        claim = self.maybe(self.chance_of(0.25, 8, 4), "CLAIM", self.of("0", "0", "90000", "3600000"))
         options = self.shuffled(self.count(), self.maybe(0.1, "NOACK"), claim, self.block())
         places = [self.of(">", ">", ">", "0", self.id()) for _ in keys]
         return ["XREADGROUP", "GROUP", self.group(), self.consumer(), *options, "STREAMS", *keys, *places]
+
+    def latest(self) -> Request:
+        """What no Redis before 8.8 knows: sent where it is refused."""
+        budget = [self.of("MAXCOUNT", "MAXSIZE"), self.of("1", "100", "x")]
+        return self.chance.choice((
+            ["XNACK", self.key(), self.group(), self.of("FAIL", "FATAL"), "IDS", "1", self.id()],
+            ["XREAD", *budget, "STREAMS", self.key(), "0"],
+            ["XREADGROUP", "GROUP", self.group(), self.consumer(), *budget, "STREAMS", self.key(), ">"],
+        ))  # fmt: skip
 
     def xrange(self) -> Request:
         if self.chance.random() < 0.5:
@@ -359,7 +375,7 @@ class Generator:
         ]
         made += [["CONFIG", "SET", "stream-node-max-entries", self.of("2", "5", "100", "0")]]
         made += [["CONFIG", "SET", "stream-node-max-bytes", self.of("100", "1000", "4096", "0")]]
-        if self.known.since(8, 6):
+        if self.known.version >= IDMP_SINCE:
             made += [["CONFIG", "SET", "stream-idmp-maxsize", self.of("1", "2", "100", "0", "10001")]]
             made += [["CONFIG", "SET", "stream-idmp-duration", self.of("100", "86400", "0", "86401")]]
         return self.chance.choice(made)

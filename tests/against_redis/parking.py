@@ -267,7 +267,7 @@ class Play:
 
     def _shown(self, replies: dict[int, bytes]) -> Replies:
         """Replies made comparable, each by the request that it answers."""
-        coarse = Coarse(wall_ms(), self._event_of, self.known.version)
+        coarse = Coarse(wall_ms(), self._event_of, self.known.version, self.known.has_texts)
         shown: Replies = {}
         for client, raw in replies.items():
             values = _values(raw)

@@ -15,18 +15,20 @@ from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import Scenes
 from tests.against_redis.sides import InProcess, Piped, known_by
 from tests.against_redis.typed import compare_types
-from tests.reference import NoReference, reference_server
+from tests.reference import NoReference, reference_binary, reference_server
 from tests.serverproc import running_server
 
 REQUESTS = 2000  # a scenario
 
 
-def compare(reference: Piped, known: Known, port: int, seed: str, requests: int) -> tuple[Comparison, str]:
+def compare(
+    reference: Piped, known: Known, port: int, seed: str, requests: int, compat_version: str = "newest"
+) -> tuple[Comparison, str]:
     """A run of so many random requests with one seed, and the first difference as a text.
 
     port: of a Penstock to compare with; 0: an engine in this process is compared.
     """
-    comparison = Comparison(reference, known, Piped(port) if port else InProcess())
+    comparison = Comparison(reference, known, Piped(port) if port else InProcess(compat_version))
     for number in range(-(-requests // REQUESTS)):
         named = f"{seed}/{number}"
         scenario = scenario_of(named, Generator(random.Random(named), known), min(REQUESTS, requests))
@@ -50,14 +52,20 @@ def main() -> int:
         help="compare requests over all types of values instead (--blocking: those that wait)",
     )
     parser.add_argument("--tcp", action="store_true", help="compare a Penstock process instead of an engine")
+    parser.add_argument("--reference", default="redis", help="redis, valkey, or a server's path (default: %(default)s)")
+    parser.add_argument(
+        "--compat-version",
+        default="newest",
+        help="of the engine that is compared; what the reference does not know is sent too (default: %(default)s)",
+    )
     chosen = parser.parse_args()
     first = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
     ends = time.monotonic() + chosen.minutes * 60
     most = chosen.runs or (sys.maxsize if chosen.minutes else 1)
     failed = total = runs = 0
     try:
-        with reference_server() as port, penstock(chosen.tcp) as ours:
-            known = known_by(port)
+        with reference_server(binary=reference_binary(chosen.reference)) as port, penstock(chosen.tcp) as ours:
+            known = known_by(port, strict=chosen.compat_version != "newest")
             say(f"compared with Redis {'.'.join(map(str, known.version))}")
             for seed in range(first, first + most):
                 if chosen.minutes and time.monotonic() > ends:
@@ -73,7 +81,9 @@ def main() -> int:
                     total += typed.handled
                 else:
                     with contextlib.closing(Piped(port)) as reference:
-                        comparison, found = compare(reference, known, ours, str(seed), chosen.commands)
+                        comparison, found = compare(
+                            reference, known, ours, str(seed), chosen.commands, chosen.compat_version
+                        )
                     counted = f"{comparison.handled} requests, {comparison.refused} of them refused"
                     total += comparison.handled
                 runs += 1

@@ -15,7 +15,7 @@ from penstock.commands.session import Session
 from penstock.settings import Settings
 from penstock.storage.streams import Stream
 from tests.against_redis.generator import Request
-from tests.against_redis.known import Known
+from tests.against_redis.known import Known, Strict
 from tests.wire import Array, Bulk, Incomplete, Map, Value, pack, parse
 
 PATIENCE_S: Final = 10.0
@@ -94,9 +94,11 @@ class Piped:
 class InProcess:
     """An engine with a clock that is turned by hand: the time of the batch, or what the other side's ids tell."""
 
-    def __init__(self) -> None:
+    def __init__(self, compat_version: str = "newest") -> None:
         self._clock = ManualClock(wall_ms())
-        self.engine = Engine(Settings(), self._clock, random.Random(1))
+        settings = Settings()
+        settings.read_line(["compat-version", compat_version], set())
+        self.engine = Engine(settings, self._clock, random.Random(1))
         self._session = self.engine.connect()
         self._requests: deque[Request] = deque()
 
@@ -158,8 +160,8 @@ def latest_made_ms(value: Value) -> int:
     return made_ms(value.text) if isinstance(value, Bulk) else 0
 
 
-def known_by(port: int) -> Known:
-    """What the server at a port knows."""
+def known_by(port: int, strict: bool = False) -> Known:
+    """What the server at a port knows; `strict`: and it is sent all the same what it does not."""
     piped = Piped(port)
     server, listed = piped.ask("INFO", "server"), piped.ask("COMMAND", "LIST")
     piped.close()
@@ -167,4 +169,6 @@ def known_by(port: int) -> Known:
     found = re.search(rb"redis_version:(\d+)\.(\d+)\.(\d+)", server.text)
     assert found is not None, "INFO names the version"
     version = (int(found[1]), int(found[2]), int(found[3]))
-    return Known(version, [name.text.decode() for name in listed.elements if isinstance(name, Bulk)])
+    kind = Strict if strict else Known
+    is_valkey = b"valkey_version:" in server.text
+    return kind(version, [name.text.decode() for name in listed.elements if isinstance(name, Bulk)], is_valkey)

@@ -1,0 +1,29 @@
+"""With `compat-version` set, an older server and a Valkey refuse what Penstock refuses, and answer what it answers."""
+
+import contextlib
+
+import pytest
+
+from tests.against_redis.run import compare
+from tests.against_redis.sides import Piped, known_by
+from tests.reference import NoReference, reference_binary, reference_server
+
+
+def beside(kind, compat_version, requests):
+    """The first difference to a server of that kind, which is sent also what it does not know; "" for none."""
+    try:
+        binary = reference_binary(kind)
+    except NoReference as absence:
+        pytest.skip(str(absence))
+    with reference_server(binary=binary) as port, contextlib.closing(Piped(port)) as piped:
+        return compare(piped, known_by(port, strict=True), 0, f"as {compat_version}", requests, compat_version)[1]
+
+
+@pytest.mark.parametrize(("kind", "version"), [("valkey", "valkey-9.1"), ("redis", "8.6")])
+def test_what_the_named_server_does_not_have_is_refused_as_there(kind, version):
+    assert beside(kind, version, 4000) == ""
+
+
+@pytest.mark.slow
+def test_fifty_thousand_requests_are_answered_as_by_valkey():
+    assert beside("valkey", "valkey-9.1", 50_000) == ""
