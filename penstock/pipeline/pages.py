@@ -154,8 +154,7 @@ class _Lines:
         """The entries' lines only."""
         if len(heads.at) == 1:
             return _Lines(self.replies, self.text, self.starts[1:], self.ends[1:])
-        starts, ends = numpy.delete(self.starts, heads.at), numpy.delete(self.ends, heads.at)
-        return _Lines(self.replies, self.text, starts, ends)
+        return _Lines(self.replies, self.text, numpy.delete(self.starts, heads.at), numpy.delete(self.ends, heads.at))
 
     def heads_of_a_grid(self, count: int) -> _Heads | None:
         """The heads of so many replies if all their entries had as many fields; None where that cannot be."""
