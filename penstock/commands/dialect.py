@@ -15,14 +15,17 @@ class Dialect:
 
     releases: XNACK (8.8); without it a released entry belongs to `consumer`, delivered at time 0.
     idempotence: IDMP, XCFGSET and XIDMPRECORD (8.6.2). references: KEEPREF, DELREF, ACKED, XDELEX, XACKDEL (8.2).
+    field_setting: HSETEX (8.0). field_expiry: HPEXPIREAT, HPERSIST (7.4); without them a field's end is its HDEL.
     """
 
-    __slots__ = ("consumer", "idempotence", "references", "releases")
+    __slots__ = ("consumer", "field_expiry", "field_setting", "idempotence", "references", "releases")
 
     def __init__(self, version: tuple[int, int] = NEWEST, consumer: bytes = b"") -> None:
         self.releases = version >= (8, 8)
         self.idempotence = version >= (8, 6)
         self.references = version >= (8, 2)
+        self.field_setting = version >= (8, 0)
+        self.field_expiry = version >= (7, 4)
         self.consumer = consumer
 
 

@@ -1,6 +1,6 @@
 """Numbers in the fields of a hash, counted with. A field's time of expiry stays."""
 
-from penstock.commands import words
+from penstock.commands import field_effects, words
 from penstock.commands.context import Context
 from penstock.commands.hash_access import hash_at, hash_made, tell_changed
 from penstock.commands.numbers import long_double, long_double_sum, long_double_text
@@ -8,6 +8,7 @@ from penstock.commands.table import command
 from penstock.commands.words import MAX_INT64, MIN_INT64
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.hashes import Hash
 
 
 @command(
@@ -50,8 +51,9 @@ def hincrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
     if total is None:
         raise ReplyError(b"ERR increment would produce NaN or Infinity")
     text = long_double_text(total)
-    _put(ctx, key, field, text, b"hincrbyfloat")
-    ctx.log(b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text)
+    found = _put(ctx, key, field, text, b"hincrbyfloat")
+    request = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text]
+    field_effects.log_setting(ctx, key, found, request, [field, text])
     return reply.bulk(text)
 
 
@@ -60,7 +62,8 @@ def _text_in(ctx: Context, key: bytes, field: bytes) -> bytes:
     return b"0" if found is None else found.fields.get(field, b"0")
 
 
-def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> None:
+def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> Hash:
     found = hash_made(ctx, key)
     found.put(field, text)
     tell_changed(ctx, key, found, event)
+    return found

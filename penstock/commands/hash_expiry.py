@@ -5,6 +5,7 @@ What is logged is absolute, so that a replay needs no clock. The answers are Red
 
 from typing import Final
 
+from penstock.commands import field_effects
 from penstock.commands.context import Context
 from penstock.commands.hash_access import hash_at, read_hash, remove_if_empty, tell_changed
 from penstock.commands.hash_fieldwords import counted, fields_at_three, moment, repeated, unknown
@@ -107,8 +108,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
         tell_deleted(ctx, key, found, changed, changed)
     elif changed:
         tell_changed(ctx, key, found, b"hexpire", len(changed))
-        named = (condition,) if condition else ()
-        ctx.log(b"HPEXPIREAT", key, b"%d" % when_ms, *named, b"FIELDS", b"%d" % len(changed), *changed)
+        field_effects.log_expiry(ctx, key, when_ms, condition, changed)
     return reply.array(answers)
 
 
@@ -268,5 +268,6 @@ def hpersist(ctx: Context, args: list[bytes]) -> bytes:
             answers.append(SET if found.persist(field) else NO_EXPIRY)
     if SET in answers:
         tell_changed(ctx, key, found, b"hpersist", answers.count(SET))
-        ctx.log_request(args)
+        if ctx.effects.dialect.field_expiry:
+            ctx.log_request(args)
     return reply.array(answers)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.commands import refusals
+from penstock.commands import field_effects, refusals
 from penstock.commands.context import Context
 from penstock.commands.hash_access import hash_at, hash_made, tell_changed
 from penstock.commands.hash_expiry import PER_FIELD, has_passed, tell_deleted
@@ -141,11 +141,11 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
         changes = sum([found.persist(field) for field in there])
         if changes:
             tell_changed(ctx, key, found, b"hpersist", changes)
-            ctx.log(b"HPERSIST", key, b"FIELDS", b"%d" % len(read.fields), *read.fields)
+            field_effects.log_persist(ctx, key, read.fields)
     elif there:
         _let_expire(found, there, read.when_ms)
         tell_changed(ctx, key, found, b"hexpire", len(there))
-        ctx.log(b"HPEXPIREAT", key, b"%d" % read.when_ms, b"FIELDS", b"%d" % len(read.fields), *read.fields)
+        field_effects.log_expiry(ctx, key, read.when_ms, b"", read.fields)
     return reply.array(answers)
 
 
@@ -198,5 +198,5 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     if read.expires:
         _let_expire(found, fields, read.when_ms)
         tell_changed(ctx, key, found, b"hexpire", 0)
-    ctx.log_request(read.absolute)
+    field_effects.log_setting(ctx, key, found, read.absolute, read.fields)
     return reply.ONE

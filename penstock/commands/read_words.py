@@ -124,7 +124,8 @@ def _read_streams(ctx: Context, asked: ReadWords, args: list[bytes], at: int, by
                 b"ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
             )
         ends = b" or '$'" if ctx.hides(b"+") or ctx.engine.compatibility.is_valkey else b", '+', or '$'"
-        raise ReplyError(b"ERR Unbalanced 'xread' list of streams: for each stream key an ID%b must be specified." % ends)
+        text = b"ERR Unbalanced 'xread' list of streams: for each stream key an ID%b must be specified."
+        raise ReplyError(text % ends)
     asked.ids_at = at + count // 2
     asked.keys = args[at : asked.ids_at]
     asked.ids = args[asked.ids_at :]

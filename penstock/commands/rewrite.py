@@ -75,7 +75,7 @@ def _lines(
                 yield from StreamLines(key, value, written_in, progress).all(settings)
             else:
                 progress.steps += 1
-                yield from value_lines.lines(key, value)
+                yield from value_lines.lines(key, value, written_in.field_expiry)
             if when_ms is not None:
                 yield pack((b"PEXPIREAT", key, b"%d" % when_ms))
 

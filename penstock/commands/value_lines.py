@@ -16,8 +16,8 @@ ITEMS_A_LINE: Final = 64  # as many as Redis writes
 PlainValue: TypeAlias = bytes | List | Hash | Set | SortedSet
 
 
-def lines(key: bytes, value: PlainValue) -> Iterator[bytes]:
-    """The requests that make a value anew at a key."""
+def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[bytes]:
+    """The requests that make a value anew at a key; field_expiry: with the times of a hash's fields."""
     if isinstance(value, bytes):
         yield pack((b"SET", key, value))
     elif isinstance(value, List):
@@ -31,18 +31,19 @@ def lines(key: bytes, value: PlainValue) -> Iterator[bytes]:
                 words += (double_text(score), member)
             yield pack((b"ZADD", key, *words))
     else:
-        yield from _hash_lines(key, value)
+        yield from _in_pairs(key, value)
+        if field_expiry:
+            for field, when_ms in value.expires.items():
+                yield pack((b"HPEXPIREAT", key, b"%d" % when_ms, b"FIELDS", b"1", field))
 
 
-def _hash_lines(key: bytes, value: Hash) -> Iterator[bytes]:
+def _in_pairs(key: bytes, value: Hash) -> Iterator[bytes]:
     fields = iter(value.fields.items())
     while some := list(islice(fields, ITEMS_A_LINE)):
         words: list[bytes] = []
         for field, text in some:
             words += (field, text)
         yield pack((b"HSET", key, *words))
-    for field, when_ms in value.expires.items():
-        yield pack((b"HPEXPIREAT", key, b"%d" % when_ms, b"FIELDS", b"1", field))
 
 
 def _in_lines(name: bytes, key: bytes, items: Iterable[bytes]) -> Iterator[bytes]:

@@ -34,7 +34,8 @@ class Logging(Dialogue):
         settings = Settings()
         settings.read_line(["aof-compat-version", version], set())
         self.units = Units()
-        super().__init__(Engine(settings, ManualClock(NOW_MS), random.Random(1), log=self.units))
+        self.clock = ManualClock(NOW_MS)
+        super().__init__(Engine(settings, self.clock, random.Random(1), log=self.units))
 
     def logged(self, *lines: str) -> list[str]:
         self.units.text = b""
@@ -167,3 +168,60 @@ def test_without_a_log_a_change_asks_for_nothing() -> None:
     log = Logging("newest")
     log("CONFIG SET aof-compat-version 8.6")
     assert not log.engine.wanted_rewrite
+
+
+# -- fields that expire ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("8.0", ["HSETEX h PXAT 1795300005000 FIELDS 1 f v"]),
+        ("7.4", ["HSET h f v", "HPEXPIREAT h 1795300005000 FIELDS 1 f"]),
+        ("7.2", ["HSET h f v"]),
+    ],
+)
+def test_a_field_that_expires_is_logged_in_words_of_its_version(version, expected):
+    assert Logging(version).logged("HSETEX h PX 5000 FIELDS 1 f v") == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "HPEXPIRE h 5000 FIELDS 1 f",
+        "HPERSIST h FIELDS 1 g",
+        "HGETEX h PX 5000 FIELDS 1 f",
+        "HGETEX h PERSIST FIELDS 1 g",
+    ],
+)
+def test_below_7_4_a_time_of_expiry_leaves_no_line(line):
+    log = Logging("7.2")
+    log("HSET h f v g w", "HPEXPIRE h 9000 FIELDS 1 g")
+
+    assert log.logged(line) == []
+
+
+def test_below_7_4_a_field_s_end_is_a_line():
+    log = Logging("7.2")
+    log("HSET h f v g w", "HPEXPIRE h 5000 FIELDS 1 f")
+    log.clock.advance(6000)
+
+    assert log.logged("HGET h f") == ["HDEL h f"]
+
+
+def test_below_8_0_a_counted_field_keeps_its_time():
+    log = Logging("7.4")
+    log("HSET h f 1", "HPEXPIRE h 5000 FIELDS 1 f")
+
+    assert log.logged("HINCRBYFLOAT h f 0.5") == ["HSET h f 1.5", "HPEXPIREAT h 1795300005000 FIELDS 1 f"]
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("7.4", ["HSET h f v", "HPEXPIREAT h 1795300005000 FIELDS 1 f"]), ("7.2", ["HSET h f v"])],
+)
+def test_a_base_has_the_times_of_fields_where_they_are_known(version, expected):
+    log = Logging(version)
+    log("HSET h f v", "HPEXPIRE h 5000 FIELDS 1 f")
+
+    assert log.base() == expected
