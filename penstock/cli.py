@@ -1,4 +1,4 @@
-"""The command line: `penstock serve`, `check-log`, `version`, and the same server under the name redis-server.
+"""The command line: `penstock serve`, `check-log`, `pipeline`, `version`, and the same server as redis-server.
 
 What follows `serve` is redis-server's own language (configfile.py), not this one's.
 """
@@ -33,6 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["serve"]:  # not argparse's: its flags may be anything, and several words may follow one
         return serve(words[1:], "penstock serve")
+    if words[:1] == ["pipeline"]:
+        from penstock.pipeline.cli import main as pipeline  # what nobody else must wait for
+
+        return pipeline(words[1:])
     parsed = parser().parse_args(words)
     if parsed.subcommand == "check-log":
         return checklog.main(parsed)
@@ -47,6 +51,9 @@ def parser() -> argparse.ArgumentParser:
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
     subcommands.add_parser("serve", help="run a server; `penstock serve --help` says how", add_help=False)
     checklog.add_parser(subcommands)
+    subcommands.add_parser(
+        "pipeline", help="jobs and pipelines on Spark; `penstock pipeline --help` names them", add_help=False
+    )
     subcommands.add_parser("version", help="print the version")
     return parser
 

@@ -12,7 +12,8 @@ pytest.importorskip("pyarrow")
 
 import redis
 
-from penstock.pipeline import jobs
+from penstock.pipeline import cli, jobs
+from penstock.pipeline.errors import OptionError
 from tests.pipeline.conftest import REAL_REDIS
 from tests.pipeline.test_cursor import fill
 from tests.reference import LOCALHOST
@@ -80,11 +81,37 @@ def test_poison_is_buried_and_driven_again_once(
     assert [fields for _, fields in server.xrange("s")][5:] == [{b"n": b"1"}]
 
 
+def job(spark: Any, *words: str) -> int:
+    """`penstock pipeline` in this session."""
+    return cli.run_job(spark, cli.parser().parse_args(words))
+
+
+def test_a_job_from_the_command_line_writes_its_rows(
+    spark: Any, held: list[str], endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "found.json")
+    assert job(spark, "poison", "--endpoint", endpoint, "--stream", "s", "--out", out) == 0
+
+    assert [row.id for row in spark.read.json(out).collect()] == [held[0]]
+    assert capsys.readouterr().out.endswith(f"1 rows in {out}\n")
+    with pytest.raises(OptionError, match="the job 'poison' has no chart"):
+        job(spark, "poison", "--endpoint", endpoint, "--plot", "x.png")
+
+
+@pytest.mark.parametrize("name", ["delivery-histogram", "redelivery-latency"], ids=["bars", "histogram"])
+def test_jobs_are_drawn(spark: Any, held: list[str], endpoint: str, tmp_path: Path, name: str, logged: Path) -> None:
+    pytest.importorskip("matplotlib")
+    where = ["--log", str(logged)] if name == "redelivery-latency" else ["--endpoint", endpoint]
+    assert job(spark, name, *where, "--plot", str(tmp_path / "chart.png")) == 0
+
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
 # -- the log ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def log(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a server wrote of five entries: read, claimed, given back, acknowledged."""
     if REAL_REDIS:
         pytest.skip("the log needs XNACK")
@@ -94,7 +121,12 @@ def log(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
         redis.Redis(LOCALHOST, server.port) as client,
     ):
         play(client)
-    found = jobs.log(spark, str(directory)).persist()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def log(spark: Any, logged: Path) -> Any:
+    found = jobs.log(spark, str(logged)).persist()
     yield found
     found.unpersist()
 

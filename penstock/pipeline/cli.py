@@ -1,0 +1,158 @@
+"""`penstock pipeline JOB`: a job over servers or a log, in a Spark of its own or on a cluster; `run` for a pipeline."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.pipeline import jobtable, session
+from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.pipeline.jobtable import JOBS, Job
+
+SHOWN: Final = 20  # rows on the terminal
+WIDEST: Final = 60  # letters of a value there
+WAIT_S: Final = 1.0
+FORMATS: Final = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+UNEVEN, FAILED = 2, 1  # exit codes
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 2 where an audit or a balance is not clean, 1 for what cannot be done."""
+    chosen = parser().parse_args(words)
+    try:
+        session.require()
+        spark = _session(chosen)
+        from pyspark.errors import PySparkException
+
+        try:
+            return run_pipeline(spark, chosen) if chosen.job == "run" else run_job(spark, chosen)
+        except PySparkException as reason:
+            raise PipelineError(_first_cause(str(reason))) from None
+        finally:
+            spark.stop()
+    except PipelineError as reason:
+        sys.stderr.write(f"penstock pipeline: {reason}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        return FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser("penstock pipeline", description="Jobs over streams, groups and logs, on Spark.")
+    subcommands = found.add_subparsers(title="jobs", metavar="job", dest="job", required=True)
+    for job in JOBS:
+        _add_job(subcommands.add_parser(job.name, help=job.text, description=job.text + "."), job)
+    run = subcommands.add_parser("run", help="run the pipeline that a file describes", description="Run a pipeline.")
+    run.add_argument("file", type=Path, metavar="pipeline.toml")
+    _add_spark(run)
+    return found
+
+
+def _add_job(one: argparse.ArgumentParser, job: Job) -> None:
+    if job.needs == jobtable.LOG:
+        one.add_argument("--log", required=True, metavar="PATH", help="a server's log directory, or one file of it")
+    else:
+        one.add_argument("--endpoint", default="127.0.0.1:6379", metavar="HOST:PORT", help="servers, parted by commas")
+    one.add_argument("--stream", metavar="KEYS", help="streams, parted by commas")
+    one.add_argument("--pattern", metavar="GLOB", help="or those whose names match (default: all)")
+    one.add_argument("--group", metavar="NAME", help="one group only")
+    one.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the source, e.g. password=x"
+    )
+    one.add_argument(
+        "--least", type=int, default=5, metavar="N", help="deliveries from which on an entry is poison (5)"
+    )
+    one.add_argument("--idle", default="60s", metavar="TIME", help="how long a stuck consumer holds an entry (60s)")
+    one.add_argument("--min-idle", default="0", metavar="TIME", help="leave alone what was delivered more recently (0)")
+    one.add_argument("--dead-letter-stream", metavar="NAME", help="where dead letters go ({key}:dead)")
+    one.add_argument("--between", metavar="TIME", help="lag: look twice, and tell rates")
+    one.add_argument("--journals", metavar="FOLDER", help="audit: where *.journal are")
+    one.add_argument(
+        "--serial", default="serial", metavar="FIELD", help="audit: the field that numbers entries (serial)"
+    )
+    one.add_argument("--out", metavar="PATH", help="write the rows there: a folder of Parquet, or of .csv or .json")
+    one.add_argument("--plot", metavar="FILE.png", help="draw a chart")
+    _add_spark(one)
+
+
+def _add_spark(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--master", default="local[*]", help="Spark's master (this machine)")
+    one.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
+    one.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _session(chosen: argparse.Namespace) -> Any:
+    settings = {
+        "spark__ui__enabled": "false",
+        "spark__ui__showConsoleProgress": str(sys.stderr.isatty() and not chosen.quiet).lower(),
+        "spark__sql__session__timeZone": "UTC",
+        "spark__driver__memory": "1g",
+        "spark__sql__shuffle__partitions": "8",
+    }
+    if chosen.master.startswith("local"):
+        settings |= {"spark__driver__host": "127.0.0.1", "spark__driver__bindAddress": "127.0.0.1"}
+    for pair in chosen.conf:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise OptionError(f"--conf is to be name=value, not {pair!r}")
+        settings[name.replace(".", "__")] = value
+    found = session.session(chosen.master, f"penstock {chosen.job}", **settings)
+    found.sparkContext.setLogLevel("ERROR")
+    return found
+
+
+def run_job(spark: Any, chosen: argparse.Namespace) -> int:
+    """Show a job's rows, and write and draw them where that is wanted."""
+    job = next(job for job in JOBS if job.name == chosen.job)
+    if chosen.plot and not job.chart:
+        raise OptionError(f"the job {job.name!r} has no chart")
+    found = job.work(spark, chosen).persist()
+    count = found.count()
+    if chosen.out:
+        form = FORMATS.get(Path(chosen.out).suffix, "parquet")
+        found.write.format(form).option("header", "true").mode("overwrite").save(chosen.out)
+    found.show(SHOWN, WIDEST)
+    sys.stdout.write(f"{count:,} rows{f' in {chosen.out}' if chosen.out else ''}\n")
+    if chosen.plot:
+        from penstock.pipeline.plot import chart
+
+        chart(found, job.chart, job.split_by, job.text, chosen.plot)
+    if job.name == "audit":
+        from penstock.pipeline.jobs import is_clean
+
+        return 0 if is_clean(found) else UNEVEN
+    return 0
+
+
+def run_pipeline(spark: Any, chosen: argparse.Namespace) -> int:
+    """Run a pipeline to its end, or until it is stopped, and print the table of all its rows."""
+    from penstock.pipeline import balance, pipelinefile
+    from penstock.pipeline.runner import Runner
+
+    pipeline = pipelinefile.read(chosen.file)
+    runner = Runner(spark, pipeline, (lambda _: None) if chosen.quiet else None)
+    if pipeline.trigger is None:
+        totals = runner.run()
+    else:
+        stopping: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
+        runner.start(pipeline.trigger)
+        try:
+            while not stopping:
+                runner.wait(WAIT_S)
+        except KeyboardInterrupt:
+            pass  # the way to end it
+        finally:
+            runner.stop()
+        totals = runner.totals()
+    sys.stdout.write(balance.table("all batches", totals) + "\n")
+    return 0 if all(stage.balances for stage in totals) else UNEVEN
+
+
+def _first_cause(text: str) -> str:
+    """The sentence of ours in what Spark makes of it, or Spark's first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith(("penstock.pipeline.errors.", "penstock.errors."))]
+    return ours[0].partition(": ")[2] if ours else (lines[0] if lines else "Spark gives no reason")

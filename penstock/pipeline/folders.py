@@ -1,0 +1,58 @@
+"""Folders that appear whole or not at all, on whatever Spark can write to: a local disk, HDFS, an object store.
+
+Hadoop's own file systems do it, through the JVM that Spark runs in. Where a rename is not atomic (plain S3), a death in
+the middle of one leaves a folder in parts; use a committer or a disk for the pipeline's folder there.
+"""
+
+import json
+from typing import Any
+
+from penstock.pipeline.errors import PipelineError
+
+
+class Folders:
+    """Files below any path that Spark understands."""
+
+    def __init__(self, spark: Any) -> None:
+        self._jvm = spark._jvm
+        self._conf = spark._jsc.hadoopConfiguration()
+
+    def exists(self, path: str) -> bool:
+        return bool(self._of(path).exists(self._path(path)))
+
+    def make(self, path: str) -> None:
+        self._of(path).mkdirs(self._path(path))
+
+    def delete(self, path: str) -> None:
+        self._of(path).delete(self._path(path), True)
+
+    def move(self, source: str, target: str) -> None:
+        """PipelineError where `target` is there already, or the file system refuses."""
+        if self.exists(target) or not self._of(source).rename(self._path(source), self._path(target)):
+            raise PipelineError(f"{source} cannot be renamed to {target}")
+
+    def names(self, path: str) -> list[str]:
+        """What is in a folder; [] where there is none."""
+        if not self.exists(path):
+            return []
+        return sorted(status.getPath().getName() for status in self._of(path).listStatus(self._path(path)))
+
+    def write(self, path: str, row: dict[str, Any]) -> None:
+        """One line of JSON in a file, which is replaced."""
+        file = self._of(path).create(self._path(path), True)
+        file.write(bytearray(json.dumps(row, sort_keys=True).encode() + b"\n"))
+        file.close()
+
+    def read(self, path: str) -> dict[str, Any]:
+        file = self._of(path).open(self._path(path))
+        try:
+            found: dict[str, Any] = json.loads(bytes(file.readAllBytes()))
+            return found
+        finally:
+            file.close()
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    def _of(self, path: str) -> Any:
+        return self._path(path).getFileSystem(self._conf)

@@ -1,0 +1,112 @@
+"""`penstock pipeline` as it is typed, and the file that describes a pipeline: what is taken, what is refused."""
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import cli
+from penstock.pipeline import balance, jobtable, pipelinefile, session
+from penstock.pipeline.balance import Stage
+from penstock.pipeline.errors import OptionError, PipelineError
+
+FILE: dict[str, Any] = {
+    "pipeline": {"name": "p", "folder": "out/"},
+    "ingest": {"from": "streams", "options": {"stream": "s", "maxEntriesPerTrigger": 5}},
+    "validate": {"columns": {"n": "bigint not null", "at": "timestamp"}},
+    "enrich": {"columns": {"m": "n + 1"}},
+    "aggregate": {"time": "at", "watermark": "1 hour", "window": "1 hour", "by": "m", "measures": {"c": "count(*)"}},
+    "publish": {"stream": {"stream": "t"}},
+}
+
+
+def changed(table: str, **words: Any) -> dict[str, Any]:
+    tables = copy.deepcopy(FILE)
+    tables[table] |= words
+    return tables
+
+
+def test_a_description_is_read_with_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHERE", "there:7000")
+    found = pipelinefile.parse(changed("publish", stream={"stream": "t", "endpoints": "${WHERE}"}))
+
+    assert (found.folder, found.parquet, found.trigger) == ("out", "out/published", None)
+    assert found.ingest.options == {"stream": "s", "maxEntriesPerTrigger": "5"}
+    assert found.stream == {"stream": "t", "endpoints": "there:7000"}
+    assert found.aggregate is not None and found.aggregate.by == ("m",)
+
+
+@pytest.mark.parametrize(
+    ("tables", "text"),
+    [
+        ({"pipeline": FILE["pipeline"]}, "the file needs 'validate'"),
+        (changed("pipeline", nmae="x"), r"\[pipeline\] has no 'nmae': did you mean 'name'"),
+        (changed("pipeline", name=5), r"'name' in \[pipeline\] is to be a text"),
+        (changed("ingest", **{"from": "kafka"}), "one of streams, log, files, not 'kafka'"),
+        (changed("ingest", **{"from": "log"}), r"\[ingest.options\] needs 'path'"),
+        (changed("validate", columns={"row": "string"}), "'row' is there twice, or has a name of the pipeline's own"),
+        (changed("aggregate", time="when"), "names a column 'when' that no stage makes"),
+        (changed("aggregate", by=[1]), r"'by' in \[aggregate\] is to be a list of names"),
+        (changed("publish", stream={"endpoints": "x"}), r"\[publish.stream\] needs 'stream'"),
+        (changed("publish", stream="t"), r"'stream' in \[publish\] is to be a table of texts"),
+    ],
+    ids=["table", "word", "text", "choice", "path", "taken", "time", "list", "stream", "options"],
+)
+def test_a_mistake_in_a_description_is_told_with_its_place(tables: dict[str, Any], text: str) -> None:
+    with pytest.raises(OptionError, match=text):
+        pipelinefile.parse(tables)
+
+
+def test_a_file_that_is_none_is_told_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"nowhere\.toml cannot be read"):
+        pipelinefile.read(tmp_path / "nowhere.toml")
+    (tmp_path / "bad.toml").write_text("[pipeline")
+    with pytest.raises(OptionError, match=r"bad\.toml is no TOML"):
+        pipelinefile.read(tmp_path / "bad.toml")
+
+
+def test_a_table_of_rows_says_what_is_missing() -> None:
+    text = balance.table("batch 1", [Stage("validate", 1000, 990, 10, "quarantined"), Stage("enrich", 990, 980)])
+
+    assert text.splitlines() == [
+        "batch 1   rows in  rows out  held back               balance",
+        "validate    1,000       990         10  quarantined  even",
+        "enrich        990       980                          +10 rows missing",
+    ]
+
+
+def test_without_java_one_sentence_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "missing", lambda: "Spark needs Java 17 or later, and there is none: install it")
+
+    assert cli.main(["pipeline", "lag"]) == 1
+    assert capsys.readouterr().err == (
+        "penstock pipeline: Spark needs Java 17 or later, and there is none: install it\n"
+    )
+
+
+def test_a_job_that_is_none_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["pipeline", "lagg"])
+    assert "redelivery-latency" in capsys.readouterr().err
+
+
+def test_serving_does_not_wait_for_spark() -> None:
+    program = "import sys, penstock.cli; print(any(name.startswith(('pyspark', 'pyarrow')) for name in sys.modules))"
+
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_options_of_the_connection_are_passed_on() -> None:
+    from penstock.pipeline.cli import parser
+
+    words = ["stuck", "--endpoint", "a:1,b:2", "--option", "password=x=y", "--idle", "2m"]
+    chosen = parser().parse_args(words)
+    assert jobtable.connection(chosen) == {"endpoints": "a:1,b:2", "password": "x=y"}
+    assert jobtable.duration_ms("idle", chosen.idle) == 120_000
+    with pytest.raises(OptionError, match="--option is to be name=value"):
+        jobtable.connection(parser().parse_args(["stuck", "--option", "password"]))
