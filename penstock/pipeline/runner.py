@@ -65,10 +65,11 @@ class Runner:
         else:
             starts.insert(0, self._start_first)
         for start in starts:
-            self._drain(start)
+            self.drain(start)
         return self.totals()
 
-    def _drain(self, start: Start) -> None:
+    def drain(self, start: Start) -> None:
+        """One query, to the end of what there is."""
         query = start(availableNow=True)
         for tries in range(PATIENCE):
             if query is None:

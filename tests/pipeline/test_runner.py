@@ -9,13 +9,15 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 import redis
+from pyspark.errors import StreamingQueryException
 
 from penstock.pipeline import balance, pipelinefile
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.folders import Folders
-from penstock.pipeline.runner import Runner
+from penstock.pipeline.runner import LATE_WORKER, Runner
+from tests.reference import LOCALHOST
+from tests.serverproc import running_server
 
-HOUR_MS = 3_600_000
 GOOD = {"carrier": "UA", "delay": "2", "at": "2013-01-01T10:00:00Z"}
 
 
@@ -170,6 +172,46 @@ def test_files_to_a_stream_without_windows(
     found = run(spark, tables)
     assert (found["validate"], found["stream"]) == ((3, 2, 1), (2, 2, 0))
     assert sorted(fields[b"airline"] for _, fields in server.xrange("delays")) == [b"American", b"United"]
+
+
+def test_a_log_is_taken_from_where_the_last_run_ended(spark: Any, tables: dict[str, Any], tmp_path: Path) -> None:
+    del tables["aggregate"], tables["publish"]["stream"], tables["enrich"]
+    with (
+        running_server("--appendonly", "yes", dir=tmp_path) as server,
+        redis.Redis(LOCALHOST, server.port) as client,
+    ):
+        tables["ingest"] = {"from": "log", "options": {"path": str(tmp_path), "stream": "flights"}}
+        add(client, at(10), {"delay": "soon"})
+        client.xadd("other", GOOD)
+        assert run(spark, tables)["validate"] == (2, 1, 1)
+
+        assert run(spark, tables)["validate"] == (2, 1, 1)
+        add(client, at(11))
+        assert run(spark, tables)["validate"] == (3, 2, 1)
+    rows = spark.read.option("recursiveFileLookup", "true").parquet(tables["pipeline"]["folder"] + "/clean").collect()
+    assert sorted(row["at"].hour for row in rows) == [10, 11]
+
+
+def test_a_query_whose_python_comes_late_begins_again(spark: Any, tables: dict[str, Any]) -> None:
+    pipeline = Runner(spark, pipelinefile.parse(tables))
+    late = StreamingQueryException(f"[STREAM_FAILED] {LATE_WORKER}. SQLSTATE: XXKST")
+    queries = [Query(late), Query(late), Query(None)]
+    pipeline.drain(lambda **_: queries.pop(0))
+    assert queries == []
+
+    with pytest.raises(StreamingQueryException, match="no disk"):
+        pipeline.drain(lambda **_: Query(StreamingQueryException("no disk")))
+
+
+class Query:
+    """A query that has ended, or was ended by something."""
+
+    def __init__(self, reason: Exception | None) -> None:
+        self.reason = reason
+
+    def awaitTermination(self) -> None:  # noqa: N802 - Spark's name
+        if self.reason is not None:
+            raise self.reason
 
 
 def test_a_lookup_with_a_key_twice_is_refused(spark: Any, tables: dict[str, Any], tmp_path: Path) -> None:
