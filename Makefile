@@ -12,10 +12,11 @@ PORT ?= 6379
 DATA ?= data
 ARGS ?=
 FLIGHTS ?= 336776
+DEMO_SPARK ?= build/flights-spark
 MINUTES ?= 30
 PYTEST_ARGS ?=
 
-.PHONY: help install run test check compiled lint compare demo spark chaos bench wheel clean
+.PHONY: help install run test check compiled lint compare demo demo-spark spark chaos bench wheel clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -26,6 +27,7 @@ help:
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
 	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
+	@echo "make demo-spark  the same, shared by Spark and two workers      (FLIGHTS=33677)"
 	@echo "make chaos     copy a stream by Spark while drivers and executors are killed (ARGS='--seeds 4')"
 	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
 	@echo "make wheel     build a compiled wheel into dist/"
@@ -54,6 +56,12 @@ compare: $(VENV)/tested
 
 demo: $(VENV)/demo
 	$(BIN)/python -m examples.flights --flights $(FLIGHTS)
+
+# A chart comes with it, so matplotlib is wanted.
+demo-spark: $(VENV)/demo $(VENV)/spark
+	@$(PIP) install --constraint constraints.txt --editable '.[plot]'
+	@rm -rf $(DEMO_SPARK)
+	$(BIN)/python -m examples.flights_pipeline --flights $(FLIGHTS) --keep $(DEMO_SPARK)
 
 spark: $(VENV)/spark
 
