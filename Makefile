@@ -5,6 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := build/compiled
+CLIENTS := build/clients
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml constraints.txt
 
@@ -15,8 +16,9 @@ FLIGHTS ?= 336776
 DEMO_SPARK ?= build/flights-spark
 MINUTES ?= 30
 PYTEST_ARGS ?=
+NAMES ?=
 
-.PHONY: help install run test check compiled lint compare demo demo-spark spark chaos bench wheel clean
+.PHONY: help install run test check compiled lint compare demo demo-spark spark chaos bench wheel clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -30,6 +32,7 @@ help:
 	@echo "make demo-spark  the same, shared by Spark and two workers      (FLIGHTS=33677)"
 	@echo "make chaos     copy a stream by Spark while drivers and executors are killed (ARGS='--seeds 4')"
 	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
+	@echo "make clients   run queue frameworks and client libraries unmodified, write docs/clients.md  (NAMES='rq celery')"
 	@echo "make wheel     build a compiled wheel into dist/"
 	@echo "make clean     remove what these made, but for the data"
 
@@ -74,6 +77,9 @@ bench: $(VENV)/bench $(COMPILED)/installed
 # -P and --import-mode: the compiled package comes before the source that the tests stand beside.
 compiled: $(COMPILED)/tested
 	PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest --override-ini pythonpath= --import-mode=append $(PYTEST_ARGS)
+
+clients: $(VENV)/tested $(CLIENTS)/installed
+	$(BIN)/python -m tests.clients.report $(NAMES)
 
 wheel: $(VENV)/installed
 	PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist .
@@ -132,3 +138,27 @@ $(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penst
 $(COMPILED)/tested: $(COMPILED)/installed $(VENV)/tested
 	@$(PIP) --python $(COMPILED)/bin/python install --constraint constraints.txt --group test
 	@touch $@
+
+# -- frameworks for `make clients`: a virtual environment each, for they want different versions of redis-py ----------
+
+PINS := $(wildcard tests/clients/pins/*.txt)
+FRAMEWORKS := $(PINS:tests/clients/pins/%.txt=$(CLIENTS)/python/%/installed)
+
+$(CLIENTS)/installed: $(FRAMEWORKS) $(CLIENTS)/npm/installed $(CLIENTS)/programs/hiredis
+	@touch $@
+
+$(CLIENTS)/python/%/installed: tests/clients/pins/%.txt $(VENV)/groups
+	@test -x $(@D)/bin/python || $(BIN)/python -m venv --without-pip $(@D)
+	@$(PIP) --python $(@D)/bin/python install --requirement $<
+	@touch $@
+
+# Without Node, a C compiler or libhiredis, their rows say "not installed".
+$(CLIENTS)/npm/installed: tests/clients/package.json
+	@mkdir -p $(@D) && cp $< $(@D)/package.json
+	@! command -v npm >/dev/null || (cd $(@D) && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent)
+	@ln -sfn ../../../$(@D)/node_modules tests/clients/apps/node_modules
+	@touch $@
+
+$(CLIENTS)/programs/hiredis: tests/clients/apps/hiredis.c
+	@mkdir -p $(@D)
+	@$(CC) -O2 -Wall -o $@ $< -lhiredis 2>/dev/null || echo "no libhiredis (apt-get install libhiredis-dev): left out"

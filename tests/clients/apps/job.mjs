@@ -1,0 +1,17 @@
+// The job of the frameworks on Node: square a number, and write both down where no server is asked.
+import { appendFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+
+export async function record(number) {
+  await pause(4);
+  appendFileSync(process.env.JOBS_DONE, `${number} ${number * number}\n`);
+  return number * number;
+}
+
+export function say(number, result) {
+  process.stdout.write(`${number} ${result}\n`);
+}
+
+export function numbers(first, end) {
+  return Array.from({ length: end - first }, (_, index) => Number(first) + index);
+}

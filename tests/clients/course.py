@@ -1,0 +1,207 @@
+"""What every framework goes through: load, a worker killed, the server started again, and every job done all the same.
+
+    server up - two workers - half of the jobs - one worker is killed (SIGKILL) - a new one takes its place -
+    the server is stopped and started with the same data - the other half - all done? - results read
+
+A job squares its number and appends both to a file, so that what was done is known without asking the server. Workers
+are kept as a container host keeps them: one that ends is started again, and counted.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.clients.frameworks import APPS, Framework
+from tests.serverproc import ServerProcess
+
+PATIENCE_S = 150.0
+RESULTS_S = 30.0
+BETWEEN_LOOKS_S = 0.5
+SENDING_S = 120.0
+NUDGE_S = 5.0
+NUDGES = 20  # jobs beyond those counted, for a framework that looks for lost jobs only when a new one comes
+WORKERS = 2
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a course ended: numbers of jobs, workers that were started again after ending by themselves, seconds."""
+
+    sent: int
+    done: int = 0
+    lost: int = 0
+    wrong: int = 0
+    repeated: int = 0
+    restarts: int = 0
+    results: int = 0
+    seconds: float = 0.0
+
+
+class Worker:
+    """One of the framework's own worker processes, in a process group of its own."""
+
+    def __init__(self, words: list[str], environment: dict[str, str], log: Path) -> None:
+        self._words = words
+        self._environment = environment
+        self._log = log
+        self._process = self._started()
+        self.restarts = 0
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                self._words, cwd=APPS, env=self._environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def keep(self) -> None:
+        """Start it again if it has ended."""
+        if self._process.poll() is not None:
+            self.restarts += 1
+            self._process = self._started()
+
+    def kill(self) -> None:
+        """SIGKILL, to its children too."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class Course:
+    """One framework beside one server; `run()` is the whole way."""
+
+    def __init__(self, framework: Framework, directory: Path) -> None:
+        self._framework = framework
+        self._directory = directory
+        self._data = directory / "data"
+        self._data.mkdir()
+        self._done = directory / "done.txt"
+        self._done.touch()
+        self._server = self._server_up()
+        self._port = self._server.port
+        self._environment = os.environ | {
+            "JOBS_DONE": str(self._done),
+            "JOBS_SENT": str(directory / "sent.txt"),
+            "PORT": str(self._port),
+            "REDIS_URL": f"redis://127.0.0.1:{self._port}/0",
+            "PATH": f"{framework.programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(APPS),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        self._workers: list[Worker] = []
+
+    def _server_up(self, *flags: str) -> ServerProcess:
+        server = ServerProcess(("--appendfsync", "always", *flags), self._data, {})
+        server.wait_until_ready()
+        return server
+
+    def run(self) -> Outcome:
+        """The whole way; what ended badly is in the outcome, what never ended is a TimeoutError."""
+        started_s = time.monotonic()
+        jobs = self._framework.jobs
+        outcome = Outcome(sent=jobs)
+        try:
+            self._workers = [self._worker() for _ in range(WORKERS)]
+            self._workers += [self._process(words) for words in self._framework.beside]
+            self._send(0, jobs // 2)
+            self._wait_for(jobs // 8)
+            self._workers[0].kill()
+            self._workers[0].keep()
+            self._workers[0].restarts = 0
+            self._wait_for(jobs // 4)
+            self._server.stop()
+            self._server = self._server_up("--port", str(self._port))
+            self._send(jobs // 2, jobs)
+            self._wait_for(jobs - self._framework.may_lose, nudging=self._framework.nudged)
+            outcome.results = self._results()
+        finally:
+            for worker in self._workers:
+                outcome.restarts += worker.restarts
+                worker.kill()
+            self._server.kill()
+        self._count(outcome)
+        outcome.seconds = time.monotonic() - started_s
+        return outcome
+
+    def _process(self, words: tuple[str, ...]) -> Worker:
+        log = self._directory / f"worker{len(self._workers)}.log"
+        return Worker([word.format(url=self._environment["REDIS_URL"]) for word in words], self._environment, log)
+
+    def _worker(self) -> Worker:
+        return self._process(self._framework.worker)
+
+    def _asked(self, *words: str) -> str:
+        """What the framework's sender printed."""
+        asked = subprocess.run(
+            [*self._framework.sender, *words],
+            cwd=APPS,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=SENDING_S,
+        )
+        assert asked.returncode == 0, (
+            f"{words} of {self._framework.name}:\n{asked.stdout[-2000:]}{asked.stderr[-4000:]}"
+        )
+        return asked.stdout
+
+    def _send(self, first: int, end: int) -> None:
+        self._asked("send", str(first), str(end))
+
+    def _results(self) -> int:
+        """How many results the framework itself has kept and read back right."""
+        deadline_s = time.monotonic() + RESULTS_S
+        while True:  # the last jobs' results are on their way
+            lines = self._asked("results").splitlines()
+            pairs = [words for words in map(str.split, lines) if len(words) == 2 and words[0].isdigit()]
+            right = sum(1 for number, value in pairs if str(int(number) ** 2) == value)
+            if right >= self._framework.kept or time.monotonic() > deadline_s:
+                return right
+            time.sleep(BETWEEN_LOOKS_S)
+
+    def _finished(self) -> list[tuple[int, int]]:
+        """What the jobs wrote: number and square, in the order of their ends."""
+        lines = self._done.read_text().splitlines()
+        pairs = [(int(number), int(square)) for number, square in (line.split() for line in lines)]
+        return [pair for pair in pairs if pair[0] < self._framework.jobs]
+
+    def _wait_for(self, count: int, nudging: bool = False) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        nudge_s = time.monotonic() + NUDGE_S
+        nudges = self._framework.jobs
+        while len({number for number, _ in self._finished()}) < count:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(self._picture(count))
+            if nudging and time.monotonic() > nudge_s:
+                self._send(nudges, nudges + NUDGES)
+                nudges += NUDGES
+                nudge_s = time.monotonic() + NUDGE_S
+            for worker in self._workers:
+                worker.keep()
+            time.sleep(BETWEEN_LOOKS_S)
+
+    def _picture(self, count: int) -> str:
+        finished = {number for number, _ in self._finished()}
+        missing = sorted(set(range(self._framework.jobs)) - finished)[:10]
+        logs = "\n".join(log.read_text(errors="replace")[-1500:] for log in sorted(self._directory.glob("*.log")))
+        return f"{len(finished)} of {count} jobs done, missing {missing}; the workers said:\n{logs}"
+
+    def _count(self, outcome: Outcome) -> None:
+        finished = self._finished()
+        numbers = {number for number, _ in finished}
+        outcome.done = len(numbers)
+        outcome.lost = outcome.sent - outcome.done
+        outcome.repeated = len(finished) - len(numbers)
+        outcome.wrong = sum(1 for number, square in finished if square != number * number)
+
+
+@contextlib.contextmanager
+def course(framework: Framework) -> Iterator[Course]:
+    """A course whose files go with it."""
+    with tempfile.TemporaryDirectory(prefix="penstock-clients-") as directory:
+        yield Course(framework, Path(directory))

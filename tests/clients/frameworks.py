@@ -1,0 +1,174 @@
+"""The frameworks that are run here: where each is installed, how its worker is started, what it is used for."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+APPS = HERE / "apps"
+INSTALLED = HERE.parent.parent / "build/clients"
+PYTHONS = INSTALLED / "python"
+BUILT = INSTALLED / "programs"
+DEBIAN = Path("/usr/bin")
+NODE = INSTALLED / "npm/node_modules"
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """One framework and its way of work.
+
+    `may_lose`: jobs that its design (not the server) may lose with a killed worker, as many as one worker holds.
+    `kept`: results that must be read back through the framework itself. `beside`: further processes.
+    `nudged`: it looks for lost jobs only when a new one comes.
+    """
+
+    name: str
+    package: str
+    programs: Path
+    worker: tuple[str, ...]
+    sender: tuple[str, ...]
+    exercised: str
+    jobs: int = 400
+    may_lose: int = 0
+    kept: int = 0
+    beside: tuple[tuple[str, ...], ...] = ()
+    nudged: bool = False
+    remark: str = ""
+
+    @property
+    def version(self) -> str:
+        """The installed version, empty where it is not installed."""
+        if self.programs == NODE / ".bin":
+            return _node_version(NODE / self.package / "package.json")
+        if self.programs == DEBIAN:
+            return _debian_version(self.package)
+        found = sorted(self.programs.parent.glob(f"lib/python*/site-packages/{self.package}-*.dist-info"))
+        return found[0].name.removesuffix(".dist-info").rpartition("-")[2] if found else ""
+
+
+def _node_version(manifest: Path) -> str:
+    return str(json.loads(manifest.read_text())["version"]) if manifest.exists() else ""
+
+
+def _debian_version(package: str) -> str:
+    """The package's upstream version, without Debian's own marks."""
+    if shutil.which("dpkg-query") is None:
+        return ""
+    asked = subprocess.run(
+        ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Version}", package],
+        capture_output=True,
+        text=True,
+    )
+    state, _, version = asked.stdout.partition(" ")
+    return version.split(":")[-1].split("-")[0] if state == "installed" else ""
+
+
+def _python(
+    name: str,
+    package: str,
+    worker: str,
+    exercised: str,
+    jobs: int = 400,
+    may_lose: int = 0,
+    kept: int = -1,
+    beside: str = "",
+    nudged: bool = False,
+    remark: str = "",
+) -> Framework:
+    """One in a virtual environment of its own; its worker is a program there, its sender apps/NAME_app.py."""
+    programs = PYTHONS / name / "bin"
+    return Framework(
+        name,
+        package,
+        programs,
+        worker=_program(programs, worker),
+        sender=(str(programs / "python"), f"{name}_app.py"),
+        exercised=exercised,
+        jobs=jobs,
+        may_lose=may_lose,
+        kept=jobs - may_lose if kept < 0 else kept,
+        beside=(_program(programs, beside),) if beside else (),
+        nudged=nudged,
+        remark=remark,
+    )
+
+
+def _program(programs: Path, line: str) -> tuple[str, ...]:
+    first, *others = line.split()
+    return (str(programs / first), *others)
+
+
+def _debian(name: str, package: str, program: tuple[str, ...], exercised: str, jobs: int) -> Framework:
+    return Framework(name, package, DEBIAN, (*program, "worker"), program, exercised, jobs, kept=jobs)
+
+
+def _node(name: str, package: str, script: str, exercised: str, jobs: int = 400) -> Framework:
+    sender = ("node", script, package)
+    return Framework(name, package, NODE / ".bin", (*sender, "worker"), sender, exercised, jobs, kept=jobs)
+
+
+# Jobs that a worker holds when it is killed come back by a timeout in every one of these but where `may_lose` says so.
+FRAMEWORKS = (
+    _python(
+        "rq",
+        "rq",
+        "rq worker jobs --url {url} --maintenance-interval 2 --job-monitoring-interval 1",
+        "queue, results, retries after abandonment",
+        jobs=200,
+    ),
+    _python(
+        "taskiq",
+        "taskiq_redis",
+        "taskiq worker taskiq_app:broker --workers 1 --ack-type when_executed",
+        "stream broker with XAUTOCLAIM under a lock, results, schedule",
+        kept=360,
+        beside="taskiq scheduler taskiq_app:scheduler --update-interval 1",
+        nudged=True,
+        remark="looks for a dead worker's jobs only after a new one has come; later jobs were sent until all were back",
+    ),
+    _python("arq", "arq", "arq arq_app.WorkerSettings", "queue, results"),
+    _python(
+        "celery", "celery", "celery -A celery_app worker -c 2 --loglevel info", "broker, results, late acknowledgement"
+    ),
+    _python("dramatiq", "dramatiq", "dramatiq dramatiq_app -p 1 -t 2", "broker, results, heartbeat"),
+    _python(
+        "huey",
+        "huey",
+        "huey_consumer huey_app.huey -w 2",
+        "queue, results, schedule",
+        may_lose=4,
+        remark="takes jobs by BRPOP and has no acknowledgement: what a killed worker held is gone, on any server",
+    ),
+    _python("walrus", "walrus", "python walrus_app.py work", "consumer group, claims, locks, hashes"),
+    _python(
+        "faststream",
+        "faststream",
+        "faststream run faststream_app:app",
+        "stream group with claims, list, pub/sub as request and reply",
+        may_lose=10,
+        kept=50,
+        remark="a list subscriber has no acknowledgement: what a killed worker held is gone, on any server",
+    ),
+    _python("streaq", "streaq", "streaq run streaq_app:worker", "streams by scripts, delays, results, reclaiming"),
+    _python(
+        "docket",
+        "pydocket",
+        "docket worker --docket jobs --url {url} --tasks docket_app:tasks --redelivery-timeout 4s --concurrency 4",
+        "stream by scripts, schedule, results, redelivery",
+    ),
+    _node("bullmq", "bullmq", "bullmq.mjs", "queue by scripts, priorities, delays, stalled jobs, results", jobs=2000),
+    _node("ioredis 6", "ioredis", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", jobs=2000),
+    _node("ioredis 5", "ioredis5", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", jobs=2000),
+    _node("node-redis 6", "redis", "node_redis.mjs", "RESP3, consumer group, XAUTOCLAIM, MULTI", jobs=2000),
+    _node("node-redis 5", "redis5", "node_redis.mjs", "RESP3, consumer group, XAUTOCLAIM, MULTI", jobs=2000),
+    _debian("php-redis", "php-redis", ("php", "phpredis.php"), "consumer group, claims, MULTI, script", jobs=1000),
+    _debian(
+        "ruby-redis", "ruby-redis", ("ruby", "ruby_redis.rb"), "consumer group, XAUTOCLAIM, MULTI, script", jobs=1000
+    ),
+    _debian(
+        "hiredis", "libhiredis-dev", (str(BUILT / "hiredis"),), "consumer group, XAUTOCLAIM, pipelined MULTI", jobs=2000
+    ),
+    _debian("redis-cli", "redis-tools", ("sh", "redis_cli.sh"), "--pipe, BLMOVE, EVAL, a process a request", jobs=200),
+)
