@@ -1,8 +1,8 @@
 """What a command costs as the stream and the pending list grow: flat or logarithmic, nowhere linear.
 
 A stream and its group grow tenfold from step to step, half of the entries delivered to a thousand consumers in turn,
-and at each size every command is timed on its own. History is read by a consumer with a few pending entries, some old
-and some new, while the others' pending entries grow.
+and at each size every command is timed on its own. History is read by a consumer with two pending entries, one before
+and one behind all that the others were given in that step.
 """
 
 from collections.abc import Iterator
@@ -18,8 +18,6 @@ SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 CONSUMERS: Final = 1000
 COMMANDS: Final = 2000
 BATCH: Final = 50
-READER: Final = b"reader"
-OWN: Final = 10  # pending entries of the consumer that reads its history
 FLAGS: Final = ("--appendonly", "no")
 
 Costs = dict[str, dict[str, list[float]]]  # server -> command -> microseconds, size by size
@@ -51,26 +49,27 @@ class Ground:
         self.link = link
         self.length = 0
         self.delivered = 0
-        self._round = 0
+        self.reader = b""
         lay(link, iter([(b"XGROUP", b"CREATE", STREAM, GROUP, b"0", b"MKSTREAM")]))
 
     def grow(self, length: int) -> None:
         lay(self.link, (self.addition(number) for number in range(self.length, length)))
         self.length = length
+        self.reader = b"reader of %d" % length
         lay(self.link, self._deliveries(length // 2 - self.delivered))
 
     def addition(self, number: int) -> Request:
         return b"XADD", STREAM, entry_id(number), b"field", VALUE
 
     def _deliveries(self, count: int) -> Iterator[Request]:
-        """So many more, one in CONSUMERS steps to each consumer; the reader has some of the first and of the last."""
-        yield self.delivery(READER, OWN // 2)
-        left = count - OWN
+        """So many more to the consumers in turn; the reader of this step has the first and the last."""
+        yield self.delivery(self.reader, 1)
+        left = count - 2
         each = max(1, min(100, left // CONSUMERS))
         for number in range(left // each):
             yield self.delivery(b"consumer%d" % (number % CONSUMERS), each)
-        yield self.delivery(READER, OWN // 2)
-        self.delivered += left // each * each + OWN // 2 * 2
+        yield self.delivery(self.reader, 1)
+        self.delivered += left // each * each + 2
 
     def delivery(self, consumer: bytes, count: int) -> Request:
         return b"XREADGROUP", b"GROUP", GROUP, consumer, b"COUNT", b"%d" % count, b"STREAMS", STREAM, b">"
@@ -82,7 +81,7 @@ def commands(ground: Ground) -> Iterator[tuple[str, list[Request]]]:
     middle = ground.delivered // 2
     yield (
         "history of one consumer",
-        [(b"XREADGROUP", b"GROUP", GROUP, READER, b"COUNT", b"10", b"STREAMS", STREAM, b"0")] * COMMANDS,
+        [(b"XREADGROUP", b"GROUP", GROUP, ground.reader, b"COUNT", b"10", b"STREAMS", STREAM, b"0")] * COMMANDS,
     )
     yield "XADD", [ground.addition(ground.length + number) for number in range(COMMANDS)]
     ground.length += COMMANDS
