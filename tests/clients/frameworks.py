@@ -157,6 +157,8 @@ FRAMEWORKS = (
         "pydocket",
         "docket worker --docket jobs --url {url} --tasks docket_app:tasks --redelivery-timeout 4s --concurrency 4",
         "stream by scripts, schedule, results, redelivery",
+        kept=390,
+        remark="keeps a task as failed if the connection is lost while it runs, though its work is done",
     ),
     _node("bullmq", "bullmq", "bullmq.mjs", "queue by scripts, priorities, delays, stalled jobs, results", jobs=2000),
     _node("ioredis 6", "ioredis", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", jobs=2000),

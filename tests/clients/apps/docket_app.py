@@ -1,12 +1,14 @@
 """pydocket: a stream and a sorted set behind scripts, some tasks in a second's time, results in hashes."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from datetime import UTC, datetime, timedelta
 
 import job
 from docket import Docket
+from redis.exceptions import ConnectionError
 
 DELAYED = 10  # of those sent together, so many wait a second first
 
@@ -32,7 +34,8 @@ async def main() -> None:
             for number in range(400):
                 execution = await docket.get_execution(f"job-{number}")
                 if execution is not None:
-                    job.say(number, await execution.get_result(timeout=timedelta(seconds=5)))
+                    with contextlib.suppress(ConnectionError):  # it ran while the server was away
+                        job.say(number, await execution.get_result(timeout=timedelta(seconds=5)))
 
 
 if __name__ == "__main__":
