@@ -300,8 +300,8 @@ def hook(compiling: ModuleType) -> Any:
     return compiling.CompilingHook(str(ROOT), {}, None, None, "", "wheel")
 
 
-def test_the_image_and_make_wheel_compile() -> None:
-    assert "ENV PENSTOCK_COMPILE=1" in (ROOT / "Dockerfile").read_text().splitlines()
+def test_make_wheel_compiles_and_the_image_says_whether_it_does() -> None:
+    assert "ENV PENSTOCK_COMPILE=0" in (ROOT / "Dockerfile").read_text().splitlines()
     assert re.search(r"^wheel:.*\n\tPENSTOCK_COMPILE=1 ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
@@ -320,7 +320,7 @@ def test_a_wheel_has_the_package_its_types_and_its_licence(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_the_image_builds_and_does_what_a_compose_file_expects() -> None:
-    done = subprocess.run([str(ROOT / "tools/check-image")], capture_output=True, text=True, timeout=2400)
+    done = subprocess.run([str(ROOT / "tools/check-image")], capture_output=True, text=True, timeout=900)
 
     if done.returncode == CANNOT:
         pytest.skip(done.stderr.strip())

@@ -5,10 +5,21 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.engine import Engine
+from penstock.commands.waiters import Parked
 from penstock.settings import Settings
-from tests.commands.test_waiting import CountingEngine
 from tests.conftest import NOW_MS
 from tests.dialogue import NO_ANSWER, Dialogue
+
+
+class CountingEngine(Engine):
+    """Counts how many parked requests are tried again."""
+
+    tried = 0
+
+    def retry(self, parked: Parked, now_us: int) -> bool:
+        self.tried += 1
+        return super().retry(parked, now_us)
 
 
 def waiting(dialogue, *lines):
