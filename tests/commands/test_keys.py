@@ -107,7 +107,6 @@ DIALOGUES = {
         "OBJECT encoding missing",
         "OBJECT REFCOUNT s",
         "OBJECT REFCOUNT missing",
-        "OBJECT IDLETIME a",
         "OBJECT FREQ a",
         "OBJECT FREQ missing",
         "OBJECT FOO a",
