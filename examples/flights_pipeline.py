@@ -9,6 +9,7 @@ was processed, none without need twice, nothing is left pending and the pipeline
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -66,8 +67,9 @@ class Play:
                 self._start("producer", name, *self._share(share))
             self._until_drained(runner)
             runner.stop()
-            self._processes["refuser"].terminate()
-            self._processes["refuser"].wait(30)
+            for process in self._processes.values():  # a victim that never held anything is among them
+                process.terminate()
+                process.wait(30)
             return runner.run()  # what the last batches have left to publish
         finally:
             self._bar.close()
@@ -90,10 +92,21 @@ class Play:
                 if process.poll() and name != VICTIM:
                     raise RuntimeError(f"{name} ended with exit code {process.returncode}; see {name}.log")
             if done > KILL_AT * self._flights and self._processes[VICTIM].poll() is None:
-                self._processes[VICTIM].kill()
-                self._bar.write(f"{done:>9,}  {VICTIM} killed; Spark takes over what it holds", file=sys.stderr)
+                self._kill_if_it_holds_something(done)
             if done == self._flights and all(self._processes[name].poll() == 0 for name in PRODUCERS):
                 return
+
+    def _kill_if_it_holds_something(self, done: int) -> None:
+        """The worker is held still for a look, so that the moment does not pass."""
+        victim = self._processes[VICTIM]
+        victim.send_signal(signal.SIGSTOP)
+        held = self._client.xpending_range(STREAM, GROUP, min="-", max="+", count=1_000, consumername=VICTIM)
+        if held:
+            victim.kill()
+            victim.wait()
+            self._bar.write(f"{done:>9,}  {VICTIM} killed with {len(held)} flights in hand", file=sys.stderr)
+        else:
+            victim.send_signal(signal.SIGCONT)
 
     def _done(self) -> int:
         """Flights that were read and acknowledged."""

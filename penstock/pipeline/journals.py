@@ -24,6 +24,7 @@ PROCESSED: Final = "processed"
 REFUSED: Final = "refused"
 ACKED: Final = "acked"
 COLUMNS: Final = "actor string, line bigint, verb string, id string, serial string, deliveries bigint, at_ns bigint"
+ENDING: Final = ".journal"
 _LENGTHS: Final = {"sent": 3, "found": 3, "lost": 2, "processed": 6, "refused": 6, "acked": 3}
 
 
@@ -32,13 +33,10 @@ def journals(spark: Any, path: str) -> DataFrame:
 
     `line` grows with the order in the file, and says nothing else. What no line's form fits is left out.
     """
-    text = (
-        spark.read.option("pathGlobFilter", "*.journal")
-        .text(path, wholetext=True)
-        .select(
-            f.regexp_extract(f.col("_metadata.file_name"), r"^(.*)\.journal$", 1).alias("actor"),
-            f.posexplode(f.expr("slice(split(value, '\\n'), 1, size(split(value, '\\n')) - 1)")).alias("line", "text"),
-        )
+    files = path if path.endswith(ENDING) else f"{path.rstrip('/')}/*{ENDING}"
+    text = spark.read.text(files, wholetext=True).select(
+        f.regexp_extract(f.col("_metadata.file_name"), r"^(.*)\.journal$", 1).alias("actor"),
+        f.posexplode(f.expr("slice(split(value, '\\n'), 1, size(split(value, '\\n')) - 1)")).alias("line", "text"),
     )
     words = text.select("actor", f.col("line").cast("bigint"), f.split("text", " ").alias("words"))
     lengths = f.create_map(*(f.lit(word) for pair in _LENGTHS.items() for word in pair))
