@@ -107,7 +107,8 @@ class Course:
         outcome = Outcome(sent=jobs)
         try:
             self._workers = [self._worker() for _ in range(WORKERS)]
-            self._workers += [self._process(words) for words in self._framework.beside]
+            for words in self._framework.beside:
+                self._workers.append(self._process(words))
             self._send(0, jobs // 2)
             self._wait_for(jobs // 8)
             self._workers[0].kill()
@@ -116,6 +117,8 @@ class Course:
             self._wait_for(jobs // 4)
             self._server.stop()
             self._server = self._server_up("--port", str(self._port))
+            for worker in self._workers[WORKERS:]:
+                worker.kill()
             self._send(jobs // 2, jobs)
             self._wait_for(jobs - self._framework.may_lose, nudging=self._framework.nudged)
             outcome.results = self._results()

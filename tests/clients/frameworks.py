@@ -126,7 +126,8 @@ FRAMEWORKS = (
         kept=360,
         beside="taskiq scheduler taskiq_app:scheduler --update-interval 1",
         nudged=True,
-        remark="looks for a dead worker's jobs only after a new one has come; later jobs were sent until all were back",
+        remark="looks for lost jobs only after a new job came, so more were sent; its scheduler is restarted "
+        "too, as a running one does not repeat what it could not send while the server was away",
     ),
     _python("arq", "arq", "arq arq_app.WorkerSettings", "queue, results"),
     _python(

@@ -58,6 +58,9 @@ def remarks() -> str:
     for framework in FRAMEWORKS:
         if framework.remark:
             text += f"* {framework.name} {framework.remark}.\n"
+    text += (
+        "* redis_exporter and Redis Insight ask for MODULE LIST, CLUSTER INFO and PFCOUNT too: unknown commands here.\n"
+    )
     return text + "* Not run: go-redis (Debian has no package of it).\n"
 
 
