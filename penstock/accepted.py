@@ -121,21 +121,8 @@ ACCEPTED: Final = (
     Directive("stop-writes-on-bgsave-error", "yes", YesNo(), "Refuse writes after a save that failed."),
     Directive("sanitize-dump-payload", "no", Choice("no yes clients"), "Check RESTORE's payload thoroughly."),
     # What is kept
-    Directive("maxmemory", "0", Memory(0, ULONG), "Bytes of memory; Penstock evicts nothing."),
-    Directive(
-        "maxmemory-policy",
-        "noeviction",
-        Choice(
-            "volatile-lru volatile-lfu volatile-random volatile-ttl volatile-lrm"
-            " allkeys-lru allkeys-lfu allkeys-random allkeys-lrm noeviction"
-        ),
-        "What is evicted.",
-    ),
-    Directive("maxmemory-samples", "5", Number(1, 64), "Keys looked at for one eviction."),
     Directive("maxmemory-clients", "0", MemoryOrPercent(), "Memory of all clients together."),
     Directive("maxmemory-eviction-tenacity", "10", Number(0, 100), "How hard eviction tries."),
-    Directive("lfu-log-factor", "10", Number(0, INT), "How fast counters of use rise."),
-    Directive("lfu-decay-time", "1", Number(0, INT), "Minutes after which a counter of use falls."),
     Directive("active-expire-effort", "1", Number(1, 10), "How hard overdue keys are looked for."),
     Directive("lazyfree-lazy-eviction", "no", YesNo(), "Free evicted values in the background."),
     Directive("lazyfree-lazy-expire", "no", YesNo(), "Free expired values in the background."),

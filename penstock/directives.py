@@ -10,6 +10,7 @@ from typing import Final
 from penstock.kinds import (
     INT,
     LONG,
+    ULONG,
     Addresses,
     BufferLimits,
     Choice,
@@ -149,6 +150,20 @@ USED: Final = (
     Directive(
         "stream-idmp-maxsize", "100", Number(1, 10000), "Idempotent ids that a new stream remembers for each producer."
     ),
+    # How much memory
+    Directive("maxmemory", "0", Memory(0, ULONG), "Bytes of memory from which on keys are evicted, or writes refused."),
+    Directive(
+        "maxmemory-policy",
+        "noeviction",
+        Choice(
+            "volatile-lru volatile-lfu volatile-random volatile-ttl volatile-lrm"
+            " allkeys-lru allkeys-lfu allkeys-random allkeys-lrm noeviction"
+        ),
+        "Which keys are evicted: any or those that expire; least used, least changed, by chance, or first to expire.",
+    ),
+    Directive("maxmemory-samples", "5", Number(1, 64), "Keys looked at for one eviction."),
+    Directive("lfu-log-factor", "10", Number(0, INT), "How fast counters of use rise."),
+    Directive("lfu-decay-time", "1", Number(0, INT), "Minutes after which a counter of use falls."),
     # What is told about it
     Directive(
         "notify-keyspace-events",

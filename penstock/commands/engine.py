@@ -25,6 +25,7 @@ from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.effects import EffectLog, Effects
 from penstock.commands.identity import Identity
 from penstock.commands.latency import LatencyMonitor
+from penstock.commands.memory_limit import MemoryLimit
 from penstock.commands.persistence import Persistence
 from penstock.commands.scripts import Scripts
 from penstock.commands.session import Session
@@ -114,6 +115,7 @@ class Engine:
         self.context = Context(self, Session(0))
         self.busy = False  # with a script that takes long, in another thread: nobody else is at the keyspace
         self.scripts = Scripts(self)
+        self.memory = MemoryLimit(self)
 
     def new_stream(self) -> Stream:
         """An empty stream, with the settings of this moment for its idempotent producers."""
@@ -247,6 +249,7 @@ class Engine:
             and session.queue is None
             and self.trouble is None
             and not self.busy
+            and (not self.memory.limit or self.memory.has_room())
             and not (self.loading or self.monitors or self.notified or self.paused_until_ms)
             and not (session.reply_skip or session.is_silent or session.monitors or session.is_subscribed)
         )
@@ -364,6 +367,8 @@ class Engine:
             raise ReplyError(b"NOAUTH Authentication required.")
         if session.queue is not None and row.no_multi:
             raise ReplyError(b"ERR Command not allowed inside a transaction")
+        if self.memory.limit:
+            self.memory.admit(session, row)
         if self.trouble is not None and (_writes(session, row) or row.name == "PING"):
             raise ReplyError(self.trouble)
         if session.resp == 2 and (session.channels or session.patterns or session.shard_channels) and not row.pubsub:

@@ -110,7 +110,8 @@ def clients(ctx: Context) -> Fields:
 
 def memory(ctx: Context) -> Fields:
     engine, settings = ctx.engine, ctx.engine.settings
-    used, peak, total = process_memory.resident_bytes(), process_memory.peak_bytes(), process_memory.system_bytes()
+    used, resident = engine.memory.read(), process_memory.resident_bytes()
+    peak, total = process_memory.peak_bytes(), process_memory.system_bytes()
     dataset = key_memory.dataset_bytes(engine.keyspace)
     startup = engine.identity.startup_bytes
     maximum = settings.number("maxmemory")
@@ -118,8 +119,8 @@ def memory(ctx: Context) -> Fields:
     return _pairs(
         used_memory=used,
         used_memory_human=human(used),
-        used_memory_rss=used,
-        used_memory_rss_human=human(used),
+        used_memory_rss=resident,
+        used_memory_rss_human=human(resident),
         used_memory_peak=peak,
         used_memory_peak_human=human(peak),
         used_memory_peak_time=0,
@@ -129,8 +130,8 @@ def memory(ctx: Context) -> Fields:
         used_memory_dataset=dataset,
         used_memory_dataset_perc=_percent(dataset, max(used - startup, dataset)),
         allocator_allocated=used,
-        allocator_active=used,
-        allocator_resident=used,
+        allocator_active=resident,
+        allocator_resident=resident,
         allocator_muzzy=0,
         total_system_memory=total,
         total_system_memory_human=human(total),
@@ -156,7 +157,7 @@ def memory(ctx: Context) -> Fields:
         allocator_rss_bytes=0,
         rss_overhead_ratio="1.00",
         rss_overhead_bytes=0,
-        mem_fragmentation_ratio="1.00",
+        mem_fragmentation_ratio=f"{resident / used if used else 1:.2f}",
         mem_fragmentation_bytes=0,
         mem_not_counted_for_evict=0,
         mem_replication_backlog=0,
@@ -217,7 +218,7 @@ def stats(ctx: Context) -> Fields:
         expired_stale_perc="0.00",
         expired_time_cap_reached_count=0,
         expire_cycle_cpu_milliseconds=0,
-        evicted_keys=0,
+        evicted_keys=counted.evicted,
         evicted_clients=0,
         evicted_scripts=ctx.engine.scripts.evicted,
         total_eviction_exceeded_time=0,

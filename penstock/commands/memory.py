@@ -70,7 +70,7 @@ def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
 )
 def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     keyspace = ctx.engine.keyspace
-    used, peak = process_memory.resident_bytes(), process_memory.peak_bytes()
+    used, peak = ctx.engine.memory.read(), process_memory.peak_bytes()
     dataset = dataset_bytes(keyspace)
     keys = sum(len(db) for db in keyspace.databases)
     startup = ctx.engine.identity.startup_bytes
@@ -142,7 +142,7 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     summary="Says what looks wrong with the server's use of memory.",
 )
 def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
-    used, peak = process_memory.resident_bytes(), process_memory.peak_bytes()
+    used, peak = ctx.engine.memory.read(), process_memory.peak_bytes()
     if used < LITTLE:
         told = b"The server takes little memory: there is nothing to tell yet.\n"
     elif peak > used * 3 // 2:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.commands import encodings, words
+from penstock.commands import encodings, recency, words
 from penstock.commands.context import Context
 from penstock.commands.help import help_reply
 from penstock.commands.table import command, container
@@ -16,8 +16,8 @@ EMBEDDED: Final = 41  # bytes of key and string together that Redis 8.6.3 keeps 
 
 HELP: Final = (
     ("ENCODING <key>", "Name the form in which the value of <key> is kept."),
-    ("FREQ <key>", "Answer how often <key> is used; not tracked here."),
-    ("IDLETIME <key>", "Answer for how many seconds <key> has not been used; not tracked here, always 0."),
+    ("FREQ <key>", "Answer how often <key> is used, under an LFU policy."),
+    ("IDLETIME <key>", "Answer for how many seconds <key> has not been used, under an LRU or LRM policy."),
     ("REFCOUNT <key>", "Answer how many references the value of <key> has; always 1."),
 )
 
@@ -73,15 +73,18 @@ def encoding_of(key: bytes, value: Value, settings: Settings) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
-    summary="Refuses: how often a key is used is not tracked.",
+    summary="Tells how often a key is used, from 0 to 255, where maxmemory-policy is an LFU one.",
 )
 def freq(ctx: Context, args: list[bytes]) -> bytes:
     if _look(ctx, args[2]) is None:
         return reply.null(ctx.resp3)
-    raise ReplyError(
-        b"ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching"
-        b" between policies at runtime LRU and LFU data will take some time to adjust."
-    )
+    settings, uses = ctx.engine.settings, recency.uses_of(ctx.engine)
+    if uses is None or not settings.text("maxmemory-policy").endswith("lfu"):
+        raise ReplyError(
+            b"ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when"
+            b" switching between policies at runtime LRU and LFU data will take some time to adjust."
+        )
+    return reply.integer(uses.frequency(ctx.db_index, args[2], ctx.now_ms, settings.number("lfu-decay-time")))
 
 
 @command(
@@ -92,11 +95,19 @@ def freq(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
-    summary="Answers 0: times of access are not kept.",
+    summary="Tells for how many seconds a key has not been used, where maxmemory-policy is an LRU or LRM one.",
 )
 def idletime(ctx: Context, args: list[bytes]) -> bytes:
-    """Redis keeps a time of access in each value, to evict by it. Nothing is evicted here, so nothing is kept."""
-    return reply.null(ctx.resp3) if _look(ctx, args[2]) is None else reply.ZERO
+    """Redis notes the use of keys whatever the policy; here 0 is answered where nobody would evict by it."""
+    if _look(ctx, args[2]) is None:
+        return reply.null(ctx.resp3)
+    if ctx.engine.settings.text("maxmemory-policy").endswith("lfu"):
+        raise ReplyError(
+            b"ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching"
+            b" between policies at runtime LRU and LFU data will take some time to adjust."
+        )
+    uses = recency.uses_of(ctx.engine)
+    return reply.ZERO if uses is None else reply.integer(uses.idle_ms(ctx.db_index, args[2], ctx.now_ms) // 1000)
 
 
 @command(

@@ -54,3 +54,8 @@ def no_group(key: bytes, group: bytes) -> ReplyError:
 def no_group_at(key: bytes, group: bytes) -> ReplyError:
     """As XGROUP and XINFO say it."""
     return ReplyError(b"NOGROUP No such consumer group '%b' for key name '%b'" % (c_string(group), c_string(key)))
+
+
+def out_of_memory() -> ReplyError:
+    """More than maxmemory is used, and a request needs more (Redis 8.6.3)."""
+    return ReplyError(b"OOM command not allowed when used memory > 'maxmemory'.")

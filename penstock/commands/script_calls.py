@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands import script_numbers
+from penstock.commands import refusals, script_numbers
 from penstock.commands.context import Context
 from penstock.commands.session import Session
 from penstock.errors import ReplyError
@@ -41,6 +41,7 @@ class Calls:
         self.lock = threading.RLock()
         self.killed = False
         self.wrote = False
+        self.may_exceed = False  # maxmemory: the script has the flag allow-oom
         self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
         self.journal: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 
@@ -90,6 +91,8 @@ class Calls:
                 return reply.error(READ_ONLY)
             if engine.trouble is not None:
                 return reply.error(engine.trouble)
+            if row.denyoom and not self.may_exceed and engine.memory.refuses():
+                return reply.error(refusals.out_of_memory().text)
             self.wrote = True
         return engine.run(self._context, row, request, engine.clock.now_us())
 

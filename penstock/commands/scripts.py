@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands import script_locks, script_shebang
+from penstock.commands import refusals, script_locks, script_shebang
 from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.function_libraries import Libraries
 from penstock.commands.script_calls import Calls
@@ -145,6 +145,7 @@ class Scripts:
         if sha in self._evaluated:
             self._evaluated.move_to_end(sha)
         read_only = may_only_read(script.flags, read_only)
+        self._look_at_memory(script.flags)
         if script_locks.is_lock_script(sha) and not self._has_lua():
             self.calls.begin(ctx, read_only, 0)
             return self._ended(ctx, script_locks.run(self.calls, sha, words))
@@ -159,11 +160,20 @@ class Scripts:
         """The reply of a function of a library."""
         function = self.libraries.function(name)
         read_only = may_only_read(function.flags, read_only)
+        self._look_at_memory(function.flags)
         machine, resp = self.machine(), 3 if ctx.resp3 else 2
         running = Running(function.name, ctx.args, ctx.engine.clock.now_us(), True)
         return self._watch(
             ctx, running, read_only, lambda: machine.call(function.key, function.name, resp, True, keys, words)
         )
+
+    def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
+        """Above maxmemory a script whose flags neither forbid writing nor allow that is refused (Redis 8.6.3)."""
+        self.calls.may_exceed = flags is not None and b"allow-oom" in flags
+        if flags is None or self.calls.may_exceed or b"no-writes" in flags:
+            return
+        if self._engine.memory.refuses():
+            raise refusals.out_of_memory()
 
     def _watch(self, ctx: Context, running: Running, read_only: bool, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where the session cannot be parked (EXEC), it is stopped when the server would be busy."""

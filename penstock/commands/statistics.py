@@ -111,6 +111,7 @@ class Statistics:
         self.hits = 0
         self.misses = 0
         self.expired = 0
+        self.evicted = 0
         self.expired_subkeys = 0  # fields of hashes
         self.expired_subkeys_active = 0  # of them those that the tick removed
         self.input_bytes = 0

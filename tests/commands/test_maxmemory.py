@@ -1,0 +1,246 @@
+"""maxmemory: what is refused where memory is short, and what goes."""
+
+import random
+
+import pytest
+
+from penstock.commands.engine import Engine
+from penstock.commands.memory import dataset_bytes
+from penstock.settings import Settings
+from tests.dialogue import Dialogue
+
+OOM = "OOM command not allowed when used memory > 'maxmemory'."
+
+
+@pytest.fixture
+def full(dialogue):
+    """A client of a server that uses more than it may."""
+    dialogue("SET k v", "XADD s 1-1 f v", "XGROUP CREATE s g 0", "LPUSH l x", "CONFIG SET maxmemory 100")
+    return dialogue
+
+
+class Lines:
+    """A log that keeps its units."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def append(self, unit: bytes) -> None:
+        self.text += unit
+
+
+@pytest.fixture
+def roomy(clock):
+    """A client of a server whose memory is what its keys take, and that keeps a log."""
+    log = Lines()
+    client = Dialogue(Engine(Settings(), clock, random.Random(7), log=log))
+    client.log = log
+    client.engine.memory.reading = lambda: dataset_bytes(client.engine.keyspace)
+    return client
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["SET k w", "XADD s * f v", "LPUSH l y", "XGROUP CREATE s h 0", "HSET h f v", "COPY k k2", "SUBSCRIBE c", "INCR n"],
+)
+def test_what_needs_memory_is_refused_above_the_limit(full, line):
+    assert str(full(line)) == OOM
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("GET k", b"v"),
+        ("XRANGE s - +", [[b"1-1", [b"f", b"v"]]]),
+        ("XREADGROUP GROUP g c STREAMS s >", [[b"s", [[b"1-1", [b"f", b"v"]]]]]),
+        ("XACK s g 1-1", 0),
+        ("XTRIM s MAXLEN 0", 1),
+        ("XDEL s 1-1", 1),
+        ("DEL k", 1),
+        ("LPOP l", b"x"),
+        ("EXPIRE k 100", 1),
+        ("PING", b"PONG"),
+    ],
+)
+def test_what_needs_none_goes_on(full, line, answer):
+    assert full(line) == answer
+
+
+def test_a_transaction_with_a_refused_request_is_aborted(full):
+    full("MULTI")
+
+    assert str(full("SET k w")) == OOM
+    assert str(full("EXEC")) == "EXECABORT Transaction discarded because of previous errors."
+
+
+def test_a_transaction_that_reads_is_run(full):
+    assert full("MULTI", "GET k", "DEL k", "EXEC") == [b"v", 1]
+
+
+def test_a_transaction_queued_before_is_refused_when_it_is_to_run(dialogue):
+    dialogue("MULTI", "SET k w")
+    dialogue.another()("CONFIG SET maxmemory 100")
+
+    assert str(dialogue("EXEC")) == f"EXECABORT Transaction discarded because of: {OOM}"
+    assert dialogue("GET k") is None
+
+
+def test_inside_exec_nothing_is_asked_any_more(dialogue):
+    assert dialogue("MULTI", "CONFIG SET maxmemory 100", "SET k w", "EXEC") == [b"OK", b"OK"]
+
+
+def test_the_refusal_is_counted(full):
+    full("SET k w")
+
+    assert b"errorstat_OOM:count=1" in full("INFO errorstats")
+
+
+def test_a_raised_limit_lets_writes_through_at_once(full):
+    assert full("CONFIG SET maxmemory 0", "SET k w") == b"OK"
+
+
+def test_requests_together_are_refused_as_one_by_one(full):
+    answers: list[bytes] = []
+    requests = [[b"XADD", b"s", b"*", b"f", b"v"]] * 3
+
+    full.engine.handle_several(full.session, requests, 1 << 20, answers, [])
+
+    assert answers == [b"-%b\r\n" % OOM.encode()] * 3
+
+
+@pytest.mark.parametrize("policy", ["allkeys-random", "allkeys-lru", "allkeys-lfu", "allkeys-lrm"])
+def test_keys_go_until_there_is_room(roomy, clock, policy):
+    roomy(f"CONFIG SET maxmemory-policy {policy} maxmemory 20000")
+    for number in range(400):
+        clock.advance(100)
+        assert roomy(f"SET k{number} {'x' * 100}") == b"OK"
+
+    assert dataset_bytes(roomy.engine.keyspace) < 21_000
+    assert roomy("DBSIZE") > 50
+    assert roomy.engine.statistics.evicted + roomy("DBSIZE") == 400
+
+
+@pytest.mark.parametrize("policy", ["volatile-random", "volatile-lru", "volatile-lfu", "volatile-lrm", "volatile-ttl"])
+def test_volatile_policies_spare_what_does_not_expire(roomy, policy):
+    for number in range(50):
+        roomy(f"SET stays{number} v", f"SET goes{number} v EX 1000")
+    roomy(f"CONFIG SET maxmemory-policy {policy} maxmemory 100")
+
+    assert str(roomy("SET more v")) == OOM
+    assert roomy("DBSIZE") == 50
+    assert roomy("KEYS goes*") == []
+
+
+def test_what_expires_first_goes_first(roomy):
+    roomy("SET late v EX 300", "SET soon v EX 100", "SET between v EX 200")
+    roomy("CONFIG SET maxmemory-policy volatile-ttl")
+    roomy(f"CONFIG SET maxmemory {dataset_bytes(roomy.engine.keyspace) - 1}", "PING")
+
+    assert roomy("KEYS *") == [b"late", b"between"]
+
+
+def test_what_was_used_longest_ago_goes_first(roomy, clock):
+    roomy("CONFIG SET maxmemory-policy allkeys-lru", "SET a v", "SET b v", "SET c v")
+    clock.advance(10_000)
+    roomy("GET a", "GET c")
+    roomy(f"CONFIG SET maxmemory {dataset_bytes(roomy.engine.keyspace) - 1}", "PING")
+
+    assert sorted(roomy("KEYS *")) == [b"a", b"c"]
+
+
+def test_what_was_changed_longest_ago_goes_first_whoever_reads_it(roomy, clock):
+    roomy("CONFIG SET maxmemory-policy allkeys-lrm", "SET a v", "SET b v")
+    clock.advance(10_000)
+    roomy("APPEND a w", "GET b")
+    roomy(f"CONFIG SET maxmemory {dataset_bytes(roomy.engine.keyspace) - 1}", "PING")
+
+    assert roomy("KEYS *") == [b"a"]
+
+
+def test_what_is_used_least_often_goes_first(roomy):
+    roomy("CONFIG SET maxmemory-policy allkeys-lfu", "SET often v", "SET seldom v", *["GET often"] * 50)
+    roomy(f"CONFIG SET maxmemory {dataset_bytes(roomy.engine.keyspace) - 1}", "PING")
+
+    assert roomy("KEYS *") == [b"often"]
+
+
+def test_an_evicted_key_is_logged_told_and_counted(roomy):
+    listener = roomy.another()
+    roomy("SET k v", "CONFIG SET notify-keyspace-events KEe maxmemory-policy allkeys-random")
+    listener("SUBSCRIBE __keyevent@0__:evicted")
+    roomy.log.text = b""
+    roomy("CONFIG SET maxmemory 1", "GET k")
+
+    assert roomy.log.text == b"*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"
+    assert listener.arrived() == [[b"message", b"__keyevent@0__:evicted", b"k"]]
+    assert b"evicted_keys:1\r\n" in roomy("INFO stats")
+
+
+def test_a_watched_key_that_is_evicted_fails_the_transaction(roomy):
+    roomy("SET k v", "WATCH k", "MULTI", "PING", "CONFIG SET maxmemory-policy allkeys-random")
+    roomy.another()("CONFIG SET maxmemory-policy allkeys-random maxmemory 1", "PING")
+
+    assert roomy("EXEC") is None
+
+
+def test_eviction_reaches_every_database(roomy):
+    roomy("SELECT 3", "SET k v", "SELECT 9", "SET k v", "SELECT 0")
+    roomy("CONFIG SET maxmemory-policy allkeys-random maxmemory 1", "PING")
+
+    assert roomy.engine.statistics.evicted == 2
+    assert roomy.session.db_index == 0
+
+
+def test_idle_time_is_told_where_it_is_kept(roomy, clock):
+    roomy("CONFIG SET maxmemory-policy allkeys-lru", "SET k v")
+    clock.advance(7000)
+
+    assert roomy("OBJECT IDLETIME k") == 7
+    assert roomy("TYPE k", "OBJECT IDLETIME k") == 7
+    assert roomy("CLIENT NO-TOUCH ON", "GET k", "OBJECT IDLETIME k") == 7
+    assert roomy("CLIENT NO-TOUCH OFF", "GET k", "OBJECT IDLETIME k") == 0
+    assert roomy("OBJECT IDLETIME nokey") is None
+
+
+def test_frequency_is_told_where_it_is_kept(roomy, clock):
+    roomy("CONFIG SET maxmemory-policy volatile-lfu lfu-log-factor 0", "SET k v")
+
+    assert roomy("OBJECT FREQ k") == 5
+    assert roomy("GET k", "GET k", "OBJECT FREQ k") == 7
+    clock.advance(3 * 60_000)
+    assert roomy("OBJECT FREQ k") == 4
+    assert str(roomy("OBJECT IDLETIME k")).startswith("ERR An LFU maxmemory policy is selected, idle time not tracked.")
+    assert str(roomy("CONFIG SET maxmemory-policy allkeys-lru", "OBJECT FREQ k")).startswith("ERR An LFU maxmemory")
+
+
+def test_nothing_is_noted_while_no_policy_asks_for_it(roomy):
+    plain = type(roomy.engine.context)
+    roomy("CONFIG SET maxmemory-policy allkeys-lru")
+    assert type(roomy.engine.context) is not plain
+    roomy("CONFIG SET maxmemory-policy volatile-ttl")
+    assert type(roomy.engine.context) is plain
+
+
+def test_notes_of_keys_that_are_gone_go_too(roomy):
+    roomy("CONFIG SET maxmemory-policy allkeys-lru")
+    for number in range(3000):
+        roomy(f"SET k{number} v", "FLUSHALL")
+
+    assert len(roomy.engine.context.uses.by_key[0]) < 1100
+
+
+def test_memory_that_came_since_the_last_reading_counts(roomy):
+    roomy("CONFIG SET maxmemory 100000")
+    roomy("PING")
+    roomy.engine.statistics.input_bytes += 200_000
+
+    assert str(roomy("SET k v")) == OOM
+    assert roomy("GET k") is None
+
+
+def test_info_tells_the_limit(roomy):
+    roomy("CONFIG SET maxmemory 1mb maxmemory-policy allkeys-lfu")
+    told = roomy("INFO memory")
+
+    assert b"maxmemory:1048576\r\nmaxmemory_human:1.00M\r\nmaxmemory_policy:allkeys-lfu\r\n" in told
+    assert b"used_memory:0\r\n" in told
