@@ -16,7 +16,7 @@ from bench import compare, growth, memory, report, results, stalls, steady, tail
 from bench.loads import LOADS
 from bench.servers import FAKE, NAMES, Absent, Pythons, Server, running
 
-SCRIPTS: Final = ("group_commit", "rewrite_latency")
+SCRIPTS: Final = ("group_commit", "load_speed", "pipeline_read", "pipeline_write", "rewrite_latency")
 MILLION: Final = 1_000_000
 
 
