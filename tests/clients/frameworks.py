@@ -40,6 +40,8 @@ class Framework:
     @property
     def version(self) -> str:
         """The installed version, empty where it is not installed."""
+        if shutil.which(self.worker[0]) is None:
+            return ""
         if self.programs == NODE / ".bin":
             return _node_version(NODE / self.package / "package.json")
         if self.programs == DEBIAN:
