@@ -19,6 +19,11 @@ BYTES = st.binary(max_size=12) | st.sampled_from([b"\r\n", b"$3\r\nabc\r\n", b"*
 NAMES = st.text(string.ascii_letters, min_size=1, max_size=8)
 
 
+def text_only(value: object) -> str | None:
+    """A text names its case; for anything else pytest counts, since an array's repr has its address."""
+    return value if isinstance(value, str) else None
+
+
 def encoded(batch, **options):
     """The requests that become of a batch, as their words."""
     encoder = Encoder(read_sink({"stream": "s"} | options, False), batch.schema.names, batch.schema.types)
@@ -95,7 +100,7 @@ def test_nulls_can_be_written_as_empty_texts():
         ("zürich", pa.string(), "zürich".encode()),
         (b"\xff\r\n", pa.binary(), b"\xff\r\n"),
     ],
-    ids=str,
+    ids=text_only,
 )
 def test_every_plain_type_has_a_text(value, kind, text):
     assert encoded(pa.record_batch({"f": pa.array([value], kind)})) == [[b"XADD", b"s", b"*", b"f", text]]
@@ -125,7 +130,7 @@ def test_without_an_option_each_row_names_its_stream():
         ({"refs": "acked", "maxlen": "1"}, [b"ACKED", b"MAXLEN", b"~", b"1"]),
         ({"nomkstream": "true", "refs": "DELREF"}, [b"NOMKSTREAM", b"DELREF"]),
     ],
-    ids=str,
+    ids=text_only,
 )
 def test_options_of_xadd_stand_in_its_order(options, words):
     assert encoded(pa.record_batch({"f": ["v"]}), **options) == [[b"XADD", b"s", *words, b"*", b"f", b"v"]]
@@ -148,7 +153,7 @@ def test_rows_may_bring_their_ids():
         ({"tags": [["a"]]}, {}, "cannot be written as list"),
         ({"other": pa.array([[("a", "b")]], MAP)}, {}, "only the column 'fields' may be a map"),
     ],
-    ids=str,
+    ids=text_only,
 )
 def test_columns_that_cannot_be_written_are_refused_before_anything_is(columns, options, text):
     with pytest.raises(OptionError, match=text):
@@ -163,7 +168,7 @@ def test_columns_that_cannot_be_written_are_refused_before_anything_is(columns, 
         ({"f": pa.array([None], pa.string())}, {}, "a row without any field"),
         ({"fields": pa.array([[]], MAP)}, {}, "a row without any field"),
     ],
-    ids=str,
+    ids=text_only,
 )
 def test_rows_that_cannot_be_entries_are_refused(columns, options, text):
     with pytest.raises(PipelineError, match=text):
@@ -189,7 +194,7 @@ def test_rows_that_cannot_be_entries_are_refused(columns, options, text):
         ({"pipeline": "0"}, "at least 1"),
         ({"table": "pending"}, "can only be entries"),
     ],
-    ids=str,
+    ids=text_only,
 )
 def test_a_mistaken_option_is_told_by_name(options, text):
     with pytest.raises(OptionError, match=text):
