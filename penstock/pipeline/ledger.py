@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import ReplyError
+from penstock.pipeline import schemas
 from penstock.pipeline.client import Client, Reply, Request, mapping, packed
 from penstock.pipeline.encoder import Encoded, Texts
 from penstock.pipeline.errors import PipelineError, ServerGone
 from penstock.storage import ids
 
-PREFIX: Final = "__spark"
 REFUSED_SEQ: Final = ids.HALF  # of the marker that says that a row was refused amid a transaction
 TRIES: Final = 5  # of one transaction, each on a new connection
 
@@ -29,7 +29,7 @@ ADVICE: Final = (
 
 
 def marker_key(query: str, partition: int) -> str:
-    return f"{PREFIX}:{query}:{partition}"
+    return f"{schemas.MARKERS}:{query}:{partition}"
 
 
 @dataclass(frozen=True, slots=True)

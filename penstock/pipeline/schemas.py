@@ -8,6 +8,8 @@ ENTRIES: Final = "_stream string, _id string, _timestamp timestamp, fields map<s
 METADATA: Final = ("_stream", "_id", "_timestamp", "_endpoint", "_ms", "_seq", "_deliveries")
 FIELDS: Final = "fields"
 
+MARKERS: Final = "__spark"  # the sink's own streams are `__spark:<query>:<partition>`; see ledger.py
+
 PENDING: Final = (
     "endpoint string, stream string, `group` string, consumer string, id string, timestamp timestamp, "
     "idle_ms bigint, delivered_at timestamp, deliveries bigint, nacked boolean, fatal boolean"

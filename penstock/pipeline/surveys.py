@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.errors import ReplyError
+from penstock.pipeline import schemas
 from penstock.pipeline.client import Client, mapping
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.options import Keys
@@ -12,6 +13,7 @@ from penstock.storage.ids import StreamId
 
 SCAN_COUNT = 1_000
 ABSENT = b"ERR no such key"
+OURS = f"{schemas.MARKERS}:".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,11 @@ class StreamState:
 
 
 def find_keys(client: Client, keys: Keys) -> list[bytes]:
-    """The streams' keys, in order: those that are named, or those that the pattern finds now."""
+    """The streams' keys, in order: those that are named, or those that the pattern finds now.
+
+    A pattern finds the sink's markers only if it begins like them: else a query of `*` that writes to the server it
+    reads would read what it notes of itself, and never come to an end.
+    """
     if keys.pattern is None:
         return [name.encode() for name in keys.names]
     found: set[bytes] = set()
@@ -47,7 +53,10 @@ def find_keys(client: Client, keys: Keys) -> list[bytes]:
         cursor, some = client.call("SCAN", cursor, "MATCH", keys.pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
         found.update(some)
         if cursor == b"0":
-            return sorted(found)
+            break
+    if not keys.pattern.startswith(schemas.MARKERS):
+        found = {key for key in found if not key.startswith(OURS)}
+    return sorted(found)
 
 
 def survey(client: Client, keys: Iterable[bytes]) -> dict[bytes, StreamState]:

@@ -102,6 +102,20 @@ def test_a_pattern_finds_streams_while_the_query_runs(server: redis.Redis, query
     assert [(row["_stream"], row["_id"]) for row in stream.batch()] == [("orders:2", "1-5")]
 
 
+def test_a_pattern_leaves_out_what_the_sink_notes_of_itself_unless_it_asks_for_that(
+    server: redis.Redis, query: Any
+) -> None:
+    fill(server, "s", 1)
+    fill(server, "__spark:5e55:0", 7)
+    fill(server, "__sparkling", 8)
+
+    everything = query(streamPattern="*", startingId="earliest").drain()
+    markers = query(streamPattern="__spark:*", startingId="earliest").drain()
+
+    assert sorted(row["_stream"] for row in everything) == ["__sparkling", "s"]
+    assert [row["_stream"] for row in markers] == ["__spark:5e55:0"]
+
+
 def test_a_pattern_that_finds_nothing_yet_waits(server: redis.Redis, query: Any) -> None:
     stream = query(streamPattern="x:*", discoveryInterval="0")
     assert stream.ids() is None
