@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from examples.flights.data import Flight, is_cancelled, read_flights
-from examples.flights.journal import Journal, Line, read_journal
+from examples.flights.journal import Journal
 from examples.flights.judge import Verdict, judge, table
+from penstock.pipeline.journals import Line, lines
 
 SMALL = 33_677
 STREAM = {"1-0": "0", "2-0": "1"}
@@ -92,9 +93,9 @@ def test_entries_left_pending_are_a_fault() -> None:
 
 
 def test_the_table_names_what_must_be_0() -> None:
-    lines = table(verdict_on(*BOTH_DONE), 2, 0.5).splitlines()
+    shown = table(verdict_on(*BOTH_DONE), 2, 0.5).splitlines()
 
-    assert [line.split("  ")[0] for line in lines if line.endswith("must be 0")] == [
+    assert [line.split("  ")[0] for line in shown if line.endswith("must be 0")] == [
         "lost",
         "sent twice",
         "processed twice without a redelivery",
@@ -109,7 +110,7 @@ def test_a_line_that_a_death_cut_off_is_left_out_and_spoils_no_other(tmp_path: P
 
     Journal(path).write([sent("3-0", "2")])
 
-    assert list(read_journal(path)) == [sent("1-0", "0"), sent("3-0", "2")]
+    assert list(lines(path)) == [sent("1-0", "0"), sent("3-0", "2")]
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,4 @@ def test_no_flight_is_lost_or_doubled_while_a_worker_a_connection_and_the_server
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"processed{SMALL:>41,}" in done.stdout
+    assert f"entries in the log{SMALL:>48,}" in done.stdout

@@ -2,8 +2,9 @@
 
 Two producers, six workers of one group, each a process. A third of the way one worker is killed with SIGKILL and
 started again under its name; at 40% one producer loses its connection in the middle of a pipeline; half-way the server
-is killed with SIGKILL and started again on its log. At the end the journals of all processes are joined and a table is
-printed; the exit code is 1 unless every flight was processed, none without need twice, and nothing is left pending.
+is killed with SIGKILL and started again on its log. At the end the journals of all processes are joined, first with
+what the server says, then with its log (the audit of penstock.pipeline, without Spark), and two tables are printed; the
+exit code is 1 unless every flight was processed, none without need twice, and nothing is left pending.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,10 +22,11 @@ import redis
 from tqdm import tqdm
 
 from examples.flights.data import ALL_FLIGHTS, archive
-from examples.flights.journal import read_journal
-from examples.flights.judge import Verdict, judge, table
+from examples.flights.judge import Verdict, judge, log_table, table
 from examples.flights.server import Server, penstock
 from examples.flights.wire import GROUP, LOST, STREAM, connect
+from penstock.pipeline import checking
+from penstock.pipeline.errors import PipelineError
 
 PRODUCERS: Final = ("producer-1", "producer-2")
 WORKERS: Final = {
@@ -178,7 +181,7 @@ class Director:
     # -- the end ------------------------------------------------------------
 
     def _judge(self) -> Verdict:
-        lines = (line for path in sorted(self._directory.glob("*.journal")) for line in read_journal(path))
+        lines = chain.from_iterable(checking.journals_in(self._directory).values())
         pending = int(self._client.xpending(STREAM, GROUP)["pending"])
         return judge(self._flights, self._stream(), pending, lines)
 
@@ -208,15 +211,19 @@ def main() -> int:
             directory.mkdir(parents=True)
         program = [chosen.server] if chosen.server else penstock()
         verdict, wall_s = Director(chosen.flights, program, directory, chosen.quiet).run()
-    except (OSError, RuntimeError, redis.RedisError) as reason:
+        log, journals = checking.requests(str(directory)), checking.journals_in(directory)
+        findings = checking.check(log, journals, STREAM.encode(), GROUP.encode())
+    except (OSError, RuntimeError, redis.RedisError, PipelineError) as reason:
         print(f"flights: {reason}\nwhat there is of logs and journals: {directory}", file=sys.stderr)
         return 1
     print(table(verdict, chosen.flights, wall_s))
-    if verdict.is_clean() and not chosen.keep:
+    print(log_table(findings))
+    is_clean = verdict.is_clean() and not any(one.is_a_fault for one in findings)
+    if is_clean and not chosen.keep:
         shutil.rmtree(directory)
-    elif not verdict.is_clean():
+    elif not is_clean:
         print(f"logs and journals: {directory}", file=sys.stderr)
-    return 0 if verdict.is_clean() else 1
+    return 0 if is_clean else 1
 
 
 if __name__ == "__main__":

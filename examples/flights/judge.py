@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from examples.flights.journal import Line
+from penstock.pipeline.checks import Finding
+from penstock.pipeline.journals import Line
 
 
 @dataclass(slots=True)
@@ -97,3 +98,13 @@ def table(verdict: Verdict, flights: int, wall_s: float) -> str:
         ("entries a second", f"{flights / wall_s:,.0f}", ""),
     ]
     return "\n".join(f"{name:<38}{number:>12}  {rule}".rstrip() for name, number, rule in rows)
+
+
+def log_table(findings: Iterable[Finding]) -> str:
+    """What the server's log says of the same run, joined with the same journals."""
+    lines = ["", "by the server's log:"]
+    for one in findings:
+        rule = "must be 0" if one.check.must_be_zero else ""
+        example = f", {one.example} for one" if one.is_a_fault else ""
+        lines.append(f"{one.check.name:<54}{one.entries:>12,}  {rule}{example}".rstrip())
+    return "\n".join(lines)

@@ -1,9 +1,6 @@
 """The judge: what producers and workers say they did, joined with what the server's log says happened.
 
-Each check is a number of entries, and an example of one. An entry is lost if a producer was told of its id and the log
-has no such XADD, or if it left its group's pending list (or never entered it) without a worker that says it was
-processed. Checks whose `must_be_zero` is false are told, not judged: work that is done again after a redelivery is what
-at-least-once means.
+Each check (see checks.py) is a number of entries, and an example of one. checking.py judges the same without Spark.
 """
 
 from functools import reduce
@@ -14,7 +11,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from penstock.pipeline import logjobs
-from penstock.pipeline.journals import ACKED, PROCESSED, REFUSED, SENT
+from penstock.pipeline.checks import CHECKS
+from penstock.pipeline.journals import ACKED, PROCESSED, SENT, WORKED
 from penstock.pipeline.logjobs import ACKNOWLEDGED, DELIVERED, ORDER, RELEASED
 
 COLUMNS: Final = "check string, entries bigint, example string, must_be_zero boolean"
@@ -22,7 +20,7 @@ SERIAL: Final = "serial"
 
 
 def audit(log: DataFrame, journals: DataFrame, stream: str, group: str, serial: str = SERIAL) -> DataFrame:
-    """What became of the entries of `stream` in `group`: a row for each check, in the order of the table below.
+    """What became of the entries of `stream` in `group`: a row for each check, in the order of `checks.CHECKS`.
 
     `log` is the table `aof`, `journals` what `journals.journals` reads. `serial` is the field that producers number
     their entries with: two entries with one serial were sent twice.
@@ -57,32 +55,25 @@ def _rows(added: DataFrame, told: DataFrame, journals: DataFrame) -> list[tuple[
     delivered = told.where(f.col("event") == DELIVERED)
     last = told.groupBy("id").agg(f.max_by("event", place).alias("event"))
     acked = told.where(f.col("event") == ACKNOWLEDGED).groupBy("id").agg(f.min(place).alias("acked_in"))
-    doubled = _beyond_one(processed.where("deliveries = 1"), "id")
-    checks = [
-        ("entries in the log", False, added),
-        ("processed", False, processed.select("id").distinct()),
-        ("delivered again", False, _beyond_one(delivered, "id")),
-        ("given back (XNACK)", False, told.where(f.col("event") == RELEASED)),
-        ("processed again", False, _beyond_one(processed, "id")),
-        ("lost: a producer was told, the log has none", True, sent.join(added, "id", "left_anti")),
-        ("lost: not pending, and never processed", True, _unprocessed(added, processed, last)),
-        ("sent twice", True, _beyond_one(added.where("serial IS NOT NULL"), "serial")),
-        ("out of order: a producer's later entry has a lower id", True, _out_of_order(sent)),
-        ("processed twice without a redelivery", True, doubled),
-        (
-            "delivered after its acknowledgement, by the log",
-            True,
-            delivered.join(acked, "id").where(place > f.col("acked_in")),
-        ),
-        ("delivered after its acknowledgement, by the journals", True, _came_back(journals)),
-        ("acknowledged and never processed", True, acked.join(processed, "id", "left_anti")),
-        ("left pending", True, last.where(f.col("event") != ACKNOWLEDGED)),
-    ]
-    numbered = [_count(at, frame) for at, (_, _, frame) in enumerate(checks)]
+    frames = (
+        added,
+        processed.select("id").distinct(),
+        _beyond_one(delivered, "id"),
+        told.where(f.col("event") == RELEASED),
+        _beyond_one(processed, "id"),
+        sent.join(added, "id", "left_anti"),
+        _unprocessed(added, processed, last),
+        _beyond_one(added.where("serial IS NOT NULL"), "serial"),
+        _out_of_order(sent),
+        _beyond_one(processed.where("deliveries = 1"), "id"),
+        delivered.join(acked, "id").where(place > f.col("acked_in")),
+        _came_back(journals),
+        acked.join(processed, "id", "left_anti"),
+        last.where(f.col("event") != ACKNOWLEDGED),
+    )
+    numbered = [_count(at, frame) for at, frame in enumerate(frames)]
     found = {row["at"]: row for row in reduce(DataFrame.unionAll, numbered).collect()}  # one query for all of them
-    return [
-        (name, int(found[at]["n"]), found[at]["id"], must_be_zero) for at, (name, must_be_zero, _) in enumerate(checks)
-    ]
+    return [(check.name, int(found[at]["n"]), found[at]["id"], check.must_be_zero) for at, check in enumerate(CHECKS)]
 
 
 def _beyond_one(rows: DataFrame, column: str) -> DataFrame:
@@ -107,7 +98,7 @@ def _out_of_order(sent: DataFrame) -> DataFrame:
 def _came_back(journals: DataFrame) -> DataFrame:
     """Work whose entry was asked for when an acknowledgement of it had been answered already."""
     replied = journals.where(f.col("verb") == ACKED).groupBy("id").agg(f.min("at_ns").alias("replied_ns"))
-    handled = journals.where(f.col("verb").isin(PROCESSED, REFUSED))
+    handled = journals.where(f.col("verb").isin(*WORKED))
     return handled.join(replied, "id").where("at_ns > replied_ns")
 
 

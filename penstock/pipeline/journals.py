@@ -14,25 +14,42 @@ off is never taken for one:
 `asked_ns` is when the worker asked for the entry, `replied_ns` when it was told, both of `time.monotonic_ns()`.
 """
 
-from typing import Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SENT: Final = ("sent", "found")
 PROCESSED: Final = "processed"
 REFUSED: Final = "refused"
 ACKED: Final = "acked"
+WORKED: Final = (PROCESSED, REFUSED)
 COLUMNS: Final = "actor string, line bigint, verb string, id string, serial string, deliveries bigint, at_ns bigint"
 ENDING: Final = ".journal"
 _LENGTHS: Final = {"sent": 3, "found": 3, "lost": 2, "processed": 6, "refused": 6, "acked": 3}
 
 
-def journals(spark: Any, path: str) -> DataFrame:
+Line = tuple[str, ...]
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """The words of each line of one journal, without Spark. What no line's form fits is left out."""
+    with path.open(encoding="utf-8") as file:
+        for text in file:
+            words = tuple(text.split())
+            if text.endswith("\n") and words and len(words) == _LENGTHS.get(words[0], -1):
+                yield words
+
+
+def journals(spark: Any, path: str) -> "DataFrame":
     """The journals of a folder (`*.journal`): `actor`, `line`, `verb`, `id`, `serial`, `deliveries`, `at_ns`.
 
     `line` grows with the order in the file, and says nothing else. What no line's form fits is left out.
     """
+    from pyspark.sql import functions as f
+
     files = path if path.endswith(ENDING) else f"{path.rstrip('/')}/*{ENDING}"
     text = spark.read.text(files, wholetext=True).select(
         f.regexp_extract(f.col("_metadata.file_name"), r"^(.*)\.journal$", 1).alias("actor"),
@@ -41,7 +58,7 @@ def journals(spark: Any, path: str) -> DataFrame:
     words = text.select("actor", f.col("line").cast("bigint"), f.split("text", " ").alias("words"))
     lengths = f.create_map(*(f.lit(word) for pair in _LENGTHS.items() for word in pair))
     whole = words.where(f.try_element_at(lengths, f.col("words")[0]) == f.size("words"))
-    worked = f.col("words")[0].isin(PROCESSED, REFUSED)
+    worked = f.col("words")[0].isin(*WORKED)
     return whole.select(
         "actor",
         "line",
