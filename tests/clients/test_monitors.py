@@ -84,14 +84,13 @@ INSIGHT = [
     "LASTSAVE",
     "ROLE",
 ]
-# What Penstock has not: HyperLogLog (asked for only by keys that an operator names), clusters, modules.
+# What Penstock has not: HyperLogLog, asked for only by keys that an operator names.
 MISSING = {
-    "CLUSTER INFO": "CLUSTER",
-    "MODULE LIST": "MODULE",
     "PFCOUNT nothing": "PFCOUNT",
 }
 # What a Redis 8.6 with the default configuration refuses too.
 REFUSED_BY_REDIS = {
+    "CLUSTER INFO": "This instance has cluster support disabled",
     "OBJECT FREQ string": "An LFU maxmemory policy is not selected",
 }
 
