@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage import segments
+from penstock.storage.blocklist import BlockList
 from penstock.storage.ids import IdColumns, StreamId
 from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, RELEASED, PendingBlock
-from penstock.storage.pendinglist import Held, HeldRun, PendingList, time_and_id
+from penstock.storage.pendinglist import Held, HeldRun, PendingList, each_of, id_of, time_and_id
 from penstock.storage.timeorder import FROM_ID_ORDER, Arrivals
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ KEEP_COUNT: Final = -2  # instead of a delivery count: as before
 
 
 class Consumer:
-    """One reader of a group. Times are unix ms; `pending` counts what it owns."""
+    """One reader of a group. Times are unix ms; `pending` counts what it owns, `owning` has its blocks, no strays."""
 
-    __slots__ = ("active_ms", "name", "number", "pending", "seen_ms")
+    __slots__ = ("active_ms", "name", "number", "owning", "pending", "seen_ms")
 
     def __init__(self, name: bytes, number: int, now_ms: int) -> None:
         self.name = name
@@ -34,12 +35,13 @@ class Consumer:
         self.seen_ms = now_ms
         self.active_ms = NEVER
         self.pending = 0
+        self.owning = BlockList()
 
 
 class Group(PendingList):
     """A pending list with its consumers, and how far they have read.
 
-    Invariant: each consumer's `pending` counts what it owns.
+    Invariants: each consumer's `pending` counts what it owns, and its `owning` has the blocks with any of it.
     """
 
     __slots__ = (
@@ -85,7 +87,7 @@ class Group(PendingList):
     def remove_consumer(self, consumer: Consumer) -> int:
         """Take a consumer away with what it owns, which is lost to the group; how many pending entries that was."""
         lost = consumer.pending
-        for block in [*self.blocks, *self.strays.values()]:
+        for block in [*consumer.owning.blocks, *self.strays.values()]:
             for start, stop in block.runs_of(consumer.number, 0, len(block.owners)):
                 self._forget_run(block, start, stop)
         del self.consumers[consumer.name]
@@ -101,25 +103,25 @@ class Group(PendingList):
     def owned(self, consumer: Consumer, start: StreamId, most: int) -> list[HeldRun]:
         """At most `most` of a consumer's pending entries from an id on, ascending.
 
-        Blocks in which it owns nothing are passed over by one look each.
+        Only blocks in which it owns something are looked at.
         """
-        if self.strays:
-            mine = (held for held in self.walk(start) if held[0].owners[held[1]] == consumer.number)
-            return [(block, slot, slot + 1) for (block, slot), _ in zip(mine, range(most), strict=False)]
         found: list[HeldRun] = []
-        number = consumer.number
         left = min(consumer.pending, most)
-        place = max(bisect_right(self.firsts, start) - 1, 0)
-        while left > 0 and place < len(self.blocks):
-            block = self.blocks[place]
+        owning = consumer.owning
+        place = owning.place_from(start)
+        while left > 0 and place < len(owning.blocks):
+            block = owning.blocks[place]
             place += 1
-            if number not in block.held:
-                continue
             first = block.segment.lower_bound(start) if block.first_id < start else 0
-            for from_slot, to_slot in block.runs_of(number, first, left):
+            for from_slot, to_slot in block.runs_of(consumer.number, first, left):
                 found.append((block, from_slot, to_slot))
                 left -= to_slot - from_slot
-        return found
+        return self._with_strays(found, consumer, start, most) if self.strays else found
+
+    def _with_strays(self, found: list[HeldRun], consumer: Consumer, start: StreamId, most: int) -> list[HeldRun]:
+        strays = [held for held in self._walk_strays(start) if held[0].owners[0] == consumer.number]
+        merged = sorted(each_of(found) + strays, key=id_of)[:most]
+        return [(block, slot, slot + 1) for block, slot in merged]
 
     # -- delivering -------------------------------------------------------------------------------------------------
 
@@ -157,19 +159,20 @@ class Group(PendingList):
         """The block beside a segment, made where there is none: something must be filled in at once."""
         if self.blocks and self.blocks[-1].segment is segment:
             return self.blocks[-1]
-        first_id = segment.first_id
-        place = bisect_right(self.firsts, first_id)
+        place = bisect_right(self.firsts, segment.first_id)
         if place and self.blocks[place - 1].segment is segment:
             return self.blocks[place - 1]
         block = PendingBlock(segment)
-        self.firsts.insert(place, first_id)
-        self.blocks.insert(place, block)
+        self.add(block)
         return block
 
     def _fill(self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, count: int) -> None:
+        length = stop - start
         block.fill(start, stop, consumer.number, time_ms, count)
-        self.pending += stop - start
-        consumer.pending += stop - start
+        self.pending += length
+        consumer.pending += length
+        if block.held[consumer.number] == length:
+            consumer.owning.add(block)
         order = self.order
         if order.takes_by_id(block.id_at(start), time_ms):
             order.note_by_id(block.id_at(stop - 1), time_ms)
@@ -195,14 +198,11 @@ class Group(PendingList):
         """A pending entry changes owner (or keeps it), delivery time and count; it leaves the NACK zone."""
         block, slot = held
         self._leave_order(block, slot)
-        former = self.numbers[block.owners[slot]]
-        if former is None:
-            self.released -= 1
-            consumer.pending += 1
-        elif former is not consumer:
-            former.pending -= 1
-            consumer.pending += 1
-        block.change_owner(slot, consumer.number)
+        former = block.owners[slot]
+        if former != consumer.number:
+            block.change_owner(slot, consumer.number)
+            self._lost(block, former, 1)
+            self._gained(block, consumer, 1)
         block.times[slot] = time_ms
         block.counts[slot] = count
         self._settle(block, slot, time_ms)
@@ -211,11 +211,10 @@ class Group(PendingList):
         """XNACK: nobody owns the entry any more; it goes to the end of the NACK zone."""
         block, slot = held
         self._leave_order(block, slot)
-        former = self.numbers[block.owners[slot]]
-        if former is not None:
-            former.pending -= 1
-            self.released += 1
+        former = block.owners[slot]
         block.change_owner(slot, RELEASED)
+        self._lost(block, former, 1)
+        self.released += 1
         block.times[slot] = 0
         block.counts[slot] = count
         block.set_place(slot, self.order.zone.add(block.id_at(slot), 0) << 1)
@@ -264,12 +263,31 @@ class Group(PendingList):
             block.counts[start:stop] = array("Q", [_next_count(count, counting) for count in counts])
 
     def _change_owner_of_run(self, block: PendingBlock, start: int, stop: int, consumer: Consumer) -> None:
-        former = self.numbers[block.owners[start]]
-        if former is not None and former is not consumer:
-            former.pending -= stop - start
-            consumer.pending += stop - start
+        former = block.owners[start]
+        if former != consumer.number:
             block.free_run(start, stop)
             block.take_run(start, stop, consumer.number)
+            self._lost(block, former, stop - start)
+            self._gained(block, consumer, stop - start)
+
+    def _lost(self, block: PendingBlock, owner: int, count: int) -> None:
+        """An owner has so many slots of a block less, which the block knows already."""
+        consumer = self.numbers[owner]
+        if consumer is None:
+            self.released -= count
+            return
+        consumer.pending -= count
+        if owner not in block.held:
+            consumer.owning.drop(block)
+
+    def _gained(self, block: PendingBlock, consumer: Consumer, count: int) -> None:
+        """A consumer has so many slots of a block more, which the block knows already."""
+        consumer.pending += count
+        if block.held[consumer.number] == count and not self._is_stray(block):
+            consumer.owning.add(block)
+
+    def _is_stray(self, block: PendingBlock) -> bool:
+        return bool(self.strays) and self.strays.get(block.first_id) is block
 
     def _settle(self, block: PendingBlock, slot: int, time_ms: int) -> None:
         order = self.order
@@ -296,24 +314,18 @@ class Group(PendingList):
     def forget(self, block: PendingBlock, slot: int) -> None:
         """A pending entry is pending no more: acknowledged, deleted, or its consumer is gone."""
         self._leave_order(block, slot)
-        consumer = self.numbers[block.owners[slot]]
-        if consumer is None:
-            self.released -= 1
-        else:
-            consumer.pending -= 1
-        self.pending -= 1
+        owner = block.owners[slot]
         block.free(slot)
+        self._lost(block, owner, 1)
+        self.pending -= 1
         if not block.pending:
             self._remove(block)
 
     def _remove(self, block: PendingBlock) -> None:
-        first_id = block.first_id
-        if self.strays and self.strays.get(first_id) is block:
-            del self.strays[first_id]
-            return
-        place = bisect_right(self.firsts, first_id) - 1
-        del self.firsts[place]
-        del self.blocks[place]
+        if self._is_stray(block):
+            del self.strays[block.first_id]
+        else:
+            self.drop(block)
 
     def acknowledge_all(self, wanted: IdColumns) -> bytes:
         """As `acknowledge` for each, in order: a byte for each, 1 where it was pending."""
@@ -333,14 +345,14 @@ class Group(PendingList):
 
     def _forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `forget` for slots of one owner."""
-        consumer = self.numbers[block.owners[start]]
-        if stop - start == 1 or consumer is None or not self._leave_order_alike(block, start, stop):
+        if stop - start == 1 or not self._leave_order_alike(block, start, stop):
             for slot in range(start, stop):
                 self.forget(block, slot)
             return
-        consumer.pending -= stop - start
-        self.pending -= stop - start
+        owner = block.owners[start]
         block.free_run(start, stop)
+        self._lost(block, owner, stop - start)
+        self.pending -= stop - start
         if not block.pending:
             self._remove(block)
 
@@ -365,9 +377,12 @@ class Group(PendingList):
                 place = FROM_ID_ORDER << 1 | 1
                 self.order.ghosts.add((block.times[slot], FROM_ID_ORDER, entry_id))
             stray.set_place(0, place)
+            owner = self.numbers[block.owners[slot]]
             block.free(slot)
+            if owner is not None and owner.number not in block.held:
+                owner.owning.drop(block)
             if not block.pending:
-                self._remove(block)
+                self.drop(block)
             self.strays[entry_id] = stray
 
     def revive(self, entry_id: StreamId, segment: "Segment", slot: int) -> None:
@@ -377,6 +392,9 @@ class Group(PendingList):
             return
         block = self._block_of(segment)
         block.fill(slot, slot + 1, stray.owners[0], stray.times[0], stray.counts[0])
+        owner = self.numbers[stray.owners[0]]
+        if owner is not None and block.held[owner.number] == 1:
+            owner.owning.add(block)
         place = stray.place(0)
         block.set_place(slot, place)
         if place & 1:
@@ -400,6 +418,11 @@ class Group(PendingList):
         twin._free_numbers = self._free_numbers[:]
         twin.firsts = self.firsts[:]
         twin.blocks = [block.copy(twins.get(id(block.segment), block.segment)) for block in self.blocks]
+        for block in twin.blocks:
+            for number in block.held:
+                owner = twin.numbers[number]
+                if owner is not None:
+                    owner.owning.add(block)
         twin.strays = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.strays.items()})
         twin.pending, twin.released, twin.order = self.pending, self.released, self.order.copy()
         twin._sort_ties()
@@ -420,11 +443,12 @@ class Group(PendingList):
     def memory_usage(self) -> int:
         """Bytes, by the group's own accounts."""
         blocks = sum(block.memory_usage() for block in self.blocks) + 1500 * len(self.strays)
-        return 1200 + blocks + sum(300 + len(name) for name in self.consumers) + self.order.memory_usage()
+        consumers = sum(450 + len(one.name) + 18 * len(one.owning.blocks) for one in self.consumers.values())
+        return 1200 + blocks + consumers + self.order.memory_usage()
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self.firsts == [block.first_id for block in self.blocks] == sorted(set(self.firsts))
+        self.check_order()
         owned: dict[int, int] = {}
         for block in [*self.blocks, *self.strays.values()]:
             block.check()
@@ -435,6 +459,9 @@ class Group(PendingList):
         for consumer in self.consumers.values():
             assert self.numbers[consumer.number] is consumer
             assert consumer.pending == owned.pop(consumer.number, 0), "a consumer is miscounted"
+            consumer.owning.check_order()
+            mine = [block for block in self.blocks if consumer.number in block.held]
+            assert consumer.owning.blocks == mine, "a consumer's blocks are others"
         assert not owned, "a slot has no consumer"
         for entry_id, block in self.strays.items():
             assert block.first_id == entry_id and not block.segment.is_live(0)

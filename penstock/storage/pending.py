@@ -22,13 +22,14 @@ class PendingBlock:
     slot may be gone (a ghost): the block keeps the segment's ids alive.
 
     Invariants: the columns are of one length, at most the segment's; `pending` counts the slots with an owner or
-    released; `held` counts them by owner, without zeros.
+    released; `held` counts them by owner, without zeros; `first_id` is the segment's.
     """
 
-    __slots__ = ("counts", "held", "owners", "pending", "places", "segment", "times")
+    __slots__ = ("counts", "first_id", "held", "owners", "pending", "places", "segment", "times")
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
+        self.first_id: StreamId = segment.first_id  # one int, which every list of blocks shares
         self.owners: array[int] = array("I")
         self.times: array[int] = array("Q")
         self.counts: array[int] = array("Q")
@@ -38,10 +39,6 @@ class PendingBlock:
 
     def id_at(self, slot: int) -> StreamId:
         return self.segment.ms[slot] << 64 | self.segment.seq[slot]
-
-    @property
-    def first_id(self) -> StreamId:
-        return self.segment.first_id
 
     def find(self, entry_id: StreamId) -> int:
         """The slot of a pending id; -1 if it is not pending here."""
@@ -202,6 +199,7 @@ class PendingBlock:
 
     def check(self) -> None:
         """Assert the invariants."""
+        assert self.first_id == self.segment.first_id
         assert len(self.owners) == len(self.times) == len(self.counts) <= len(self.segment)
         assert self.places is None or len(self.places) == len(self.owners)
         counted: dict[int, int] = {}

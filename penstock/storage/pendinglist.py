@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from sortedcontainers import SortedDict
 
+from penstock.storage.blocklist import BlockList
 from penstock.storage.ids import HALF, IdColumns, StreamId
 from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
 from penstock.storage.timeorder import FROM_ID_ORDER, Arrivals, TimeOrder
@@ -18,22 +19,20 @@ HeldRun: TypeAlias = tuple[PendingBlock, int, int]  # several: the pending slots
 _Timed: TypeAlias = tuple[int, int, int, PendingBlock, int]  # time, rank of its source, position there, block, slot
 
 
-class PendingList:
-    """Pending blocks, found by their segment's first id.
+class PendingList(BlockList):
+    """All that is pending, in blocks.
 
     One bisect finds the block, one the slot, for live and ghost entries alike. Where XSETID let ids go back, pending
     entries above the new last id are *strays*: each in a block of its own, until their id is appended again.
 
-    Invariants: `blocks` ascend and have pending slots, `firsts` holds their first ids; `strays` are ghosts, by id;
-    `pending` and `released` count slots over all blocks and strays; what has an owner has a place in `order`, what is
-    released one in its zone.
+    Invariants: every block has pending slots; `strays` are ghosts, by id; `pending` and `released` count slots over
+    all blocks and strays; what has an owner has a place in `order`, what is released one in its zone.
     """
 
-    __slots__ = ("blocks", "firsts", "order", "pending", "released", "strays")
+    __slots__ = ("order", "pending", "released", "strays")
 
     def __init__(self) -> None:
-        self.firsts: list[StreamId] = []
-        self.blocks: list[PendingBlock] = []
+        super().__init__()
         self.strays: SortedDict[StreamId, PendingBlock] = SortedDict()
         self.pending = 0
         self.released = 0
@@ -57,12 +56,11 @@ class PendingList:
     def walk(self, start: StreamId) -> Iterator[Held]:
         """The pending entries from an id on, ascending by id. What is found must not change while walking."""
         if self.strays:
-            return merge(self._walk_blocks(start), self._walk_strays(start), key=_id_of)
+            return merge(self._walk_blocks(start), self._walk_strays(start), key=id_of)
         return self._walk_blocks(start)
 
     def _walk_blocks(self, start: StreamId) -> Iterator[Held]:
-        place = max(bisect_right(self.firsts, start) - 1, 0)
-        for block in self.blocks[place:]:
+        for block in self.blocks_from(start):
             first = block.segment.lower_bound(start) if block.first_id < start else 0
             for slot in block.slots(first):
                 yield block, slot
@@ -77,8 +75,7 @@ class PendingList:
             for block, slot in list(self.walk(start)):
                 yield block, slot, slot + 1
             return
-        place = max(bisect_right(self.firsts, start) - 1, 0)
-        for block in self.blocks[place:]:
+        for block in self.blocks_from(start):
             first = block.segment.lower_bound(start) if block.first_id < start else 0
             for from_slot, to_slot in block.runs(first):
                 yield block, from_slot, to_slot
@@ -156,9 +153,8 @@ class PendingList:
 
     def _timed_by_id(self) -> Iterator[_Timed]:
         order = self.order
-        place = max(bisect_right(self.firsts, order.walked) - 1, 0)
         first_found = False
-        for block in self.blocks[place:]:
+        for block in self.blocks_from(order.walked):
             segment, owners, places = block.segment, block.owners, block.places
             for slot in range(segment.lower_bound(order.walked) if not first_found else 0, len(owners)):
                 if owners[slot] < FIRST_NUMBER or (places is not None and places[slot]) or not segment.is_live(slot):
@@ -320,5 +316,5 @@ def time_and_id(held: Held) -> tuple[int, StreamId]:
     return held[0].times[held[1]], held[0].id_at(held[1])
 
 
-def _id_of(held: Held) -> StreamId:
+def id_of(held: Held) -> StreamId:
     return held[0].id_at(held[1])
