@@ -9,7 +9,6 @@ are kept as a container host keeps them: one that ends is started again, and cou
 
 import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -18,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clients.frameworks import APPS, Framework
-from tests.serverproc import ServerProcess
+from tests.clients.leash import Leash, end_session
+from tests.clients.servers import KeptServer
 
-PATIENCE_S = 150.0
+PATIENCE_S = 240.0  # RQ takes a job for abandoned after 61 seconds, and one that was only fetched after as much again
 RESULTS_S = 30.0
 BETWEEN_LOOKS_S = 0.5
 SENDING_S = 120.0
@@ -44,9 +44,10 @@ class Outcome:
 
 
 class Worker:
-    """One of the framework's own worker processes, in a process group of its own."""
+    """One of the framework's own worker processes, in a session of its own, which ends with the leash."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, words: list[str], environment: dict[str, str], log: Path, leash: Leash) -> None:
+        self._leash = leash
         self._words = words
         self._environment = environment
         self._log = log
@@ -55,50 +56,64 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            return subprocess.Popen(
+            started = subprocess.Popen(
                 self._words, cwd=APPS, env=self._environment, stdout=log, stderr=log, start_new_session=True
             )
+        self._leash.tie(started.pid)
+        return started
 
     def keep(self) -> None:
         """Start it again if it has ended."""
         if self._process.poll() is not None:
+            self.kill()
             self.restarts += 1
             self._process = self._started()
 
+    def replace(self) -> None:
+        """Kill it and start another in its place, which is not counted."""
+        self.kill()
+        self._process = self._started()
+
     def kill(self) -> None:
         """SIGKILL, to its children too."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        end_session(self._process.pid)
         self._process.wait()
+        self._leash.untie(self._process.pid)
 
 
 class Course:
     """One framework beside one server; `run()` is the whole way."""
 
-    def __init__(self, framework: Framework, directory: Path) -> None:
+    def __init__(self, framework: Framework, directory: Path, leash: Leash) -> None:
         self._framework = framework
         self._directory = directory
-        self._data = directory / "data"
-        self._data.mkdir()
+        self._leash = leash
         self._done = directory / "done.txt"
         self._done.touch()
-        self._server = self._server_up()
-        self._port = self._server.port
+        self._server = KeptServer(directory)
+        self._server_up()
+        self.server_version = self._server.version()
         self._environment = os.environ | {
             "JOBS_DONE": str(self._done),
             "JOBS_SENT": str(directory / "sent.txt"),
-            "PORT": str(self._port),
-            "REDIS_URL": f"redis://127.0.0.1:{self._port}/0",
+            "PORT": str(self._server.port),
+            "REDIS_URL": f"redis://127.0.0.1:{self._server.port}/0",
             "PATH": f"{framework.programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(APPS),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         self._workers: list[Worker] = []
 
-    def _server_up(self, *flags: str) -> ServerProcess:
-        server = ServerProcess(("--appendfsync", "always", *flags), self._data, {})
-        server.wait_until_ready()
-        return server
+    def _server_up(self) -> None:
+        self._leash.tie(self._server.pid)
+        self._server.wait_until_ready()
+
+    def _restart_server(self) -> None:
+        self._leash.untie(self._server.pid)
+        self._server.stop()
+        self._server.start()
+        self._server_up()
 
     def run(self) -> Outcome:
         """The whole way; what ended badly is in the outcome, what never ended is a TimeoutError."""
@@ -111,14 +126,12 @@ class Course:
                 self._workers.append(self._process(words))
             self._send(0, jobs // 2)
             self._wait_for(jobs // 8)
-            self._workers[0].kill()
-            self._workers[0].keep()
-            self._workers[0].restarts = 0
+            self._workers[0].replace()
             self._wait_for(jobs // 4)
-            self._server.stop()
-            self._server = self._server_up("--port", str(self._port))
-            for worker in self._workers[WORKERS:]:
-                worker.kill()
+            self._restart_server()
+            if self._framework.beside_restarts:
+                for worker in self._workers[WORKERS:]:
+                    worker.replace()
             self._send(jobs // 2, jobs)
             self._wait_for(jobs - self._framework.may_lose, nudging=self._framework.nudged)
             outcome.results = self._results()
@@ -133,7 +146,8 @@ class Course:
 
     def _process(self, words: tuple[str, ...]) -> Worker:
         log = self._directory / f"worker{len(self._workers)}.log"
-        return Worker([word.format(url=self._environment["REDIS_URL"]) for word in words], self._environment, log)
+        words_of_it = [word.format(url=self._environment["REDIS_URL"]) for word in words]
+        return Worker(words_of_it, self._environment, log, self._leash)
 
     def _worker(self) -> Worker:
         return self._process(self._framework.worker)
@@ -205,6 +219,6 @@ class Course:
 
 @contextlib.contextmanager
 def course(framework: Framework) -> Iterator[Course]:
-    """A course whose files go with it."""
-    with tempfile.TemporaryDirectory(prefix="penstock-clients-") as directory:
-        yield Course(framework, Path(directory))
+    """A course whose files and processes go with it."""
+    with tempfile.TemporaryDirectory(prefix="penstock-clients-") as directory, Leash() as leash:
+        yield Course(framework, Path(directory), leash)

@@ -1,15 +1,21 @@
 """Run every framework's course and write docs/clients.md: `python -m tests.clients.report [NAME ...]`.
 
-The table is of this run. With names, only those are run, and the page is left alone.
+The table is of this run. With names, only those are run, and the page is left alone. With another server in
+CLIENTS_SERVER (`servers.py`) the page is left alone too, and what was seen is kept in `elsewhere.json`, from which the
+page's column beside Penstock's is taken.
 """
 
+import json
+import os
 import platform
 import sys
 from pathlib import Path
 
 from tests.clients.course import Outcome, course
 from tests.clients.frameworks import FRAMEWORKS, Framework
+from tests.clients.servers import NAMED
 
+ELSEWHERE = Path(__file__).parent / "elsewhere.json"
 PAGE = Path(__file__).parent.parent.parent / "docs/clients.md"
 HEAD = """# Frameworks and clients that were run
 
@@ -18,38 +24,50 @@ against one Penstock: half of the jobs are sent, one of two workers is killed (S
 the server is stopped and started on the same data, the other half is sent. A job writes its result to a file that the
 server knows nothing of: *done* is counted there, *again* are jobs that ran more than once (at-least-once delivery),
 *read back* are the right results that the framework itself returned afterwards, and *restarts* are workers that ended
-by themselves when the server went away and were started again, as a container host does.
+by themselves when the server went away and were started again, as a container host does. The last column is the same
+course on {server}: done, again, read back, restarts.
 
-| framework | version | what was exercised | jobs | done | again | read back | restarts | result |
-| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
+| framework | version | what was exercised | jobs | done | again | read back | restarts | result | {server} |
+| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |
 """
 
 
-def ran(framework: Framework) -> tuple[Outcome | None, str]:
-    """The outcome and a verdict in words."""
+def ran(framework: Framework) -> tuple[Outcome | None, str, str]:
+    """The outcome, a verdict in words, and the server's name and version."""
     if not framework.version:
-        return None, "not installed"
+        return None, "not installed", ""
+    server = ""
     try:
         with course(framework) as way:
+            server = way.server_version
             outcome = way.run()
     except (TimeoutError, AssertionError) as failure:
         sys.stderr.write(f"{framework.name}: {failure}\n")
-        return None, f"**fails**: {str(failure).splitlines()[0][:120]}"
+        return None, f"**fails**: {str(failure).splitlines()[0][:120]}", server
     if outcome.lost > framework.may_lose or outcome.wrong:
-        return outcome, f"**fails**: {outcome.lost} lost, {outcome.wrong} wrong"
+        return outcome, f"**fails**: {outcome.lost} lost, {outcome.wrong} wrong", server
     if outcome.results < framework.kept:
-        return outcome, "**fails**: results are missing"
-    return outcome, "passes" if not outcome.lost else f"passes; {outcome.lost} lost by its design"
+        return outcome, "**fails**: results are missing", server
+    return outcome, "passes" if not outcome.lost else f"passes; {outcome.lost} lost by its design", server
 
 
-def line(framework: Framework, outcome: Outcome | None, verdict: str) -> str:
-    """One row of the table."""
-    words = [framework.name, framework.version, framework.exercised, str(framework.jobs)]
+def numbers(outcome: Outcome | None) -> list[str]:
+    """Done, again, read back, restarts."""
     if outcome is None:
-        words += ["", "", "", ""]
-    else:
-        words += [str(outcome.done), str(outcome.repeated), str(outcome.results), str(outcome.restarts)]
-    return "| " + " | ".join([*words, verdict]) + " |\n"
+        return ["", "", "", ""]
+    return [str(outcome.done), str(outcome.repeated), str(outcome.results), str(outcome.restarts)]
+
+
+def line(framework: Framework, outcome: Outcome | None, verdict: str, elsewhere: str) -> str:
+    """One row of the table."""
+    words = [framework.name, framework.version, framework.exercised, str(framework.jobs), *numbers(outcome)]
+    return "| " + " | ".join([*words, verdict, elsewhere]) + " |\n"
+
+
+def keep(seen: dict[str, str]) -> None:
+    """What was seen on another server: its name and version, and a line a framework."""
+    kept = json.loads(ELSEWHERE.read_text()) if ELSEWHERE.exists() else {}
+    ELSEWHERE.write_text(json.dumps(kept | seen, indent=1) + "\n")
 
 
 def remarks() -> str:
@@ -58,26 +76,30 @@ def remarks() -> str:
     for framework in FRAMEWORKS:
         if framework.remark:
             text += f"* {framework.name} {framework.remark}.\n"
-    text += (
-        "* redis_exporter and Redis Insight ask for MODULE LIST, CLUSTER INFO and PFCOUNT too: unknown commands here.\n"
-    )
+    text += "* redis_exporter and Redis Insight ask for PFCOUNT too, of keys that one names: an unknown command here.\n"
     return text + "* Not run: go-redis (Debian has no package of it).\n"
 
 
 def main(names: list[str]) -> int:
-    """Run, print, write; the exit code counts what failed."""
+    """Run, print, write; the exit code tells whether something failed."""
     failed = 0
-    page = HEAD
+    elsewhere: dict[str, str] = json.loads(ELSEWHERE.read_text())
+    seen: dict[str, str] = {}
+    page = HEAD.format(server=elsewhere["server"])
     for framework in FRAMEWORKS:
         if names and framework.name not in names:
             continue
-        outcome, verdict = ran(framework)
-        row = line(framework, outcome, verdict)
+        outcome, verdict, server = ran(framework)
+        row = line(framework, outcome, verdict, elsewhere.get(framework.name, ""))
         sys.stdout.write(row)
         sys.stdout.flush()
         failed += verdict.startswith("**")
         page += row
-    if not names:
+        if outcome is not None:
+            seen |= {"server": server, framework.name: ", ".join(numbers(outcome))}
+    if os.environ.get(NAMED):
+        keep(seen)
+    elif not names:
         about = f"\nPython {platform.python_version()}, {platform.system()}.\n"
         PAGE.write_text(page + about + remarks())
     return min(failed, 1)

@@ -1,0 +1,86 @@
+"""The server under the frameworks: Penstock, or another one that CLIENTS_SERVER names by its program.
+
+    CLIENTS_SERVER=/usr/bin/redis-server python -m tests.clients.report rq
+
+Either keeps an append-only log, synced before every answer, in the directory that it is given; so it can be stopped
+and started again on the same port with the same data.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import redis
+
+from tests.reference import LOCALHOST, free_port
+
+NAMED = "CLIENTS_SERVER"
+START_S = 60.0
+END_S = 60.0
+BETWEEN_LOOKS_S = 0.1
+ROOT = Path(__file__).parent.parent.parent
+
+
+class KeptServer:
+    """One server, with its data; `start` again after `stop`. It leads a session of its own, of which `pid` tells."""
+
+    def __init__(self, directory: Path) -> None:
+        self._log = directory / "server.log"
+        self._data = directory / "data"
+        self._data.mkdir()
+        self.port = free_port()
+        self._process = self._started()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def start(self) -> None:
+        self._process = self._started()
+
+    def wait_until_ready(self) -> None:
+        """Answers to PING; an AssertionError with what it said if it does not."""
+        deadline_s = time.monotonic() + START_S
+        with redis.Redis(LOCALHOST, self.port) as link:
+            while True:
+                try:
+                    link.ping()
+                except redis.RedisError:  # not there, or still loading
+                    assert self._process.poll() is None and time.monotonic() < deadline_s, self._log.read_text()[-2000:]
+                    time.sleep(BETWEEN_LOOKS_S)
+                else:
+                    return
+
+    def stop(self) -> None:
+        """SIGTERM, as a container host sends it."""
+        self._process.terminate()
+        self._process.wait(END_S)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait()
+
+    def version(self) -> str:
+        """As it tells in INFO: `Redis 8.6.3`, `Penstock 0.1.0`."""
+        with redis.Redis(LOCALHOST, self.port) as link:
+            told: dict[str, object] = link.info("server")
+        own = told.get("penstock_version")
+        return f"Penstock {own}" if own else f"Redis {told['redis_version']}"
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        program = os.environ.get(NAMED)
+        command = [program] if program else [sys.executable, "-m", "penstock", "serve"]
+        flags = ["--port", str(self.port), "--bind", LOCALHOST, "--dir", str(self._data)]
+        flags += ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                [*command, *flags],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
