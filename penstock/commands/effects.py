@@ -31,31 +31,31 @@ def pack(words: tuple[bytes, ...]) -> bytes:
 class Effects:
     """The unit that is being collected, and the database that the log's reader is in."""
 
-    __slots__ = ("_database", "_lines", "dialect", "is_one_unit", "log", "units")
+    __slots__ = ("_database", "dialect", "is_one_unit", "lines", "log", "units")
 
     def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
         self.log = log  # None: nothing is kept (appendonly no; while the log is replayed)
         self.dialect = dialect
-        self._lines: list[tuple[int, bytes]] = []  # (database number, packed request)
+        self.lines: list[tuple[int, bytes]] = []  # collected so far: (database number, packed request)
         self._database = NO_DATABASE
         self.units = 0  # handed over so far
         self.is_one_unit = False  # all that is collected until end_unit belongs together (EXEC)
 
     def add(self, db_index: int, words: tuple[bytes, ...]) -> None:
         if self.log is not None:
-            self._lines.append((db_index, pack(words)))
+            self.lines.append((db_index, pack(words)))
 
     def add_packed(self, db_index: int, line: bytes) -> None:
         """As `add`, of a request that is packed already."""
         if self.log is not None:
-            self._lines.append((db_index, line))
+            self.lines.append((db_index, line))
 
     def add_units(self, db_index: int, lines: list[bytes]) -> None:
         """Hand over packed requests, each a unit of its own; while one unit is collected, they are part of it."""
         if self.log is None:
             return
-        if self.is_one_unit or self._lines:
-            self._lines += [(db_index, line) for line in lines]
+        if self.is_one_unit or self.lines:
+            self.lines += [(db_index, line) for line in lines]
             return
         self.units += len(lines)
         if db_index != self._database:
@@ -67,18 +67,13 @@ class Effects:
         """A new incremental file begins: its first line is preceded by SELECT."""
         self._database = NO_DATABASE
 
-    @property
-    def is_open(self) -> bool:
-        """Whether something was collected."""
-        return bool(self._lines)
-
     def end_unit(self) -> None:
         """Hand over what was collected, if anything was."""
         self.is_one_unit = False
-        lines = self._lines
+        lines = self.lines
         if not lines:
             return
-        self._lines = []
+        self.lines = []
         if self.log is None:
             return
         self.units += 1

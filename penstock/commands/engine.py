@@ -198,6 +198,7 @@ class Engine:
             return self._voiced(session, reply.error(refusal.text))
         session.last_command = row.title
         answer = self.run(ctx, row, request, now_us)
+        session.heed_mode()
         if self.busy:
             return reply.NO_REPLY  # a script goes on; what it changes is one unit
         self.effects.end_unit()
@@ -207,6 +208,28 @@ class Engine:
             return reply.NO_REPLY
         if session.reply_skip or session.is_silent:
             return self._voiced(session, answer)
+        return answer
+
+    def answer_plainly(self, session: Session, request: list[bytes]) -> bytes | None:
+        """As `handle` for one request that touches data only, while nothing stands in its way; None: it was not run.
+
+        NOTHING_YET where the session was parked.
+        """
+        if not session.is_ordinary or self._is_hindered():
+            return None
+        row = self._spellings.get(request[0])
+        if row is None or not row.ordinary or not row.fits(len(request)):
+            return None
+        now_us = self.clock.now_us()
+        ctx = self.context
+        ctx.aim(session, now_us)
+        session.last_ms = ctx.now_ms
+        session.last_command = row.title
+        answer = self.run(ctx, row, request, now_us)
+        if self.effects.lines:
+            self.effects.end_unit()
+        if self.waiters.ready:
+            self._serve(now_us)
         return answer
 
     def handle_several(
@@ -223,7 +246,7 @@ class Engine:
         while done < count:
             before = len(answers)
             units = effects.units
-            if self._is_ordinary(session):
+            if session.is_ordinary and not self._is_hindered():
                 done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged)
             if len(answers) == before and session.parked is None:
                 answer = self.handle(session, requests[done])
@@ -242,16 +265,14 @@ class Engine:
                 break
         return done
 
-    def _is_ordinary(self, session: Session) -> bool:
-        """Whether nothing stands in the way of requests that touch data only, and nobody is told of them."""
+    def _is_hindered(self) -> bool:
+        """Whether something stands in the way of requests that touch data only, or somebody is told of them."""
         return (
-            session.authenticated
-            and session.queue is None
-            and self.trouble is None
-            and not self.busy
-            and (not self.memory.limit or self.memory.has_room())
-            and not (self.loading or self.monitors or self.notified or self.paused_until_ms)
-            and not (session.reply_skip or session.is_silent or session.monitors or session.is_subscribed)
+            self.trouble is not None
+            or self.busy
+            or self.loading
+            or (self.memory.limit > 0 and not self.memory.has_room())
+            or bool(self.monitors or self.notified or self.paused_until_ms)
         )
 
     def _handle_ordinary(
@@ -289,7 +310,7 @@ class Engine:
             else:
                 answer = self.run(ctx, row, request, began_us)
                 at += 1
-                if effects.is_open:
+                if effects.lines:
                     effects.end_unit()
                 if answer is not NOTHING_YET:
                     answers.append(answer)

@@ -27,6 +27,7 @@ class Session:
         "handled",
         "id",
         "input_bytes",
+        "is_ordinary",
         "is_silent",
         "last_command",
         "last_ms",
@@ -90,6 +91,7 @@ class Session:
         self.is_silent = False  # CLIENT REPLY OFF
         self.reply_skip = 0  # replies to leave out: SKIP sets 2, one for itself and one for the next
         self.closing = False  # close once what is written has been sent
+        self.is_ordinary = False  # as heed_mode found it, after the last request that may have changed it
         self.closed = False  # the connection is gone
         self.no_evict = False
         self.no_touch = False
@@ -103,6 +105,15 @@ class Session:
         self.args_memory = 0
         self.reads = 0  # times that bytes came
         self.descriptor = -1  # the socket's number
+
+    def heed_mode(self) -> None:
+        """See whether this is a session that asks and is answered, and nothing else: most are, all the time."""
+        self.is_ordinary = (
+            self.authenticated
+            and self.queue is None
+            and not (self.reply_skip or self.is_silent or self.monitors)
+            and not (self.channels or self.patterns or self.shard_channels)
+        )
 
     @property
     def resp3(self) -> bool:

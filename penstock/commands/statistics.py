@@ -16,18 +16,18 @@ class Histogram:
 
     A bucket is known by the longest time in it, in ns: below 256 ns each ns has its own, above that each power
     of two is cut into 128. So the percentiles are the very numbers that Redis shows for the same times. Short calls
-    are counted by their microseconds and put into buckets when somebody asks.
+    are counted by their microseconds (`short`) and put into buckets when somebody asks.
     """
 
-    __slots__ = ("_long", "_short")
+    __slots__ = ("_long", "short")
 
     def __init__(self) -> None:
-        self._short = [0] * SHORT_USEC
+        self.short = [0] * SHORT_USEC
         self._long: dict[int, int] = {}
 
     def add(self, usec: int, calls: int = 1) -> None:
         if usec < SHORT_USEC:
-            self._short[usec] += calls
+            self.short[usec] += calls
         else:
             top = bucket_of(usec)
             self._long[top] = self._long.get(top, 0) + calls
@@ -35,7 +35,7 @@ class Histogram:
     def buckets(self) -> dict[int, int]:
         """Calls by bucket, ascending."""
         counts: dict[int, int] = {}
-        for usec, calls in enumerate(self._short):
+        for usec, calls in enumerate(self.short):
             if calls:
                 top = bucket_of(usec)
                 counts[top] = counts.get(top, 0) + calls
@@ -80,9 +80,9 @@ def highest_equivalent(ns: int) -> int:
 
 
 class RowStatistics:
-    """One command's share of INFO commandstats and latencystats."""
+    """One command's share of INFO commandstats and latencystats. `short` are those of `times`, at hand."""
 
-    __slots__ = ("calls", "failed", "rejected", "slow_calls", "slow_max_usec", "slow_usec", "times", "usec")
+    __slots__ = ("calls", "failed", "rejected", "short", "slow_calls", "slow_max_usec", "slow_usec", "times", "usec")
 
     def __init__(self) -> None:
         self.calls = 0
@@ -93,6 +93,7 @@ class RowStatistics:
         self.slow_usec = 0
         self.slow_max_usec = 0
         self.times = Histogram()
+        self.short = self.times.short
 
 
 class Statistics:
@@ -143,7 +144,10 @@ class Statistics:
         if usec < 0:
             usec = 0  # the clock was set back
         counted.usec += usec
-        counted.times.add(usec)
+        if usec < SHORT_USEC:
+            counted.short[usec] += 1
+        else:
+            counted.times.add(usec)
         if failure is not None:
             counted.failed += 1
             self._count_error(failure)

@@ -7,6 +7,7 @@ before anyone sees it (`as_sent`). All the rest goes to the plain reader: errors
 huge counts, words that span two blocks, and everything before authentication.
 """
 
+import re
 from collections import deque
 from itertools import chain
 from typing import Final, cast
@@ -14,10 +15,8 @@ from typing import Final, cast
 import hiredis
 
 from penstock.errors import ProtocolError
-from penstock.protocol.limits import Limits
+from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.plain import WEB_INITIALS, PlainReader, is_web
-
-BLOCK: Final = 65536  # hiredis moves what it has not read yet at every request: feeding it more is quadratic
 
 # Every digit becomes 0 and every type but `*` and `$` becomes +, so that one search finds them all.
 _KINDS: Final = bytes.maketrans(b"0123456789=(>~|-:,#_%!", b"0000000000++++++++++++")
@@ -28,6 +27,9 @@ _HUGE_COUNT: Final = b"*00000"  # hiredis would reserve 80 KB and more for the w
 _STAR: Final = ord("*")
 _CR: Final = ord("\r")
 _LISTS: Final = {list}
+
+_BEGINNING: Final = re.compile(rb"\*[1-9][0-9]{0,4}\r\n\$").match
+_ANOTHER: Final = re.compile(rb"\r\n\*[0-9]").search  # request, or a list inside this one
 
 _PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
 _PROBED: Final = [b"probe"]
@@ -56,6 +58,7 @@ class RequestReader:
         "_ready",
         "_ready_size",
         "_text",
+        "is_idle",
     )
 
     def __init__(self, limits: Limits) -> None:
@@ -72,6 +75,7 @@ class RequestReader:
         self._may_be_web = False
         self._fed = 0
         self._failure: bytes | None = None
+        self.is_idle = False  # known to be: nothing waits, and the next byte begins a request
 
     @property
     def pending(self) -> int:
@@ -85,6 +89,7 @@ class RequestReader:
 
     def feed(self, data: bytes) -> None:
         """Take what a client sent; ProtocolError with an empty text when too much of it waits (Redis closes)."""
+        self.is_idle = False
         if self._failure is not None:
             return
         self._fed += len(data)
@@ -97,6 +102,28 @@ class RequestReader:
             self._later += data
         if self.pending > self._limits.query_buffer_limit:
             raise self._failed(b"")
+
+    def only(self, data: bytes) -> list[bytes] | None:
+        """The one ordinary request that `data` is, where the reader is idle; None where it is not: nothing was taken.
+
+        What a client sends that waits for each reply. Packed again it must be the same bytes: that proves all that
+        `one_as_sent` asks.
+        """
+        if not self.is_idle or len(data) > self._limits.at_a_glance:
+            return None
+        if _BEGINNING(data) is None or _ANOTHER(data) is not None:
+            return None
+        reader = self._hiredis
+        try:
+            reader.feed(data)
+            request: list[bytes] = reader.gets()
+            if packed(request) == data and (request[0][:1] not in WEB_INITIALS or not is_web(request[0])):
+                self._fed += len(data)
+                return request
+        except (hiredis.ProtocolError, TypeError):  # the second: it is no list, or has others inside
+            pass
+        self._hiredis = hiredis.Reader(notEnoughData=_NOT_YET)  # it may keep bytes of what it could not read
+        return None
 
     def at_once(self, data: bytes) -> list[list[bytes]]:
         """What `feed` and `next` come to where nothing waits and all of `data` is ordinary whole requests.
@@ -117,6 +144,7 @@ class RequestReader:
             and (request[0][:1] not in WEB_INITIALS or not is_web(request[0]))
         ):
             self._fed += len(data)
+            self.is_idle = True
             return [request, *self.rest(len(self._ready))]
         self._text, self._at = b"", 0
         self._ready.clear()
@@ -158,6 +186,7 @@ class RequestReader:
 
     def put_back(self, requests: list[list[bytes]]) -> None:
         """Requests that `rest` gave are to be read again."""
+        self.is_idle = False
         if not self._ready:
             self._ready_size = sum(map(size_of, requests))
         self._ready.extendleft(reversed(requests))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
+from penstock.commands.context import NOTHING_YET
 from penstock.commands.session import Session
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
@@ -96,8 +97,15 @@ class Connection(asyncio.Protocol):
         statistics = self._turn.engine.statistics
         statistics.reads += 1
         statistics.input_bytes += size
-        if self._answers_at_once(data):
-            return
+        if self._is_free():
+            request = self._reader.only(data)
+            if request is not None:
+                self._answer_one(request)
+                return
+            requests = self._reader.at_once(data)
+            if requests:
+                self._answer_several(requests)
+                return
         try:
             self._reader.feed(data)
         except ProtocolError:
@@ -121,6 +129,7 @@ class Connection(asyncio.Protocol):
         settings = self._turn.engine.settings
         self._limits.max_bulk_len = settings.number("proto-max-bulk-len")
         self._limits.query_buffer_limit = settings.number("client-query-buffer-limit")
+        self._limits.weigh()
 
     def eof_received(self) -> bool:
         """The peer sends no more: what it sent is answered, then we close. A request that waits is forgotten."""
@@ -160,24 +169,51 @@ class Connection(asyncio.Protocol):
         if self._ends or session.closing:
             self.close_if_done()
 
-    def _answers_at_once(self, data: bytes) -> bool:
-        """Whether all that came was whole requests which could be answered now: what mostly comes."""
+    def _is_free(self) -> bool:
+        """Whether what comes can be answered now: everything before it was, and the peer has taken the replies."""
         turn = self._turn
-        if self._behind or turn.stops or self.session.parked is not None or turn.will_go_on(self):
-            return False
-        requests = self._reader.at_once(data)
-        if not requests:
-            return False
+        return not (
+            self._owed
+            or self._on_the_way
+            or self._behind
+            or turn.stops
+            or self.session.parked is not None
+            or turn.will_go_on(self)
+        )
+
+    def _answer_one(self, request: list[bytes]) -> None:
+        """Answer what a client sent that waits for its reply; mostly the reply can go at once."""
+        turn, session = self._turn, self.session
+        engine = turn.engine
+        units = engine.effects.units
+        try:
+            answer = engine.answer_plainly(session, request)
+        except Exception:  # see _answer
+            self._give_up()
+            return
+        if answer is None:
+            self._answer_several([request])
+        elif turn.has_nothing_to_do() and answer is not NOTHING_YET:
+            self._send(answer)
+        else:
+            changed = engine.effects.units != units
+            if answer is not NOTHING_YET:
+                self.owe(answer, changed)
+            turn.look_around(changed)
+            turn.end_soon()
+
+    def _answer_several(self, requests: list[list[bytes]]) -> None:
+        """Answer requests that came together, up to a turn's share of them."""
+        turn, session = self._turn, self.session
         done = self._answer(requests)
         if self.gone:
-            return True
+            return
         self._note_owed()
         turn.end_soon()
         if done < len(requests):
             turn.go_on_later(self)
-        if self._ends or self.session.closing:
+        if self._ends or session.closing:
             self.close_if_done()
-        return True
 
     def _answer(self, requests: list[list[bytes]]) -> int:
         """Have requests handled, up to a turn's share; how many were. The others go back to the reader."""
@@ -198,6 +234,7 @@ class Connection(asyncio.Protocol):
             turn.look_around(engine.changed)
         if session.authenticated is not self._limits.authenticated:
             self._limits.authenticated = session.authenticated
+            self._limits.weigh()
         return done
 
     def _is_behind_too_far(self) -> bool:
@@ -266,17 +303,19 @@ class Connection(asyncio.Protocol):
         if self.gone:
             return
         answers, _ = owed
-        sent = answers[0] if len(answers) == 1 else b"".join(answers)
+        self._send(answers[0] if len(answers) == 1 else b"".join(answers))
+        if not self._behind:
+            self.session.waiting_output = 0
+        if self.session.closing or self._ends:
+            self.close_if_done()
+
+    def _send(self, sent: bytes) -> None:
         size = len(sent)
         self.session.output_bytes += size
         statistics = self._turn.engine.statistics
         statistics.writes += 1
         statistics.output_bytes += size
         self._transport.write(sent)
-        if not self._behind:
-            self.session.waiting_output = 0
-        if self.session.closing or self._ends:
-            self.close_if_done()
 
     def check_output(self) -> None:
         """Note how far the peer is behind; close it where that is too far or has lasted too long."""

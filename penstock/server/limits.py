@@ -14,18 +14,20 @@ Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds th
 class OutputLimits:
     """client-output-buffer-limit, read once for every change of it."""
 
-    __slots__ = ("_normal", "_pubsub", "_settings")
+    __slots__ = ("_normal", "_pubsub", "_settings", "bound_everybody")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._normal: Limit = (0, 0, 0)
         self._pubsub: Limit = (0, 0, 0)
+        self.bound_everybody = False  # not only those who listen to channels
         self._read()
         settings.watch("client-output-buffer-limit", self._read)
 
     def _read(self) -> None:
         limits = self._settings.buffer_limits()
         self._normal, self._pubsub = limits["normal"], limits["pubsub"]
+        self.bound_everybody = self._normal[0] > 0 or self._normal[1] > 0
 
     def of(self, session: Session) -> Limit:
         return self._pubsub if session.is_subscribed else self._normal

@@ -54,8 +54,8 @@ class Turn:
     """
 
     __slots__ = (
-        "_armed_ms", "_closed", "_ending", "_going", "_timer", "behind", "connections", "engine", "journal", "keeper",
-        "loop", "output_limits", "owing", "stop", "stops",
+        "_armed_ms", "_closed", "_ending", "_going", "_held", "_timer", "_units", "behind", "connections", "engine",
+        "journal", "keeper", "loop", "output_limits", "owing", "stop", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +79,8 @@ class Turn:
         self._going: dict[Connection, None] = {}  # those with requests left for the turn's end
         self._ending = False
         self._closed = False
+        self._held = 0  # turns whose replies the log holds back
+        self._units = engine.effects.units  # of changes that ended turns told the log of
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
@@ -112,6 +114,20 @@ class Turn:
         """Have a connection handle more of its requests at the end of this turn, or of the next if it ends already."""
         self._going[connection] = None
         self.end_soon()
+
+    def has_nothing_to_do(self) -> bool:
+        """Whether a reply can go out now: the turn's end would only send it.
+
+        Nobody is told of a change, his own or another's, before it is logged.
+        """
+        engine = self.engine
+        return (
+            engine.effects.units == self._units
+            and not self._held
+            and not engine.outgoing
+            and not engine.waiters.by_key
+            and not self.output_limits.bound_everybody
+        )
 
     def will_go_on(self, connection: "Connection") -> bool:
         return connection in self._going
@@ -174,12 +190,16 @@ class Turn:
         owing = self.owing
         self.owing = {}
         sending = [(connection, connection.take_owed()) for connection in owing]
+        self._units = self.engine.effects.units
+        self._held += 1
 
         def release() -> None:
+            self._held -= 1
             for connection, owed in sending:
                 connection.deliver(owed)
 
         def refuse(trouble: bytes) -> None:
+            self._held -= 1
             for connection, owed in sending:
                 connection.deliver(in_trouble(owed, trouble))
 

@@ -47,6 +47,24 @@ def read_at_once(reader: RequestReader | PlainReader, parts: list[bytes]) -> Out
     return taken(reader)
 
 
+def read_as_connections_do(parts: list[bytes]) -> Outcome:
+    """What comes out where each part is first taken for a request, then for several, and only then fed."""
+    reader = fast()
+    requests: list[list[bytes]] = []
+    for part in parts:
+        request = reader.only(part)
+        at_once = [request] if request is not None else reader.at_once(part)
+        if at_once:
+            requests += at_once
+            continue
+        reader.feed(part)
+        more, error = taken(reader)
+        requests += more
+        if error is not None:
+            return requests, error
+    return requests, None
+
+
 def fast() -> RequestReader:
     return RequestReader(Limits())
 
@@ -208,6 +226,19 @@ def test_every_split_of_a_pipeline_gives_the_same_requests_and_error(data, place
     assert read(fast(), cut(data, places)) == whole
     assert read_at_once(fast(), cut(data, places)) == whole
     assert read(plain(), cut(data, places)) == whole
+
+
+@settings(deadline=None)
+@given(st.lists(pipelines, max_size=4), cuts)
+@example([PING, b"*1\r\n*1\r\n$1\r\na\r\n"], [])
+@example([PING, b"*1\r\n:1\r\n"], [])
+@example([PING, b"*-1\r\n", PING], [])
+@example([PING, b"*2\r\n$4\r\nPOST\r\n$1\r\n/\r\n"], [])
+@example([PING, b"*1\r\n$4\r\nPINGXX", b"\r\n"], [])
+def test_requests_that_come_whole_are_the_same_as_fed_ones(blocks, places):
+    parts = [part for block in [PING, *blocks] for part in cut(block, places)]
+
+    assert read_as_connections_do(parts) == read(plain(), parts)
 
 
 @settings(deadline=None, max_examples=25)

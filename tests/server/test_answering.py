@@ -1,0 +1,116 @@
+"""A reply that goes out at once says what it would have said at the turn's end, and never sooner than it may."""
+
+import random
+import shlex
+
+import pytest
+
+from penstock.commands.effects import pack
+from tests.server.fakes import Client, Hall
+
+REQUESTS = (
+    "PING", "ECHO hello", "GET k", "SET k v", "INCR n", "INCR k", "XADD s * f v", "XADD s 1-1 f v", "XLEN s", "XADD",
+    "XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "XREADGROUP GROUP g bob BLOCK 50 STREAMS s >", "XACK s g 1-1",
+    "XREAD BLOCK 0 STREAMS s $", "XRANGE s - +", "XTRIM s MAXLEN 3", "DEL s", "XGROUP CREATE s g 0 MKSTREAM",
+    "BLPOP list 1", "RPUSH list a", "MULTI", "EXEC", "DISCARD", "WATCH k", "SUBSCRIBE news", "UNSUBSCRIBE",
+    "PUBLISH news told", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "CLIENT PAUSE 20 WRITE",
+    "CLIENT UNPAUSE", "CONFIG SET notify-keyspace-events KEA", "CONFIG SET notify-keyspace-events ''", "HELLO 3",
+    "PSUBSCRIBE __key*", "PUNSUBSCRIBE", "RESET", "MONITOR", "SELECT 1", "SELECT 0", "NONSENSE",
+)  # fmt: skip
+
+
+def in_one_piece(line: str) -> bytes:
+    """As clients send it: this is what may be answered at once."""
+    return pack(tuple(word.encode() for word in shlex.split(line)))
+
+
+def typed(line: str) -> bytes:
+    """As a person types it: this takes the long way."""
+    return line.encode() + b"\r\n"
+
+
+def said(hall: Hall, clients: list[Client], who: int, request: bytes) -> list[bytes]:
+    """What all of them received after one of them sent something."""
+    clients[who].sends(request)
+    hall.loop.turn()
+    return [client.received() for client in clients]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed):
+    chance = random.Random(seed)
+    quick, slow = Hall(), Hall()
+    quick_clients, slow_clients = ([hall.enter() for _ in range(4)] for hall in (quick, slow))
+    for _ in range(400):
+        who, line = chance.randrange(4), chance.choice(REQUESTS)
+        answers = said(quick, quick_clients, who, in_one_piece(line))
+
+        assert answers == said(slow, slow_clients, who, typed(line))
+
+        wait_ms = chance.choice((0, 0, 0, 30))
+        quick.loop.pass_ms(wait_ms)
+        slow.loop.pass_ms(wait_ms)
+
+        assert [client.received() for client in quick_clients] == [client.received() for client in slow_clients]
+
+
+def test_who_waits_for_a_reply_gets_it_without_a_turn(hall):
+    client = hall.enter()
+    client.says(in_one_piece("PING"))
+    turns_before = hall.keeper.turns
+    client.sends(in_one_piece("XADD s 1-1 f v"))
+
+    assert client.received() == b"$3\r\n1-1\r\n"
+    assert hall.keeper.turns == turns_before
+
+
+def test_nobody_hears_of_a_change_that_is_not_logged_yet(hall):
+    hall.keeps_a_log()
+    writer, reader, late = hall.enter(), hall.enter(), hall.enter()
+    for client in (writer, reader, late):
+        client.says(in_one_piece("PING"))
+    hall.keeper.holds = True
+    writer.sends(in_one_piece("XADD s 1-1 f v"))
+    reader.sends(in_one_piece("XLEN s"))
+    hall.loop.turn()
+    late.sends(in_one_piece("XLEN s"))
+    hall.loop.turn()
+    before = [client.received() for client in (writer, reader, late)]
+    hall.keeper.sync()
+
+    assert before == [b"", b"", b""]
+    assert [client.received() for client in (writer, reader, late)] == [b"$3\r\n1-1\r\n", b":1\r\n", b":1\r\n"]
+
+
+def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(hall):
+    hall.keeps_a_log()
+    client = hall.enter()
+    client.says(in_one_piece("PING"))
+    hall.keeper.trouble = b"MISCONF No space left on device"
+
+    assert client.says(in_one_piece("XADD s 1-1 f v")) == b"-MISCONF No space left on device\r\n"
+
+
+def test_a_reply_stays_behind_those_that_are_owed(hall):
+    client = hall.enter()
+    client.says(in_one_piece("PING"))
+    hall.keeper.holds = True
+    client.says(in_one_piece("ECHO first"))  # no command that touches data only: it takes the turn's end
+    client.says(in_one_piece("PING"))
+    hall.keeper.holds = False
+    hall.keeper.sync()
+    hall.loop.turn()
+
+    assert client.received() == b"$5\r\nfirst\r\n+PONG\r\n"
+
+
+def test_a_bounded_client_is_measured_before_it_is_answered():
+    hall = Hall(client_output_buffer_limit="normal 1000 0 0")
+    client = hall.enter(slow=True)
+    client.says(in_one_piece("PING"))
+    client.transport.take()
+    client.says(in_one_piece("SET k " + "x" * 2000))
+    client.transport.take()
+    client.says(in_one_piece("GET k"))
+
+    assert client.transport.aborted
