@@ -87,6 +87,7 @@ class Client:
         self.connection_id = 0  # the server's number for the connection, as far as one was told
         self._socket: socket.socket | None = None
         self._reader = _reply_reader()
+        self._ahead: tuple[bytes, bytes] | None = None  # requests under way since `send_ahead`, and their frame
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -109,6 +110,8 @@ class Client:
         """`pipeline` for requests that are bytes already: `count` replies to `payload`."""
         if not count:
             return []
+        if self._ahead is not None:
+            self.close()
 
         def once() -> list[Reply]:
             replies = self._exchange_once(payload, count, wait_s)
@@ -124,12 +127,25 @@ class Client:
 
         An ECHO of a random word goes along, whose reply marks the end: nothing needs to be parsed to find it.
         """
-        nonce = secrets.token_hex(16).encode()
-        frame = b"$32\r\n%b\r\n" % nonce
-        return self._persist(lambda: self._framed_once(payload + packed(b"ECHO", nonce), frame), True)
+        if self._ahead is not None and self._ahead[0] != payload:
+            self.close()
+        return self._persist(lambda: self._framed_once(payload), True)
+
+    def send_ahead(self, payload: bytes) -> None:
+        """Send what `framed` will be asked for next: the server works on it, while the caller is busy otherwise.
+
+        Nothing else may be asked in between; if it is, the connection is given up, and `framed` asks anew.
+        """
+        if self._socket is None or self._ahead is not None or len(payload) > SEND_AT_ONCE:
+            return
+        try:
+            self._send_framed(payload)
+        except OSError:
+            self.close()  # `framed` will see to it
 
     def close(self) -> None:
         """Drop the connection; the next request makes a new one."""
+        self._ahead = None
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.close()
@@ -271,15 +287,24 @@ class Client:
         while (reply := self._reader.gets()) is not _NO_REPLY_YET:
             replies.append(reply)
 
-    def _framed_once(self, payload: bytes, frame: bytes) -> bytes:
+    def _send_framed(self, payload: bytes) -> None:
         assert self._socket is not None, "_connect came first"
+        nonce = secrets.token_hex(16).encode()
         self._socket.settimeout(self.access.read_s)
-        self._socket.sendall(payload)
+        self._socket.sendall(payload + packed(b"ECHO", nonce))
+        self._ahead = payload, b"$32\r\n%b\r\n" % nonce
+
+    def _framed_once(self, payload: bytes) -> bytes:
+        if self._ahead is None:
+            self._send_framed(payload)
+        assert self._ahead is not None, "it has been sent now"
+        frame = self._ahead[1]
         chunks = [self._receive()]
         end = chunks[0][-len(frame) :]
         while end != frame:
             chunks.append(self._receive())
             end = (end + chunks[-1])[-len(frame) :] if len(chunks[-1]) < len(frame) else chunks[-1][-len(frame) :]
+        self._ahead = None
         return b"".join(chunks)[: -len(frame)]
 
 

@@ -60,9 +60,10 @@ class TaskReader:
             if name not in endpoints:
                 raise PipelineError(f"the batch was planned with an endpoint {name!r}, which is not among the options")
             with Client(endpoints[name], self.options.servers.access) as client:
-                reading = _Reading(client, self.options)
+                counts = columns.wants("_deliveries")
+                reading = _Reading(client, self.options, ahead=not counts)
                 for keys, page in reading.pages(pieces):
-                    deliveries = reading.deliveries(keys, page) if columns.wants("_deliveries") else None
+                    deliveries = reading.deliveries(keys, page) if counts else None
                     yield columns.batch(page, Origin(name, keys, deliveries))
 
     def endpoint(self, name: str) -> Endpoint:
@@ -91,38 +92,42 @@ class _Asked:
 class _Reading:
     """One task at one server."""
 
-    def __init__(self, client: Client, options: Entries) -> None:
+    def __init__(self, client: Client, options: Entries, ahead: bool) -> None:
+        """`ahead`: between two pages nothing else is asked, so the next can be asked for early."""
         self._client = client
         self._options = options
         self._fetch = options.sizing.fetch
+        self._ahead = ahead
 
     def pages(self, pieces: Iterable[Piece]) -> Iterator[tuple[tuple[bytes, ...], Page]]:
-        """Pages of at most about `fetchSize` entries, and the key of each reply in them."""
+        """Pages of at most about `fetchSize` entries, and the key of each reply in them.
+
+        While the caller has one, the server is at work on the next.
+        """
         waiting = deque(_Asked(piece) for piece in pieces)
         while waiting:
             if waiting[0].piece.ids:
                 yield from self._listed(waiting.popleft().piece)
                 continue
             asked = self._next(waiting)
-            count = self._fetch
-            page = self._page(
-                [
-                    ["XRANGE", one.piece.key, exclusive(one.after), ids.text(one.piece.upto), "COUNT", count]
-                    for one in asked
-                ],
-                asked[0].piece.key,
-            )
-            for number, one in reversed(list(enumerate(asked))):
-                self._check(one, page, number)
-                one.rows += page.counts[number]
-                if page.counts[number] == count:
-                    one.after = ids.parse(page.last_id(number))
-                    if one.after < one.piece.upto:
-                        waiting.appendleft(one)
-                        continue
-                self._check_end(one)
-            if len(page):
-                yield tuple(one.piece.key for one in asked), page
+            while asked:
+                count = self._fetch
+                page = self._page(self._requests(asked), asked[0].piece.key)
+                keys = tuple(one.piece.key for one in asked)
+                for number, one in reversed(list(enumerate(asked))):
+                    self._check(one, page, number)
+                    one.rows += page.counts[number]
+                    if page.counts[number] == count:
+                        one.after = ids.parse(page.last_id(number))
+                        if one.after < one.piece.upto:
+                            waiting.appendleft(one)
+                            continue
+                    self._check_end(one)
+                asked = self._next(waiting) if waiting and not waiting[0].piece.ids else []
+                if asked and self._ahead:
+                    self._client.send_ahead(_joined(self._requests(asked)))
+                if len(page):
+                    yield keys, page
 
     def _next(self, waiting: deque[_Asked]) -> list[_Asked]:
         """Pieces that together fit into one page, or the first alone."""
@@ -135,8 +140,14 @@ class _Reading:
             asked.append(waiting.popleft())
         return asked
 
+    def _requests(self, asked: list[_Asked]) -> list[Request]:
+        return [
+            ["XRANGE", one.piece.key, exclusive(one.after), ids.text(one.piece.upto), "COUNT", self._fetch]
+            for one in asked
+        ]
+
     def _page(self, requests: list[Request], key: bytes) -> Page:
-        replies = self._client.framed(b"".join(packed(*words) for words in requests))
+        replies = self._client.framed(_joined(requests))
         if len(replies) > LARGE_REPLY and self._fetch > 1:
             self._fetch = max(self._fetch // 2, 1)
         try:
@@ -207,3 +218,7 @@ class _Reading:
             if not isinstance(reply, ReplyError):
                 found.update((entry_id, count) for entry_id, _, _, count in reply)
         return found
+
+
+def _joined(requests: list[Request]) -> bytes:
+    return b"".join(packed(*words) for words in requests)

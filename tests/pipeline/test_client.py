@@ -121,3 +121,34 @@ def test_framed_replies_are_the_bytes_as_they_came(server: Any, server_port: int
         raw = client.framed(packed("ECHO", b"$3\r\na\r\n") + packed("PING") + packed("NOSUCH"))
         assert parsed(raw)[:2] == [b"$3\r\na\r\n", b"PONG"]
         assert raw.startswith(b"$7\r\n$3\r\na\r\n\r\n+PONG\r\n-ERR unknown command")
+
+
+def test_what_is_sent_ahead_is_asked_once(server: Any, server_port: int) -> None:
+    asked = packed("ECHO", "a")
+    with Client(Endpoint("main", LOCALHOST, server_port), Access()) as client:
+        client.framed(asked)
+        server.config_resetstat()
+        client.send_ahead(asked)
+        assert client.framed(asked) == b"$1\r\na\r\n"
+
+    assert server.info("commandstats")["cmdstat_echo"]["calls"] == 2  # the word, and the frame
+
+
+def test_another_request_amid_those_sent_ahead_gets_its_own_reply(server: Any, server_port: int) -> None:
+    asked = packed("ECHO", "a")
+    with Client(Endpoint("main", LOCALHOST, server_port), Access()) as client:
+        client.framed(asked)
+        client.send_ahead(asked)
+        assert client.call("ECHO", "b", retry=False) == b"b"
+        client.send_ahead(asked)
+        assert client.framed(packed("ECHO", "c")) == b"$1\r\nc\r\n"
+        assert client.framed(asked) == b"$1\r\na\r\n"
+
+
+def test_what_was_sent_ahead_on_a_connection_that_broke_is_sent_again(server: Any, server_port: int) -> None:
+    asked = packed("ECHO", "a")
+    with Client(Endpoint("main", LOCALHOST, server_port), Access()) as client:
+        client.call("PING")
+        server.client_kill_filter(_id=client.connection_id)
+        client.send_ahead(asked)
+        assert client.framed(asked) == b"$1\r\na\r\n"
