@@ -3,13 +3,15 @@
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from penstock.errors import ReplyError
 from penstock.pipeline.client import Client, Reply, Request
 from penstock.pipeline.options import Servers
 
 Answer = TypeVar("Answer")
+
+AGAIN_S: Final = 0.01
 
 
 class Connections:
@@ -42,13 +44,16 @@ class Connections:
         }
         wait(calls.values(), wait_ms / 1000, FIRST_COMPLETED)
         for name, call in calls.items():
-            if not call.done():
-                self._unblock(name)
+            self._unblock(name, call)
         return {name: call.result() for name, call in calls.items()}
 
-    def _unblock(self, name: str) -> None:
+    def _unblock(self, name: str, call: "Future[Reply]") -> None:
+        """End a wait, also one that is still on its way to the server: then there is nothing to unblock yet."""
         with contextlib.suppress(ReplyError):  # not allowed to: then it waits until its time is over
-            self.asking[name].call("CLIENT", "UNBLOCK", self._waiting[name].connection_id)
+            while not call.done() and not self.asking[name].call(
+                "CLIENT", "UNBLOCK", self._waiting[name].connection_id
+            ):
+                wait([call], AGAIN_S)
 
     def close(self) -> None:
         for client in (*self.asking.values(), *self._waiting.values()):

@@ -16,6 +16,8 @@ from tests.pipeline.test_cursor import fill
 
 Load = Callable[..., Any]
 
+PATIENCE_S = 300  # for what a busy machine may take long to do; nothing that goes well waits for it
+
 
 @pytest.fixture
 def load(spark: Any, endpoint: str) -> Load:
@@ -49,7 +51,7 @@ class Batches:
 
     def run(self) -> None:
         """Everything that is there now."""
-        self.start(availableNow=True).awaitTermination(120)
+        assert self.start(availableNow=True).awaitTermination(PATIENCE_S), "the query does not end"
 
     def ids(self) -> list[str]:
         return sorted(itertools.chain.from_iterable(ids for _, ids in self.rows))
@@ -182,9 +184,7 @@ def test_available_now_ends_under_constant_writes(server: redis.Redis, load: Loa
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        began_s = time.monotonic()
         batches.run()
-        assert time.monotonic() - began_s < 60
     finally:
         done.set()
         writer.join()
@@ -204,27 +204,33 @@ def test_a_shared_group_leaves_nothing_pending(server: redis.Redis, load: Load, 
     assert server.xpending("s", "g")["pending"] == 0
 
 
-def test_a_query_that_waits_stops_at_once_and_wakes_at_once(server: redis.Redis, load: Load, checkpoint: str) -> None:
-    batches = Batches(load("readStream", stream="s", pollTimeout="30s"), checkpoint)
+def test_a_query_that_waits_wakes_at_once_and_stops_at_once(server: redis.Redis, load: Load, checkpoint: str) -> None:
+    batches = Batches(load("readStream", stream="s", pollTimeout="10m"), checkpoint)  # how long it would take otherwise
     query = batches.start(processingTime="0 seconds")
     try:
         fill_until_seen(server, batches)
-        time.sleep(1)
-        began_s = time.monotonic()
+        until(lambda: any("b" in client["flags"] for client in server.client_list()))
     finally:
         query.stop()
 
-    assert time.monotonic() - began_s < 5
     assert query.exception() is None
 
 
 def fill_until_seen(server: redis.Redis, batches: Batches) -> None:
     """Entries, one after the other, until the query has shown one: it begins with what is added after its start."""
-    deadline_s = time.monotonic() + 60
-    while not batches.rows and time.monotonic() < deadline_s:
+
+    def added() -> bool:
         server.xadd("s", {"n": 1})
+        return bool(batches.rows)
+
+    until(added)
+
+
+def until(done: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < give_up_s, "it does not happen"
         time.sleep(0.25)
-    assert batches.rows
 
 
 def test_lost_entries_end_a_query_with_their_number(server: redis.Redis, load: Load, checkpoint: str) -> None:
