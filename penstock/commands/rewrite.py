@@ -7,24 +7,24 @@ an idempotent id whose entry is gone.
 
 from collections.abc import Iterable, Iterator
 from heapq import merge
+from itertools import chain
 from typing import Final
 
 from penstock.commands import dialect, group_effects, value_lines
 from penstock.commands.dialect import Dialect
 from penstock.commands.effects import pack
 from penstock.commands.progress import Progress
+from penstock.commands.rewrite_groups import GroupLines
 from penstock.protocol import reply
 from penstock.settings import Settings
 from penstock.storage import ids
-from penstock.storage.groups import Group
 from penstock.storage.ids import StreamId
 from penstock.storage.keyspace import Keyspace
-from penstock.storage.pendinglist import Held
-from penstock.storage.streams import Stream
+from penstock.storage.streams import Run, Stream
 
 CHUNK_BYTES: Final = 64 * 1024
 USUAL_IDMP: Final = (100, 100)  # the defaults of stream-idmp-duration and -maxsize
-MOST_IDS: Final = 1000  # in one XCLAIM, XNACK or XDEL
+MOST_IDS: Final = 1000  # in one XDEL
 
 
 def base_lines(
@@ -101,14 +101,14 @@ class StreamLines:
         stream, key = self._stream, self._key
         has_strays = any(group.strays for group in self._groups)
         if has_strays:
-            yield from self._add_placeholders(_ascending(self._pending_ids(ghosts_only=False)))
+            yield from self._add_placeholders(_ascending(self._pending_ids()))
             yield from self._pending()
             yield pack((b"XTRIM", key, b"MAXLEN", b"0"))
             absent = _ascending(self._recorded_ids())
             first_ids = [stream.first_id] if stream.length else []
             yield pack((b"XSETID", key, ids.text(min([stream.last_id + 1, *first_ids, *absent[:1]]) - 1)))
         else:
-            absent = _ascending([*self._pending_ids(ghosts_only=True), *self._recorded_ids()])
+            absent = _ascending([*self._ghost_ids(), *self._recorded_ids()])
             if not stream.length and not absent:
                 yield pack((b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"))
         yield from self._entries(absent)
@@ -124,13 +124,19 @@ class StreamLines:
 
     # -- entries ----------------------------------------------------------------------------------------------------
 
-    def _pending_ids(self, ghosts_only: bool) -> list[StreamId]:
-        """The ids of what is pending, in no order; of ghosts only, which need a placeholder in any case."""
+    def _pending_ids(self) -> list[StreamId]:
+        """The ids of what is pending, in no order."""
+        return [block.id_at(slot) for group in self._groups for block, slot in group.walk(0)]
+
+    def _ghost_ids(self) -> list[StreamId]:
+        """The ids of what is pending though its entry is gone, in no order; there are no strays."""
         return [
             block.id_at(slot)
             for group in self._groups
-            for block, slot in group.walk(0)
-            if not ghosts_only or not block.segment.is_live(slot)
+            for block in group.blocks
+            if block.segment.live < len(block.segment)
+            for slot in block.slots()
+            if not block.segment.is_live(slot)
         ]
 
     def _recorded_ids(self) -> list[StreamId]:
@@ -147,25 +153,28 @@ class StreamLines:
     def _entries(self, absent: list[StreamId]) -> Iterator[bytes]:
         """XADD of the live entries and of placeholders, ascending."""
         if not absent:
-            for _, line in self._live():
-                yield line
+            for _, lines in self._live():
+                yield b"".join(lines)
             return
+        live = chain.from_iterable(zip(_ids_of(run), lines, strict=True) for run, lines in self._live())
         placeholders = zip(absent, self._add_placeholders(absent), strict=True)
-        for _, line in merge(self._live(), placeholders):
+        for _, line in merge(live, placeholders):
             yield line
 
-    def _live(self) -> Iterator[tuple[StreamId, bytes]]:
+    def _live(self) -> Iterator[tuple[Run, list[bytes]]]:
         """The live entries as XADD lines: an entry is kept as `*2 $id *2n $field ...`, so that slicing is enough."""
-        name = b"$4\r\nXADD\r\n" + reply.bulk(self._key)
+        name = b"$4\r\nXADD\r\n" + reply.bulk(self._key)[:-2]
+        heads: dict[bytes, bytes] = {}  # by what comes before the fields
         for run in self._stream.runs(0, ids.MAX, self._stream.length):
-            segment = run.segment
             self._progress.steps += run.stop - run.start
-            for slot in range(run.start, run.stop):
-                entry = segment.entry(slot)
-                star = entry.index(b"*", 4)  # an id has none
-                end = entry.index(b"\r\n", star)
-                count = int(entry[star + 1 : end]) + 3
-                yield segment.id_at(slot), b"*%d\r\n%b%b%b" % (count, name, entry[4:star], entry[end + 2 :])
+            lines = []
+            for entry in run.segment.entry_list(run.start, run.stop):
+                _, length, entry_id, count, fields = entry.split(b"\r\n", 4)
+                head = heads.get(count)
+                if head is None:
+                    head = heads[count] = b"*%d\r\n%b" % (int(count[1:]) + 3, name)
+                lines.append(b"\r\n".join((head, length, entry_id, fields)))
+            yield run, lines
 
     def _add_placeholders(self, absent: list[StreamId]) -> Iterator[bytes]:
         for entry_id in absent:
@@ -188,64 +197,11 @@ class StreamLines:
     # -- groups -----------------------------------------------------------------------------------------------------
 
     def _pending(self) -> Iterator[bytes]:
-        """The groups, and what is pending in each: in time order over all consumers, then the zone.
-
-        Where nothing can be released, the zone comes first, claimed at time 0.
-        """
+        """The groups, and what is pending in each."""
         for group in self._groups:
             yield pack((b"XGROUP", b"CREATE", self._key, group.name, ids.text(group.last_id)))
         for group in self._groups:
-            if not self._dialect.releases:
-                yield from self._release_lines(group, group.zone())
-            yield from self._claim_lines(group, group.in_time_order())
-            yield from self._idle_consumers(group)
-            if self._dialect.releases:
-                yield from self._release_lines(group, group.zone())
-
-    def _claim_lines(self, group: Group, owned: list[Held]) -> Iterator[bytes]:
-        """One XCLAIM for each run of equal consumer, time and count: their order is CLAIM's order."""
-        last = ids.text(group.last_id)
-        run: list[bytes] = []
-        alike = (0, 0, 0)
-        for block, slot in owned:
-            this = (block.owners[slot], block.times[slot], block.counts[slot])
-            if run and (this != alike or len(run) == MOST_IDS):
-                yield self._claim(group, run, alike, last)
-                run = []
-            alike = this
-            run.append(ids.text(block.id_at(slot)))
-        if run:
-            yield self._claim(group, run, alike, last)
-
-    def _claim(self, group: Group, run: list[bytes], alike: tuple[int, int, int], last: bytes) -> bytes:
-        self._progress.steps += len(run)
-        owner, time_ms, count = alike
-        consumer = group.numbers[owner]
-        assert consumer is not None, "time order holds what has an owner"
-        options = (b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", last)
-        return pack((b"XCLAIM", self._key, group.name, consumer.name, b"0", *run, *options))
-
-    def _idle_consumers(self, group: Group) -> Iterator[bytes]:
-        for consumer in group.consumers_by_name():
-            if not consumer.pending:
-                yield pack((b"XGROUP", b"CREATECONSUMER", self._key, group.name, consumer.name))
-
-    def _release_lines(self, group: Group, released: list[Held]) -> Iterator[bytes]:
-        """One line for each run of equal count, in order of release."""
-        run: list[bytes] = []
-        alike = 0
-        for block, slot in released:
-            if run and (block.counts[slot] != alike or len(run) == MOST_IDS):
-                yield self._release(group, run, alike)
-                run = []
-            alike = block.counts[slot]
-            run.append(ids.text(block.id_at(slot)))
-        if run:
-            yield self._release(group, run, alike)
-
-    def _release(self, group: Group, run: list[bytes], count: int) -> bytes:
-        self._progress.steps += len(run)
-        return pack(group_effects.release_words(self._dialect, self._key, group, run, count))
+            yield from GroupLines(self._key, group, self._dialect, self._progress).all()
 
     # -- idempotence ------------------------------------------------------------------------------------------------
 
@@ -260,6 +216,10 @@ class StreamLines:
             for iid, entry_id in iids.items():
                 if entry_id <= self._stream.last_id:
                     yield pack((b"XIDMPRECORD", self._key, pid, iid, ids.text(entry_id)))
+
+
+def _ids_of(run: Run) -> list[StreamId]:
+    return [run.segment.id_at(slot) for slot in range(run.start, run.stop)]
 
 
 def _ascending(entry_ids: list[StreamId]) -> list[StreamId]:

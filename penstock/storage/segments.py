@@ -6,7 +6,7 @@ To this module the bytes are opaque.
 
 from array import array
 from bisect import bisect_left
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from penstock.storage.ids import HALF, StreamId
@@ -145,6 +145,13 @@ class Segment:
         if self.sealed:
             return self.blob[self.offsets[start] : self.offsets[stop]]
         return self.parts[start] if stop - start == 1 else b"".join(self.parts[start:stop])
+
+    def entry_list(self, start: int, stop: int) -> list[bytes]:
+        """The bytes of each of the slots [start, stop), which must all be live."""
+        if not self.sealed:
+            return self.parts[start:stop]
+        blob = self.blob
+        return [blob[begin:end] for begin, end in pairwise(self.offsets[start : stop + 1])]
 
     def runs(self, start: int, stop: int, most: int) -> list[tuple[int, int]]:
         """The live slots of [start, stop) as runs [from, to), `most` slots at the most."""

@@ -121,6 +121,14 @@ def test_equal_neighbours_share_a_line(dialogue):
     assert (lines.count(b"XCLAIM"), lines.count(b"XNACK")) == (2, 1)
 
 
+def test_a_line_names_a_thousand_ids_at_the_most(dialogue):
+    dialogue("XGROUP CREATE s g 0 MKSTREAM", *[f"XADD s {number}-0 f v" for number in range(1, 2502)])
+    dialogue("XREADGROUP GROUP g alice COUNT 2501 STREAMS s >")
+    base = b"".join(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
+    claims = [part.split(b"TIME")[0] for part in base.split(b"XCLAIM")[1:]]
+    assert [claim.count(b"-0\r\n") for claim in claims] == [1000, 1000, 501]
+
+
 def test_chunks_hold_whole_requests(dialogue):
     value = b"v" * 1000
     for number in range(300):
