@@ -34,7 +34,7 @@ def test_the_log_of_random_requests_replays_to_the_same_databases(seed):
     for line in Requests(seed).lines(2000):
         dialogue.words(*words_of(line))
 
-    replay = Replay(replayed, print)
+    replay = Replay(replayed.engine, print)
     replay.begin()
     replay.lines(engine.units)
 

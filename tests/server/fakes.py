@@ -11,6 +11,9 @@ from penstock.server.connection import Connection
 from penstock.server.journal import Journal
 from penstock.server.turn import Turn
 from penstock.settings import Settings
+from penstock.storage.appendlog import AppendLog
+from penstock.storage.logdirectory import LogDirectory
+from tests.storage.memorydisk import MemoryDisk
 
 NOW_MS = 1_795_300_000_000
 
@@ -144,17 +147,6 @@ class FakeKeeper:
         return True
 
 
-class Units:
-    """What counts units, as the log does."""
-
-    def __init__(self) -> None:
-        self.appended = 0
-        self.synced = 0
-
-    def append(self, unit: bytes) -> None:
-        self.appended += 1
-
-
 class Client:
     """One connection as its peer sees it."""
 
@@ -207,6 +199,5 @@ class Hall:
 
     def keeps_a_log(self) -> None:
         """Changes are counted from here on."""
-        units = Units()
-        self.engine.effects.log = units
-        self.engine.persistence.log = units  # type: ignore[assignment]  # it counts, which is all that is asked
+        log = AppendLog(LogDirectory(MemoryDisk(), "/data", "appendonlydir", "appendonly.aof"))
+        self.engine.effects.log = self.engine.persistence.log = log
