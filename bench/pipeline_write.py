@@ -17,9 +17,9 @@ from typing import Any
 
 import redis
 
+from bench.servers import OURS, PLAIN, REDIS, Pythons, running
 from penstock.pipeline.session import session
-from tests.reference import LOCALHOST, NoReference, reference_server
-from tests.serverproc import running_server
+from tests.reference import LOCALHOST
 
 FORMAT = "redis_streams"
 DELIVERIES = ("exactly-once", "at-least-once", "idmp")
@@ -27,23 +27,17 @@ READ_AT_ONCE = 5_000
 
 
 @contextmanager
-def servers(folder: str, logged: bool) -> Iterator[dict[str, int]]:
+def servers(names: list[str], folder: str, logged: bool, pythons: Pythons) -> Iterator[dict[str, int]]:
     """The ports of the servers, by name; each with its data in a folder of its own."""
     keeping = ("--appendonly", "yes" if logged else "no", "--aof-timestamp-enabled", "yes")
+    ports = {}
     with ExitStack() as stack:
-        ports = {"Penstock": stack.enter_context(running_server(*keeping, dir=made(folder, "penstock"))).port}
-        try:
-            plain = ("--aof-use-rdb-preamble", "no", "--dir", str(made(folder, "redis")))
-            ports["Redis"] = stack.enter_context(reference_server(*keeping, *plain))
-        except NoReference as absence:
-            sys.stderr.write(f"{absence}\n")
+        for name in names:
+            path = Path(folder) / name
+            path.mkdir()
+            flags = (*keeping, "--aof-use-rdb-preamble", "no", "--dir", str(path))
+            ports[name] = stack.enter_context(running(name, *flags, pythons=pythons)).port
         yield ports
-
-
-def made(folder: str, name: str) -> Path:
-    path = Path(folder) / name
-    path.mkdir()
-    return path
 
 
 class Bench:
@@ -126,7 +120,7 @@ class Bench:
 
     def _read(self, name: str, tasks: int) -> float:
         """The log that this server has written, in one piece or in many."""
-        path = Path(self._folder) / name.lower() / "appendonlydir"
+        path = Path(self._folder) / name / "appendonlydir"
         size = sum(file.stat().st_size for file in path.glob("*.aof"))
         reader = self._spark.read.format(FORMAT).option("table", "aof")
         frame = reader.option("splitBytes", 0 if tasks == 1 else size // 8 + 1).load(str(path))
@@ -145,12 +139,18 @@ def main() -> int:
     parser.add_argument("--letters", type=int, default=40_000)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--no-log", action="store_true", help="the servers write no log; then none is read")
+    parser.add_argument("--servers", nargs="+", default=[PLAIN, REDIS], choices=[*OURS, REDIS])
+    parser.add_argument("--server-python", type=Path, default=Path(sys.executable), help="what runs the plain source")
     words = parser.parse_args()
+    pythons = Pythons(plain=words.server_python)
     spark = session(
         "local[2]", "bench", spark__driver__memory="1g", spark__driver__host=LOCALHOST, spark__ui__enabled="false"
     )
     spark.sparkContext.setLogLevel("ERROR")
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, servers(folder, not words.no_log) as ports:
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        servers(words.servers, folder, not words.no_log, pythons) as ports,
+    ):
         Bench(spark, ports, folder, words).run()
     spark.stop()
     return 0
