@@ -3,20 +3,20 @@
 Each check (see checks.py) is a number of entries, and an example of one. checking.py judges the same without Spark.
 """
 
-from functools import reduce
 from typing import Final
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from penstock.pipeline import logjobs
+from penstock.pipeline import checks, logjobs
 from penstock.pipeline.checks import CHECKS
 from penstock.pipeline.journals import ACKED, PROCESSED, SENT, WORKED
 from penstock.pipeline.logjobs import ACKNOWLEDGED, DELIVERED, ORDER, RELEASED
 
 COLUMNS: Final = "check string, entries bigint, example string, must_be_zero boolean"
 SERIAL: Final = "serial"
+ADDED: Final = "added"
 
 
 def audit(log: DataFrame, journals: DataFrame, stream: str, group: str, serial: str = SERIAL) -> DataFrame:
@@ -31,14 +31,14 @@ def audit(log: DataFrame, journals: DataFrame, stream: str, group: str, serial: 
         .select("id", f.col("fields")[serial].alias("serial"), *ORDER)
     )
     told = logjobs.events(log).where((f.col("stream") == stream) & (f.col("group") == group))
-    told = told.drop("stream", "group", "ts")
-    kept = [frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in (added, told, journals)]
-    added, told, journals = kept
+    kept = [frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in (added, journals)]
+    added, journals = kept
     try:
-        rows = _rows(added, told, journals)
+        found = {**_of_ids(_facts(added, told, journals)), **_of_serials(added), **_of_order(journals)}
     finally:
         for frame in kept:
             frame.unpersist()
+    rows = [(check.name, *found[check.key], check.must_be_zero) for check in CHECKS]
     return log.sparkSession.createDataFrame(rows, COLUMNS)
 
 
@@ -48,61 +48,84 @@ def is_clean(verdict: DataFrame) -> bool:
     return clean
 
 
-def _rows(added: DataFrame, told: DataFrame, journals: DataFrame) -> list[tuple[str, int, str | None, bool]]:
-    place = f.struct(*ORDER)
-    sent = journals.where(f.col("verb").isin(*SENT))
-    processed = journals.where(f.col("verb") == PROCESSED)
-    delivered = told.where(f.col("event") == DELIVERED)
-    last = told.groupBy("id").agg(f.max_by("event", place).alias("event"))
-    acked = told.where(f.col("event") == ACKNOWLEDGED).groupBy("id").agg(f.min(place).alias("acked_in"))
-    frames = (
-        added,
-        processed.select("id").distinct(),
-        _beyond_one(delivered, "id"),
-        told.where(f.col("event") == RELEASED),
-        _beyond_one(processed, "id"),
-        sent.join(added, "id", "left_anti"),
-        _unprocessed(added, processed, last),
-        _beyond_one(added.where("serial IS NOT NULL"), "serial"),
-        _out_of_order(sent),
-        _beyond_one(processed.where("deliveries = 1"), "id"),
-        delivered.join(acked, "id").where(place > f.col("acked_in")),
-        _came_back(journals),
-        acked.join(processed, "id", "left_anti"),
-        last.where(f.col("event") != ACKNOWLEDGED),
+Found = tuple[int, str | None]  # how many entries, and the id of one of them
+
+
+def _facts(added: DataFrame, told: DataFrame, journals: DataFrame) -> DataFrame:
+    """Everything that was said of an id, a row each: `id`, `fact`, `place` in the log, `deliveries`, `at_ns`."""
+    place = f.struct(*ORDER).alias("place")
+    nowhere = f.lit(None).cast("struct<file_seq:int,offset:bigint>").alias("place")
+    none = f.lit(None).cast("bigint")
+    by_log = [
+        frame.select("id", fact.alias("fact"), place, none.alias("deliveries"), none.alias("at_ns"))
+        for frame, fact in ((added, f.lit(ADDED)), (told, f.col("event")))
+    ]
+    by_journals = journals.select("id", f.col("verb").alias("fact"), nowhere, "deliveries", "at_ns")
+    return by_log[0].unionByName(by_log[1]).unionByName(by_journals)
+
+
+def _of_ids(facts: DataFrame) -> dict[str, Found]:
+    """The checks that look at one id after the other: one pass over all of them."""
+    events = f"fact IN ('{DELIVERED}', '{RELEASED}', '{ACKNOWLEDGED}')"
+    worked = f"fact IN {WORKED}"
+    ids = facts.groupBy("id").agg(
+        *(
+            f.expr(f"count_if({condition})").alias(name)
+            for name, condition in (
+                ("added", f"fact = '{ADDED}'"),
+                ("sent", f"fact IN {SENT}"),
+                ("processed", f"fact = '{PROCESSED}'"),
+                ("first_time", f"fact = '{PROCESSED}' AND deliveries = 1"),
+                ("delivered", f"fact = '{DELIVERED}'"),
+                ("released", f"fact = '{RELEASED}'"),
+                ("acked", f"fact = '{ACKNOWLEDGED}'"),
+            )
+        ),
+        f.expr(f"max_by(fact, place) FILTER (WHERE {events})").alias("last"),
+        f.expr(f"min(place) FILTER (WHERE fact = '{ACKNOWLEDGED}')").alias("acked_in"),
+        f.expr(f"collect_list(place) FILTER (WHERE fact = '{DELIVERED}')").alias("delivered_in"),
+        f.expr(f"min(at_ns) FILTER (WHERE fact = '{ACKED}')").alias("replied_ns"),
+        f.expr(f"collect_list(at_ns) FILTER (WHERE {worked})").alias("asked_ns"),
     )
-    numbered = [_count(at, frame) for at, frame in enumerate(frames)]
-    found = {row["at"]: row for row in reduce(DataFrame.unionAll, numbered).collect()}  # one query for all of them
-    return [(check.name, int(found[at]["n"]), found[at]["id"], check.must_be_zero) for at, check in enumerate(CHECKS)]
+    is_pending = f"coalesce(last <> '{ACKNOWLEDGED}', false)"
+    entries = {
+        checks.ENTRIES: "added",
+        checks.PROCESSED: "int(processed > 0)",
+        checks.DELIVERED_AGAIN: "greatest(delivered - 1, 0)",
+        checks.GIVEN_BACK: "released",
+        checks.PROCESSED_AGAIN: "greatest(processed - 1, 0)",
+        checks.NOT_IN_LOG: "IF(added = 0, sent, 0)",
+        checks.NEVER_PROCESSED: f"int(added > 0 AND processed = 0 AND NOT {is_pending})",
+        checks.PROCESSED_TWICE: "greatest(first_time - 1, 0)",
+        checks.AFTER_ACK_BY_LOG: "size(filter(delivered_in, place -> place > acked_in))",
+        checks.AFTER_ACK_BY_JOURNALS: "size(filter(asked_ns, at -> at > replied_ns))",
+        checks.ACKED_ONLY: "int(acked > 0 AND processed = 0)",
+        checks.LEFT_PENDING: f"int({is_pending})",
+    }
+    counted = ids.select("id", *(f.expr(f"bigint({many})").alias(key) for key, many in entries.items()))
+    return _totals(counted, *entries)
 
 
-def _beyond_one(rows: DataFrame, column: str) -> DataFrame:
-    """How often something is there again, and an id of it."""
-    counts = rows.groupBy(f.col(column).alias("counted")).agg((f.count("*") - 1).alias("n"), f.max("id").alias("id"))
-    return counts.where("n > 0")
+def _of_serials(added: DataFrame) -> dict[str, Found]:
+    """Entries beyond one for each serial."""
+    many = (f.count("*") - 1).alias(checks.SENT_TWICE)
+    return _totals(
+        added.where("serial IS NOT NULL").groupBy("serial").agg(many, f.max("id").alias("id")), checks.SENT_TWICE
+    )
 
 
-def _unprocessed(added: DataFrame, processed: DataFrame, last: DataFrame) -> DataFrame:
-    pending = last.where(f.col("event") != ACKNOWLEDGED)
-    return added.join(processed, "id", "left_anti").join(pending, "id", "left_anti")
-
-
-def _out_of_order(sent: DataFrame) -> DataFrame:
+def _of_order(journals: DataFrame) -> dict[str, Found]:
     """Ids that are not greater than that of the same producer's line before."""
     numbers = [f.split("id", "-")[at].cast("decimal(20,0)") for at in (0, 1)]
-    ordered = sent.withColumn("number", f.struct(*numbers))
+    ordered = journals.where(f.col("verb").isin(*SENT)).withColumn("number", f.struct(*numbers))
     line = Window.partitionBy("actor").orderBy("line")
-    return ordered.withColumn("before", f.lag("number").over(line)).where("number <= before")
+    found = ordered.withColumn("before", f.lag("number").over(line)).where("number <= before")
+    return _totals(found.select("id", f.lit(1).alias(checks.OUT_OF_ORDER)), checks.OUT_OF_ORDER)
 
 
-def _came_back(journals: DataFrame) -> DataFrame:
-    """Work whose entry was asked for when an acknowledgement of it had been answered already."""
-    replied = journals.where(f.col("verb") == ACKED).groupBy("id").agg(f.min("at_ns").alias("replied_ns"))
-    handled = journals.where(f.col("verb").isin(*WORKED))
-    return handled.join(replied, "id").where("at_ns > replied_ns")
-
-
-def _count(at: int, frame: DataFrame) -> DataFrame:
-    """How many, and the id of one of them."""
-    many = f.sum("n") if "n" in frame.columns else f.count("*")
-    return frame.agg(f.lit(at).alias("at"), f.coalesce(many, f.lit(0)).alias("n"), f.min("id").alias("id"))
+def _totals(counted: DataFrame, *keys: str) -> dict[str, Found]:
+    """The sum of each column, and the least id that counts in it."""
+    sums = [f.coalesce(f.sum(key), f.lit(0)).alias(f"{key}_n") for key in keys]
+    examples = [f.min(f.when(f.col(key) > 0, f.col("id"))).alias(f"{key}_id") for key in keys]
+    (row,) = counted.agg(*sums, *examples).collect()
+    return {key: (int(row[f"{key}_n"]), row[f"{key}_id"]) for key in keys}

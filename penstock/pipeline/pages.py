@@ -261,16 +261,19 @@ def numbers(text: Any, begin: Any, end: Any) -> Any:
     if not begin.size:
         return numpy.zeros(begin.shape, numpy.int64)
     widths = end - begin
-    shortest, longest = int(widths.min()), int(widths.max())
-    if shortest < 1 or longest > LONGEST_NUMBER:
+    longest = int(widths.max())
+    if int(widths.min()) < 1 or longest > LONGEST_NUMBER:
         return None
-    found = text.take(begin).astype(numpy.int64) - ZERO
-    if (found < 0).any() or (found > 9).any():
+    digits = text.take(begin)
+    digits -= ZERO  # in bytes, so that what is below '0' is far beyond 9
+    if (digits > 9).any():
         return None
+    found = digits.astype(numpy.int64)
     for place in range(1, longest):
-        digits = text.take(numpy.minimum(begin + place, len(text) - 1)).astype(numpy.int64) - ZERO
+        digits = text.take(begin + place, mode="clip")
+        digits -= ZERO
         more = widths > place
-        if ((digits < 0) | (digits > 9))[more].any():
+        if (more & (digits > 9)).any():
             return None
         found = numpy.where(more, found * 10 + digits, found)
     return found

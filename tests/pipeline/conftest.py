@@ -29,6 +29,10 @@ def spark() -> Iterator[Any]:
         "local[2,3]",
         "penstock-tests",
         spark__driver__memory="768m",
+        # Hundreds of small queries: what they cost is the compiling of each, by Spark and by the JVM.
+        spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        spark__sql__codegen__wholeStage="false",
+        spark__sql__codegen__factoryMode="NO_CODEGEN",
         spark__driver__host=LOCALHOST,
         spark__driver__bindAddress=LOCALHOST,
         spark__ui__enabled="false",

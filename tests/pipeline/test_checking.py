@@ -85,8 +85,32 @@ CASES = (
     ),
 )
 
+# Each fault at least once, for a judge that takes long to ask.
+EVERYTHING = Case(
+    "all of these at once",
+    {
+        "lost: a producer was told, the log has none": 1,
+        "lost: not pending, and never processed": 3,
+        "sent twice": 1,
+        "out of order: a producer's later entry has a lower id": 1,
+        "processed twice without a redelivery": 1,
+        "delivered after its acknowledgement, by the log": 1,
+        "delivered after its acknowledgement, by the journals": 2,
+        "acknowledged and never processed": 1,
+        "left pending": 1,
+    },
+    producer=("sent 2-0 1", "sent 1-0 0", "sent 3-0 2", "sent 9-0 7"),
+    worker=("processed 1-0 0 1 new 10", "processed 1-0 0 1 new 11", "acked 1-0 9"),
+    more_log=(
+        "XADD s 4-0 serial 2",
+        "XADD s 5-0 serial 3",
+        "XCLAIM s g r 0 1-0 TIME 3000 RETRYCOUNT 2 FORCE JUSTID LASTID 3-0",
+    ),
+    torn="processed 9-0 9 1 new 1",
+)
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+@pytest.mark.parametrize("case", (*CASES, EVERYTHING), ids=lambda case: case.name)
 def test_a_judge_finds_these_faults_and_no_others(case: Case, tmp_path: Path) -> None:
     for name, said in case.journals().items():
         (tmp_path / f"{name}.journal").write_text(said)
