@@ -147,10 +147,10 @@ class Life:
                     self.answers += 1
                     if self.moments[moment].is_logged:
                         self._answered.append((now_ms, moment))
-        if durability._sync is None and not log.held:
+        if durability.syncing.sync is None and not log.held:
             self._shaky_since_ms = None
         elif self._shaky_since_ms is None:
-            self._shaky_since_ms = min(now_ms, durability._sync_began_ms) if durability._sync else now_ms
+            self._shaky_since_ms = min(now_ms, durability.syncing.began_ms) if durability.syncing.sync else now_ms
 
     # -- dying ------------------------------------------------------------------------------------------------------
 

@@ -253,7 +253,7 @@ def test_a_background_sync_that_fails_refuses_writers(everysec):
     everysec.disk.failures["sync"] = [errno.EIO]
     everysec.later(1000)
     everysec.executor.run()
-    everysec.durability._end_sync()
+    everysec.durability.cron()
     assert str(everysec.turn("SET b 1")).startswith("MISCONF")
 
 
@@ -468,7 +468,7 @@ def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path, fails):
 def test_a_child_that_is_killed_changes_nothing(tmp_path):
     server = RealServer(tmp_path)
     server.turn("SET a 1", "BGREWRITEAOF")
-    server.durability._rewriting.kill() if server.durability._rewriting.pid else None
+    server.durability.rebasing.process.kill() if server.durability.rebasing.process.pid else None
     server.durability.close()
     again = RealServer(tmp_path)
     assert again.client("GET a") == b"1"
@@ -478,7 +478,7 @@ def test_a_child_that_is_killed_changes_nothing(tmp_path):
 def test_a_server_that_stops_takes_its_child_along(tmp_path):
     server = RealServer(tmp_path, appendfsync="always")
     server.turn("SET a 1", "BGREWRITEAOF")
-    pid = server.durability._rewriting.pid
+    pid = server.durability.rebasing.process.pid
     assert pid
     assert server.durability.close()
     with pytest.raises(ProcessLookupError):

@@ -1,0 +1,71 @@
+"""The log's files are read into the engine, in steps, and a person is told how it goes."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from penstock.commands.engine import Engine
+from penstock.commands.replay import Replay, load
+from penstock.errors import UsageError
+from penstock.settings import Settings
+from penstock.storage.appendlog import AppendLog
+from penstock.storage.disk import Disk
+from penstock.storage.logdirectory import LogDirectory
+
+PROGRESS_EVERY_MS: Final = 2000  # lines about a long loading
+
+
+def opened(settings: Settings, disk: Disk) -> AppendLog:
+    """The log that the settings name, locked, not started. OSError or UsageError where it cannot be used."""
+    text = settings.text
+    log = AppendLog(LogDirectory(disk, text("dir"), text("appenddirname"), text("appendfilename")))
+    log.directory.open()
+    return log
+
+
+def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:
+    """Read all files of a log; yields the bytes done and the bytes in all.
+
+    Clients may be answered in between. UsageError or OSError where the log cannot be loaded.
+    """
+    state, settings, clock = engine.persistence, engine.settings, engine.clock
+    began_ms = told_ms = clock.now_us() // 1000
+    state.loading_started_s = began_ms // 1000
+    replay = Replay(engine, tell)
+    replay.begin()
+    mends, most = settings.yes("aof-load-truncated"), settings.number("aof-load-corrupt-tail-max-size")
+    try:
+        for state.loading_done, state.loading_total in load(replay, log, mends, most):
+            yield state.loading_done, state.loading_total
+            now_ms = clock.now_us() // 1000
+            if now_ms - told_ms >= PROGRESS_EVERY_MS:
+                told_ms = now_ms
+                tell(progress(state.loading_done, state.loading_total, replay.applied, now_ms - began_ms))
+    finally:
+        replay.end()
+    state.keys_loaded = sum(len(db) for db in engine.keyspace.databases)
+    if replay.refused:
+        tell(f"{replay.refused} lines of the log were refused and ignored.")
+    spent_s = (clock.now_us() // 1000 - began_ms) / 1000
+    tell(f"Loaded {state.keys_loaded} keys from {replay.applied} requests of the log in {spent_s:.3f} seconds.")
+
+
+def progress(done: int, total: int, applied: int, spent_ms: int) -> str:
+    """How far a loading is, in words: bytes of bytes in all, requests applied."""
+    rate, bytes_rate = (count * 1000 // max(spent_ms, 1) for count in (applied, done))
+    return f"Loading the log: {100 * done / total:.0f}%, {rate} requests and {bytes_rate / 1e6:.1f} MB a second."
+
+
+def read_again(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> str:
+    """DEBUG LOADAOF: empty the keyspace and read the files again; why that failed, or ""."""
+    ready = dict(engine.waiters.ready)
+    for db in engine.keyspace.databases:
+        db.clear()
+    try:
+        for _ in read_into(engine, log, tell):
+            pass
+    except (OSError, UsageError) as failure:
+        return str(failure)
+    finally:
+        engine.effects.log = log
+        engine.waiters.ready = ready
+    return ""
