@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSource
 
 from bench.servers import OURS, PLAIN, REDIS, Pythons, running
 from penstock.pipeline.batch import BatchReader
-from penstock.pipeline.client import Client
+from penstock.pipeline.client import Access, Client, Word
 from penstock.pipeline.cutting import exclusive
 from penstock.pipeline.options import read_entries
 from penstock.pipeline.pages import decode, from_lists
@@ -128,20 +128,15 @@ class Server:
         return int(self.client.info("stats")["total_commands_processed"])
 
     def fill(self, entries: int, keys: list[str]) -> None:
-        with self.client.pipeline(transaction=False) as pipe:
-            for number in range(entries):
-                pipe.xadd(
-                    keys[number % len(keys)],
-                    {
-                        b"carrier": b"UA%02d" % (number % 30),
-                        b"flight": number,
-                        b"dest": b"LAX%d" % (number % 7),
-                        b"delay": number * 7 % 300,
-                    },
-                )
-                if len(pipe) == 2_000:
-                    pipe.execute()
-            pipe.execute()
+        with Client(_endpoint(self), Access()) as client:
+            for first in range(0, entries, FETCH):
+                numbers = range(first, min(first + FETCH, entries))
+                client.pipeline([["XADD", keys[number % len(keys)], "*", *_fields(number)] for number in numbers])
+
+
+def _fields(number: int) -> list[Word]:
+    carrier, flight, dest, delay = NAMES
+    return [carrier, b"UA%02d" % (number % 30), flight, number, dest, b"LAX%d" % (number % 7), delay, number * 7 % 300]
 
 
 @contextmanager

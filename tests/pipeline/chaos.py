@@ -27,6 +27,7 @@ from tests.serverproc import running_server
 FORMAT = "redis_streams"
 DELIVERIES = ("exactly-once", "idmp", "at-least-once")
 KINDS = ("task", "driver", "executor")
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these processes do not live long enough for more
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 PATIENCE_S = 900
 PAGE = 20_000
@@ -45,6 +46,9 @@ def drive(job: dict[str, str]) -> None:
         "chaos",
         spark__driver__memory="768m",
         spark__executor__memory="512m",
+        spark__driver__extraJavaOptions=QUICK_JAVA,
+        spark__executor__extraJavaOptions=QUICK_JAVA,
+        spark__ui__showConsoleProgress="false",
         spark__driver__host=LOCALHOST,
         spark__driver__bindAddress=LOCALHOST,
         spark__ui__enabled="false",
