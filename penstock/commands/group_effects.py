@@ -4,18 +4,23 @@ Redis writes one XCLAIM an entry; ours names all consecutive entries of equal co
 loads to the same state. Runs are never regrouped: their order is the order in time.
 """
 
+from array import array
 from collections.abc import Iterator
-from typing import Final
+from itertools import count as count_from
+from typing import Final, TypeAlias
 
 from penstock.commands.context import Context
 from penstock.commands.dialect import Dialect
 from penstock.storage import ids
 from penstock.storage.groups import Group
 from penstock.storage.ids import StreamId
+from penstock.storage.pending import PendingBlock
 from penstock.storage.pendinglist import Held, HeldRun
 from penstock.storage.streams import Run, Stream
 
 MOST_IDS: Final = 1000  # of one line
+
+Released: TypeAlias = "tuple[PendingBlock, int, array[int]]"  # released slots from one on, with their counts then
 
 
 def log_claim(
@@ -73,8 +78,8 @@ def _of_equals(runs: list[HeldRun]) -> Iterator[HeldRun]:
                 yield block, slot, slot + 1
 
 
-def log_released(ctx: Context, key: bytes, group: Group, released: list[StreamId], counts: list[int]) -> None:
-    """Entries that were released, with their counts from now on, in runs of equals.
+def log_released(ctx: Context, key: bytes, group: Group, released: list[Released]) -> None:
+    """Entries that were released, with their counts from then on, in runs of equals.
 
     The counts are absolute: a relative SILENT would be counted again at replay. Where the dialect has no XNACK, a
     ghost keeps the owner that the log knows: an XCLAIM would drop it.
@@ -82,15 +87,34 @@ def log_released(ctx: Context, key: bytes, group: Group, released: list[StreamId
     if ctx.effects.log is None:
         return
     dialect = ctx.effects.dialect
-    pairs = list(zip(released, counts, strict=True))
-    if not dialect.releases:
-        pairs = [(entry_id, count) for entry_id, count in pairs if _is_live(group, entry_id)]
+    texts: list[bytes] = []
+    counts: list[int] = []
+    for block, first, run_counts in released:
+        run_texts = block.segment.id_texts(first, first + len(run_counts))
+        if dialect.releases or block.segment.is_live_run(first, first + len(run_counts)):
+            texts += run_texts
+            counts += run_counts
+            continue
+        for slot, text, count in zip(count_from(first), run_texts, run_counts, strict=False):
+            if block.segment.is_live(slot):
+                texts.append(text)
+                counts.append(count)
     start = 0
-    for at in range(1, len(pairs) + 1):
-        if at == len(pairs) or pairs[at][1] != pairs[start][1] or at - start == MOST_IDS:
-            texts = [ids.text(entry_id) for entry_id, _ in pairs[start:at]]
-            ctx.log(*release_words(dialect, key, group, texts, pairs[start][1]))
-            start = at
+    while start < len(texts):
+        stop = _end_of_equals(counts, start, min(start + MOST_IDS, len(texts)))
+        ctx.log(*release_words(dialect, key, group, texts[start:stop], counts[start]))
+        start = stop
+
+
+def _end_of_equals(counts: list[int], start: int, limit: int) -> int:
+    """Where the equal counts that begin at `start` end, at `limit` at the latest."""
+    first = counts[start]
+    if counts[start:limit].count(first) == limit - start:
+        return limit
+    stop = start + 1
+    while counts[stop] == first:
+        stop += 1
+    return stop
 
 
 def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes], count: int) -> tuple[bytes, ...]:
@@ -100,11 +124,6 @@ def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes]
         return (b"XNACK", key, group.name, b"FAIL", b"IDS", numids, *texts, *tail)
     options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(group.last_id))
     return (b"XCLAIM", key, group.name, dialect.consumer, b"0", *texts, *options)
-
-
-def _is_live(group: Group, entry_id: StreamId) -> bool:
-    held = group.find(entry_id)
-    return held is not None and held[0].segment.is_live(held[1])
 
 
 def log_dropped_references(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:

@@ -4,11 +4,13 @@ from typing import Final
 
 from penstock.commands import group_effects, refusals, stream_words, words
 from penstock.commands.context import Context
+from penstock.commands.group_effects import Released
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.groups import MAX_COUNT, Group
+from penstock.storage.groups import COUNT_BACK, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.ids import StreamId
+from penstock.storage.pendinglist import HeldRun
 from penstock.storage.streams import Stream
 
 MOST_IDS: Final = 2**31 - 1
@@ -72,18 +74,28 @@ def xnack(ctx: Context, args: list[bytes]) -> bytes:
     if mode not in MODES:
         raise ReplyError(b"ERR mode must be SILENT, FAIL, or FATAL")
     asked = _read_options(args)
-    released: list[StreamId] = []
-    counts: list[int] = []
-    for entry_id in stream_words.stream_ids(asked.texts):
-        count = _release(stream, group, entry_id, mode, asked)
-        if count != NOT_GIVEN:
-            released.append(entry_id)
-            counts.append(count)
+    counting = _counting(mode, asked.retry_count)
+    wanted = stream_words.id_columns(asked.texts)
+    released: list[Released] = []
+    count = at = 0
+    while at < len(wanted):
+        run = group.held_run(wanted, at)
+        if run is not None:
+            group.release(run, counting)
+        elif asked.force:
+            run = _force(stream, group, wanted.id_at(at), max(counting, 0))
+        if run is None:
+            at += 1
+            continue
+        block, start, stop = run
+        released.append((block, start, block.counts[start:stop]))
+        at += stop - start
+        count += stop - start
     if released:
-        ctx.dirty += len(released)
-        group_effects.log_released(ctx, key, group, released, counts)
+        ctx.dirty += count
+        group_effects.log_released(ctx, key, group, released)
         ctx.signal(key)
-    return reply.integer(len(released))
+    return reply.integer(count)
 
 
 def _read_options(args: list[bytes]) -> NackWords:
@@ -114,25 +126,19 @@ def _read_options(args: list[bytes]) -> NackWords:
     return asked
 
 
-def _release(stream: Stream, group: Group, entry_id: StreamId, mode: bytes, asked: NackWords) -> int:
-    """Release one id; its delivery count from now on, NOT_GIVEN where there was nothing to release."""
-    held = group.find(entry_id)
-    if held is not None:
-        count = _next_count(held[0].counts[held[1]], mode, asked.retry_count)
-        group.release(held, count)
-        return count
-    found = stream.find(entry_id) if asked.force else None
-    if found is None:
-        return NOT_GIVEN
-    count = _next_count(0, mode, asked.retry_count)
-    group.force_released(*found, count)
-    return count
+def _counting(mode: bytes, retry_count: int) -> int:
+    """What delivery counts become (see Group.release).
 
-
-def _next_count(count: int, mode: bytes, retry_count: int) -> int:
-    """SILENT: the delivery did not count; FAIL: it did; FATAL: as many as there can be."""
+    SILENT: the delivery did not count; FAIL: it did; FATAL: as many as there can be.
+    """
     if retry_count != NOT_GIVEN:
         return retry_count
     if mode == b"SILENT":
-        return max(count - 1, 0)
-    return MAX_COUNT if mode == b"FATAL" else count
+        return COUNT_BACK
+    return MAX_COUNT if mode == b"FATAL" else KEEP_COUNT
+
+
+def _force(stream: Stream, group: Group, entry_id: StreamId, count: int) -> HeldRun | None:
+    """Release a live entry that is not pending."""
+    found = stream.find(entry_id)
+    return None if found is None else group.force_released(*found, count)

@@ -88,14 +88,12 @@ def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimWords, IdColumns]
 
 def _read_ids(args: list[bytes]) -> tuple[IdColumns, int]:
     """The ids from the sixth word on, and the place of the first word that is none."""
-    at = 5
-    while at < len(args) and args[at][:1].isdigit():
-        at += 1
-    if at == len(args) or not _is_id(args[at]):
-        try:
-            return ids.parse_all(args[5:at]), at
-        except ValueError:
-            pass
+    is_option = list(map(bytes.isalpha, args))
+    at = is_option.index(True, 5) if True in is_option[5:] else len(args)
+    try:
+        return ids.parse_all(args[5:at]), at
+    except ValueError:
+        pass
     at = 5
     while at < len(args) and _is_id(args[at]):
         at += 1
@@ -189,13 +187,11 @@ def _drop_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
 
 
 def _is_claimable_run(run: HeldRun, min_idle_ms: int, now_ms: int) -> bool:
-    """Whether all of a run, which has one owner, may be claimed."""
+    """Whether all of a run may be claimed. False may be too severe: then entries are asked one by one."""
     block, start, stop = run
     if not block.segment.is_live_run(start, stop):
         return False
-    if not min_idle_ms or block.owners[start] == RELEASED:
-        return True
-    return now_ms - max(block.times[start:stop]) >= min_idle_ms
+    return not min_idle_ms or now_ms - max(block.times[start:stop]) >= min_idle_ms
 
 
 def _count(runs: list[HeldRun]) -> int:

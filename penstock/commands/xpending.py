@@ -11,10 +11,11 @@ from penstock.protocol import reply
 from penstock.storage import ids
 from penstock.storage.groups import Consumer, Group
 from penstock.storage.ids import StreamId
-from penstock.storage.pending import RELEASED
-from penstock.storage.pendinglist import HeldRun
+from penstock.storage.pending import RELEASED, PendingBlock
+from penstock.storage.pendinglist import Held, HeldRun, in_runs
 
 FAR: Final = 2**62  # more entries than there can be
+ROW: Final = b"*4\r\n$%d\r\n%b\r\n%b:%d\r\n:%d\r\n"  # the id's length and the id, the owner, idle ms, deliveries
 
 
 class PendingWords:
@@ -118,28 +119,41 @@ def _rows(ctx: Context, group: Group, runs: Iterable[HeldRun], asked: PendingWor
             break
         if block.id_at(stop - 1) > asked.end:
             stop = start + bisect_right(range(start, stop), asked.end, key=block.id_at)
-        if not asked.min_idle_ms or block.owners[start] == RELEASED:
+        if not asked.min_idle_ms or ctx.now_ms - max(block.times[start:stop]) >= asked.min_idle_ms:
             rows += _rows_of_run(ctx, group, (block, start, min(stop, start + left)))
             continue
-        idled = [slot for slot in range(start, stop) if ctx.now_ms - block.times[slot] >= asked.min_idle_ms]
-        for slot in idled[:left]:
-            rows += _rows_of_run(ctx, group, (block, slot, slot + 1))
+        for run in in_runs(_idle(ctx, (block, start, stop), asked.min_idle_ms)[:left]):
+            rows += _rows_of_run(ctx, group, run)
     return reply.array(rows)
 
 
-def _rows_of_run(ctx: Context, group: Group, run: HeldRun) -> list[bytes]:
-    """A row for each slot of a run, which has one owner; mostly one time and count, too."""
+def _idle(ctx: Context, run: HeldRun, min_idle_ms: int) -> list[Held]:
+    """What has idled so long; a released entry has, however long that is."""
+    block, start, stop = run
+    owners, times = block.owners, block.times
+    latest_ms = ctx.now_ms - min_idle_ms
+    return [(block, slot) for slot in range(start, stop) if times[slot] <= latest_ms or owners[slot] == RELEASED]
+
+
+def _rows_of_run(ctx: Context, group: Group, run: HeldRun) -> Iterable[bytes]:
+    """A row for each slot of a run; mostly of one owner, time and count."""
     block, start, stop = run
     texts = block.segment.id_texts(start, stop)
-    owner = reply.bulk(group.owner_name((block, start)))
-    released = block.owners[start] == RELEASED
     if block.is_of_equals(start, stop):
-        idle_ms = -1 if released else max(ctx.now_ms - block.times[start], 0)
-        tail = owner + reply.integer(idle_ms) + reply.integer(block.counts[start])
+        idle_ms = _idle_times(ctx, block, start, start + 1)[0]
+        owner = reply.bulk(group.name_of(block.owners[start]))
+        tail = b"%b:%d\r\n:%d\r\n" % (owner, idle_ms, block.counts[start])
         return [b"*4\r\n$%d\r\n%b\r\n%b" % (len(text), text, tail) for text in texts]
-    columns = zip(texts, block.times[start:stop], block.counts[start:stop], strict=True)
-    return [
-        b"*4\r\n$%d\r\n%b\r\n%b:%d\r\n:%d\r\n"
-        % (len(text), text, owner, -1 if released else max(ctx.now_ms - time_ms, 0), count)
-        for text, time_ms, count in columns
-    ]
+    owners = block.owners[start:stop]
+    names = {number: reply.bulk(group.name_of(number)) for number in set(owners)}
+    columns = (map(len, texts), texts, map(names.__getitem__, owners), _idle_times(ctx, block, start, stop))
+    return map(ROW.__mod__, zip(*columns, block.counts[start:stop], strict=True))
+
+
+def _idle_times(ctx: Context, block: PendingBlock, start: int, stop: int) -> list[int]:
+    """For how many ms each of the slots [start, stop) has idled; -1 for a released one."""
+    owners, times = block.owners[start:stop], block.times[start:stop]
+    if RELEASED not in owners:
+        return [max(ctx.now_ms - time_ms, 0) for time_ms in times]
+    pairs = zip(owners, times, strict=True)
+    return [-1 if owner == RELEASED else max(ctx.now_ms - time_ms, 0) for owner, time_ms in pairs]

@@ -9,9 +9,9 @@ from sortedcontainers import SortedDict, SortedList
 from penstock.storage import segments
 from penstock.storage.blocklist import BlockList
 from penstock.storage.ids import IdColumns, StreamId
-from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, RELEASED, PendingBlock
+from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
 from penstock.storage.pendinglist import Held, HeldRun, PendingList, each_of, id_of, time_and_id
-from penstock.storage.timeorder import FROM_ID_ORDER, Arrivals
+from penstock.storage.timeorder import FROM_ID_ORDER, ODD, Arrivals
 
 if TYPE_CHECKING:
     from penstock.storage.segments import Segment
@@ -22,6 +22,7 @@ UNKNOWN: Final = -1  # entries-read: deletions made it unknowable
 NEVER: Final = -1  # active time of a consumer that never got anything
 COUNT_ON: Final = -1  # instead of a delivery count: one more than before
 KEEP_COUNT: Final = -2  # instead of a delivery count: as before
+COUNT_BACK: Final = -3  # instead of a delivery count: one less than before
 
 
 class Consumer:
@@ -89,7 +90,7 @@ class Group(PendingList):
         lost = consumer.pending
         for block in [*consumer.owning.blocks, *self.strays.values()]:
             for start, stop in block.runs_of(consumer.number, 0, len(block.owners)):
-                self._forget_run(block, start, stop)
+                self.forget_run(block, start, stop)
         del self.consumers[consumer.name]
         self.numbers[consumer.number] = None
         self._free_numbers.append(consumer.number)  # no slot has it any more
@@ -97,7 +98,11 @@ class Group(PendingList):
 
     def owner_name(self, held: Held) -> bytes:
         """The owner's name; empty for a released entry."""
-        consumer = self.numbers[held[0].owners[held[1]]]
+        return self.name_of(held[0].owners[held[1]])
+
+    def name_of(self, owner: int) -> bytes:
+        """The name of an owner in a block's column; empty for RELEASED."""
+        consumer = self.numbers[owner]
         return b"" if consumer is None else consumer.name
 
     def owned(self, consumer: Consumer, start: StreamId, most: int) -> list[HeldRun]:
@@ -147,13 +152,14 @@ class Group(PendingList):
         self._fill(block, slot, slot + 1, consumer, time_ms, count)
         return block, slot
 
-    def force_released(self, segment: "Segment", slot: int, count: int) -> None:
+    def force_released(self, segment: "Segment", slot: int, count: int) -> HeldRun:
         """Make a live entry pending that was not, owned by nobody (XNACK FORCE)."""
         block = self._block_of(segment)
         block.fill(slot, slot + 1, RELEASED, 0, count)
         self.pending += 1
         self.released += 1
-        block.set_place(slot, self.order.zone.add(block.id_at(slot), 0) << 1)
+        block.set_place(slot, self.order.zone.add(block.id_at(slot), 0))
+        return block, slot, slot + 1
 
     def _block_of(self, segment: "Segment") -> PendingBlock:
         """The block beside a segment, made where there is none: something must be filled in at once."""
@@ -182,15 +188,13 @@ class Group(PendingList):
     def _queue_run(self, block: PendingBlock, start: int, stop: int, time_ms: int) -> None:
         """Queue slots of one time, all out of any queue."""
         order = self.order
-        block.set_place(start, 1)  # the column exists from here on
-        assert block.places is not None, "set_place made it"
         if order.takes_as_recent(time_ms):
-            serial = order.recent.add_run(block.segment.ms[start:stop], block.segment.seq[start:stop], time_ms)
-            block.places[start:stop] = array("Q", range(serial << 1, (serial + stop - start) << 1, 2))
+            segment = block.segment
+            block.set_places(start, order.recent.add_run(segment.ms[start:stop], segment.seq[start:stop], time_ms))
             order.queued_ms = max(order.queued_ms, time_ms)
         else:
             for slot in range(start, stop):
-                block.places[slot] = order.queue(block.id_at(slot), time_ms)
+                block.set_place(slot, order.queue(block.id_at(slot), time_ms))
 
     # -- changing hands ---------------------------------------------------------------------------------------------
 
@@ -207,68 +211,60 @@ class Group(PendingList):
         block.counts[slot] = count
         self._settle(block, slot, time_ms)
 
-    def release(self, held: Held, count: int) -> None:
-        """XNACK: nobody owns the entry any more; it goes to the end of the NACK zone."""
-        block, slot = held
-        self._leave_order(block, slot)
-        former = block.owners[slot]
-        block.change_owner(slot, RELEASED)
-        self._lost(block, former, 1)
-        self.released += 1
-        block.times[slot] = 0
-        block.counts[slot] = count
-        block.set_place(slot, self.order.zone.add(block.id_at(slot), 0) << 1)
-        if self.order.zone.wants_rebuild():
-            self.order.zone = self._rebuilt(self.order.zone, True)
-
     def give_all(self, runs: list[HeldRun], consumer: Consumer, time_ms: int, counting: int) -> None:
-        """As `give` for every slot of each run, in order: slices, where the slots of a run have one owner.
+        """As `give` for every slot of each run, in order, by slices.
 
         `counting` is the delivery count that they get, or COUNT_ON (one more than before) or KEEP_COUNT.
         """
         for block, start, stop in runs:
-            if stop - start > 1 and self._leave_order_alike(block, start, stop):
-                block.times[start:stop] = array("Q", (time_ms,)) * (stop - start)
-                self._count_run(block, start, stop, counting)
-                self._change_owner_of_run(block, start, stop, consumer)
-                self._queue_run(block, start, stop, time_ms)
-            else:
-                for slot in range(start, stop):
-                    self.give((block, slot), consumer, time_ms, _next_count(block.counts[slot], counting))
+            if stop - start == 1:
+                self.give((block, start), consumer, time_ms, _next_count(block.counts[start], counting))
+                continue
+            self._leave_order_together(block, start, stop)
+            taken = self._lose(block, block.change_owners(start, stop, consumer.number))
+            if taken:
+                self._gained(block, consumer, taken)
+            block.times[start:stop] = array("Q", (time_ms,)) * (stop - start)
+            _count_run(block, start, stop, counting)
+            self._queue_run(block, start, stop, time_ms)
         if self.order.recent.wants_rebuild():
             self.order.recent = self._rebuilt(self.order.recent, False)
 
-    def _leave_order_alike(self, block: PendingBlock, start: int, stop: int) -> bool:
-        """Take the slots of a run out of time order together; False, and nothing done, where that is not easy."""
-        owner = block.owners[start]
-        if owner == RELEASED or not block.is_run_of(owner, start, stop):
-            return False
-        if block.places is not None:
-            places = block.places[start:stop]
-            first = places[0]
-            one_after_another = array("Q", range(first, first + 2 * len(places), 2))
-            if (first & 1 or places != one_after_another) and any(place & 1 for place in places):
-                return False
-            self.order.recent.stale += stop - start - places.count(IN_ID_ORDER)
-        return True
+    def release(self, run: HeldRun, counting: int) -> None:
+        """XNACK: nobody owns the entries any more; they go to the end of the NACK zone, in order.
 
-    def _count_run(self, block: PendingBlock, start: int, stop: int, counting: int) -> None:
-        if counting == KEEP_COUNT:
+        `counting` is the delivery count that they get, or COUNT_BACK (one less than before) or KEEP_COUNT.
+        """
+        block, start, stop = run
+        self._leave_order_together(block, start, stop)
+        self.released += self._lose(block, block.change_owners(start, stop, RELEASED))
+        block.times[start:stop] = array("Q", bytes(8 * (stop - start)))
+        _count_run(block, start, stop, counting)
+        zone, segment = self.order.zone, block.segment
+        block.set_places(start, zone.add_run(segment.ms[start:stop], segment.seq[start:stop], 0))
+        if zone.wants_rebuild():
+            self.order.zone = self._rebuilt(zone, True)
+
+    def _leave_order_together(self, block: PendingBlock, start: int, stop: int) -> None:
+        """Take the slots of a run out of time order."""
+        if block.places is None:
             return
-        counts = block.counts[start:stop]
-        top = max(counts)
-        if counting >= 0 or top == min(counts):
-            block.counts[start:stop] = array("Q", (_next_count(top, counting),)) * (stop - start)
-        else:
-            block.counts[start:stop] = array("Q", [_next_count(count, counting) for count in counts])
+        places = block.places[start:stop]
+        if max(places) >= ODD:
+            for slot in range(start, stop):
+                self._leave_order(block, slot)
+            return
+        released = block.owners[start:stop].count(RELEASED) if self.released else 0
+        self.order.zone.stale += released
+        self.order.recent.stale += stop - start - released - places.count(IN_ID_ORDER)
 
-    def _change_owner_of_run(self, block: PendingBlock, start: int, stop: int, consumer: Consumer) -> None:
-        former = block.owners[start]
-        if former != consumer.number:
-            block.free_run(start, stop)
-            block.take_run(start, stop, consumer.number)
-            self._lost(block, former, stop - start)
-            self._gained(block, consumer, stop - start)
+    def _lose(self, block: PendingBlock, lost: list[tuple[int, int]]) -> int:
+        """Owners have so many slots of a block less, which the block knows already; how many in all."""
+        taken = 0
+        for owner, count in lost:
+            self._lost(block, owner, count)
+            taken += count
+        return taken
 
     def _lost(self, block: PendingBlock, owner: int, count: int) -> None:
         """An owner has so many slots of a block less, which the block knows already."""
@@ -303,10 +299,7 @@ class Group(PendingList):
         """A queue without its stale cells; the places of the others change with it."""
         fresh = Arrivals()
         for index, block, start, stop in self._cell_runs(arrivals, 0, released):
-            assert block.places is not None, "a queued slot has a place"
-            count = stop - start
-            serial = fresh.add_cells(arrivals, index, index + count)
-            block.places[start:stop] = array("Q", range(serial << 1, (serial + count) << 1, 2))
+            block.set_places(start, fresh.add_cells(arrivals, index, index + stop - start))
         return fresh
 
     # -- going ------------------------------------------------------------------------------------------------------
@@ -340,18 +333,16 @@ class Group(PendingList):
             count = stop - start
             gone[at : at + count] = b"\1" * count
             at += count
-            self._forget_run(block, start, stop)
+            self.forget_run(block, start, stop)
         return bytes(gone)
 
-    def _forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
-        """As `forget` for slots of one owner."""
-        if stop - start == 1 or not self._leave_order_alike(block, start, stop):
-            for slot in range(start, stop):
-                self.forget(block, slot)
+    def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
+        """As `forget` for the slots of a run."""
+        if stop - start == 1:
+            self.forget(block, start)
             return
-        owner = block.owners[start]
-        block.free_run(start, stop)
-        self._lost(block, owner, stop - start)
+        self._leave_order_together(block, start, stop)
+        self._lose(block, block.change_owners(start, stop, NOBODY))
         self.pending -= stop - start
         if not block.pending:
             self._remove(block)
@@ -374,7 +365,7 @@ class Group(PendingList):
             stray.fill(0, 1, block.owners[slot], block.times[slot], block.counts[slot])
             place = block.place(slot)
             if place == IN_ID_ORDER:  # it keeps its place, among the ghosts
-                place = FROM_ID_ORDER << 1 | 1
+                place = ODD | FROM_ID_ORDER
                 self.order.ghosts.add((block.times[slot], FROM_ID_ORDER, entry_id))
             stray.set_place(0, place)
             owner = self.numbers[block.owners[slot]]
@@ -397,8 +388,8 @@ class Group(PendingList):
             owner.owning.add(block)
         place = stray.place(0)
         block.set_place(slot, place)
-        if place & 1:
-            cell = (stray.times[0], place >> 1, entry_id)
+        if place >= ODD:
+            cell = (stray.times[0], place ^ ODD, entry_id)
             if cell in self.order.ghosts:
                 self.order.ghosts.remove(cell)
                 self.order.odd.add(cell)
@@ -437,7 +428,7 @@ class Group(PendingList):
         order = self.order
         order.recent, order.odd, order.ghosts = Arrivals(), SortedList(), SortedList()
         for block, slot in wanted:
-            block.set_place(slot, order.recent.add(block.id_at(slot), block.times[slot]) << 1)
+            block.set_place(slot, order.recent.add(block.id_at(slot), block.times[slot]))
             order.queued_ms = max(order.queued_ms, block.times[slot])
 
     def memory_usage(self) -> int:
@@ -471,8 +462,22 @@ class Group(PendingList):
         assert len(self.zone()) == self.released, "a released entry is not in the zone"
 
 
+def _count_run(block: PendingBlock, start: int, stop: int, counting: int) -> None:
+    """The delivery counts of a run, by `counting`."""
+    if counting == KEEP_COUNT:
+        return
+    counts = block.counts[start:stop]
+    first = counts[0]
+    if counting >= 0 or counts.count(first) == len(counts):
+        block.counts[start:stop] = array("Q", (_next_count(first, counting),)) * len(counts)
+    else:
+        block.counts[start:stop] = array("Q", [_next_count(count, counting) for count in counts])
+
+
 def _next_count(count: int, counting: int) -> int:
-    """What a delivery count becomes, by `counting` (see Group.give_all)."""
+    """What a delivery count becomes, by `counting` (see Group.give_all and Group.release)."""
     if counting >= 0:
         return counting
+    if counting == COUNT_BACK:
+        return max(count - 1, 0)
     return count if counting == KEEP_COUNT else min(count + 1, MAX_COUNT)

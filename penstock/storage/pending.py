@@ -1,6 +1,7 @@
 """Pending blocks: the pending entries of one group within one segment, as columns beside its slots."""
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -57,6 +58,12 @@ class PendingBlock:
             self.places = array("Q", bytes(8 * len(self.owners)))
         self.places[slot] = place
 
+    def set_places(self, start: int, places: "array[int]") -> None:
+        """The places of the slots from `start` on."""
+        if self.places is None:
+            self.places = array("Q", bytes(8 * len(self.owners)))
+        self.places[start : start + len(places)] = places
+
     def reach(self, length: int) -> None:
         """Make the columns long enough for `length` slots."""
         missing = length - len(self.owners)
@@ -92,12 +99,16 @@ class PendingBlock:
 
     def is_run_of(self, owner: int, start: int, stop: int) -> bool:
         """Whether one owner has all of the slots [start, stop)."""
-        return self.owners[start:stop] == array("I", (owner,)) * (stop - start)
+        return self.owners[start:stop].count(owner) == stop - start
 
     def is_of_equals(self, start: int, stop: int) -> bool:
         """Whether all of the slots [start, stop) have one owner, one time and one count."""
-        columns = (self.owners[start:stop], self.times[start:stop], self.counts[start:stop])
-        return all(column.count(column[0]) == stop - start for column in columns)
+        length = stop - start
+        return (
+            self.owners[start:stop].count(self.owners[start]) == length
+            and self.counts[start:stop].count(self.counts[start]) == length
+            and self.times[start:stop].count(self.times[start]) == length
+        )
 
     def change_owner(self, slot: int, owner: int) -> None:
         """Give a pending slot to another owner."""
@@ -113,17 +124,27 @@ class PendingBlock:
         self.owners[slot] = NOBODY
         self.pending -= 1
 
-    def free_run(self, start: int, stop: int) -> None:
-        """The slots [start, stop), all of one owner, are pending no more."""
-        self._leave(self.owners[start], stop - start)
-        self.owners[start:stop] = array("I", bytes(4 * (stop - start)))
-        self.pending -= stop - start
-
-    def take_run(self, start: int, stop: int, owner: int) -> None:
-        """The free slots [start, stop) are an owner's; their times and counts stay."""
-        self.owners[start:stop] = array("I", (owner,)) * (stop - start)
-        self.pending += stop - start
-        self.held[owner] = self.held.get(owner, 0) + stop - start
+    def change_owners(self, start: int, stop: int, owner: int) -> list[tuple[int, int]]:
+        """Give the pending slots [start, stop) to one owner, or free them; which others lost how many of them."""
+        length = stop - start
+        owners = self.owners[start:stop]
+        first = owners[0]
+        if owners.count(first) == length:
+            if first == owner:
+                return []
+            lost = [(first, length)]
+            taken = length
+        else:
+            lost = [(former, count) for former, count in Counter(owners).items() if former != owner]
+            taken = sum([count for _, count in lost])
+        self.owners[start:stop] = array("I", (owner,)) * length
+        for former, count in lost:
+            self._leave(former, count)
+        if owner == NOBODY:
+            self.pending -= taken
+        else:
+            self.held[owner] = self.held.get(owner, 0) + taken
+        return lost
 
     def _leave(self, owner: int, count: int = 1) -> None:
         left = self.held[owner] - count
@@ -148,6 +169,21 @@ class PendingBlock:
                 start = stop
             else:
                 start += 1
+
+    def pending_runs(self, start: int = 0) -> Iterator[tuple[int, int]]:
+        """As `runs`, whoever the owners are."""
+        owners = self.owners
+        while start < len(owners):
+            if not owners[start]:
+                start += 1
+                continue
+            stop = self.end_of_pending(start, len(owners))
+            yield start, stop
+            start = stop
+
+    def end_of_pending(self, start: int, limit: int) -> int:
+        """Where the pending slots that begin at `start` end, at `limit` at the latest."""
+        return self.owners.index(NOBODY, start, limit) if NOBODY in self.owners[start:limit] else limit
 
     def runs_of(self, owner: int, start: int, most: int) -> list[tuple[int, int]]:
         """At most `most` slots of one owner from `start` on, as runs [from, to)."""

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from sortedcontainers import SortedDict
 
 from penstock.storage.blocklist import BlockList
+from penstock.storage.columns import common_length
 from penstock.storage.ids import HALF, IdColumns, StreamId
 from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
 from penstock.storage.timeorder import FROM_ID_ORDER, Arrivals, TimeOrder
@@ -70,18 +71,18 @@ class PendingList(BlockList):
             yield self.strays[entry_id], 0
 
     def walk_runs(self, start: StreamId) -> Iterator[HeldRun]:
-        """As `walk`, neighbours of one owner together. What was yielded may change while walking."""
+        """As `walk`, neighbours together, whoever owns them. What was yielded may change while walking."""
         if self.strays:
             for block, slot in list(self.walk(start)):
                 yield block, slot, slot + 1
             return
         for block in self.blocks_from(start):
             first = block.segment.lower_bound(start) if block.first_id < start else 0
-            for from_slot, to_slot in block.runs(first):
+            for from_slot, to_slot in block.pending_runs(first):
                 yield block, from_slot, to_slot
 
     def held_run(self, wanted: IdColumns, at: int) -> HeldRun | None:
-        """The pending entry of the id at a place, with those behind it that the next ids name, all of one owner.
+        """The pending entry of the id at a place, with those behind it that the next ids name.
 
         None where that id is not pending.
         """
@@ -92,21 +93,9 @@ class PendingList(BlockList):
         most = min(len(wanted.ms) - at, len(block.owners) - start)
         if most == 1:
             return block, start, start + 1
-        ms, seq, owner = block.segment.ms, block.segment.seq, block.owners[start]
-        stop = start + most
-        if (
-            ms[start:stop] == wanted.ms[at : at + most]
-            and seq[start:stop] == wanted.seq[at : at + most]
-            and block.is_run_of(owner, start, stop)
-        ):
-            return block, start, stop
-        stop, ahead, owners = start + 1, at + 1 - start, block.owners
-        end = start + most
-        while stop < end and seq[stop] == wanted.seq[stop - 1 + ahead] and ms[stop] == wanted.ms[stop - 1 + ahead]:
-            if owners[stop] != owner:
-                break
-            stop += 1
-        return block, start, stop
+        segment = block.segment
+        length = common_length(segment.ms, segment.seq, start, wanted.ms, wanted.seq, at, most)
+        return block, start, block.end_of_pending(start, start + length)
 
     def smallest_id(self) -> StreamId:
         """The lowest pending id; there must be one."""
@@ -214,7 +203,11 @@ class PendingList(BlockList):
                 continue
             block, slot = place
             # A stray's id may have a slot, too, where it is pending no more.
-            length = 1 if self.strays else _common_length(block, slot, arrivals, index)
+            length = 1
+            if not self.strays:
+                most = min(len(arrivals) - index, len(block.owners) - slot)
+                segment = block.segment
+                length = common_length(segment.ms, segment.seq, slot, arrivals.ms, arrivals.seq, index, most)
             for from_slot, to_slot in _counting(block, slot, slot + length, arrivals.base + index - slot, released):
                 yield index + from_slot - slot, block, from_slot, to_slot
             index += length
@@ -249,6 +242,10 @@ class PendingList(BlockList):
         ghosts = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.ghosts)
         return [(cell[3], cell[4]) for cell in merge(by_id, recent, odd, ghosts, key=itemgetter(0, 1, 2))]
 
+    def recent_runs(self) -> Iterator[tuple[int, PendingBlock, int, int]]:
+        """What is queued by arrival, in order, ghosts too: the first one's index, then neighbours in a block."""
+        return self._cell_runs(self.order.recent, 0, False)
+
     def _found(self, entry_id: StreamId) -> Held:
         held = self.find(entry_id)
         assert held is not None, "a queued id is pending"
@@ -278,31 +275,19 @@ def in_runs(taken: list[Held]) -> list[HeldRun]:
     return runs
 
 
-def _common_length(block: PendingBlock, slot: int, arrivals: Arrivals, index: int) -> int:
-    """For how many cells the queue from `index` on names the ids of the slots from `slot` on."""
-    most = min(len(arrivals) - index, len(block.owners) - slot)
-    ms, seq = block.segment.ms[slot : slot + most], block.segment.seq[slot : slot + most]
-    if ms == arrivals.ms[index : index + most] and seq == arrivals.seq[index : index + most]:
-        return most
-    length = 1
-    while seq[length] == arrivals.seq[index + length] and ms[length] == arrivals.ms[index + length]:
-        length += 1
-    return length
-
-
 def _counting(block: PendingBlock, start: int, stop: int, ahead: int, released: bool) -> list[tuple[int, int]]:
     """The slots of [start, stop) that have the place of their cell, whose serial is `ahead` more, as runs."""
     places, owners = block.places, block.owners
     if places is None:
         return []
-    if places[start:stop] == array("Q", range((start + ahead) << 1, (stop + ahead) << 1, 2)):
+    if places[start:stop] == array("Q", range(start + ahead, stop + ahead)):
         whose = owners[start:stop]
         if not whose.count(NOBODY) and whose.count(RELEASED) == (stop - start if released else 0):
             return [(start, stop)]
     return [
         (slot, slot + 1)
         for slot in range(start, stop)
-        if places[slot] == (slot + ahead) << 1 and owners[slot] and (owners[slot] == RELEASED) == released
+        if places[slot] == slot + ahead and owners[slot] and (owners[slot] == RELEASED) == released
     ]
 
 

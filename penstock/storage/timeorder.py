@@ -9,8 +9,8 @@ are (`IN_ID_ORDER`). What leaves that order is queued:
   read of a hundred entries is a few slices);
 * `odd`: the others (IDLE and TIME set by a client, a clock that stepped back), sorted.
 
-A slot's place says where it is: IN_ID_ORDER; `serial << 1` in `recent` (or, if it is RELEASED, in `zone`);
-`serial << 1 | 1` in `odd`. A queue's cell counts only while its slot still has that place.
+A slot's place says where it is: IN_ID_ORDER; its serial in `recent` (or, if it is RELEASED, in `zone`); ODD and its
+serial in `odd`. A queue's cell counts only while its slot still has that place.
 An entry may be delivered in id order only if its time is above all queued times: so at a tie, ids come first.
 """
 
@@ -21,6 +21,7 @@ from sortedcontainers import SortedList
 
 from penstock.storage.ids import HALF, StreamId
 
+ODD: Final = 1 << 63  # in a place: it is one in `odd`
 FROM_ID_ORDER: Final = 0  # the serial, in `odd`, of an entry that left the order of ids only because ids went back
 TRIMMED_AT: Final = 1024  # cells of the past that a queue keeps before it lets them go
 
@@ -51,21 +52,21 @@ class Arrivals:
         self.times.append(time_ms)
         return self.base + len(self.ms) - 1
 
-    def add_run(self, ms: "array[int]", seq: "array[int]", time_ms: int) -> int:
-        """Queue several ids of one time; the first one's serial."""
+    def add_run(self, ms: "array[int]", seq: "array[int]", time_ms: int) -> "array[int]":
+        """Queue several ids of one time; their serials."""
         serial = self.base + len(self.ms)
         self.ms.extend(ms)
         self.seq.extend(seq)
         self.times.extend(array("Q", (time_ms,)) * len(ms))
-        return serial
+        return array("Q", range(serial, serial + len(ms)))
 
-    def add_cells(self, other: "Arrivals", start: int, stop: int) -> int:
-        """Queue what stands in [start, stop) of another queue; the first one's serial."""
+    def add_cells(self, other: "Arrivals", start: int, stop: int) -> "array[int]":
+        """Queue what stands in [start, stop) of another queue; their serials."""
         serial = self.base + len(self.ms)
         self.ms.extend(other.ms[start:stop])
         self.seq.extend(other.seq[start:stop])
         self.times.extend(other.times[start:stop])
-        return serial
+        return array("Q", range(serial, serial + stop - start))
 
     def id_at(self, index: int) -> StreamId:
         return self.ms[index] << 64 | self.seq[index]
@@ -116,17 +117,17 @@ class TimeOrder:
         """Queue one entry by its time; its place."""
         self.queued_ms = max(self.queued_ms, time_ms)
         if self.takes_as_recent(time_ms):
-            return self.recent.add(entry_id, time_ms) << 1
+            return self.recent.add(entry_id, time_ms)
         self.serial += 1
         self.odd.add((time_ms, self.serial, entry_id))
-        return self.serial << 1 | 1
+        return ODD | self.serial
 
     def leave(self, place: int, time_ms: int, entry_id: StreamId, released: bool) -> None:
         """A slot gives up its place."""
         if released:
             self.zone.stale += 1
-        elif place & 1:
-            cell = (time_ms, place >> 1, entry_id)
+        elif place >= ODD:
+            cell = (time_ms, place ^ ODD, entry_id)
             (self.odd if cell in self.odd else self.ghosts).remove(cell)
         elif place:
             self.recent.stale += 1

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.protocol import entries
 from penstock.storage import streams
-from penstock.storage.groups import COUNT_ON, MAX_COUNT, Group
+from penstock.storage.groups import COUNT_BACK, COUNT_ON, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.idempotence import Producers
 from penstock.storage.ids import MAX, columns, text
 from penstock.storage.nodes import NodeLimits
@@ -158,11 +158,18 @@ class Model(RuleBasedStateMachine):
     @rule(name=GROUPS, chance=st.randoms(use_true_random=False), most=MOST)
     def release(self, name: str, chance, most: int) -> None:  # type: ignore[no-untyped-def]
         naive, group = self.both(name)
-        for entry_id in chance.sample(sorted(naive.pending), min(most, len(naive.pending))):
-            held = group.find(entry_id)
-            assert held is not None
-            group.release(held, 2)
-            naive.put(entry_id, RELEASED, 0, 2)
+        wanted = sorted(chance.sample(sorted(naive.pending), min(most, len(naive.pending))))
+        counting, at = chance.choice((2, KEEP_COUNT, COUNT_BACK, MAX_COUNT)), 0
+        while at < len(wanted):
+            run = group.held_run(columns(wanted), at)
+            assert run is not None
+            assert [block.id_at(slot) for block, slot in each_of([run])] == wanted[at : at + run[2] - run[1]]
+            group.release(run, counting)
+            at += run[2] - run[1]
+        for entry_id in wanted:
+            count = naive.pending[entry_id][2]
+            counts = {KEEP_COUNT: count, COUNT_BACK: max(count - 1, 0)}
+            naive.put(entry_id, RELEASED, 0, counts.get(counting, counting))
 
     @rule(name=GROUPS, entry_id=IDS)
     def force_released(self, name: str, entry_id: int) -> None:
@@ -258,7 +265,7 @@ def walk(seed: int, steps: int) -> None:
             "claim_in_time_order": (chance.choice("gh"), "cy", chance.choice((0, 1, 5)), chance.choice((1, 3, 200))),
             "claim_by_id": (chance.choice("gh"), "ann", chance, chance.choice((0, 0, 1, 9))),
             "force": (chance.choice("gh"), "bob", an_id, model.now_ms - chance.randrange(3)),
-            "release": (chance.choice("gh"), chance, chance.choice((1, 3))),
+            "release": (chance.choice("gh"), chance, chance.choice((1, 3, 200))),
             "force_released": (chance.choice("gh"), an_id),
             "turn_the_clock": (chance.choice((0, 1, 2, 5, -3)),),
             "delete": (chance, chance.choice((1, 3, 50))),
