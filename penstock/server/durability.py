@@ -75,7 +75,7 @@ class Durability:
         self.state = engine.persistence
         self.tell = tell or Journal(settings, engine.clock).notice
         self.disk: Disk = SystemDisk() if disk is None else disk
-        self.executor: Executor = executor or ThreadPoolExecutor(1, "log")
+        self.executor: Executor = executor or ThreadPoolExecutor(2, "log")  # a sync does not wait for a swap of files
         self.log: AppendLog | None = None
         self.synced: Callable[[], object] | None = None
         self.syncing = Syncing(self.executor)
@@ -301,7 +301,7 @@ class Durability:
         assert log is not None, "there is one to give up"
         self.rebasing.stop()
         self.finish_sync()
-        self.rebasing.finish_history()
+        self.rebasing.finish_jobs()
         held = log.held
         safe = self.write(log) and self.sync_now(log) and not held
         self._end_turns()
@@ -328,6 +328,7 @@ class Durability:
         if log is None:
             return "there is no log"
         self.finish_sync()
+        self.rebasing.finish_jobs()
         if log.held or not self.write(log):
             return "the log cannot be written"
         return loading.read_again(self.engine, log, self.tell)

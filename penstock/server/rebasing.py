@@ -1,6 +1,7 @@
 """The life of a rewriting: wanted, begun, looked after, ended; then the files that it replaced are deleted.
 
-`rewriting.py` has the process that writes the fresh base. SAVE writes one in this process.
+`rewriting.py` has the process that writes the fresh base. SAVE writes one in this process. What swaps files in the end,
+and syncs directories for it, runs in a thread while the server goes on; one such job at a time changes the manifest.
 """
 
 from concurrent.futures import Future
@@ -12,7 +13,7 @@ from penstock.commands.rewrite import base_lines
 from penstock.errors import UsageError
 from penstock.server import loading
 from penstock.server.rewriting import Rewriting
-from penstock.storage.appendlog import AppendLog
+from penstock.storage.appendlog import AppendLog, Swap
 
 if TYPE_CHECKING:
     from penstock.server.durability import Durability
@@ -28,8 +29,8 @@ class Rebasing:
     """The fresh bases of one server's log, or of one that is open only while its base is written (appendonly no)."""
 
     __slots__ = (
-        "_dirty_at_start", "_engine", "_keeper", "_removal", "_settings", "_spare", "_state", "_synced_ahead",
-        "_tell", "_told_ms", "_tried_ms", "process",
+        "_dirty_at_start", "_engine", "_keeper", "_removal", "_settings", "_spare", "_state", "_swap", "_swapped_pid",
+        "_swapping", "_synced_ahead", "_tell", "_told_ms", "_tried_ms", "process",
     )  # fmt: skip
 
     def __init__(self, keeper: "Durability", process: Rewriting) -> None:
@@ -44,6 +45,9 @@ class Rebasing:
         self._synced_ahead = False  # a rewriting is about to begin, and the bulk of the log is safe
         self._dirty_at_start = 0
         self._spare: AppendLog | None = None
+        self._swap: Swap | None = None
+        self._swapping: Future[None] | None = None
+        self._swapped_pid = 0  # of the process that wrote the base
         self._removal: Future[None] | None = None
 
     # -- when it is time --------------------------------------------------------------------------------------------
@@ -53,7 +57,10 @@ class Rebasing:
         if self._removal is not None and self._removal.done():
             self._forget_history()
         log = self._keeper.log
-        if self.process.pid:
+        if self._swapping is not None:
+            if self._swapping.done():
+                self._end("", self._swapped_pid)
+        elif self.process.pid:
             self._look_after_process()
         elif self._engine.wanted_rewrite:
             self.start()
@@ -69,7 +76,13 @@ class Rebasing:
         pid = self.process.pid
         problem = self.process.poll()
         self._state.heard(self.process.progress)
-        if problem is not None:
+        log = self._keeper.log
+        if problem == "" and self._spare is None and log is not None and not log.held:
+            self._swapped_pid = pid
+            self._swap = log.swap(log.directory.temporary_base(pid))
+            self._swapping = self._keeper.executor.submit(self._swap.run)
+            self._swapping.add_done_callback(self._keeper.call_back())
+        elif problem is not None:
             self._end(problem, pid)
         elif self._keeper.now_ms() - self._told_ms >= PROGRESS_EVERY_MS:
             self._told_ms = self._keeper.now_ms()
@@ -93,13 +106,18 @@ class Rebasing:
                 return False
         return size * 100 // max(log.grown_from, 1) - 100 >= percentage
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a process writes a base, or a thread changes the manifest."""
+        return bool(self.process.pid) or self._swapping is not None or self._removal is not None
+
     # -- beginning --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin as soon as no sync runs and nobody waits for a write: at once, or when cron comes back to it."""
         keeper, state, engine = self._keeper, self._state, self._engine
         engine.wanted_rewrite = bool(state.child)
-        if not state.child or engine.busy or self.process.pid or keeper.is_waiting:
+        if not state.child or engine.busy or self.is_busy or keeper.is_waiting:
             return
         log = keeper.log
         if log is not None and not self._synced_ahead and log.synced < log.written:
@@ -142,6 +160,7 @@ class Rebasing:
         """SAVE: a fresh base, written by this process; why it failed, or ""."""
         keeper, state = self._keeper, self._state
         keeper.finish_sync()
+        self.finish_jobs()
         self._tried_ms = keeper.now_ms()
         state.began(SAVE)
         problem = ""
@@ -167,7 +186,7 @@ class Rebasing:
             temporary = log.directory.temporary_base(pid)
             if not problem:
                 try:
-                    log.finish_rewrite(temporary)
+                    self._put_in_force(log, temporary)
                 except OSError as failure:
                     problem = str(failure)
             if problem:
@@ -192,8 +211,19 @@ class Rebasing:
                 self.remove_history()
         self._close_spare()
 
+    def _put_in_force(self, log: AppendLog, temporary: str) -> None:
+        """Swap the files, unless a thread has tried that. OSError where it failed."""
+        swap, swapping = self._swap, self._swapping
+        self._swap = self._swapping = None
+        if swap is None or swapping is None:
+            log.finish_rewrite(temporary)
+        else:
+            swapping.result()
+            log.end_swap(swap)
+
     def stop(self) -> None:
-        """End the process, if one runs."""
+        """End the process, if one runs; a base that is there already takes its place."""
+        self.finish_jobs()
         pid = self.process.pid
         if pid:
             self.process.kill()
@@ -205,7 +235,6 @@ class Rebasing:
             if self._spare.directory.manifest.history and not self._settings.yes("aof-disable-auto-gc"):
                 with suppress(OSError):  # what stays is history to the next start too
                     self._spare.directory.remove_history()
-                    self._spare.directory.forget_history()
             self._spare.close()
             self._spare = None
 
@@ -218,8 +247,11 @@ class Rebasing:
             self._removal = self._keeper.executor.submit(log.directory.remove_history)
             self._removal.add_done_callback(self._keeper.call_back())
 
-    def finish_history(self) -> None:
-        """Wait until what is being deleted is."""
+    def finish_jobs(self) -> None:
+        """Wait for the threads that change the manifest."""
+        if self._swapping is not None:
+            self._swapping.exception()
+            self._end("", self._swapped_pid)
         if self._removal is not None:
             self._removal.exception()
             self._forget_history()
@@ -229,13 +261,7 @@ class Rebasing:
         assert self._removal is not None, "it is done"
         failure = self._removal.exception()
         self._removal = None
-        log = self._keeper.log
-        try:
-            if failure is not None:
-                raise failure
-            if log is not None:
-                log.directory.forget_history()
-                if log.directory.manifest.history:
-                    self.remove_history()  # another rewriting ended meanwhile
-        except OSError as problem:
-            self._tell(f"Old files of the log stay for now: {problem}.")
+        if isinstance(failure, OSError):
+            self._tell(f"Old files of the log stay for now: {failure}.")
+        elif failure is not None:
+            raise failure

@@ -21,7 +21,9 @@ SYNC_BYTES: Final = 4 * 1024 * 1024  # the base is synced as it goes, so that no
 HIGHEST_FD: Final = 1 << 20
 LONGEST_REASON: Final = 4096  # bytes
 PIPE_BYTES: Final = 65536
-NICENESS: Final = 5  # of the child: where processors are few, those who are served come first
+# Of the child: a tenth of the server's share where both want one processor. SCHED_IDLE would give way at once; but
+# where other programs keep all processors busy, the base would never be written and the log grow for ever.
+NICENESS: Final = 10
 
 # A message in the pipe: a letter, then a Progress, or the reason until the end.
 HOW_FAR: Final = b"p"

@@ -11,6 +11,7 @@ from typing import Final
 
 from penstock.storage.disk import File
 from penstock.storage.logdirectory import LogDirectory, write_all
+from penstock.storage.manifest import Manifest
 
 # Named moments (Disk.reach)
 WRITE: Final = "write"  # about to write
@@ -40,6 +41,40 @@ class Sync:
         disk.reach(SYNC)
         self._file.sync()
         disk.reach(SYNCED)
+
+
+class Swap:
+    """A fresh base takes its place. `run` may be called in a thread, while units go on into the last increment.
+
+    Nothing else may change the manifest meanwhile. `fresh` is a new increment, where the log is to go on with one.
+    """
+
+    __slots__ = ("_directory", "_manifest", "_starts_anew", "_temporary", "base_size", "fresh")
+
+    def __init__(self, directory: LogDirectory, manifest: Manifest, temporary: str, starts_anew: bool) -> None:
+        self._directory = directory
+        self._manifest = manifest
+        self._temporary = temporary
+        self._starts_anew = starts_anew
+        self.fresh: File | None = None
+        self.base_size = 0
+
+    def run(self) -> None:
+        """OSError where it fails; everything is as before then."""
+        directory, manifest = self._directory, self._manifest
+        assert manifest.base is not None, "a swap is for a base"
+        base_path = directory.path_of(manifest.base)
+        fresh = directory.create(manifest.increments[0]) if self._starts_anew else None
+        try:
+            directory.disk.rename(self._temporary, base_path)
+            directory.disk.reach(BASE_RENAMED)
+            self.base_size = directory.disk.size(base_path)
+            directory.save(manifest)
+        except OSError:
+            if fresh is not None:
+                fresh.close()
+            raise
+        self.fresh = fresh
 
 
 class AppendLog:
@@ -261,34 +296,33 @@ class AppendLog:
         OSError where that fails; everything is as before then. A log that came to be held since `begin_rewrite` stays
         so: the base does not have what came after that.
         """
+        swap = self.swap(temporary)
+        swap.run()
+        self.end_swap(swap)
+
+    def swap(self, temporary: str) -> "Swap":
+        """What `finish_rewrite` does on the disk, to be run; `end_swap` takes note of it."""
         directory = self.directory
         manifest = directory.manifest.copy()
         starts_anew = self._in_base != NOT_HELD
         for file in manifest.files() if starts_anew else manifest.files()[:-1]:
             manifest.retire(file)
-        fresh: File | None = None
         if starts_anew:
             manifest.increments = [directory.next_increment()]
-            fresh = directory.create(manifest.increments[0])
         else:
             del manifest.increments[:-1]
         manifest.base = directory.next_base()
-        base_path = directory.path_of(manifest.base)
-        try:
-            directory.disk.rename(temporary, base_path)
-            directory.disk.reach(BASE_RENAMED)
-            directory.save(manifest)
-        except OSError:
-            if fresh is not None:
-                fresh.close()
-            raise
-        if fresh is not None:
-            self._move_on(fresh)
+        return Swap(directory, manifest, temporary, starts_anew)
+
+    def end_swap(self, swap: "Swap") -> None:
+        """A swap has been run, and worked."""
+        if swap.fresh is not None:
+            self._move_on(swap.fresh)
             self._end_hold()
         self._earlier_size = 0
-        self.base_size = directory.disk.size(base_path)
+        self.base_size = swap.base_size
         self.grown_from = self.total_size
-        directory.disk.reach(BASE_IN_FORCE)
+        self.directory.disk.reach(BASE_IN_FORCE)
 
     def _end_hold(self) -> None:
         """The new base has the first units; the others are for the new increment."""

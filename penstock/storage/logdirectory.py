@@ -177,18 +177,17 @@ class LogDirectory:
         self.manifest = manifest
 
     def remove_history(self) -> None:
-        """Delete the files that are history. May be called in a thread; then `forget_history` in the loop's."""
+        """Delete the files that are history, and take them out of the manifest, which nothing else may change now.
+
+        May be called in a thread. OSError where that fails: what is left goes after the next rewriting.
+        """
         for file in self.manifest.history:
             if self.disk.exists(self.path_of(file)):
                 self.disk.remove(self.path_of(file))
         self.disk.reach(HISTORY_REMOVED)
-
-    def forget_history(self) -> None:
-        """Take history whose files are gone out of the manifest."""
-        left = [file for file in self.manifest.history if self.disk.exists(self.path_of(file))]
-        if len(left) != len(self.manifest.history):
+        if self.manifest.history:
             manifest = self.manifest.copy()
-            manifest.history = left
+            manifest.history = []
             self.save(manifest)
 
     def close(self) -> None:

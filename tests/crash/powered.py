@@ -148,6 +148,8 @@ class PoweredServer:
         self.loop.turn()
 
     def finish_rewriting(self) -> None:
+        """The child gets to its end, and the thread that swaps files."""
         self.rewriting.write()
         self.turn.look_after_log()
         self.loop.turn()
+        self.finish_syncs()

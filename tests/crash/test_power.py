@@ -247,3 +247,52 @@ def test_a_cut_that_cannot_be_made_safe_needs_a_fresh_base(everysec):
     everysec.finish_rewriting()
     assert client.says("SET b 2") == b"OK"
     assert [again(everysec.disk).says(f"GET {key}") for key in "a"] == [b"1"]
+
+
+# -- a rewriting's end ------------------------------------------------------------------------------------------------
+
+
+def test_requests_are_answered_while_a_thread_swaps_the_files(server):
+    peer = Peer(server)
+    peer.says("SET a 1")
+    peer.says("BGREWRITEAOF")
+    server.rewriting.write()
+    server.turn.look_after_log()
+
+    assert server.executor.given, "the swap waits for its thread"
+    assert peer.says("SET b 2") == b"OK"
+    assert again(server.disk).says("MGET a b") == [b"1", b"2"]
+
+    server.finish_syncs()
+    assert peer.says("SET c 3") == b"OK"
+    assert again(server.disk).says("MGET a b c") == [b"1", b"2", b"3"]
+    assert server.durability.log.base_size > 0
+
+
+def test_the_next_rewriting_waits_until_the_files_of_the_last_are_deleted(server):
+    peer = Peer(server)
+    peer.says("BGREWRITEAOF")
+    server.rewriting.write()
+    server.turn.look_after_log()
+    server.executor.run()  # the swap
+    server.turn.look_after_log()
+    peer.says("BGREWRITEAOF")
+    assert server.executor.given and not server.rewriting.pid
+
+    server.finish_syncs()
+    assert server.rewriting.pid
+    assert b"type h" not in server.disk.files["/tmp/appendonlydir/appendonly.aof.manifest"].seen
+
+
+def test_a_swap_that_fails_in_its_thread_leaves_everything_as_it_was(server):
+    peer = Peer(server)
+    peer.says("SET a 1")
+    peer.says("BGREWRITEAOF")
+    server.rewriting.write()
+    server.turn.look_after_log()
+    server.disk.failures["rename"] = [errno.EIO]
+    server.finish_syncs()
+
+    assert "aof_last_bgrewrite_status:err" in peer.says("INFO persistence").decode()
+    assert peer.says("SET b 2") == b"OK"
+    assert again(server.disk).says("MGET a b") == [b"1", b"2"]

@@ -26,6 +26,22 @@ ROOT = "/tmp"  # in memory; the settings want a directory that exists
 DIRECTORY = ROOT + "/appendonlydir"
 
 
+class LaterFuture(Future):
+    """Whoever waits for it has its executor run."""
+
+    def __init__(self, executor):
+        super().__init__()
+        self._executor = executor
+
+    def exception(self, timeout=None):
+        self._executor.run()
+        return super().exception(timeout)
+
+    def result(self, timeout=None):
+        self._executor.run()
+        return super().result(timeout)
+
+
 class LaterExecutor(Executor):
     """Runs what it was given when the test says so."""
 
@@ -33,7 +49,7 @@ class LaterExecutor(Executor):
         self.given = []
 
     def submit(self, call, /, *args, **kwargs):
-        future = Future()
+        future = LaterFuture(self)
         self.given.append((future, call))
         return future
 

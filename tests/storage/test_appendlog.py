@@ -265,7 +265,6 @@ def test_a_rewrite_replaces_what_came_before_it(disk, log):
 def test_history_is_deleted_and_forgotten(disk, log):
     rewritten(log)
     log.directory.remove_history()
-    log.directory.forget_history()
 
     assert [name for name in disk.names(DIRECTORY) if ".1." in name] == []
     assert b"type h" not in disk.files[MANIFEST].seen
@@ -313,7 +312,6 @@ def test_a_loss_of_power_at_any_moment_of_a_rewrite_leaves_a_loadable_log(disk, 
     log.write_base(log.directory.temporary_base(1), [b"before "])
     log.finish_rewrite(log.directory.temporary_base(1))
     log.directory.remove_history()
-    log.directory.forget_history()
 
     assert disks
     assert {content(started(after)) for after in disks} == {b"before "}
