@@ -38,6 +38,7 @@ from penstock.commands.users import DefaultUser
 from penstock.commands.waiters import Parked, Waiters
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.protocol.alike import Alike
 from penstock.settings import Settings
 from penstock.storage.idempotence import Producers
 from penstock.storage.keyspace import Keyspace
@@ -73,6 +74,7 @@ class Engine:
         self._spellings: dict[bytes, Row] = {}
         for name, row in self.rows.items():
             self._spellings[name] = self._spellings[name.lower()] = row
+        self.alike_names = frozenset([name for name, row in self._spellings.items() if row.alike_handler is not None])
         self.node_limits = NodeLimits(0, 0)
         self._set_node_limits()
         settings.watch("stream-node-max-bytes", self._set_node_limits)
@@ -231,6 +233,29 @@ class Engine:
         if self.waiters.ready:
             self._serve(now_us)
         return answer
+
+    def answer_alike(self, session: Session, requests: Alike, answers: list[bytes], logged: list[int]) -> bool:
+        """Answer requests that are alike, all or none of them; see handle_several."""
+        if not session.is_ordinary or self._is_hindered():
+            return False
+        row = self._spellings[requests.head[0]]
+        if row.alike_handler is None or not row.fits(requests.words()):
+            return False
+        now_us = self.clock.now_us()
+        ctx = self.context
+        ctx.aim(session, now_us)
+        units, before = self.effects.units, len(answers)
+        calls = row.alike_handler(ctx, requests, answers)
+        if not calls:
+            return False
+        session.last_ms = ctx.now_ms
+        session.last_command = row.title
+        self.ended_us = self.clock.now_us()
+        self._note_together(ctx, row, requests.request(0), self.ended_us - now_us, calls)
+        self.changed = self.effects.units != units
+        if self.changed:
+            logged.extend(range(before, len(answers)))
+        return True
 
     def handle_several(
         self, session: Session, requests: list[list[bytes]], most_bytes: int, answers: list[bytes], logged: list[int]

@@ -16,6 +16,7 @@ from penstock.commands import syntax as grammar
 
 if TYPE_CHECKING:
     from penstock.commands.context import Context
+    from penstock.protocol.alike import Alike
 
 Handler: TypeAlias = "Callable[[Context, list[bytes]], bytes]"
 
@@ -24,10 +25,14 @@ RunHandler: TypeAlias = "Callable[[Context, list[list[bytes]], int, list[bytes]]
 their number is returned. 0, with nothing done, where even the first needs its handler. It refuses nobody, wakes
 nobody and tells nobody: requests that do more than that are left to their handler, one by one."""
 
+AlikeHandler: TypeAlias = "Callable[[Context, Alike, list[bytes]], int]"
+"""As a RunHandler, of requests that were found alike as they came (protocol/alike.py): all are answered, or none."""
+
 ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set")  # whose commands touch data only
 
 DECLARED: Final[list["Row"]] = []  # filled while the family modules are imported, never after
 TOGETHER: Final[dict[str, RunHandler]] = {}  # likewise, by name
+ALIKE: Final[dict[str, AlikeHandler]] = {}  # likewise
 
 
 class Row:
@@ -39,10 +44,10 @@ class Row:
     """
 
     __slots__ = (
-        "acl", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags", "group",
-        "handler", "hidden", "history", "keys", "label", "loading", "name", "no_auth", "no_multi", "ordinary",
-        "pubsub", "run_handler",
-        "since", "subcommands", "summary", "syntax", "tips", "title", "transactional", "write",
+        "acl", "alike_handler", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
+        "flags", "group", "handler", "hidden", "history", "keys", "label", "loading", "name", "no_auth", "no_multi",
+        "ordinary", "pubsub", "run_handler", "since", "subcommands", "summary", "syntax", "tips", "title",
+        "transactional", "write",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +87,7 @@ class Row:
         self.arity = arity or grammar.arity(name, syntax)
         self.ordinary = handler is not None and (group in ORDINARY_GROUPS or name == "PING")
         self.run_handler: RunHandler | None = None
+        self.alike_handler: AlikeHandler | None = None
         self.hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
@@ -102,7 +108,8 @@ class Row:
             self.name, self.syntax, self.handler, self.group, self.since, self.summary, self.complexity,
             " ".join(self.flags), self.keys, self.acl, self.tips, history, self.doc_flags, self.deprecated, self.arity,
         )  # fmt: skip
-        row.run_handler, row.hidden, row.subcommands = self.run_handler, hidden, subcommands
+        row.run_handler, row.alike_handler = self.run_handler, self.alike_handler
+        row.hidden, row.subcommands = hidden, subcommands
         return row
 
     def fits(self, count: int) -> bool:
@@ -151,6 +158,16 @@ def together(name: str) -> Callable[[RunHandler], RunHandler]:
     return declare
 
 
+def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
+    """The function below answers requests of the command `name` that are alike."""
+
+    def declare(handler: AlikeHandler) -> AlikeHandler:
+        ALIKE[name] = handler
+        return handler
+
+    return declare
+
+
 def container(
     name: str,
     *,
@@ -175,6 +192,7 @@ def build(rows: Iterable[Row]) -> dict[bytes, Row]:
             assert row.name.encode() not in table, f"{row.name} is declared twice"
             table[row.name.encode()] = row
         row.run_handler = TOGETHER.get(row.name)
+        row.alike_handler = ALIKE.get(row.name)
     for row in nested:
         parent, _, word = row.name.partition("|")
         table[parent.encode()].subcommands[word.encode()] = row

@@ -1,9 +1,11 @@
 """XACKs that follow one another in a pipeline, of one group: what each acknowledges is looked up together."""
 
+from itertools import compress, repeat
+
 from penstock.commands.context import Context
-from penstock.commands.effects import pack
-from penstock.commands.table import together
+from penstock.commands.table import alike, together
 from penstock.protocol import reply
+from penstock.protocol.alike import Alike
 from penstock.storage import ids
 from penstock.storage.streams import Stream
 
@@ -12,25 +14,37 @@ from penstock.storage.streams import Stream
 def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int, answers: list[bytes]) -> int:
     """Answer the requests from `start` on that name one id each, in one group."""
     head = requests[start][:3]
-    run: list[list[bytes]] = []
+    words: list[bytes] = []
     for at in range(start, len(requests)):
         request = requests[at]
         if len(request) != 4 or request[:3] != head:
             break
-        run.append(request)
-    stream = ctx.value(head[1]) if len(run) > 1 else None
+        words.append(request[3])
+    return _acknowledge(ctx, head, words, answers) if len(words) > 1 else 0
+
+
+@alike("XACK")
+def acknowledge_alike(ctx: Context, requests: Alike, answers: list[bytes]) -> int:
+    """As `acknowledge_run`, of requests that were not taken apart."""
+    return 0 if requests.names else _acknowledge(ctx, requests.head, requests.columns[0], answers)
+
+
+def _acknowledge(ctx: Context, head: list[bytes], words: list[bytes], answers: list[bytes]) -> int:
+    """Acknowledge an id for each word; how many, or 0, and nothing done."""
+    stream = ctx.value(head[1])
     group = stream.groups.get(head[2]) if isinstance(stream, Stream) else None
     if group is None:
         return 0
     try:
-        wanted = ids.parse_all([request[3] for request in run])
+        wanted = ids.parse_all(words)
     except ValueError:
         return 0
     gone = group.acknowledge_all(wanted)
-    ctx.engine.statistics.hits += len(run)
+    ctx.engine.statistics.hits += len(words)
     ctx.dirty += gone.count(1)
     if ctx.effects.log is not None and any(gone):
-        lines = [pack(tuple(request)) for request, is_gone in zip(run, gone, strict=True) if is_gone]
+        begin = b"*4\r\n" + b"".join(map(reply.bulk, head))
+        lines = list(map(b"".join, zip(repeat(begin), map(reply.bulk, compress(words, gone)))))
         ctx.effects.add_units(ctx.db_index, lines)
-    answers.extend([reply.ONE if is_gone else reply.ZERO for is_gone in gone])
-    return len(run)
+    answers.extend(map((reply.ZERO, reply.ONE).__getitem__, gone))
+    return len(words)

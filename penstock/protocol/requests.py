@@ -15,6 +15,7 @@ from typing import Final, cast
 import hiredis
 
 from penstock.errors import ProtocolError
+from penstock.protocol.alike import Alike, alike
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.plain import WEB_INITIALS, PlainReader, is_web
 
@@ -124,6 +125,15 @@ class RequestReader:
             pass
         self._hiredis = hiredis.Reader(notEnoughData=_NOT_YET)  # it may keep bytes of what it could not read
         return None
+
+    def alike(self, data: bytes, wanted: frozenset[bytes]) -> Alike | None:
+        """The requests that `data` begins with, if they are alike (alike.py) and the reader is idle.
+
+        They count as read. What follows them, from `size` on, is for `at_once` or `feed`.
+        """
+        if not self.is_idle or len(data) > self._limits.at_a_glance:
+            return None
+        return alike(data, wanted)
 
     def at_once(self, data: bytes) -> list[list[bytes]]:
         """What `feed` and `next` come to where nothing waits and all of `data` is ordinary whole requests.

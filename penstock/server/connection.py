@@ -102,6 +102,9 @@ class Connection(asyncio.Protocol):
             if request is not None:
                 self._answer_one(request)
                 return
+            data = self._answer_alike(data)
+            if not data:
+                return
             requests = self._reader.at_once(data)
             if requests:
                 self._answer_several(requests)
@@ -201,6 +204,28 @@ class Connection(asyncio.Protocol):
                 self.owe(answer, changed)
             turn.look_around(changed)
             turn.end_soon()
+
+    def _answer_alike(self, data: bytes) -> bytes:
+        """Answer the requests at the beginning that are alike, if there are such; what follows them."""
+        turn = self._turn
+        engine = turn.engine
+        found = self._reader.alike(data, engine.alike_names)
+        if found is None:
+            return data
+        try:
+            if not engine.answer_alike(self.session, found, self._owed, self._logged):
+                return data
+        except Exception:  # see _answer
+            self._give_up()
+            return b""
+        self.owed_bytes += sum(map(len, self._owed))
+        rest = data[found.size :]
+        if not rest and turn.has_nothing_to_do():
+            self.deliver(self.take_owed())
+        else:
+            self._note_owed()
+            turn.end_soon()
+        return rest
 
     def _answer_several(self, requests: list[list[bytes]]) -> None:
         """Answer requests that came together, up to a turn's share of them."""

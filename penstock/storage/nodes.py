@@ -126,41 +126,54 @@ class Node:
 
 
 class AlikeEntries:
-    """Entries of the same field names, several at once.
+    """Entries of the same field names, several at once: a column of values for each name.
 
-    words_sizes: of each, the size of its fields and values together. sizes: the same and its values' surplus; `largest`
-    of either; `sums[n]` of the first n of `sizes`.
+    words_sizes: of each entry, the size of its fields and values together. sizes: the same and its values' surplus;
+    `largest` of either; `sums[n]` of the first n of `sizes`.
     """
 
-    __slots__ = ("largest", "names", "sizes", "sums", "words_sizes")
+    __slots__ = ("columns", "largest", "names", "sizes", "sums", "words_sizes")
 
-    def __init__(self, names: list[bytes], run: list[list[bytes]]) -> None:
+    def __init__(self, names: list[bytes], columns: list[list[bytes]]) -> None:
         self.names = names
-        width = len(names)
-        values = [value for fields in run for value in fields[1::2]]
-        names_size = sum(map(len, names))
-        lengths = list(map(len, values))
-        self.words_sizes = [size + names_size for size in _sums_of(lengths, width)]
+        self.columns = columns
+        self.words_sizes = [sum(map(len, names))] * len(columns[0])
         self.sizes = self.words_sizes
-        if any(map(bytes.isdigit, values)) or b"-" in b"".join(values) or max(lengths) > _LONGEST_SHORT:
-            surplus = list(map(_surplus, values))
-            self.sizes = list(map(add, self.words_sizes, _sums_of(surplus, width)))
-        elif max(lengths) >= 64:
-            surplus = [0 if length < 64 else 1 if length < 126 else 2 for length in lengths]
-            self.sizes = list(map(add, self.words_sizes, _sums_of(surplus, width)))
-        self.largest = max(*self.sizes, *self.words_sizes)
+        surplus: list[int] = []
+        for values in columns:
+            lengths = list(map(len, values))
+            self.words_sizes = list(map(add, self.words_sizes, lengths))
+            longest = max(lengths)
+            if any(map(bytes.isdigit, values)) or b"-" in b"".join(values) or longest > _LONGEST_SHORT:
+                more = list(map(_surplus, values))
+            elif longest >= 64:
+                more = [0 if length < 64 else 1 if length < 126 else 2 for length in lengths]
+            else:
+                continue
+            surplus = list(map(add, surplus, more)) if surplus else more
+        self.sizes = list(map(add, self.words_sizes, surplus)) if surplus else self.words_sizes
+        self.largest = max(max(self.sizes), max(self.words_sizes))
         self.sums = list(accumulate(self.sizes, initial=0))
 
+    def __len__(self) -> int:
+        return len(self.sizes)
 
-def _sums_of(numbers: list[int], width: int) -> list[int]:
-    """The sums of each `width` numbers."""
-    return numbers if width == 1 else [sum(numbers[at : at + width]) for at in range(0, len(numbers), width)]
+    def fields(self, at: int) -> list[bytes]:
+        """The fields and values of one entry, in turn."""
+        values = [column[at] for column in self.columns]
+        return [word for pair in zip(self.names, values, strict=True) for word in pair]
 
 
 def alike(run: list[list[bytes]]) -> AlikeEntries | None:
     """The entries, given as fields and values in turn, if all have the same field names."""
+    width = len(run[0])
+    if list(map(len, run)).count(width) != len(run):
+        return None
+    places = list(map(list, zip(*run, strict=True)))
     names = run[0][::2]
-    return AlikeEntries(names, run) if [fields[::2] for fields in run].count(names) == len(run) else None
+    if any(column.count(name) != len(run) for name, column in zip(names, places[::2], strict=True)):
+        return None
+    return AlikeEntries(names, places[1::2])
 
 
 def _back_length(payload: int) -> int:

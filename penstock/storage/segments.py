@@ -113,11 +113,7 @@ class Segment:
 
     def seal(self) -> None:
         """No more entries: fold them into one blob. Ids stay as they are, pending blocks share them."""
-        offset = 0
-        self.offsets.append(0)
-        for part in self.parts:
-            offset += len(part)
-            self.offsets.append(offset)
+        self.offsets.extend(accumulate(map(len, self.parts), initial=0))
         self.blob = b"".join(self.parts)
         self.parts = []
         self.sealed = True
@@ -199,6 +195,13 @@ class Segment:
             self.dead.extend(bytes(len(self.ms) - len(self.dead)))
         self.dead[slot] = 1
         self.live -= 1
+
+    def kill_run(self, start: int, stop: int) -> None:
+        """Mark the live slots [start, stop) deleted."""
+        self.kill(stop - 1)
+        assert self.dead is not None, "kill made it"
+        self.dead[start:stop] = b"\1" * (stop - start)
+        self.live -= stop - 1 - start
 
     def trim_to(self, slot: int, gone: int) -> None:
         """Forget everything before `slot`: `gone` live slots go."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from penstock.storage.groups import Group
 from penstock.storage.idempotence import Producers
 from penstock.storage.ids import HALF, MAX, ZERO, StreamId
-from penstock.storage.nodes import Node, NodeLimits, alike
+from penstock.storage.nodes import AlikeEntries, Node, NodeLimits, alike
 from penstock.storage.segments import Segment
 
 KEEP_REFERENCES: Final = 0  # pending entries of a trimmed entry stay, as ghosts
@@ -111,9 +111,18 @@ class Stream:
 
         No stray may be there.
         """
+        run = alike(fields)
+        if run is not None:
+            self.append_alike(first_id, entries, run)
+            return
+        for at, entry in enumerate(entries):
+            self.append(first_id + at, entry, fields[at])
+
+    def append_alike(self, first_id: StreamId, entries: list[bytes], run: AlikeEntries) -> None:
+        """As `append_run` for entries of the same field names."""
         assert first_id > self.last_id and not self.strays, "ids ascend, and nothing is to be revived"
         count = len(entries)
-        self._note_in_nodes(first_id, fields)
+        self._note_in_nodes(first_id, run)
         at = 0
         while at < count:
             segment = self._open_segment(first_id + at)
@@ -124,19 +133,18 @@ class Stream:
         self.last_id = first_id + count - 1
         self.entries_added += count
 
-    def _note_in_nodes(self, first_id: StreamId, fields: list[list[bytes]]) -> None:
+    def _note_in_nodes(self, first_id: StreamId, run: AlikeEntries) -> None:
         nodes, limits = self.nodes, self.limits
-        run = alike(fields)
-        at, count = 0, len(fields)
+        at, count = 0, len(run)
         while at < count:
-            taken = nodes[-1].add_run(first_id + at, run, at, limits) if run is not None and nodes else 0
+            taken = nodes[-1].add_run(first_id + at, run, at, limits) if nodes else 0
             if taken:
                 at += taken
                 continue
-            size = sum(map(len, fields[at]))
+            size = run.words_sizes[at]
             if not nodes or not nodes[-1].has_room(size, limits):
                 nodes.append(Node(first_id + at))
-            nodes[-1].add(first_id + at, fields[at], size)
+            nodes[-1].add(first_id + at, run.fields(at), size)
             at += 1
 
     def _open_segment(self, next_id: StreamId) -> Segment:

@@ -1,11 +1,15 @@
 """Requests that follow one another in a pipeline are answered at once, with nothing to be seen of it."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
+from penstock.protocol.alike import alike
+from penstock.protocol.limits import Limits
+from penstock.protocol.requests import RequestReader, packed
 from penstock.settings import Settings
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
@@ -50,6 +54,25 @@ class Side:
         while requests:
             done = self.engine.handle_several(self.client.session, requests, 1 << 30, answers, logged)
             requests = requests[done:]
+        assert logged == sorted(set(logged))
+        return answers
+
+    def as_sent(self, requests: list[list[bytes]]) -> list[bytes]:
+        """As a connection does it: what is alike in the bytes first."""
+        answers: list[bytes] = []
+        logged: list[int] = []
+        data = b"".join(map(packed, requests))
+        reader = RequestReader(Limits())
+        while data:
+            found = alike(data, self.engine.alike_names)
+            if found is not None and self.engine.answer_alike(self.client.session, found, answers, logged):
+                data = data[found.size :]
+                continue
+            reader.feed(data)
+            requests = []
+            while (request := reader.next()) is not None:
+                requests.append(request)
+            return answers + self.together(requests)
         assert logged == sorted(set(logged))
         return answers
 
@@ -98,12 +121,13 @@ class Pipelines:
         return ids if chance.random() < 0.97 else [b"x"]
 
 
+@pytest.mark.parametrize("way", [Side.together, Side.as_sent])
 @pytest.mark.parametrize("seed", range(12))
-def test_answers_state_and_log_are_those_of_one_by_one(seed: int) -> None:
+def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[..., list[bytes]]) -> None:
     pipelines, alone, at_once = Pipelines(seed), Side(seed), Side(seed)
-    for step in range(60):
+    for step in range(40):
         requests = pipelines.next()
-        assert at_once.together(requests) == alone.one_by_one(requests)
+        assert way(at_once, requests) == alone.one_by_one(requests)
         for side in (alone, at_once):
             side.clock.advance(step % 3)
         assert at_once.picture() == alone.picture()

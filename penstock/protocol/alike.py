@@ -1,0 +1,127 @@
+"""Requests of a pipeline that begin with the same words, cut out of the bytes in which they came.
+
+A producer's pipeline is `XADD key * field value` again and again, a worker's `XACK key group id`. The bytes are cut
+apart where the first three words come again, and what is left at the line ends; so a few operations on lists do for
+a hundred requests, and only the words that differ are made. What is not that plain is left to the reader
+(requests.py), which reads the same from it.
+"""
+
+import re
+from operator import add
+from typing import Final
+
+_COUNT: Final = re.compile(rb"\*([1-9][0-9]?)\r\n").match
+_WORDS_IN_HEAD: Final = 3
+_HEADERS: Final = {b"$%d" % size: size for size in range(4096)}  # longer words are left to the reader
+_LINE_END: Final = b"\r\n"
+
+
+class Alike:
+    """Requests of as many words each, that follow one another: the first three words are the same in all, the `head`.
+
+    Behind these are pairs of a word that is the same in all, in `names`, and one that may differ, in `columns`: a list
+    for each place, with a word of each request. Or there is one word only, which may differ. `tails` are the bytes of
+    each request behind its head; `size` is how many bytes all of them are.
+    """
+
+    __slots__ = ("columns", "head", "names", "size", "tails")
+
+    def __init__(
+        self, head: list[bytes], names: list[bytes], columns: list[list[bytes]], tails: list[bytes], size: int
+    ) -> None:
+        self.head = head
+        self.names = names
+        self.columns = columns
+        self.tails = tails
+        self.size = size
+
+    def words(self) -> int:
+        """How many words each request has."""
+        return _WORDS_IN_HEAD + len(self.names) + len(self.columns)
+
+    def request(self, at: int) -> list[bytes]:
+        """The words of one of them."""
+        values = [column[at] for column in self.columns]
+        if not self.names:
+            return self.head + values
+        return self.head + [word for pair in zip(self.names, values, strict=True) for word in pair]
+
+
+def alike(data: bytes, wanted: frozenset[bytes]) -> Alike | None:
+    """The requests that some bytes begin with, if there are several, of a command that is wanted; whole and ordinary.
+
+    >>> request = b"*4\\r\\n$4\\r\\nXACK\\r\\n$1\\r\\ns\\r\\n$1\\r\\ng\\r\\n$3\\r\\n1-1\\r\\n"
+    >>> found = alike(request * 2, frozenset((b"XACK",)))
+    >>> found.head, found.names, found.columns
+    ([b'XACK', b's', b'g'], [], [[b'1-1', b'1-1']])
+    """
+    match = _COUNT(data)
+    if match is None:
+        return None
+    behind = int(match.group(1)) - _WORDS_IN_HEAD
+    if behind < 1 or (behind > 1 and behind & 1):
+        return None
+    head: list[bytes] = []
+    at = match.end()
+    for _ in range(_WORDS_IN_HEAD):
+        end = _end_of_word(data, at)
+        if end < 0:
+            return None
+        head.append(data[data.index(b"\n", at) + 1 : end - 2])
+        if head[0] not in wanted:
+            return None
+        at = end
+    tails = data.split(data[:at])
+    if len(tails) < 3:
+        return None
+    del tails[0]
+    size = len(data) - len(tails[-1])
+    tails[-1] = _cut(tails[-1], behind)
+    return _taken_apart(head, behind, tails, size + len(tails[-1]))
+
+
+def _end_of_word(data: bytes, at: int) -> int:
+    """Where the word ends whose header is at a place; -1 where there is no ordinary word."""
+    line_end = data.find(_LINE_END, at, at + 8)
+    end = line_end + 4 + _HEADERS.get(data[at:line_end], -2) if line_end >= 0 else -1
+    return end if data[end - 2 : end] == _LINE_END else -1
+
+
+def _cut(tail: bytes, behind: int) -> bytes:
+    """The words of the last request, without what follows it; as it is where it has not so many."""
+    at = 0
+    for _ in range(behind):
+        at = _end_of_word(tail, at)
+        if at < 0:
+            return tail
+    return tail[:at]
+
+
+def _taken_apart(head: list[bytes], behind: int, tails: list[bytes], size: int) -> Alike | None:
+    """The requests, if every tail is so many words, each just as long as its header says.
+
+    A word that has a line end, or that has the head in it, makes one of the numbers differ.
+    """
+    count = len(tails)
+    lines = b"".join(tails).split(_LINE_END)
+    if len(lines) != 2 * behind * count + 1:
+        return None
+    names: list[bytes] = []
+    columns: list[list[bytes]] = []
+    lengths = [4 * behind] * count
+    for place in range(behind):
+        headers = lines[2 * place : -1 : 2 * behind]
+        words = lines[2 * place + 1 : -1 : 2 * behind]
+        sizes = list(map(len, words))
+        if list(map(_HEADERS.get, headers)) != sizes:
+            return None
+        lengths = list(map(add, lengths, map(add, map(len, headers), sizes)))
+        if behind == 1 or place & 1:
+            columns.append(words)
+        elif words.count(words[0]) == count:
+            names.append(words[0])
+        else:
+            return None
+    if lengths != list(map(len, tails)):
+        return None
+    return Alike(head, names, columns, tails, size)

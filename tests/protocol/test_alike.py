@@ -1,0 +1,96 @@
+"""Requests that are alike: what is cut out of the bytes is what the plain reader reads in them."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from penstock.protocol.alike import Alike, alike
+from penstock.protocol.limits import Limits
+from penstock.protocol.plain import PlainReader
+from penstock.protocol.requests import packed
+
+WANTED = frozenset((b"XADD", b"XACK"))
+HEAD = [b"XADD", b"s", b"*"]
+ADD = packed([*HEAD, b"f", b"v"])
+
+
+def requests_of(found: Alike) -> list[list[bytes]]:
+    return [found.request(at) for at in range(len(found.tails))]
+
+
+def read_plainly(data: bytes) -> list[list[bytes]]:
+    reader = PlainReader(Limits())
+    reader.feed(data)
+    requests: list[list[bytes]] = []
+    while (request := reader.next()) is not None:
+        requests.append(request)
+    return requests
+
+
+words = st.one_of(
+    st.binary(max_size=12),
+    st.sampled_from([b"", b"f", b"\r\n", b"*", b"$1", packed([b"XADD", b"s", b"*"]), ADD, ADD[:-1], b"$1\r\n*\r\n"]),
+)
+requests = st.one_of(
+    st.builds(lambda values: [word for value in values for word in (b"f", value)], st.lists(words, max_size=3)),
+    st.lists(words, max_size=5),
+).map(lambda behind: packed(HEAD + behind))
+others = st.sampled_from(
+    [packed([b"PING"]), packed([b"XACK", b"s", b"g", b"1-1"]), b"PING\r\n", b"*1\r\n", b"*3\r\n$4"]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(requests, requests, requests, others), max_size=8), st.integers(0, 40), st.binary(max_size=3))
+@example([ADD, ADD], 0, b"")
+@example([ADD, ADD, packed([b"PING"])], 0, b"")
+@example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"")
+@example([packed([*HEAD, b"f", b"\r\n$1\r\n"])] * 2, 0, b"")
+def test_what_is_alike_is_what_was_sent(pipeline, cut, junk):
+    sent = b"".join(pipeline)
+    data = sent[: len(sent) - cut] + junk
+    found = alike(data, WANTED)
+
+    if found is not None:
+        assert requests_of(found) == read_plainly(data[: found.size])
+        assert b"".join([packed(found.head)[4:] + tail for tail in found.tails]).count(b"\r\n") > 0
+        assert all(
+            packed(request).endswith(tail) for request, tail in zip(requests_of(found), found.tails, strict=True)
+        )
+
+
+def test_a_producers_pipeline_is_alike():
+    found = alike(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]), WANTED)
+
+    assert found is not None
+    assert (found.head, found.names, found.words()) == (HEAD, [b"f", b"g"], 7)
+    assert found.columns == [[b"%d" % n for n in range(100)], [b"x" * n for n in range(100)]]
+
+
+def test_what_follows_is_left():
+    found = alike(ADD * 3 + packed([b"XLEN", b"s"]), WANTED)
+
+    assert found is not None
+    assert (len(found.tails), found.size) == (3, 3 * len(ADD))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ADD,
+        packed([b"SET", b"k", b"v"]) * 2,
+        packed([b"PING"]) * 2,
+        packed([b"XADD", b"s", b"*", b"odd", b"f", b"v"]) * 2,
+        b"PING\r\nPING\r\n",
+        ADD + packed([*HEAD, b"g", b"v"]),
+        ADD + packed([*HEAD, b"f", b"v", b"g", b"w"]),
+        ADD + b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$1\r\nf\r\n$2\r\nv\r\n",
+        ADD + b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$01\r\nf\r\n$1\r\nv\r\n",
+        packed([*HEAD, b"f", b"v" * 5000]) * 2,
+        b"",
+    ],
+    ids=["one", "not wanted", "short", "a pair is not whole", "inline", "another field", "more fields",
+         "a wrong length", "an odd number", "long words", "nothing"],
+)  # fmt: skip
+def test_the_rest_is_left_to_the_reader(data):
+    assert alike(data, WANTED) is None
