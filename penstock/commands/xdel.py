@@ -9,6 +9,7 @@ from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage import streams
+from penstock.storage.deletion import delete_all
 from penstock.storage.streams import Stream
 
 GONE: Final = b":1\r\n"  # deleted
@@ -30,8 +31,10 @@ def xdel(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.stream(args[1])
     if stream is None:
         return reply.ZERO
-    entry_ids = stream_words.stream_ids(args[2:])
-    deleted = sum([stream.delete(entry_id) for entry_id in entry_ids])
+    if len(args) == 3:
+        deleted = int(stream.delete(stream_words.stream_id(args[2])))
+    else:
+        deleted = delete_all(stream, stream_words.id_columns(args[2:]))
     if deleted:
         _tell(ctx, args[1], deleted)
         ctx.log_request(args)

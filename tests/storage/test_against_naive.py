@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.protocol import entries
 from penstock.storage import streams
+from penstock.storage.deletion import delete_all
 from penstock.storage.groups import COUNT_BACK, COUNT_ON, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.idempotence import Producers
 from penstock.storage.ids import MAX, columns, text
@@ -69,6 +70,17 @@ class Model(RuleBasedStateMachine):
             assert self.stream.delete(entry_id)
             assert not self.stream.delete(entry_id)
             del self.naive.entries[entry_id]
+
+    @rule(chance=st.randoms(use_true_random=False), most=MOST)
+    def delete_neighbours(self, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+        listed = sorted(self.naive.entries)
+        at = chance.randrange(len(listed) + 1)
+        wanted = [one for one in listed[at : at + most] if chance.random() < 0.97]
+        absent = chance.randrange(13 << 64)
+        there = len(wanted) + (absent in self.naive.entries and absent not in wanted)
+        assert delete_all(self.stream, columns([*wanted, absent, *wanted])) == there
+        for entry_id in {*wanted, absent}:
+            self.naive.entries.pop(entry_id, None)
 
     @rule(left=st.sampled_from([0, 1, 2, 5, 130]))
     def trim(self, left: int) -> None:
@@ -243,6 +255,7 @@ def _blocks(group: Group):  # type: ignore[no-untyped-def]
 WALK = (
     ("append", 5), ("read_new", 6), ("read_history", 2), ("acknowledge", 3), ("claim_in_time_order", 3),
     ("claim_by_id", 3), ("force", 2), ("release", 2), ("force_released", 1), ("turn_the_clock", 3), ("delete", 1),
+    ("delete_neighbours", 0.7),
     ("trim", 0.5),
     ("trim_with_references", 0.3), ("delete_consumer", 0.3), ("set_group_back", 0.4), ("set_last_id", 0.2),
     ("set_last_id_back_as_far_as_possible", 0.4), ("go_on_with_a_copy", 0.2),
@@ -269,6 +282,7 @@ def walk(seed: int, steps: int) -> None:
             "force_released": (chance.choice("gh"), an_id),
             "turn_the_clock": (chance.choice((0, 1, 2, 5, -3)),),
             "delete": (chance, chance.choice((1, 3, 50))),
+            "delete_neighbours": (chance, chance.choice((2, 30, 200))),
             "trim": (chance.choice((0, 5, 130)),),
             "trim_with_references": (chance.choice((0, 5, 130)),),
             "delete_consumer": (chance.choice("gh"), chance.choice(("ann", "bob"))),
