@@ -1,7 +1,8 @@
 """Write, then answer: the log is written at the end of a loop turn, and the turn's replies follow.
 
 `always`: one sync a turn serves everybody's commands, before the replies. `everysec`: a thread syncs once a second;
-while it runs, turns wait for their write, for two seconds at the most. `no`: the system syncs when it likes.
+once that has taken a second, turns wait for their write, for two seconds at the most: so no more than two seconds of
+answers are in danger while a disk hangs, and a disk that is slow holds nobody up. `no`: the system syncs when it likes.
 
 What fails refuses writers (MISCONF) and is tried again. After a sync that failed the file is not trusted any more:
 only a fresh base and a fresh increment end the trouble (rebasing.py).
@@ -26,6 +27,7 @@ from penstock.settings import Settings
 from penstock.storage.appendlog import AppendLog
 from penstock.storage.disk import Disk, SystemDisk
 
+LONGEST_SYNC_MS: Final = 1000  # before turns wait for it
 LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync that runs
 SYNC_EVERY_MS: Final = 900  # cron comes ten times a second: nothing is older than a second when its sync begins
 RETRY_MS: Final = 1000
@@ -155,8 +157,9 @@ class Durability:
         """Write what is buffered, and let the turns go that waited for it."""
         log = self.log
         assert log is not None, "turns wait only for a log"
-        if self.syncing.sync is not None and self._waiting:
-            if self.now_ms() - self._waits_since_ms < LONGEST_WAIT_MS:
+        now_ms = self.now_ms()
+        if self.syncing.sync is not None and self._waiting and now_ms - self.syncing.began_ms >= LONGEST_SYNC_MS:
+            if now_ms - self._waits_since_ms < LONGEST_WAIT_MS:
                 return
             self.state.delayed_syncs += 1
         self.write(log)

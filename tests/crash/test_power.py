@@ -144,7 +144,8 @@ def test_a_disk_that_refuses_the_fresh_base_is_asked_again(server):
 def test_a_background_sync_that_fails_refuses_writers_until_there_is_a_fresh_base(everysec):
     client = Peer(everysec)
     client.says("SET a 1")
-    everysec.later(1000)
+    everysec.later(1000)  # a sync begins
+    everysec.later(1000)  # and takes long
     everysec.disk.failures["sync"] = [errno.EIO]
     client.send(*words("SET a 2"))
     everysec.loop.turn()
