@@ -72,6 +72,7 @@ class Scripts:
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
         self._machine: Machine | None = None
+        self._lua_is_there: bool | None = None  # None: it was not looked for yet
         self._worker = Worker()
         self.calls = Calls(engine)
         self.libraries = Libraries(self, engine.keyspace.libraries)
@@ -96,7 +97,9 @@ class Scripts:
         return self._machine
 
     def _has_lua(self) -> bool:
-        return self._machine is not None or find_spec("lupa") is not None
+        if self._lua_is_there is None:
+            self._lua_is_there = self._machine is not None or find_spec("lupa") is not None
+        return self._lua_is_there
 
     def memory(self) -> int:
         """Bytes that Lua uses."""
@@ -142,14 +145,19 @@ class Scripts:
     def run(self, ctx: Context, sha: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a script that is kept."""
         script = self.cached[sha]
-        if sha in self._evaluated:
+        if not script.loaded:
             self._evaluated.move_to_end(sha)
-        read_only = may_only_read(script.flags, read_only)
+        if script.flags is not None:
+            read_only = may_only_read(script.flags, read_only)
         self._look_at_memory(script.flags)
-        if script_locks.is_lock_script(sha) and not self._has_lua():
-            self.calls.begin(ctx, read_only, 0)
-            return self._ended(ctx, script_locks.run(self.calls, sha, words))
-        machine, resp = self.machine(), 3 if ctx.resp3 else 2
+        if script_locks.is_lock_script(sha):
+            plain = not read_only and self._engine.trouble is None
+            if not self._has_lua() or (plain and script_locks.goes_well(ctx.db, sha, keys, words)):
+                self.calls.begin(ctx, read_only, 0)
+                given = words[:1] + words[keys:] if keys else []
+                return self._ended(ctx, script_locks.run(self.calls, sha, given))
+        machine = self._machine or self.machine()
+        resp = 3 if ctx.resp3 else 2
         if not script.lasts:
             self.calls.begin(ctx, read_only, 0)
             return self._ended(ctx, machine.run(sha, resp, False, keys, words))

@@ -286,6 +286,61 @@ def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua):
     assert "pip install" in str(without_lua("FCALL twice 0 1"))
 
 
+# -- locks beside Lua -------------------------------------------------------------------------------------------------
+
+LOCKS = {"release": "LUA_RELEASE_SCRIPT", "extend": "LUA_EXTEND_SCRIPT", "reacquire": "LUA_REACQUIRE_SCRIPT"}
+KEPT = {
+    "nothing": "DEL l",
+    "ours": "SET l token PX 1000",
+    "ours for ever": "SET l token",
+    "another's": "SET l other PX 1000",
+    "overdue": "SET l token PX 1",
+    "no string": "RPUSH l token",
+}
+SAID = {
+    "as redis-py": "1 l token 500 0",
+    "instead": "1 l token 500 1",
+    "now": "1 l token 0 1",
+    "in the past": "1 l token -500 0",
+    "no time": "1 l token soon 1",
+    "a time that is too large": "1 l token 9223372036854775807 1",
+    "half a time": "1 l token 1.5 0",
+    "too few words": "1 l",
+    "two keys": "2 l m token 500 0",
+    "no key": "0 l token 500 0",
+}
+
+
+@pytest.mark.parametrize("said", SAID.values(), ids=SAID.keys())
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
+@pytest.mark.parametrize("script_of", LOCKS.values(), ids=LOCKS.keys())
+@pytest.mark.parametrize("command", ["EVALSHA", "EVALSHA_RO"])
+def test_a_lock_script_does_what_lua_does(script_of: str, kept: str, said: str, command: str) -> None:
+    code = getattr(pytest.importorskip("redis.lock").Lock, script_of).encode()
+    seen = [seen_of(text, kept, said, command) for text in (code, code + b" ")]  # a space more, and it runs in Lua
+
+    assert seen[0] == seen[1]
+
+
+def seen_of(code: bytes, kept: str, said: str, command: str) -> list[object]:
+    """The script's answer without its SHA-1, what is left, what was logged, and what was counted."""
+    log, clock = Units(), ManualClock(NOW_MS)
+    dialogue = Dialogue(Engine(Settings(), clock, random.Random(1), log=log))
+    dialogue(kept)
+    clock.advance(10)
+    sha = decoded(dialogue.words(b"SCRIPT", b"LOAD", code))
+    assert isinstance(sha, bytes)
+    log.units.clear()
+    answer = dialogue.raw(f"{command} {sha.decode()} {said}").replace(sha, b"SHA")
+    left = dialogue("EXISTS l", "PTTL l")
+    counted = [
+        (name, row.calls, row.failed)
+        for name, row in sorted(dialogue.engine.statistics.rows.items())
+        if name in ("GET", "DEL", "PTTL", "PEXPIRE")
+    ]
+    return [answer, left, log.units, counted, dialogue.engine.statistics.errors]
+
+
 # -- a script that takes long -----------------------------------------------------------------------------------------
 
 

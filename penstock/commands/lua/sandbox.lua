@@ -260,12 +260,6 @@ render = function(value, out, depth)
 end
 
 local function rendered(value)
-    local kind = type(value)
-    if kind == "string" then
-        return bulk(value)
-    elseif kind == "number" and value >= 0 and value < 1e9 then
-        return ":" .. floor(value) .. "\r\n"
-    end
     local out = {}
     render(value, out, 1)
     return concat(out)
@@ -672,16 +666,27 @@ end
 check_again = check
 
 local function finish(name, done, answer)
-    sethook()
-    hook = nil
+    if hook then
+        sethook()
+        hook = nil
+    end
     if not done then
         return failure(answer, name)
+    end
+    local kind = type(answer)
+    if kind == "string" then
+        return bulk(answer)
+    elseif kind == "number" and answer >= 0 and answer < 1e9 then
+        return ":" .. floor(answer) .. "\r\n"
     end
     local rendered_well, text = raw_pcall(rendered, answer)
     return rendered_well and text or "-ERR reached lua stack limit\r\n"
 end
 
 local function split(keys, ...)
+    if keys == 1 then
+        return {(...)}, {select(2, ...)}
+    end
     local all = {...}
     if keys == 0 then
         return {}, all
