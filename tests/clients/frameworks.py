@@ -148,8 +148,8 @@ FRAMEWORKS = (
         "huey_consumer huey_app.huey -w 2",
         "queue, results, schedule",
         may_lose=4,
-        remark="takes jobs by BRPOP and has no acknowledgement: what a killed worker held is gone, on any server. Three "
-        "courses here and three on Redis 8.6.3 lost nothing",
+        remark="takes jobs by BRPOP and has no acknowledgement: what a killed worker held is gone, on any server. "
+        "Three courses here and three on Redis 8.6.3 lost nothing",
     ),
     _python("walrus", "walrus", "python walrus_app.py work", "consumer group, claims, locks, hashes"),
     _python(
@@ -159,8 +159,8 @@ FRAMEWORKS = (
         "stream group with claims, list, pub/sub as request and reply",
         may_lose=10,
         kept=50,
-        remark="a list subscriber has no acknowledgement: what a killed worker held is gone, on any server. Courses here and "
-        "on Redis 8.6.3 lost nothing",
+        remark="a list subscriber has no acknowledgement: what a killed worker held is gone, on any server. "
+        "Courses here and on Redis 8.6.3 lost nothing",
     ),
     _python("streaq", "streaq", "streaq run streaq_app:worker", "streams by scripts, delays, results, reclaiming"),
     _python(
@@ -169,8 +169,8 @@ FRAMEWORKS = (
         "docket worker --docket jobs --url {url} --tasks docket_app:tasks --redelivery-timeout 4s --concurrency 4",
         "stream by scripts, schedule, results, redelivery",
         kept=390,
-        remark="keeps a task as failed if the connection is lost while it runs, though its work is done: two or three of "
-        "400 in every course, on Redis 8.6.3 as here",
+        remark="keeps a task as failed if the connection is lost while it runs, though its work is done: "
+        "two or three of 400 in every course, on Redis 8.6.3 as here",
     ),
     _node("bullmq", "bullmq", "bullmq.mjs", "queue by scripts, priorities, delays, stalled jobs, results", jobs=2000),
     _node("ioredis 6", "ioredis", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", jobs=2000),
