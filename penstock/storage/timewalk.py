@@ -37,7 +37,7 @@ def _by_id(pending: PendingList) -> Iterator[_TimedRun]:
 
 
 def _by_arrival(pending: PendingList) -> Iterator[_TimedRun]:
-    for index, block, from_slot, to_slot in pending._cell_runs(pending.order.recent, 0, False):
+    for index, block, from_slot, to_slot in pending.recent_runs():
         for start, stop in _alike(block, from_slot, to_slot):
             yield block.times[start], 1, index + start - from_slot, block, start, stop
 
