@@ -91,9 +91,11 @@ class Calls:
                 return reply.error(READ_ONLY)
             if engine.trouble is not None:
                 return reply.error(engine.trouble)
-            if row.denyoom and not self.may_exceed and engine.memory.refuses():
+            # A script that has begun to write is not stopped half-way (Redis 8.6.3).
+            if row.denyoom and not self.wrote and not self.may_exceed and engine.memory.refuses():
                 return reply.error(refusals.out_of_memory().text)
-            self.wrote = True
+            if row.write:
+                self.wrote = True
         return engine.run(self._context, row, request, engine.clock.now_us())
 
     def allowed(self, *words: object) -> bytes:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from penstock.commands import script_bytecode, script_numbers
-from penstock.commands.versions import REDIS_VERSION
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -59,9 +58,12 @@ def _denied(thing: object, name: object, setting: bool) -> object:
 
 
 class Machine:
-    """One Lua state, with every script and function that was compiled in it."""
+    """One Lua state, with every script and function that was compiled in it.
 
-    def __init__(self, server: Server) -> None:
+    version: of the Redis that scripts are told of, "8.6.3".
+    """
+
+    def __init__(self, server: Server, version: str) -> None:
         try:
             from lupa import lua51  # an extra
         except ImportError:
@@ -73,7 +75,7 @@ class Machine:
         )  # fmt: skip
         self._memory: Callable[[], bytes | int | float] = runtime.eval(b"function() return collectgarbage('count') end")
         chance = script_numbers.Chance()
-        major, minor, patch = map(int, REDIS_VERSION.split("."))
+        major, minor, patch = map(int, version.split("."))
         host = runtime.table_from(
             {
                 b"call": server.call,
@@ -100,7 +102,7 @@ class Machine:
                 b"unpack_float": script_numbers.unpack_float,
                 b"null": runtime.execute(NULL),
                 b"memory_limit": MOST_MEMORY,
-                b"version": REDIS_VERSION.encode(),
+                b"version": version.encode(),
                 b"version_number": major << 16 | minor << 8 | patch,
             }
         )

@@ -93,7 +93,7 @@ class Scripts:
     def machine(self) -> Machine:
         """Lua, begun when it is first asked for; refused where it is not installed."""
         if self._machine is None:
-            self._machine = Machine(self.calls)
+            self._machine = Machine(self.calls, self._engine.compatibility.redis_version)
         return self._machine
 
     def _has_lua(self) -> bool:
@@ -147,9 +147,9 @@ class Scripts:
         script = self.cached[sha]
         if not script.loaded:
             self._evaluated.move_to_end(sha)
+        self._look_at_memory(script.flags)
         if script.flags is not None:
             read_only = may_only_read(script.flags, read_only)
-        self._look_at_memory(script.flags)
         if script_locks.is_lock_script(sha):
             plain = not read_only and self._engine.trouble is None
             if not self._has_lua() or (plain and script_locks.goes_well(ctx.db, sha, keys, words)):
@@ -167,8 +167,8 @@ class Scripts:
     def call(self, ctx: Context, name: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a function of a library."""
         function = self.libraries.function(name)
-        read_only = may_only_read(function.flags, read_only)
         self._look_at_memory(function.flags)
+        read_only = may_only_read(function.flags, read_only)
         machine, resp = self.machine(), 3 if ctx.resp3 else 2
         running = Running(function.name, ctx.args, ctx.engine.clock.now_us(), True)
         return self._watch(

@@ -6,14 +6,14 @@ import pytest
 
 from tests.against_redis.makers.anything import Anything
 from tests.against_redis.makers.scripts import Scripts
-from tests.against_redis.script_table import COMMANDS, LANGUAGE, LIBRARIES
+from tests.against_redis.script_table import COMMANDS, LANGUAGE, LIBRARIES, MEMORY
 from tests.against_redis.sides import InProcess, Piped
 from tests.against_redis.typed import compare_types
 
 pytest.importorskip("lupa")
 
-TABLES = {"language": LANGUAGE, "libraries": LIBRARIES, "commands": COMMANDS}
-RESET = (("RESET",), ("FLUSHALL",), ("FUNCTION", "FLUSH"), ("SCRIPT", "FLUSH"))
+TABLES = {"language": LANGUAGE, "libraries": LIBRARIES, "commands": COMMANDS, "memory": MEMORY}
+RESET = (("RESET",), ("CONFIG", "SET", "maxmemory", "0"), ("FLUSHALL",), ("FUNCTION", "FLUSH"), ("SCRIPT", "FLUSH"))
 
 
 def answers(side: Piped | InProcess, table: tuple[tuple[str, ...], ...], resp: str) -> list[bytes]:

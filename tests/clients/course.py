@@ -23,7 +23,7 @@ from tests.clients.servers import KeptServer
 PATIENCE_S = 240.0  # RQ takes a job for abandoned after 61 seconds, and one that was only fetched after as much again
 RESULTS_S = 30.0
 BETWEEN_LOOKS_S = 0.5
-SENDING_S = 120.0
+SENDING_S = 240.0
 NUDGE_S = 5.0
 NUDGES = 20  # jobs beyond those counted, for a framework that looks for lost jobs only when a new one comes
 WORKERS = 2
@@ -154,18 +154,25 @@ class Course:
 
     def _asked(self, *words: str) -> str:
         """What the framework's sender printed."""
-        asked = subprocess.run(
+        sender = subprocess.Popen(
             [*self._framework.sender, *words],
             cwd=APPS,
             env=self._environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=SENDING_S,
+            start_new_session=True,
         )
-        assert asked.returncode == 0, (
-            f"{words} of {self._framework.name}:\n{asked.stdout[-2000:]}{asked.stderr[-4000:]}"
-        )
-        return asked.stdout
+        self._leash.tie(sender.pid)
+        try:
+            said, complaint = sender.communicate(timeout=SENDING_S)
+        finally:
+            sender.kill()
+            end_session(sender.pid)
+            sender.wait()
+            self._leash.untie(sender.pid)
+        assert sender.returncode == 0, f"{words} of {self._framework.name}:\n{said[-2000:]}{complaint[-4000:]}"
+        return said
 
     def _send(self, first: int, end: int) -> None:
         self._asked("send", str(first), str(end))

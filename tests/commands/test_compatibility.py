@@ -172,3 +172,13 @@ def test_the_log_is_understood_whatever_is_hidden(of_version):
 
     assert client.engine.replay(ctx, [b"XADD", b"s", b"KEEPREF", b"5-0", b"f", b"v"]) == b"$3\r\n5-0\r\n"
     assert client.engine.replay(ctx, [b"XDELEX", b"s", b"IDS", b"1", b"5-0"]) == b"*1\r\n:1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "told", "number"),
+    [("8.6", b"8.6.3", 0x80603), ("8.10", b"8.10.0", 0x80A00), ("7.2", b"7.2.0", 0x70200)],
+)
+def test_a_script_is_told_the_version(of_version, version, told, number):
+    pytest.importorskip("lupa")
+
+    assert of_version(version)("EVAL 'return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}' 0") == [told, number]
