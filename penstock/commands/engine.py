@@ -222,7 +222,7 @@ class Engine:
         row = self._spellings.get(request[0])
         if row is None or not row.ordinary or not row.fits(len(request)):
             return None
-        now_us = self.clock.now_us()
+        now_us = self.clock.now_ns() // 1000
         ctx = self.context
         ctx.aim(session, now_us)
         session.last_ms = ctx.now_ms
@@ -241,7 +241,7 @@ class Engine:
         row = self._spellings[requests.head[0]]
         if row.alike_handler is None or not row.fits(requests.words()):
             return False
-        now_us = self.clock.now_us()
+        now_us = self.clock.now_ns() // 1000
         ctx = self.context
         ctx.aim(session, now_us)
         units, before = self.effects.units, len(answers)
@@ -250,7 +250,7 @@ class Engine:
             return False
         session.last_ms = ctx.now_ms
         session.last_command = row.title
-        self.ended_us = self.clock.now_us()
+        self.ended_us = self.clock.now_ns() // 1000
         self._note_together(ctx, row, requests.request(0), self.ended_us - now_us, calls)
         self.changed = self.effects.units != units
         if self.changed:
@@ -314,7 +314,7 @@ class Engine:
         The clock is read once a request: one ends when the next begins. `changed` tells of the last one.
         """
         ctx, effects, spellings = self.context, self.effects, self._spellings
-        began_us = self.clock.now_us()
+        began_us = self.clock.now_ns() // 1000
         ctx.aim(session, began_us)
         at, count = start, len(requests)
         while at < count:
@@ -328,7 +328,7 @@ class Engine:
             if row.run_handler is not None and count - at > 1:
                 calls = row.run_handler(ctx, requests, at, answers)
             if calls:
-                self.ended_us = self.clock.now_us()
+                self.ended_us = self.clock.now_ns() // 1000
                 self._note_together(ctx, row, request, self.ended_us - began_us, calls)
                 at += calls
                 most_bytes -= sum([len(answer) for answer in answers[before:]])
@@ -362,12 +362,12 @@ class Engine:
         while len(answers) < len(queue):
             at = len(answers)
             row, request = queue[at]
-            began_us = self.clock.now_us()
+            began_us = self.clock.now_ns() // 1000
             calls = 0
             if row.run_handler is not None and not are_watched_over:
                 calls = row.run_handler(ctx, requests, at, answers)
             if calls:
-                self._note_together(ctx, row, request, self.clock.now_us() - began_us, calls)
+                self._note_together(ctx, row, request, self.clock.now_ns() // 1000 - began_us, calls)
             else:
                 answers.append(self.run(ctx, row, request, began_us))
         return answers
@@ -438,7 +438,7 @@ class Engine:
         except ReplyError as refusal:
             failure = refusal.text
             answer = reply.error(failure)
-        self.ended_us = self.clock.now_us()
+        self.ended_us = self.clock.now_ns() // 1000
         if answer is not NOTHING_YET:
             usec = self.ended_us - start_us
             ctx.session.handled += 1

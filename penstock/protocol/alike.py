@@ -47,37 +47,60 @@ class Alike:
         return self.head + [word for pair in zip(self.names, values, strict=True) for word in pair]
 
 
-def alike(data: bytes, wanted: frozenset[bytes]) -> Alike | None:
-    """The requests that some bytes begin with, if there are several, of a command that is wanted; whole and ordinary.
+class Shape:
+    """How requests that are alike begin: `start` are the bytes of their head, `behind` words follow it."""
 
-    >>> request = b"*4\\r\\n$4\\r\\nXACK\\r\\n$1\\r\\ns\\r\\n$1\\r\\ng\\r\\n$3\\r\\n1-1\\r\\n"
-    >>> found = alike(request * 2, frozenset((b"XACK",)))
-    >>> found.head, found.names, found.columns
-    ([b'XACK', b's', b'g'], [], [[b'1-1', b'1-1']])
-    """
+    __slots__ = ("behind", "head", "start")
+
+    def __init__(self, start: bytes, head: list[bytes], behind: int) -> None:
+        self.start = start
+        self.head = head
+        self.behind = behind
+
+
+NO_SHAPE: Final = Shape(b"(none)", [], 0)
+
+
+def shape_of(data: bytes, wanted: frozenset[bytes]) -> Shape:
+    """The shape of the request that some bytes begin with, if it is of a command that is wanted; else NO_SHAPE."""
     match = _COUNT(data)
     if match is None:
-        return None
+        return NO_SHAPE
     behind = int(match.group(1)) - _WORDS_IN_HEAD
     if behind < 1 or (behind > 1 and behind & 1):
-        return None
+        return NO_SHAPE
     head: list[bytes] = []
     at = match.end()
     for _ in range(_WORDS_IN_HEAD):
         end = _end_of_word(data, at)
         if end < 0:
-            return None
+            return NO_SHAPE
         head.append(data[data.index(b"\n", at) + 1 : end - 2])
         if head[0] not in wanted:
-            return None
+            return NO_SHAPE
         at = end
-    tails = data.split(data[:at])
-    if len(tails) < 3:
+    return Shape(data[:at], head, behind)
+
+
+def alike(data: bytes, shape: Shape) -> Alike | None:
+    """The requests of a shape that some bytes begin with, if there are several; whole and ordinary.
+
+    >>> request = b"*4\\r\\n$4\\r\\nXACK\\r\\n$1\\r\\ns\\r\\n$1\\r\\ng\\r\\n$3\\r\\n1-1\\r\\n"
+    >>> found = alike(request * 2, shape_of(request, frozenset((b"XACK",))))
+    >>> found.head, found.names, found.columns
+    ([b'XACK', b's', b'g'], [], [[b'1-1', b'1-1']])
+    """
+    tails = data.split(shape.start)
+    if len(tails) < 3 or tails[0]:
         return None
     del tails[0]
-    size = len(data) - len(tails[-1])
-    tails[-1] = _cut(tails[-1], behind)
-    return _taken_apart(head, behind, tails, size + len(tails[-1]))
+    found = _taken_apart(shape, tails, len(data))
+    if found is None:  # other requests may follow the last one
+        behind = len(tails[-1])
+        tails[-1] = _cut(tails[-1], shape.behind)
+        behind -= len(tails[-1])
+        found = _taken_apart(shape, tails, len(data) - behind) if behind else None
+    return found
 
 
 def _end_of_word(data: bytes, at: int) -> int:
@@ -97,12 +120,12 @@ def _cut(tail: bytes, behind: int) -> bytes:
     return tail[:at]
 
 
-def _taken_apart(head: list[bytes], behind: int, tails: list[bytes], size: int) -> Alike | None:
+def _taken_apart(shape: Shape, tails: list[bytes], size: int) -> Alike | None:
     """The requests, if every tail is so many words, each just as long as its header says.
 
     A word that has a line end, or that has the head in it, makes one of the numbers differ.
     """
-    count = len(tails)
+    behind, count = shape.behind, len(tails)
     lines = b"".join(tails).split(_LINE_END)
     if len(lines) != 2 * behind * count + 1:
         return None
@@ -124,4 +147,4 @@ def _taken_apart(head: list[bytes], behind: int, tails: list[bytes], size: int) 
             return None
     if lengths != list(map(len, tails)):
         return None
-    return Alike(head, names, columns, tails, size)
+    return Alike(shape.head, names, columns, tails, size)

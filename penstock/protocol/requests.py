@@ -15,7 +15,7 @@ from typing import Final, cast
 import hiredis
 
 from penstock.errors import ProtocolError
-from penstock.protocol.alike import Alike, alike
+from penstock.protocol.alike import NO_SHAPE, Alike, alike, shape_of
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.plain import WEB_INITIALS, PlainReader, is_web
 
@@ -58,6 +58,7 @@ class RequestReader:
         "_plain",
         "_ready",
         "_ready_size",
+        "_shape",
         "_text",
         "is_idle",
     )
@@ -76,6 +77,7 @@ class RequestReader:
         self._may_be_web = False
         self._fed = 0
         self._failure: bytes | None = None
+        self._shape = NO_SHAPE  # of the requests that were alike last
         self.is_idle = False  # known to be: nothing waits, and the next byte begins a request
 
     @property
@@ -133,7 +135,9 @@ class RequestReader:
         """
         if not self.is_idle or len(data) > self._limits.at_a_glance:
             return None
-        return alike(data, wanted)
+        if not data.startswith(self._shape.start):
+            self._shape = shape_of(data, wanted)
+        return alike(data, self._shape)
 
     def at_once(self, data: bytes) -> list[list[bytes]]:
         """What `feed` and `next` come to where nothing waits and all of `data` is ordinary whole requests.

@@ -16,6 +16,7 @@ MAX_INT64: Final = 2**63 - 1
 
 _LONGEST_SHORT: Final = 4095  # bytes of an element whose head has two bytes
 _LARGEST_COUNTS: Final = 20  # bytes of the two counts, at the most
+_TEXT_SURPLUS: Final = bytes(64) + b"\1" * 62 + b"\2" * (_LONGEST_SHORT - 125)  # by length; see _surplus
 
 
 class NodeLimits:
@@ -147,7 +148,7 @@ class AlikeEntries:
             if any(map(bytes.isdigit, values)) or b"-" in b"".join(values) or longest > _LONGEST_SHORT:
                 more = list(map(_surplus, values))
             elif longest >= 64:
-                more = [0 if length < 64 else 1 if length < 126 else 2 for length in lengths]
+                more = list(map(_TEXT_SURPLUS.__getitem__, lengths))
             else:
                 continue
             surplus = list(map(add, surplus, more)) if surplus else more

@@ -52,7 +52,13 @@ class Segment:
 
     def id_texts(self, start: int, stop: int) -> list[bytes]:
         """The ids of the slots [start, stop) as they are printed."""
-        return list(map(b"%d-%d".__mod__, zip(self.ms[start:stop], self.seq[start:stop], strict=True)))
+        texts: list[bytes] = []
+        last_ms, begin = -1, b""
+        for ms, seq in zip(self.ms[start:stop], self.seq[start:stop], strict=True):
+            if ms != last_ms:
+                last_ms, begin = ms, b"%d-" % ms
+            texts.append(b"%b%d" % (begin, seq))
+        return texts
 
     @property
     def first_id(self) -> StreamId:

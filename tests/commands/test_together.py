@@ -7,7 +7,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
-from penstock.protocol.alike import alike
+from penstock.protocol.alike import alike, shape_of
 from penstock.protocol.limits import Limits
 from penstock.protocol.requests import RequestReader, packed
 from penstock.settings import Settings
@@ -64,7 +64,7 @@ class Side:
         data = b"".join(map(packed, requests))
         reader = RequestReader(Limits())
         while data:
-            found = alike(data, self.engine.alike_names)
+            found = alike(data, shape_of(data, self.engine.alike_names))
             if found is not None and self.engine.answer_alike(self.client.session, found, answers, logged):
                 data = data[found.size :]
                 continue

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.protocol.alike import Alike, alike
+from penstock.protocol.alike import NO_SHAPE, Alike, alike, shape_of
 from penstock.protocol.limits import Limits
 from penstock.protocol.plain import PlainReader
 from penstock.protocol.requests import packed
@@ -12,6 +12,10 @@ from penstock.protocol.requests import packed
 WANTED = frozenset((b"XADD", b"XACK"))
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
+
+
+def found_in(data: bytes) -> Alike | None:
+    return alike(data, shape_of(data, WANTED))
 
 
 def requests_of(found: Alike) -> list[list[bytes]]:
@@ -49,7 +53,7 @@ others = st.sampled_from(
 def test_what_is_alike_is_what_was_sent(pipeline, cut, junk):
     sent = b"".join(pipeline)
     data = sent[: len(sent) - cut] + junk
-    found = alike(data, WANTED)
+    found = found_in(data)
 
     if found is not None:
         assert requests_of(found) == read_plainly(data[: found.size])
@@ -60,7 +64,7 @@ def test_what_is_alike_is_what_was_sent(pipeline, cut, junk):
 
 
 def test_a_producers_pipeline_is_alike():
-    found = alike(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]), WANTED)
+    found = found_in(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]))
 
     assert found is not None
     assert (found.head, found.names, found.words()) == (HEAD, [b"f", b"g"], 7)
@@ -68,7 +72,7 @@ def test_a_producers_pipeline_is_alike():
 
 
 def test_what_follows_is_left():
-    found = alike(ADD * 3 + packed([b"XLEN", b"s"]), WANTED)
+    found = found_in(ADD * 3 + packed([b"XLEN", b"s"]))
 
     assert found is not None
     assert (len(found.tails), found.size) == (3, 3 * len(ADD))
@@ -93,4 +97,13 @@ def test_what_follows_is_left():
          "a wrong length", "an odd number", "long words", "nothing"],
 )  # fmt: skip
 def test_the_rest_is_left_to_the_reader(data):
-    assert alike(data, WANTED) is None
+    assert found_in(data) is None
+
+
+def test_a_remembered_shape_is_no_other_ones():
+    shape = shape_of(ADD, WANTED)
+    longer = packed([b"XADD", b"s", b"*", b"f", b"v", b"g", b"w"]) * 2
+
+    assert shape is not NO_SHAPE
+    assert alike(longer, shape) is None
+    assert alike(b"PING\r\n" + ADD * 2, shape) is None
