@@ -112,6 +112,16 @@ def choose_context(engine: "Engine") -> None:
     engine.context = made
 
 
+def beside(engine: "Engine", session: Session) -> Context:
+    """A context for another session (a script's), which notes where the engine's own does."""
+    context = engine.context
+    if not isinstance(context, NotingContext):
+        return Context(engine, session)
+    twin = NotingContext(engine, session, engine.settings.text("maxmemory-policy"))
+    twin.uses = context.uses
+    return twin
+
+
 def uses_of(engine: "Engine") -> Uses | None:
     """The notes; None where there are none."""
     context = engine.context

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands import refusals, script_numbers
+from penstock.commands import recency, refusals, script_numbers
 from penstock.commands.context import Context
 from penstock.commands.session import Session
 from penstock.errors import ReplyError
@@ -35,8 +35,8 @@ class Calls:
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
         self._session = Session(0, "lua")
+        self._beside: Context | None = None  # the engine's context, beside which the script's was made
         self._context = Context(engine, self._session)
-        self._context.waits = False
         self._read_only = False
         self.lock = threading.RLock()
         self.killed = False
@@ -47,10 +47,16 @@ class Calls:
 
     def begin(self, ctx: Context, read_only: bool, stop_at_us: int) -> None:
         """A script begins, on behalf of the request in hand."""
-        session, own = self._session, self._context
+        session = self._session
+        if self._beside is not self._engine.context:
+            self._beside = self._engine.context
+            self._context = recency.beside(self._engine, session)
+            self._context.waits = False
+        own = self._context
         session.resp = 2
         session.db_index = ctx.db_index
         session.user = ctx.session.user
+        session.no_touch = ctx.session.no_touch
         own.aim(session, ctx.now_us)
         own.dirty = 0
         self._read_only = read_only

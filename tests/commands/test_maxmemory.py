@@ -213,6 +213,27 @@ def test_frequency_is_told_where_it_is_kept(roomy, clock):
     assert str(roomy("CONFIG SET maxmemory-policy allkeys-lru", "OBJECT FREQ k")).startswith("ERR An LFU maxmemory")
 
 
+def test_what_a_script_does_is_a_use_too(roomy, clock):
+    pytest.importorskip("lupa")
+    roomy("CONFIG SET maxmemory-policy allkeys-lru", "SET k v", "SET l v")
+    clock.advance(7000)
+
+    assert roomy("EVAL \"return redis.call('TYPE', 'k').ok\" 0", "OBJECT IDLETIME k") == 7
+    assert roomy("EVAL \"return redis.call('GET', 'k')\" 0", "OBJECT IDLETIME k") == 0
+    assert roomy("CLIENT NO-TOUCH ON", "EVAL \"return redis.call('GET', 'l')\" 0", "OBJECT IDLETIME l") == 7
+
+
+def test_a_script_notes_nothing_once_the_policy_is_another(roomy):
+    pytest.importorskip("lupa")
+    roomy("CONFIG SET maxmemory-policy allkeys-lru", "EVAL \"return redis.call('SET', 'k', 'v')\" 0")
+    uses = roomy.engine.context.uses.by_key[0]
+    assert list(uses) == [b"k"]
+
+    roomy("CONFIG SET maxmemory-policy noeviction", "EVAL \"return redis.call('SET', 'l', 'v')\" 0")
+    assert list(uses) == [b"k"]
+    assert roomy("GET l") == b"v"
+
+
 def test_nothing_is_noted_while_no_policy_asks_for_it(roomy):
     plain = type(roomy.engine.context)
     roomy("CONFIG SET maxmemory-policy allkeys-lru")
