@@ -153,7 +153,7 @@ def _rows_of_run(ctx: Context, group: Group, run: HeldRun) -> Iterable[bytes]:
 def _idle_times(ctx: Context, block: PendingBlock, start: int, stop: int) -> list[int]:
     """For how many ms each of the slots [start, stop) has idled; -1 for a released one."""
     owners, times = block.owners[start:stop], block.times[start:stop]
-    if RELEASED not in owners:
-        return [max(ctx.now_ms - time_ms, 0) for time_ms in times]
+    if RELEASED not in owners and max(times) <= ctx.now_ms:
+        return list(map(ctx.now_ms.__sub__, times))
     pairs = zip(owners, times, strict=True)
     return [-1 if owner == RELEASED else max(ctx.now_ms - time_ms, 0) for owner, time_ms in pairs]
