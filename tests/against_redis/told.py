@@ -24,8 +24,14 @@ def line_of(request: Request) -> str:
 def told(steps: list[Step]) -> list[tuple[list[str], list[str]]]:
     """Events and log lines alone, these in capitals: replies may come in any order, and options in any spelling."""
     return [
-        (step.events, [line.upper() for line in step.logged if OWN_LINES not in step.request.upper()]) for step in steps
+        (events_of(step), [line.upper() for line in step.logged if OWN_LINES not in step.request.upper()])
+        for step in steps
     ]
+
+
+def events_of(step: Step) -> list[str]:
+    """Of a SORT in one order: Redis looks its keys up in the order of a hash table."""
+    return sorted(step.events) if step.request.upper().startswith("SORT") else step.events
 
 
 def requests_of(seed: str, known: Known, count: int, makers: tuple[type[Maker], ...] = MAKERS) -> list[Request]:
