@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import penstock
@@ -15,6 +16,10 @@ from tests.dialogue import Dialogue
 from tests.reference import NoReference, reference_server
 
 NOW_MS = 1_795_300_000_000
+
+# No verdict depends on how long something took: the machine may have other work.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
