@@ -37,7 +37,6 @@ from tests.reference import LOCALHOST
 COLUMNS = "_id string, carrier string, flight string, dest string, delay string"
 NAMES = (b"carrier", b"flight", b"dest", b"delay")
 FETCH = 2_000
-ROUNDS = 3
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -161,7 +160,8 @@ def spent_s() -> dict[str, float]:
             command = (folder / "cmdline").read_bytes()
         except OSError:
             continue  # it has ended meanwhile
-        found[int(folder.name)] = (int(words[1]), (int(words[11]) + int(words[12])) / TICKS, command)
+        with_children = sum(map(int, words[11:15])) / TICKS  # those that have ended
+        found[int(folder.name)] = (int(words[1]), with_children, command)
     totals = {"JVM": 0.0, "workers": 0.0}
     jvms = {pid for pid, (parent, _, command) in found.items() if parent == os.getpid() and b"java" in command}
     ours = set(jvms)
@@ -175,14 +175,14 @@ def spent_s() -> dict[str, float]:
 # -- measuring --------------------------------------------------------------------------------------------------------
 
 
-def rate(frame: Callable[[], Any], rows: int, some: list[Server]) -> str:
-    """Rows a second into the noop sink, the best of three, and the CPU time of a row in it."""
+def rate(frame: Callable[[], Any], rows: int, some: list[Server], rounds: int) -> str:
+    """Rows a second into the noop sink, the best of so many rounds, and the CPU time of a row in it."""
 
     def all_spent_s() -> dict[str, float]:
         return {"server": sum(server.cpu_s() for server in some), **spent_s()}
 
     best_s, cost = float("inf"), ""
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         before, began_s = all_spent_s(), time.perf_counter()
         frame().write.format("noop").mode("overwrite").save()
         took_s, after = time.perf_counter() - began_s, all_spent_s()
@@ -214,7 +214,7 @@ def _endpoint(server: Server) -> Any:
     return read_entries({"stream": "s", "endpoints": server.endpoint}, False).servers.endpoints[0]
 
 
-def reads(spark: Any, some: list[Server], entries: int) -> None:
+def reads(spark: Any, some: list[Server], entries: int, rounds: int) -> None:
     name, first = some[0].name, some[0]
 
     def load(source: str, ddl: str, endpoints: str, **options: str) -> Callable[[], Any]:
@@ -236,10 +236,10 @@ def reads(spark: Any, some: list[Server], entries: int) -> None:
         ("1 key, row tuples", load("bench_tuples", COLUMNS, first.endpoint, stream="one"), entries, some[:1]),
         ("1 key, redis-py", load("bench_redis_py", COLUMNS, first.endpoint, stream="one"), entries, some[:1]),
     ):
-        print(f"{name:9} {what:22} {rate(frame, rows, asked)}", flush=True)
+        print(f"{name:9} {what:22} {rate(frame, rows, asked, rounds)}", flush=True)
 
 
-def pending(spark: Any, server: Server, entries: int) -> None:
+def pending(spark: Any, server: Server, entries: int, rounds: int) -> None:
     server.client.xgroup_create("one", "g", "0")
     while server.client.xreadgroup("g", "alice", {"one": ">"}, count=10_000):
         pass
@@ -249,7 +249,7 @@ def pending(spark: Any, server: Server, entries: int) -> None:
     def frame() -> Any:
         return reader.schema(columns).option("minPartitions", "4").load()
 
-    print(f"{server.name:9} {'pending entries':22} {rate(frame, entries, [server])}", flush=True)
+    print(f"{server.name:9} {'pending entries':22} {rate(frame, entries, [server], rounds)}", flush=True)
 
 
 def idle(spark: Any, server: Server, keys: int, folder: Path) -> None:
@@ -301,6 +301,7 @@ def _stream(spark: Any, server: Server, stream: str, checkpoint: Path, take: Cal
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline_read", description="Reading with Spark.")
     parser.add_argument("--entries", type=int, default=1_000_000, help="in one key, and as many in 2,000")
+    parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
     parser.add_argument("--samples", type=int, default=60, help="of the latency")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--servers", nargs="+", default=[PLAIN, REDIS], choices=[*OURS, REDIS])
@@ -315,6 +316,7 @@ def main() -> None:
             some[0].fill(args.entries, [f"k{number}" for number in range(2_000)])
         print(f"filled; load average {os.getloadavg()[0]:.1f}", flush=True)
         settings = {"spark__driver__memory": "1g", "spark__ui__enabled": "false", "spark__driver__host": LOCALHOST}
+        settings["spark__ui__showConsoleProgress"] = "false"
         spark = session(args.master, "bench", **settings)
         spark.sparkContext.setLogLevel("ERROR")
         spark.dataSource.register(TupleSource)
@@ -324,8 +326,8 @@ def main() -> None:
         )
         warm.write.format("noop").mode("overwrite").save()
         for some in both.values():
-            reads(spark, some, args.entries)
-            pending(spark, some[0], args.entries)
+            reads(spark, some, args.entries, args.rounds)
+            pending(spark, some[0], args.entries, args.rounds)
         for some in both.values():
             for keys in (2, 200):
                 idle(spark, some[0], keys, Path(folder))

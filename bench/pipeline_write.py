@@ -144,7 +144,12 @@ def main() -> int:
     words = parser.parse_args()
     pythons = Pythons(plain=words.server_python)
     spark = session(
-        "local[2]", "bench", spark__driver__memory="1g", spark__driver__host=LOCALHOST, spark__ui__enabled="false"
+        "local[2]",
+        "bench",
+        spark__driver__memory="1g",
+        spark__driver__host=LOCALHOST,
+        spark__ui__enabled="false",
+        spark__ui__showConsoleProgress="false",
     )
     spark.sparkContext.setLogLevel("ERROR")
     with (
