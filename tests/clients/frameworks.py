@@ -139,7 +139,13 @@ FRAMEWORKS = (
     ),
     _python("arq", "arq", "arq arq_app.WorkerSettings", "queue, results"),
     _python(
-        "celery", "celery", "celery -A celery_app worker -c 2 --loglevel info", "broker, results, late acknowledgement"
+        "celery",
+        "celery",
+        "celery -A celery_app worker -c 2 --loglevel info",
+        "broker, results, late acknowledgement",
+        may_lose=3,
+        remark="takes a job by BRPOP and notes it as unacknowledged by a second request: what a worker had taken and "
+        "not yet noted when it was killed, or when the server went away, is gone, on any server",
     ),
     _python("dramatiq", "dramatiq", "dramatiq dramatiq_app -p 1 -t 2", "broker, results, heartbeat"),
     _python(

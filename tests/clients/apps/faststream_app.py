@@ -1,12 +1,15 @@
 """FastStream: even numbers by a stream with a group, odd ones by a list, results asked for over pub/sub."""
 
 import asyncio
+import contextlib
 import os
 import sys
 
 import job
 from faststream import FastStream
 from faststream.redis import RedisBroker, StreamSub
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 broker = RedisBroker(os.environ["REDIS_URL"])
 app = FastStream(broker)
@@ -38,7 +41,10 @@ async def asked(number: int) -> int:
 
 
 async def send() -> None:
-    """Half by the stream, half by the list."""
+    """Half by the stream, half by the list; the group is there before: a late worker makes it at the stream's end."""
+    async with Redis.from_url(os.environ["REDIS_URL"]) as link:
+        with contextlib.suppress(ResponseError):  # it is there
+            await link.xgroup_create("jobs", "workers", "0", mkstream=True)
     async with broker:
         for number in job.numbers():
             if number % 2:
