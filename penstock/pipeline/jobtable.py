@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.pipeline.errors import OptionError
+from penstock.pipeline.client import Client
+from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.pipeline.given import Given
+from penstock.pipeline.options import read_entries
+from penstock.pipeline.surveys import survey
 
 PENDING, GROUPS, ENTRIES, LOG, JOURNALS = "pending", "groups", "entries", "log", "journals"
 
@@ -30,8 +33,22 @@ def table(spark: Any, chosen: Namespace, name: str) -> Any:
     if chosen.group and name in (PENDING, GROUPS):
         reader = reader.option("group", chosen.group)
     if chosen.stream:
+        require_streams(connection(chosen), chosen.stream)
         return reader.option("stream", chosen.stream).load()
     return reader.option("streamPattern", chosen.pattern or "*").load()
+
+
+def require_streams(options: dict[str, str], streams: str) -> None:
+    """PipelineError for a stream that none of the servers has: a job with no rows would not say so."""
+    asked = read_entries({**options, "stream": streams}, streaming=False)
+    missing = {name.encode() for name in asked.keys.names}
+    for endpoint in asked.servers.endpoints:
+        with Client(endpoint, asked.servers.access) as client:
+            missing -= survey(client, missing).keys()
+    if missing:
+        names = ", ".join(sorted(repr(key.decode()) for key in missing))
+        where = ", ".join(one.address for one in asked.servers.endpoints)
+        raise PipelineError(f"there is no stream {names} at {where}")
 
 
 def connection(chosen: Namespace) -> dict[str, str]:

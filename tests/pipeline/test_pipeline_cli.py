@@ -1,6 +1,7 @@
 """`penstock pipeline` as it is typed, and the file that describes a pipeline: what is taken, what is refused."""
 
 import copy
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from penstock import cli
 from penstock.pipeline import balance, jobtable, pipelinefile, session
 from penstock.pipeline.balance import Stage
 from penstock.pipeline.errors import OptionError, PipelineError
+from tests.reference import LOCALHOST
 
 FILE: dict[str, Any] = {
     "pipeline": {"name": "p", "folder": "out/"},
@@ -110,3 +112,23 @@ def test_options_of_the_connection_are_passed_on() -> None:
     assert jobtable.duration_ms("idle", chosen.idle) == 120_000
     with pytest.raises(OptionError, match="--option is to be name=value"):
         jobtable.connection(parser().parse_args(["stuck", "--option", "password"]))
+
+
+def test_a_stream_that_is_nowhere_is_named_and_so_is_a_server_that_is(server: Any, endpoint: str) -> None:
+    server.xadd("s", {"n": 1})
+    server.set("text", "no stream")
+
+    jobtable.require_streams({"endpoints": endpoint}, "s")
+    with pytest.raises(PipelineError, match=f"^there is no stream 't', 'u' at {endpoint}$"):
+        jobtable.require_streams({"endpoints": endpoint}, "s,t,u")
+    with pytest.raises(PipelineError, match=f"^{endpoint}: key 'text': WRONGTYPE"):
+        jobtable.require_streams({"endpoints": endpoint}, "text")
+
+
+def test_a_server_that_is_not_there_is_named_in_one_sentence() -> None:
+    with socket.socket() as nobody:
+        nobody.bind((LOCALHOST, 0))
+        endpoint = f"{LOCALHOST}:{nobody.getsockname()[1]}"
+
+        with pytest.raises(PipelineError, match=f"^{endpoint}: the server does not answer: .*refused"):
+            jobtable.require_streams({"endpoints": endpoint, "retryTimeout": "0"}, "s")
