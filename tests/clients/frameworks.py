@@ -145,7 +145,8 @@ FRAMEWORKS = (
         "broker, results, late acknowledgement",
         may_lose=3,
         remark="takes a job by BRPOP and notes it as unacknowledged by a second request: what a worker had taken and "
-        "not yet noted when it was killed, or when the server went away, is gone, on any server",
+        "not yet noted when it was killed, or when the server went away, is gone. On a busy machine one or two of 400 "
+        "were, here, and one on Redis 8.6.3",
     ),
     _python("dramatiq", "dramatiq", "dramatiq dramatiq_app -p 1 -t 2", "broker, results, heartbeat"),
     _python(
