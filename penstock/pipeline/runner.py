@@ -32,9 +32,24 @@ TRIMS: Final = ("maxlen", "minid")
 
 # Spark gives a Python process 10 s to start, which a busy machine may not manage. Nothing was done: it can begin again.
 LATE_WORKER: Final = "Python worker failed to connect back"
-PATIENCE: Final = 5
+PATIENCE: Final = 15
 
 Start = Callable[..., Any]  # with a trigger as keyword; the query, or None where the pipeline has no such stage
+
+
+def drain(start: Start) -> None:
+    """One query, to the end of what there is."""
+    query = start(availableNow=True)
+    for tries in range(PATIENCE):
+        if query is None:
+            return
+        try:
+            query.awaitTermination()
+            return
+        except StreamingQueryException as reason:
+            if LATE_WORKER not in str(reason) or tries == PATIENCE - 1:
+                raise
+            query = start(availableNow=True)
 
 
 class Runner:
@@ -65,22 +80,8 @@ class Runner:
         else:
             starts.insert(0, self._start_first)
         for start in starts:
-            self.drain(start)
+            drain(start)
         return self.totals()
-
-    def drain(self, start: Start) -> None:
-        """One query, to the end of what there is."""
-        query = start(availableNow=True)
-        for tries in range(PATIENCE):
-            if query is None:
-                return
-            try:
-                query.awaitTermination()
-                return
-            except StreamingQueryException as reason:
-                if LATE_WORKER not in str(reason) or tries == PATIENCE - 1:
-                    raise
-                query = start(availableNow=True)
 
     def start(self, every: str) -> None:
         """Go on in the background, a batch of each query every so often, until `stop`."""

@@ -16,6 +16,7 @@ HOW_TO_GET_JAVA: Final = (
     "install it (Debian, Ubuntu: `apt-get install openjdk-17-jre-headless`; macOS: `brew install openjdk@17`) "
     "or set JAVA_HOME"
 )
+LATE_PYTHON: Final = "2m"  # Spark gives a Python process 15 s to say who it is, which on a busy machine is not enough
 _VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
 
 
@@ -34,6 +35,7 @@ def session(master: str = "local[*]", name: str = "penstock", **settings: str) -
     if here not in path.split(os.pathsep):
         os.environ["PYTHONPATH"] = here + (os.pathsep + path if path else "")
     builder = SparkSession.builder.master(master).appName(name)
+    builder = builder.config("spark.python.authenticate.socketTimeout", LATE_PYTHON)
     for setting, value in settings.items():
         builder = builder.config(setting.replace("__", "."), value)
     return builder.getOrCreate()

@@ -40,7 +40,6 @@ def spark() -> Iterator[Any]:
         spark__sql__session__timeZone="UTC",
         spark__sql__streaming__noDataMicroBatches__enabled="false",
         spark__python__worker__reuse="true",
-        spark__python__authenticate__socketTimeout="2m",  # where others work, a Python worker takes long to start
         spark__log__level="ERROR",
     )
     found.sparkContext.setLogLevel("ERROR")

@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from penstock.pipeline import balance, pipelinefile
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.folders import Folders
-from penstock.pipeline.runner import LATE_WORKER, Runner
+from penstock.pipeline.runner import LATE_WORKER, Runner, drain
 from tests.reference import LOCALHOST
 from tests.serverproc import running_server
 
@@ -192,15 +192,14 @@ def test_a_log_is_taken_from_where_the_last_run_ended(spark: Any, tables: dict[s
     assert sorted(row["at"].hour for row in rows) == [10, 11]
 
 
-def test_a_query_whose_python_comes_late_begins_again(spark: Any, tables: dict[str, Any]) -> None:
-    pipeline = Runner(spark, pipelinefile.parse(tables))
+def test_a_query_whose_python_comes_late_begins_again() -> None:
     late = StreamingQueryException(f"[STREAM_FAILED] {LATE_WORKER}. SQLSTATE: XXKST")
     queries = [Query(late), Query(late), Query(None)]
-    pipeline.drain(lambda **_: queries.pop(0))
+    drain(lambda **_: queries.pop(0))
     assert queries == []
 
     with pytest.raises(StreamingQueryException, match="no disk"):
-        pipeline.drain(lambda **_: Query(StreamingQueryException("no disk")))
+        drain(lambda **_: Query(StreamingQueryException("no disk")))
 
 
 class Query:

@@ -5,11 +5,16 @@ import random
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
 import redis
 from pyspark.errors import PySparkException
 
 from penstock.pipeline import logtable
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.runner import drain
 from tests.reference import LOCALHOST
 from tests.serverproc import running_server
 
@@ -45,8 +50,7 @@ def saved(frame, endpoint, **options):
 def streamed(frame, endpoint, checkpoint, **options):
     """A query over all that is there, to its end."""
     writer = frame.writeStream.format(FORMAT).option("endpoints", endpoint).option("checkpointLocation", checkpoint)
-    query = writer.options(**options).trigger(availableNow=True).start()
-    query.awaitTermination()
+    drain(lambda **trigger: writer.options(**options).trigger(**trigger).start())
 
 
 def source(spark, endpoint, **options):
