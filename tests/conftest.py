@@ -1,5 +1,6 @@
 """Fixtures for every test."""
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.dialogue import Dialogue
 from tests.reference import NoReference, reference_server
 
 NOW_MS = 1_795_300_000_000
+
+# Hundreds of servers and Spark's workers are started: each would compile every module anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # No verdict depends on how long something took: the machine may have other work.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

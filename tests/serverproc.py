@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 READY = "Ready to accept connections"
-START_S = 20.0
-END_S = 20.0
+START_S = 60.0  # what a busy machine may need
+END_S = 60.0
 LISTENING = re.compile(r"Listening on (?:\[[^\]]*\]|[^ ]*):(\d+)$")
 
 
