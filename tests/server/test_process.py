@@ -77,10 +77,11 @@ def test_a_pipeline_longer_than_the_query_buffer_is_answered(server):
     client = redis.Redis(port=server.port)
     before = client.config_get("client-query-buffer-limit")
     client.config_set("client-query-buffer-limit", 2**20)
-    answered = asked(server, b"PING\r\n" * 500_000)
+    word = b"x" * 1000
+    answered = asked(server, b"ECHO %b\r\n" % word * 3000)
     client.config_set("client-query-buffer-limit", before["client-query-buffer-limit"])
 
-    assert answered == b"+PONG\r\n" * 500_000
+    assert answered == b"$1000\r\n%b\r\n" % word * 3000
 
 
 def test_a_word_of_many_megabytes_comes_back(server, link):
