@@ -106,7 +106,10 @@ def alike(data: bytes, shape: Shape) -> Alike | None:
 def _end_of_word(data: bytes, at: int) -> int:
     """Where the word ends whose header is at a place; -1 where there is no ordinary word."""
     line_end = data.find(_LINE_END, at, at + 8)
-    end = line_end + 4 + _HEADERS.get(data[at:line_end], -2) if line_end >= 0 else -1
+    size = _HEADERS.get(data[at:line_end], -1) if line_end >= 0 else -1
+    if size < 0:
+        return -1
+    end = line_end + size + 4
     return end if data[end - 2 : end] == _LINE_END else -1
 
 

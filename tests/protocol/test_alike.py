@@ -91,10 +91,12 @@ def test_what_follows_is_left():
         ADD + b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$1\r\nf\r\n$2\r\nv\r\n",
         ADD + b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$01\r\nf\r\n$1\r\nv\r\n",
         packed([*HEAD, b"f", b"v" * 5000]) * 2,
+        ADD.replace(b"$1\r\ns", b"$01\r\ns") * 2,
+        ADD.replace(b"$4\r\nXADD", b"$5\r\nXADD") * 2,
         b"",
     ],
     ids=["one", "not wanted", "short", "a pair is not whole", "inline", "another field", "more fields",
-         "a wrong length", "an odd number", "long words", "nothing"],
+         "a wrong length", "an odd number", "long words", "an odd number in the head", "a wrong length in the head", "nothing"],
 )  # fmt: skip
 def test_the_rest_is_left_to_the_reader(data):
     assert found_in(data) is None
