@@ -96,7 +96,8 @@ def test_what_follows_is_left():
         b"",
     ],
     ids=["one", "not wanted", "short", "a pair is not whole", "inline", "another field", "more fields",
-         "a wrong length", "an odd number", "long words", "an odd number in the head", "a wrong length in the head", "nothing"],
+         "a wrong length", "an odd number", "long words", "an odd number in the head", "a wrong length in the head",
+         "nothing"],
 )  # fmt: skip
 def test_the_rest_is_left_to_the_reader(data):
     assert found_in(data) is None
