@@ -106,7 +106,7 @@ def _read_plainly(ctx: Context, asked: ReadWords) -> bytes:
         return b""
     ctx.engine.statistics.hits += 2  # Redis looks twice, and both count
     consumer.seen_ms = ctx.now_ms
-    _hand_out(ctx, Place(key, stream, group, ids.MAX), consumer, runs, asked.no_ack)
+    hand_out(ctx, Place(key, stream, group, ids.MAX), consumer, runs, asked.no_ack)
     return streams_reply([(key, entries_of(runs))], ctx.resp3)
 
 
@@ -152,11 +152,11 @@ def _read_new(
         ctx.log(b"XGROUP", b"CREATECONSUMER", place.key, place.group.name, consumer.name)
     if not runs:
         return b""
-    _hand_out(ctx, place, consumer, runs, no_ack)
+    hand_out(ctx, place, consumer, runs, no_ack)
     return entries_of(runs)
 
 
-def _hand_out(ctx: Context, place: Place, consumer: Consumer, runs: list[Run], no_ack: bool) -> None:
+def hand_out(ctx: Context, place: Place, consumer: Consumer, runs: list[Run], no_ack: bool) -> None:
     """The group moves on over new entries, which become pending unless NOACK."""
     group = place.group
     former_id = group.last_id
@@ -236,7 +236,7 @@ def _claim_and_read(
     if runs:
         if is_new and asked.no_ack and not claimed:
             ctx.log(b"XGROUP", b"CREATECONSUMER", place.key, group.name, consumer.name)
-        _hand_out(ctx, place, consumer, runs, asked.no_ack)
+        hand_out(ctx, place, consumer, runs, asked.no_ack)
     return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
 
 

@@ -11,6 +11,7 @@ from penstock.protocol.alike import alike, shape_of
 from penstock.protocol.limits import Limits
 from penstock.protocol.requests import RequestReader, packed
 from penstock.settings import Settings
+from tests.commands.test_hash_expiry import loaded
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
 
@@ -153,3 +154,34 @@ def test_a_watcher_learns_of_them(engine: Engine) -> None:
     watcher("XADD s 1-0 f v", "WATCH s", "MULTI", "PING")
     engine.handle_several(writer.session, [[b"XADD", b"s", b"*", b"f", b"v"]] * 2, 1000, [], [])
     assert watcher("EXEC") is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_reads_at_once_come_to_the_same_state_by_a_shorter_log(seed: int) -> None:
+    chance = random.Random(seed)
+    alone, at_once = Side(seed), Side(seed)
+    for step in range(40):
+        key, count = chance.choice((b"s", b"t")), chance.choice((1, 2, 10, 50))
+        more = [[b"XADD", key, b"*", b"f", b"v"]] * chance.choice((1, 3, 40))
+        gone = [[b"XDEL", key, b"%d-%d" % (NOW_MS + step, chance.randrange(9))]]
+        words = [b"NOACK"] if chance.random() < 0.1 else [b"BLOCK", b"0"] if chance.random() < 0.2 else []
+        reader = chance.choice((b"alice", b"bob", b"%d" % step))
+        read = [b"XREADGROUP", b"GROUP", b"g", reader, b"COUNT", b"%d" % count, *words, b"STREAMS", key, b">"]
+        requests = [*more, *gone, *[read] * (1 if b"BLOCK" in words else chance.choice((2, 5, 100)))]
+        assert at_once.together(list(requests)) == alone.one_by_one(requests)
+        assert at_once.picture()[:-1] == alone.picture()[:-1]
+        for side in (alone, at_once):
+            side.clock.advance(1)
+    for side in (alone, at_once):
+        again = loaded([side.log.text], side.clock.now_us() // 1000)
+        assert digest_of(again) == digest_of(side.engine)
+        side.engine.keyspace.databases[0].check()
+    assert len(at_once.log.text) < len(alone.log.text)
+
+
+def digest_of(engine: Engine) -> list[object]:
+    said = Dialogue(engine)
+    shown: list[object] = []
+    for key in ("s", "t"):
+        shown += [said(f"XPENDING {key} g - + 100000"), said(f"XINFO GROUPS {key}"), said(f"XRANGE {key} - +")]
+    return shown
