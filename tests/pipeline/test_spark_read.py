@@ -16,7 +16,8 @@ pytest.importorskip("pyarrow")
 
 import redis
 
-from penstock.pipeline.runner import LATE_WORKER, drain
+from penstock.pipeline.runner import LATE_WORKER
+from tests.pipeline.driving import to_its_end
 from tests.pipeline.test_cursor import fill
 
 Load = Callable[..., Any]
@@ -56,7 +57,7 @@ class Batches:
 
     def run(self) -> None:
         """Everything that is there now."""
-        drain(self.start)
+        to_its_end(self.start)
 
     def ids(self) -> list[str]:
         return sorted(itertools.chain.from_iterable(ids for _, ids in self.rows))

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 
 from penstock.pipeline import logtable
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.runner import drain
+from tests.pipeline.driving import to_its_end
 from tests.reference import LOCALHOST
 from tests.serverproc import running_server
 
@@ -50,7 +50,7 @@ def saved(frame, endpoint, **options):
 def streamed(frame, endpoint, checkpoint, **options):
     """A query over all that is there, to its end."""
     writer = frame.writeStream.format(FORMAT).option("endpoints", endpoint).option("checkpointLocation", checkpoint)
-    drain(lambda **trigger: writer.options(**options).trigger(**trigger).start())
+    to_its_end(lambda **trigger: writer.options(**options).trigger(**trigger).start())
 
 
 def source(spark, endpoint, **options):
