@@ -134,20 +134,28 @@ def _taken_apart(shape: Shape, tails: list[bytes], size: int) -> Alike | None:
         return None
     names: list[bytes] = []
     columns: list[list[bytes]] = []
-    lengths = [4 * behind] * count
+    fixed = 4 * behind  # bytes of every tail: of line ends, and of the places where all words are equally long
+    varying: list[int] = []
     for place in range(behind):
         headers = lines[2 * place : -1 : 2 * behind]
         words = lines[2 * place + 1 : -1 : 2 * behind]
-        sizes = list(map(len, words))
-        if list(map(_HEADERS.get, headers)) != sizes:
-            return None
-        lengths = list(map(add, lengths, map(add, map(len, headers), sizes)))
         if behind == 1 or place & 1:
             columns.append(words)
         elif words.count(words[0]) == count:
             names.append(words[0])
         else:
             return None
-    if lengths != list(map(len, tails)):
+        sizes = list(map(len, words))
+        if headers.count(headers[0]) == count and sizes.count(sizes[0]) == count:
+            if _HEADERS.get(headers[0], -1) != sizes[0]:
+                return None
+            fixed += len(headers[0]) + sizes[0]
+        else:
+            if list(map(_HEADERS.get, headers)) != sizes:
+                return None
+            both = map(add, map(len, headers), sizes)
+            varying = list(map(add, varying, both) if varying else both)
+    lengths = list(map(len, tails))
+    if lengths != ([fixed + length for length in varying] if varying else [fixed] * count):
         return None
     return Alike(shape.head, names, columns, tails, size)
