@@ -177,7 +177,7 @@ FRAMEWORKS = (
         "stream by scripts, schedule, results, redelivery",
         kept=390,
         remark="keeps a task as failed if the connection is lost while it runs, though its work is done: "
-        "two or three of 400 in every course, on Redis 8.6.3 as here",
+        "one to three of 400 in every course, on Redis 8.6.3 as here",
     ),
     _node("bullmq", "bullmq", "bullmq.mjs", "queue by scripts, priorities, delays, stalled jobs, results", jobs=2000),
     _node("ioredis 6", "ioredis", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", jobs=2000),
