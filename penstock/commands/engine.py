@@ -112,6 +112,7 @@ class Engine:
         self.to_close: list[Session] = []
         self.wanted_rewrite = False
         self.wanted_shutdown = False
+        self.was_plain = False  # whether handle_several last met requests only that touch data
         self.changed = False  # whether the last request of handle_several changed something that was logged
         self.ended_us = 0  # when the last request that `run` ran was over
         self.context = Context(self, Session(0))
@@ -267,6 +268,7 @@ class Engine:
         session, and once there are more than `most_bytes` of answers.
         """
         done, count, size = 0, len(requests), 0
+        self.was_plain = True
         effects = self.effects
         while done < count:
             before = len(answers)
@@ -274,6 +276,7 @@ class Engine:
             if session.is_ordinary and not self._is_hindered():
                 done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged)
             if len(answers) == before and session.parked is None:
+                self.was_plain = False
                 answer = self.handle(session, requests[done])
                 done += 1
                 self.changed = effects.units != units

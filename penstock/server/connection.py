@@ -233,11 +233,14 @@ class Connection(asyncio.Protocol):
         done = self._answer(requests)
         if self.gone:
             return
+        if done == len(requests) and turn.engine.was_plain and turn.has_nothing_to_do():
+            self.deliver(self.take_owed())
+            return
         self._note_owed()
         turn.end_soon()
         if done < len(requests):
-            turn.go_on_later(self)
-        if self._ends or session.closing:
+            self.go_on()  # before those who were woken go on, as in Redis
+        elif self._ends or session.closing:
             self.close_if_done()
 
     def _answer(self, requests: list[list[bytes]]) -> int:

@@ -42,10 +42,10 @@ def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed):
     quick, slow = Hall(), Hall()
     quick_clients, slow_clients = ([hall.enter() for _ in range(4)] for hall in (quick, slow))
     for _ in range(400):
-        who, line = chance.randrange(4), chance.choice(REQUESTS)
-        answers = said(quick, quick_clients, who, in_one_piece(line))
+        who, lines = chance.randrange(4), chance.choices(REQUESTS, k=chance.choice((1, 1, 1, 2, 4)))
+        answers = said(quick, quick_clients, who, b"".join(map(in_one_piece, lines)))
 
-        assert answers == said(slow, slow_clients, who, typed(line))
+        assert answers == said(slow, slow_clients, who, b"".join(map(typed, lines)))
 
         wait_ms = chance.choice((0, 0, 0, 30))
         quick.loop.pass_ms(wait_ms)
