@@ -275,6 +275,8 @@ class Engine:
             units = effects.units
             if session.is_ordinary and not self._is_hindered():
                 done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged)
+            elif session.is_queueing and not self._is_hindered():
+                done = self._queue(session, requests, done, answers)
             if len(answers) == before and session.parked is None:
                 self.was_plain = False
                 answer = self.handle(session, requests[done])
@@ -354,6 +356,24 @@ class Engine:
             began_us = ctx.now_us = self.ended_us
             ctx.now_ms = began_us // 1000
         session.last_ms = ctx.now_ms
+        return at
+
+    def _queue(self, session: Session, requests: list[list[bytes]], start: int, answers: list[bytes]) -> int:
+        """As `handle` inside MULTI for requests from `start` on that touch data only; the first that was not queued."""
+        queue = session.queue
+        assert queue is not None, "a session that queues has a queue"
+        at, count = start, len(requests)
+        while at < count:
+            request = requests[at]
+            row = self._spellings.get(request[0])
+            if row is None or not row.ordinary or not row.fits(len(request)):
+                break
+            queue.append((row, request))
+            at += 1
+        if at > start:
+            session.last_ms = self.clock.now_ns() // 1_000_000
+            answers.extend([reply.QUEUED] * (at - start))
+            self.changed = False
         return at
 
     def run_queued(self, ctx: Context, queue: list[tuple[Row, list[bytes]]]) -> list[bytes]:

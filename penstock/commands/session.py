@@ -28,6 +28,7 @@ class Session:
         "id",
         "input_bytes",
         "is_ordinary",
+        "is_queueing",
         "is_silent",
         "last_command",
         "last_ms",
@@ -92,6 +93,7 @@ class Session:
         self.reply_skip = 0  # replies to leave out: SKIP sets 2, one for itself and one for the next
         self.closing = False  # close once what is written has been sent
         self.is_ordinary = False  # as heed_mode found it, after the last request that may have changed it
+        self.is_queueing = False  # likewise
         self.closed = False  # the connection is gone
         self.no_evict = False
         self.no_touch = False
@@ -107,13 +109,17 @@ class Session:
         self.descriptor = -1  # the socket's number
 
     def heed_mode(self) -> None:
-        """See whether this is a session that asks and is answered, and nothing else: most are, all the time."""
-        self.is_ordinary = (
+        """See whether this is a session that asks and is answered, and nothing else: most are, all the time.
+
+        Its requests are run where it is ordinary, and kept for EXEC where it is queueing.
+        """
+        asks = (
             self.authenticated
-            and self.queue is None
             and not (self.reply_skip or self.is_silent or self.monitors)
             and not (self.channels or self.patterns or self.shard_channels)
         )
+        self.is_ordinary = asks and self.queue is None
+        self.is_queueing = asks and self.queue is not None
 
     @property
     def resp3(self) -> bool:
