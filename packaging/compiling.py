@@ -1,4 +1,6 @@
-"""The build step of a compiled wheel: mypyc turns three folders into C, and several compilers at a time make a library.
+"""The build step of a compiled wheel: mypyc turns modules into C, and several compilers at a time make a library.
+
+Three folders are compiled, and of the server what every request goes through.
 
 Off, unless PENSTOCK_COMPILE is 1: then `pip wheel .` gives a wheel for this machine's Python, with the source beside
 the library. An editable installation is never compiled. PENSTOCK_COMPILE_LEVEL is the compiler's -O (default 2).
@@ -17,6 +19,7 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDERS: Final = ("protocol", "storage", "commands")
+MODULES: Final = ("server/connection.py", "server/limits.py", "server/turn.py")  # the way of every request
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "commands/script_machine.py",  # speaks to lupa, which is dynamic and not always there
 )
@@ -34,6 +37,7 @@ def sources(root: Path) -> list[str]:
     found = [path for folder in FOLDERS for path in sorted((root / "penstock" / folder).rglob("*.py"))]
     left_out = {str(Path("penstock", name)) for name in LEFT_OUT}
     names = [str(path.relative_to(root)) for path in found if path.name != "__init__.py"]
+    names += [str(Path("penstock", module)) for module in MODULES]
     return [name for name in names if name not in left_out]
 
 

@@ -25,8 +25,11 @@ MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request
 KEEPALIVE_PROBES: Final = 3
 
 
-class Connection(asyncio.Protocol):
+class Connection:
     """Feeds what arrives to the engine, request by request, and keeps the replies until the turn lets them go.
+
+    A protocol in asyncio's sense by its methods; not derived from asyncio's class, which would keep it from being
+    compiled.
 
     No request is handled while the session is parked, while the peer does not take its replies, or after the
     connection was told to close. Bytes are still read then, so that the peer's end is seen and a client that sends

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from penstock.clock import SystemClock
 from penstock.commands.engine import Engine
@@ -90,7 +90,7 @@ class Server:
         chores = Chores(turn)
         chores.start()
         self._engine.loading = True  # from the first client on
-        await doors.open(lambda: Connection(turn))
+        await doors.open(lambda: cast(asyncio.Protocol, Connection(turn)))
         for address in doors.addresses:
             journal.notice(f"Listening on {address}")
         await self._load(keeper, loop)
