@@ -551,12 +551,16 @@ class Engine:
             if session.closed or session.parked is not parked:
                 continue
             session.parked = None
-            at = len(self.outgoing)  # the reply stands before messages that the session sends to itself
-            answer = self.handle(session, parked.args)
-            if session.parked is None:
-                self.outgoing.insert(at, (session, answer))
+            self._take_up(session, parked.args)
         if self.waiters.ready:
             self._serve(self.clock.now_us())
+
+    def _take_up(self, session: Session, request: list[bytes]) -> None:
+        """Run a request that was held back."""
+        at = len(self.outgoing)  # the reply stands before messages that the session sends to itself
+        answer = self.handle(session, request)
+        if session.parked is None:
+            self.outgoing.insert(at, (session, answer))
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
