@@ -29,8 +29,10 @@ def scripted() -> Iterator[Callable[..., Client]]:
             with connection:
                 for expected, answer in [(HELLO, b":1\r\n"), *script]:
                     got = b""
-                    while len(got) < len(expected):
-                        got += connection.recv(len(expected) - len(got))
+                    while len(got) < len(expected) and (more := connection.recv(len(expected) - len(got))):
+                        got += more
+                    if len(got) < len(expected):
+                        return  # the client has gone
                     connection.sendall(answer if got == expected else b"-ERR unexpected %d\r\n" % len(got))
 
     def start(*scripts: list[tuple[bytes, bytes]], **access: Any) -> Client:
