@@ -1,6 +1,6 @@
 """XREAD: reading several streams from given ids on, waiting for entries if asked to."""
 
-from penstock.commands import read_words, stream_words
+from penstock.commands import read_words, stream_words, words
 from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.read_words import UNLIMITED, ReadWords
 from penstock.commands.table import command
@@ -72,10 +72,11 @@ class Budget:
 
 def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     """Keys and their entries: pairs in RESP2, a map in RESP3 (a key given twice is there twice)."""
-    if resp3:
-        return b"%%%d\r\n" % len(served) + b"".join([reply.bulk(key) + entries for key, entries in served])
-    pairs = [b"*2\r\n" + reply.bulk(key) + entries for key, entries in served]
-    return b"*%d\r\n" % len(pairs) + b"".join(pairs)
+    parts = [(b"%%%d\r\n" if resp3 else b"*%d\r\n") % len(served)]
+    pair = b"" if resp3 else b"*2\r\n"
+    for key, entries in served:
+        parts += (pair, reply.bulk(key), entries)
+    return b"".join(parts)
 
 
 @command(
@@ -90,6 +91,8 @@ def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     summary="Reads entries after given ids from several streams, waiting for them if asked to.",
 )
 def xread(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) == 6 and args[1] == b"COUNT" and args[3] == b"STREAMS" and args[5][:1].isdigit():
+        return _read_one(ctx, words.integer(args[2]), args[4], args[5])
     asked = read_words.read(ctx, args, False)
     found: list[Stream | None] = []
     starts: list[StreamId] = []
@@ -115,6 +118,18 @@ def xread(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.attempt is None:
         _park(ctx, args, asked, starts)
     return NOTHING_YET
+
+
+def _read_one(ctx: Context, count: int, key: bytes, word: bytes) -> bytes:
+    """The commonest call: so many entries of one stream after an id, now or not at all."""
+    stream = ctx.read_stream(key)
+    after = stream_words.stream_id(word)
+    ctx.read(key)  # Redis looks twice, and both count
+    if stream is not None and stream.length and after < stream.last_id:
+        runs = stream.runs(after + 1, ids.MAX, count if count > 0 else UNLIMITED)
+        if runs:
+            return streams_reply([(key, entries_of(runs))], ctx.resp3)
+    return reply.null_array(ctx.resp3)
 
 
 def _start(ctx: Context, word: bytes, stream: Stream | None) -> StreamId:
