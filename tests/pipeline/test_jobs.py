@@ -191,7 +191,7 @@ def test_attempts_and_time_to_an_acknowledgement(log: Any) -> None:
     assert rows(jobs.attempts_at_ack(log), "deliveries", "entries") == [(1, 1), (2, 2)]
     found = rows(jobs.time_to_ack(log), "first_delivered_at", "acked_at", "seconds")
     assert [seconds for _, _, seconds in found] == [
-        pytest.approx((acked - first).total_seconds()) for first, acked, _ in found
+        pytest.approx((acked - first).total_seconds(), abs=1e-5) for first, acked, _ in found
     ]
     assert len(found) == 3 and all(seconds > -1 for _, _, seconds in found)  # acknowledgements have whole seconds
 
