@@ -49,7 +49,7 @@ def stall_ms(port: int, request: Request, count: int) -> float:
         longest_s = max(ages(busy, probe, b""), default=0.0)
         while request[0] == b"BGREWRITEAOF" and is_rewriting(busy):
             busy.socket.sendall(packed([(b"ECHO", b"end")]))
-            longest_s = max(longest_s, *ages(busy, probe, b""))
+            longest_s = max([longest_s, *ages(busy, probe, b"")])
     return longest_s * 1000
 
 
