@@ -268,9 +268,12 @@ def test_three_folders_are_compiled_whole_but_for_what_is_named(compiling: Modul
     folders = [ROOT / "penstock" / folder for folder in ("protocol", "storage", "commands")]
     modules = {str(path.relative_to(ROOT)) for folder in folders for path in folder.rglob("*.py")}
     left_out = {f"penstock/{name}" for name in compiling.LEFT_OUT}
+    beside = {f"penstock/{name}" for name in compiling.MODULES}
+    whole = {name for name in modules if not name.endswith("__init__.py")} - left_out
 
     assert left_out <= modules
-    assert {name for name in modules if not name.endswith("__init__.py")} - left_out == set(compiling.sources(ROOT))
+    assert all((ROOT / name).is_file() for name in beside)
+    assert set(compiling.sources(ROOT)) == whole | beside
 
 
 def test_a_compiled_build_takes_the_pinned_versions(compiling: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

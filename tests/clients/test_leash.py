@@ -19,9 +19,11 @@ if os.fork() == 0:
     os.setpgid(0, 0)
 time.sleep(600)
 """
+# What runs in a shell's background is started with SIGINT ignored.
 COURSE = f"""
-import subprocess, sys, time
+import signal, subprocess, sys, time
 from tests.clients.leash import Leash
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with Leash() as leash:
     worker = subprocess.Popen([sys.executable, "-c", {WORKER!r}], start_new_session=True)
     leash.tie(worker.pid)
