@@ -213,6 +213,11 @@ class Engine:
             return self._voiced(session, answer)
         return answer
 
+    def _ordinary_row(self, request: list[bytes]) -> Row | None:
+        """The row of a request that touches data only and has the right number of words."""
+        row = self._spellings.get(request[0])
+        return row if row is not None and row.ordinary and row.fits(len(request)) else None
+
     def answer_plainly(self, session: Session, request: list[bytes]) -> bytes | None:
         """As `handle` for one request that touches data only, while nothing stands in its way; None: it was not run.
 
@@ -220,8 +225,8 @@ class Engine:
         """
         if not session.is_ordinary or self._is_hindered():
             return None
-        row = self._spellings.get(request[0])
-        if row is None or not row.ordinary or not row.fits(len(request)):
+        row = self._ordinary_row(request)
+        if row is None:
             return None
         now_us = self.clock.now_ns() // 1000
         ctx = self.context
@@ -318,14 +323,14 @@ class Engine:
 
         The clock is read once a request: one ends when the next begins. `changed` tells of the last one.
         """
-        ctx, effects, spellings = self.context, self.effects, self._spellings
+        ctx, effects = self.context, self.effects
         began_us = self.clock.now_ns() // 1000
         ctx.aim(session, began_us)
         at, count = start, len(requests)
         while at < count:
             request = requests[at]
-            row = spellings.get(request[0])
-            if row is None or not row.ordinary or not row.fits(len(request)):
+            row = self._ordinary_row(request)
+            if row is None:
                 break
             session.last_command = row.title
             units, before = effects.units, len(answers)
@@ -365,8 +370,8 @@ class Engine:
         at, count = start, len(requests)
         while at < count:
             request = requests[at]
-            row = self._spellings.get(request[0])
-            if row is None or not row.ordinary or not row.fits(len(request)):
+            row = self._ordinary_row(request)
+            if row is None:
                 break
             queue.append((row, request))
             at += 1
@@ -440,7 +445,7 @@ class Engine:
             self.memory.admit(session, row)
         if self.trouble is not None and (_writes(session, row) or row.name == "PING"):
             raise ReplyError(self.trouble)
-        if session.resp == 2 and (session.channels or session.patterns or session.shard_channels) and not row.pubsub:
+        if session.resp == 2 and session.is_subscribed and not row.pubsub:
             raise ReplyError(
                 b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed"
                 b" in this context" % row.label

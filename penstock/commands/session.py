@@ -114,9 +114,7 @@ class Session:
         Its requests are run where it is ordinary, and kept for EXEC where it is queueing.
         """
         asks = (
-            self.authenticated
-            and not (self.reply_skip or self.is_silent or self.monitors)
-            and not (self.channels or self.patterns or self.shard_channels)
+            self.authenticated and not (self.reply_skip or self.is_silent or self.monitors) and not self.is_subscribed
         )
         self.is_ordinary = asks and self.queue is None
         self.is_queueing = asks and self.queue is not None

@@ -95,19 +95,25 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
 
 def _read_plainly(ctx: Context, asked: ReadWords) -> bytes:
     """The commonest call: new entries of one stream for a consumer that is known. Where it is not that, empty."""
-    key = asked.keys[0]
-    stream = ctx.value(key)
-    group = stream.groups.get(asked.group or b"") if isinstance(stream, Stream) else None
-    if group is None or not isinstance(stream, Stream):
+    place = known_place(ctx, asked)
+    consumer = None if place is None else place.group.consumers.get(asked.consumer)
+    if place is None or consumer is None:
         return b""
-    consumer = group.consumers.get(asked.consumer)
-    runs = stream.unread(group, asked.count)
-    if consumer is None or not runs:
+    runs = place.stream.unread(place.group, asked.count)
+    if not runs:
         return b""
     ctx.engine.statistics.hits += 2  # Redis looks twice, and both count
     consumer.seen_ms = ctx.now_ms
-    hand_out(ctx, Place(key, stream, group, ids.MAX), consumer, runs, asked.no_ack)
-    return streams_reply([(key, entries_of(runs))], ctx.resp3)
+    hand_out(ctx, place, consumer, runs, asked.no_ack)
+    return streams_reply([(place.key, entries_of(runs))], ctx.resp3)
+
+
+def known_place(ctx: Context, asked: ReadWords) -> Place | None:
+    """Where a plain call reads, if stream and group are there; nothing is counted or refused."""
+    key = asked.keys[0]
+    stream = ctx.value(key)
+    group = stream.groups.get(asked.group or b"") if isinstance(stream, Stream) else None
+    return Place(key, stream, group, ids.MAX) if isinstance(stream, Stream) and group is not None else None
 
 
 def _place(ctx: Context, key: bytes, word: bytes, asked: ReadWords) -> Place:

@@ -11,10 +11,9 @@ from penstock.commands.context import Context
 from penstock.commands.table import together
 from penstock.commands.xrange import entries_of
 from penstock.commands.xread import streams_reply
-from penstock.commands.xreadgroup import Place, hand_out
+from penstock.commands.xreadgroup import hand_out, known_place
 from penstock.errors import ReplyError
-from penstock.storage import ids
-from penstock.storage.streams import Run, Stream
+from penstock.storage.streams import Run
 
 MOST_ENTRIES: Final = 1000  # handed out at once; so the replies stay within a turn's share
 
@@ -32,22 +31,21 @@ def read_run(ctx: Context, requests: list[list[bytes]], start: int, answers: lis
         asked = read_words.read_again(ctx, request)
     except ReplyError:
         return 0
-    if not asked.is_plain or asked.group is None or asked.count > MOST_ENTRIES // 2:
+    if not asked.is_plain or asked.count > MOST_ENTRIES // 2:
         return 0
-    stream = ctx.value(asked.keys[0])
-    group = stream.groups.get(asked.group) if isinstance(stream, Stream) else None
-    consumer = group.consumers.get(asked.consumer) if group is not None else None
-    if group is None or consumer is None or not isinstance(stream, Stream):
+    place = known_place(ctx, asked)
+    consumer = None if place is None else place.group.consumers.get(asked.consumer)
+    if place is None or consumer is None:
         return 0
-    runs = stream.unread(group, min((stop - start) * asked.count, MOST_ENTRIES))
+    runs = place.stream.unread(place.group, min((stop - start) * asked.count, MOST_ENTRIES))
     shares = _shares(runs, asked.count)
     if len(shares) < 2:
         return 0
     ctx.engine.statistics.hits += 2 * len(shares)
     consumer.seen_ms = ctx.now_ms
-    hand_out(ctx, Place(asked.keys[0], stream, group, ids.MAX), consumer, _joined(shares), asked.no_ack)
+    hand_out(ctx, place, consumer, _joined(shares), asked.no_ack)
     ctx.dirty += len(shares) - 1
-    answers.extend([streams_reply([(asked.keys[0], entries_of(share))], ctx.resp3) for share in shares])
+    answers.extend([streams_reply([(place.key, entries_of(share))], ctx.resp3) for share in shares])
     return len(shares)
 
 
