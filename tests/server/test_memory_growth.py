@@ -104,8 +104,10 @@ def test_a_limit_without_eviction_holds_within_a_tenth(watched):
     watched.client.config_set("maxmemory", limit)
     watched.fill(strings(120_000))
 
-    assert limit <= watched.client.info("memory")["used_memory"] < limit * 1.1
+    # What the last pipeline's buffers took is free again, so a few more values may still fit.
+    assert limit * 0.9 < watched.client.info("memory")["used_memory"] < limit * 1.1
     with pytest.raises(redis.exceptions.OutOfMemoryError):
-        watched.client.set("one", "more")
+        for number in range(2_000):
+            watched.client.set(f"more{number}", "x" * 2_000)
     watched.fill(("DEL", f"string{number}") for number in range(10_000))
     assert watched.client.set("one", "more")
