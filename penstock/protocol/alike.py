@@ -10,9 +10,10 @@ import re
 from operator import add
 from typing import Final
 
+from penstock.protocol.cut import SIZES
+
 _COUNT: Final = re.compile(rb"\*([1-9][0-9]?)\r\n").match
 _WORDS_IN_HEAD: Final = 3
-_HEADERS: Final = {b"$%d" % size: size for size in range(4096)}  # longer words are left to the reader
 _LINE_END: Final = b"\r\n"
 
 
@@ -106,7 +107,7 @@ def alike(data: bytes, shape: Shape) -> Alike | None:
 def _end_of_word(data: bytes, at: int) -> int:
     """Where the word ends whose header is at a place; -1 where there is no ordinary word."""
     line_end = data.find(_LINE_END, at, at + 8)
-    size = _HEADERS.get(data[at:line_end], -1) if line_end >= 0 else -1
+    size = SIZES.get(data[at:line_end], -1) if line_end >= 0 else -1
     if size < 0:
         return -1
     end = line_end + size + 4
@@ -139,23 +140,25 @@ def _taken_apart(shape: Shape, tails: list[bytes], size: int) -> Alike | None:
     for place in range(behind):
         headers = lines[2 * place : -1 : 2 * behind]
         words = lines[2 * place + 1 : -1 : 2 * behind]
-        if behind == 1 or place & 1:
-            columns.append(words)
-        elif words.count(words[0]) == count:
-            names.append(words[0])
-        else:
-            return None
+        if behind > 1 and not place & 1:
+            name, header = words[0], headers[0]
+            if words.count(name) != count or headers.count(header) != count or SIZES.get(header, -1) != len(name):
+                return None
+            names.append(name)
+            fixed += len(header) + len(name)
+            continue
+        columns.append(words)
         sizes = list(map(len, words))
         if headers.count(headers[0]) == count and sizes.count(sizes[0]) == count:
-            if _HEADERS.get(headers[0], -1) != sizes[0]:
+            if SIZES.get(headers[0], -1) != sizes[0]:
                 return None
             fixed += len(headers[0]) + sizes[0]
         else:
-            if list(map(_HEADERS.get, headers)) != sizes:
+            if list(map(SIZES.get, headers)) != sizes:
                 return None
             both = map(add, map(len, headers), sizes)
             varying = list(map(add, varying, both) if varying else both)
     lengths = list(map(len, tails))
-    if lengths != ([fixed + length for length in varying] if varying else [fixed] * count):
+    if [fixed + length for length in varying] != lengths if varying else lengths.count(fixed) != count:
         return None
     return Alike(shape.head, names, columns, tails, size)

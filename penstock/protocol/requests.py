@@ -5,9 +5,11 @@ another type (`+PING`, `=8`, `:5`, `*1` inside), other aggregates (`>1`, `~1`, `
 memory by the announced count. So it is given whole requests only, and whatever it returns is compared with the bytes
 before anyone sees it (`as_sent`). All the rest goes to the plain reader: errors, inline lines, words with odd types,
 huge counts, words that span two blocks, and everything before authentication.
+
+Two sorts of input are so frequent that they have ways of their own: a request that comes alone (cut.py), and a pipeline
+of requests that begin alike (alike.py).
 """
 
-import re
 from collections import deque
 from itertools import chain
 from typing import Final, cast
@@ -16,6 +18,7 @@ import hiredis
 
 from penstock.errors import ProtocolError
 from penstock.protocol.alike import NO_SHAPE, Alike, alike, shape_of
+from penstock.protocol.cut import one_request
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.plain import WEB_INITIALS, PlainReader, is_web
 
@@ -28,9 +31,6 @@ _HUGE_COUNT: Final = b"*00000"  # hiredis would reserve 80 KB and more for the w
 _STAR: Final = ord("*")
 _CR: Final = ord("\r")
 _LISTS: Final = {list}
-
-_BEGINNING: Final = re.compile(rb"\*[1-9][0-9]{0,4}\r\n\$").match
-_ANOTHER: Final = re.compile(rb"\r\n\*[0-9]").search  # request, or a list inside this one
 
 _PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
 _PROBED: Final = [b"probe"]
@@ -109,24 +109,15 @@ class RequestReader:
     def only(self, data: bytes) -> list[bytes] | None:
         """The one ordinary request that `data` is, where the reader is idle; None where it is not: nothing was taken.
 
-        What a client sends that waits for each reply. Packed again it must be the same bytes: that proves all that
-        `one_as_sent` asks.
+        What a client sends that waits for each reply.
         """
         if not self.is_idle or len(data) > self._limits.at_a_glance:
             return None
-        if _BEGINNING(data) is None or _ANOTHER(data) is not None:
+        request = one_request(data)
+        if request is None or (request[0][:1] in WEB_INITIALS and is_web(request[0])):
             return None
-        reader = self._hiredis
-        try:
-            reader.feed(data)
-            request: list[bytes] = reader.gets()
-            if packed(request) == data and (request[0][:1] not in WEB_INITIALS or not is_web(request[0])):
-                self._fed += len(data)
-                return request
-        except (hiredis.ProtocolError, TypeError):  # the second: it is no list, or has others inside
-            pass
-        self._hiredis = hiredis.Reader(notEnoughData=_NOT_YET)  # it may keep bytes of what it could not read
-        return None
+        self._fed += len(data)
+        return request
 
     def alike(self, data: bytes, wanted: frozenset[bytes]) -> Alike | None:
         """The requests that `data` begins with, if they are alike (alike.py) and the reader is idle.

@@ -99,10 +99,14 @@ def parse_all(texts: list[bytes]) -> IdColumns:
         numbers = joined.split(b",")
         if len(numbers) == 2 * len(texts) and not joined.translate(None, b"0123456789,-"):
             ms_words = numbers[::2]
+            if ms_words.count(ms_words[0]) == len(texts):  # a producer's pipeline, mostly
+                ms_words = ms_words[:1]
             if all(map(bytes.isdigit, ms_words)):
                 try:
-                    ms, negated = array("Q", map(int, ms_words)), map(int, numbers[1::2])
-                    return IdColumns(ms, array("Q", map(neg, negated)))
+                    ms = array("Q", map(int, ms_words))
+                    if len(ms) == 1:
+                        ms = ms * len(texts)
+                    return IdColumns(ms, array("Q", map(neg, map(int, numbers[1::2]))))
                 except (ValueError, OverflowError):
                     pass
     return columns(map(parse, texts))

@@ -15,6 +15,7 @@ NO_LIMIT_BYTES: Final = 1 << 30  # what 0 and anything larger mean
 MAX_INT64: Final = 2**63 - 1
 
 _LONGEST_SHORT: Final = 4095  # bytes of an element whose head has two bytes
+_LONGEST_INTEGER: Final = 20  # bytes, with a sign
 _LARGEST_COUNTS: Final = 20  # bytes of the two counts, at the most
 _TEXT_SURPLUS: Final = bytes(64) + b"\1" * 62 + b"\2" * (_LONGEST_SHORT - 125)  # by length; see _surplus
 
@@ -138,21 +139,34 @@ class AlikeEntries:
     def __init__(self, names: list[bytes], columns: list[list[bytes]]) -> None:
         self.names = names
         self.columns = columns
-        self.words_sizes = [sum(map(len, names))] * len(columns[0])
-        self.sizes = self.words_sizes
+        count = len(columns[0])
+        fixed = sum(map(len, names))
+        fixed_surplus = 0
+        lengths: list[int] = []  # of the values that are not all equally long, added up
         surplus: list[int] = []
         for values in columns:
-            lengths = list(map(len, values))
-            self.words_sizes = list(map(add, self.words_sizes, lengths))
-            longest = max(lengths)
-            if any(map(bytes.isdigit, values)) or b"-" in b"".join(values) or longest > _LONGEST_SHORT:
+            own = list(map(len, values))
+            shortest, longest = min(own), max(own)
+            is_plain = shortest > _LONGEST_INTEGER or not (any(map(bytes.isdigit, values)) or b"-" in b"".join(values))
+            more: list[int] = []
+            if not is_plain or longest > _LONGEST_SHORT:
                 more = list(map(_surplus, values))
+            elif shortest == longest:
+                fixed_surplus += _TEXT_SURPLUS[longest]
             elif longest >= 64:
-                more = list(map(_TEXT_SURPLUS.__getitem__, lengths))
+                more = list(map(_TEXT_SURPLUS.__getitem__, own))
+            if more:
+                surplus = list(map(add, surplus, more)) if surplus else more
+            if shortest == longest:
+                fixed += longest
             else:
-                continue
-            surplus = list(map(add, surplus, more)) if surplus else more
-        self.sizes = list(map(add, self.words_sizes, surplus)) if surplus else self.words_sizes
+                lengths = list(map(add, lengths, own)) if lengths else own
+        self.words_sizes = list(map(fixed.__add__, lengths)) if lengths else [fixed] * count
+        self.sizes = self.words_sizes
+        if fixed_surplus:
+            self.sizes = list(map(fixed_surplus.__add__, self.sizes))
+        if surplus:
+            self.sizes = list(map(add, self.sizes, surplus))
         self.largest = max(max(self.sizes), max(self.words_sizes))
         self.sums = list(accumulate(self.sizes, initial=0))
 

@@ -1,0 +1,29 @@
+"""One request cut apart at its line ends: how a client that waits for each reply is mostly read.
+
+Where every word is just as long as its header says, from the first one on, the line ends between them are those of
+the protocol and none is in a word; so what is cut out is what any reader would read (requests.py).
+"""
+
+from typing import Final
+
+SIZES: Final = {b"$%d" % size: size for size in range(4096)}  # headers of words; longer ones are left to the reader
+_COUNTS: Final = {b"*%d" % count: count for count in range(1, 1024)}
+_LINE_END: Final = b"\r\n"
+_LONGEST_COUNT: Final = 7  # bytes, with its line end
+
+
+def one_request(data: bytes) -> list[bytes] | None:
+    """The request that some bytes are; None where they are not one that is whole, alone and ordinary.
+
+    >>> one_request(b"*2\\r\\n$3\\r\\nGET\\r\\n$1\\r\\nk\\r\\n")
+    [b'GET', b'k']
+    >>> one_request(b"*2\\r\\n$3\\r\\nGET\\r\\n$4\\r\\na\\r\\nb\\r\\n")  # a line end in a word: left to the reader
+    """
+    count = _COUNTS.get(data[: data.find(_LINE_END, 0, _LONGEST_COUNT)], 0)
+    if not count:
+        return None
+    lines = data.split(_LINE_END, 2 * count + 1)
+    if len(lines) != 2 * count + 2 or lines[-1]:
+        return None
+    words = lines[2::2]
+    return words if list(map(SIZES.get, lines[1:-1:2])) == list(map(len, words)) else None

@@ -1,0 +1,62 @@
+"""A request that comes alone is cut apart at its line ends, or left to the reader: never read as something else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.protocol.cut import one_request
+from penstock.protocol.limits import Limits
+from penstock.protocol.plain import PlainReader
+from penstock.protocol.requests import packed
+
+WORDS = st.lists(st.binary(max_size=12) | st.sampled_from([b"\r", b"\n", b"$1", b"*2", b"", b"a" * 4095]), min_size=1)
+PIECES = st.sampled_from([b"*1", b"*2", b"*3", b"$0", b"$1", b"$2", b"$4", b"\r\n", b"\r", b"\n", b"a", b"PING", b""])
+
+
+@given(WORDS)
+def test_an_ordinary_request_is_cut_into_its_words(words):
+    has_line_end = any(b"\r\n" in word for word in words)
+
+    assert one_request(packed(words)) == (None if has_line_end else words)
+
+
+@given(st.lists(PIECES, max_size=20).map(b"".join))
+def test_what_is_cut_is_what_the_plain_reader_reads_and_nothing_is_left(data):
+    words = one_request(data)
+
+    if words is not None:
+        reader = PlainReader(Limits())
+        reader.feed(data)
+        assert reader.next() == words
+        assert reader.unread == 0
+        assert not reader.is_amid
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\r\n",
+        b"PING\r\n",
+        b"*0\r\n",
+        b"*1\r\n",
+        b"*01\r\n$4\r\nPING\r\n",
+        b"*1\r\n$04\r\nPING\r\n",
+        b"*1\r\n$4\r\nPIN",
+        b"*1\r\n$4\r\nPING",
+        b"*1\r\n$4\r\nPING\r\n\r\n",
+        b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n",
+        b"*2\r\n$4\r\nPING\r\n",
+        b"*1\r\n$-1\r\n\r\n",
+        b"*1\r\n+PING\r\n",
+        b"*1\r\n$4\r\nPINGxx",
+        b"*1\r\n$4096\r\n" + b"a" * 4096 + b"\r\n",
+        packed([b"a"] * 1024),
+    ],
+)
+def test_what_is_not_one_ordinary_request_is_left_to_the_reader(data):
+    assert one_request(data) is None
+
+
+def test_the_largest_count_is_cut():
+    assert one_request(packed([b"a"] * 1023)) == [b"a"] * 1023
