@@ -663,8 +663,8 @@ class Engine:
         """When `tick` is due next for somebody's sake, in unix ms; 0: for nobody's."""
         if self.busy:
             return 0
-        due = [when for when in (self.waiters.next_ms(), self.paused_until_ms) if when]
-        return min(due, default=0)
+        waiter_ms, pause_ms = self.waiters.next_ms(), self.paused_until_ms
+        return min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
 
     def _expire(self, now_us: int) -> None:
         ctx = self.context

@@ -309,6 +309,8 @@ class Waiters:
 
     def next_ms(self) -> int:
         """When the next deadline or CLAIM wake-up is due; 0: never."""
+        if not self._deadlines and not self._claims:
+            return 0
         while self._deadlines and self._deadlines[0][2] not in self.parked:
             heappop(self._deadlines)
         while self._claims and self._claims[0][2] not in self.parked:

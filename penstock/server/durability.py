@@ -36,26 +36,6 @@ Release: TypeAlias = Callable[[], None]
 Refuse: TypeAlias = Callable[[bytes], None]
 
 
-class WaitingTurn:
-    """A turn whose replies wait for the log. One of the two is called, once.
-
-    release lets the replies out. refuse, given an error's text, lets them out too, but for those of requests that the
-    log took units of: they get the error, for nobody knows what became of them.
-    """
-
-    __slots__ = ("refuse", "release")
-
-    def __init__(self, release: Release, refuse: Refuse | None) -> None:
-        self.release = release
-        self.refuse = refuse
-
-    def end(self, trouble: bytes | None) -> None:
-        if trouble is None or self.refuse is None:
-            self.release()
-        else:
-            self.refuse(trouble)
-
-
 class Durability:
     """One server's log: `log` is None while `appendonly` is no.
 
@@ -82,13 +62,17 @@ class Durability:
         self.synced: Callable[[], object] | None = None
         self.syncing = Syncing(self.executor)
         self.rebasing = Rebasing(self, rewriting or Rewriting(self.disk, engine.keyspace, settings))
-        self._waiting: list[WaitingTurn] = []
+        self._waiting: list[tuple[Release, Refuse | None]] = []  # turns whose replies wait for the log
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
         self._tried_ms = 0
         self._annotated_s = 0  # the last second that was written into the log
         self.state.save_now = self.rebasing.save_now
         self.state.load_log = self._load_again
+        self._annotates = self._syncs_always = False
+        for name in ("aof-timestamp-enabled", "appendfsync"):
+            settings.watch(name, self._heed)
+        self._heed()
         settings.watch("appendonly", self._switch)
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -129,37 +113,50 @@ class Durability:
     def now_ms(self) -> int:
         return self.engine.clock.now_us() // 1000
 
+    def _heed(self) -> None:
+        """What the settings say of every write."""
+        self._annotates = self.settings.yes("aof-timestamp-enabled")
+        self._syncs_always = self.settings.text("appendfsync") == "always"
+
     # -- a turn -----------------------------------------------------------------------------------------------------
 
     def end_of_turn(self, release: Release, refuse: Refuse | None = None) -> None:
         """Have the turn's units written, and synced where that is asked for; then let its replies out.
 
-        One of the two is called (see WaitingTurn), now or later; turns end in their order.
+        One of the two is called, once, now or later; turns end in their order. `release` lets the replies out.
+        `refuse`, given an error's text, lets them out too, but for those of requests that the log took units of: they
+        get the error, for nobody knows what became of them.
         """
         log = self.log
-        turn = WaitingTurn(release, refuse)
+        engine = self.engine
         if log is None:
-            turn.end(None)
-        elif self.engine.trouble is None and (self._waiting or (log.buffered and not log.held)):
+            release()
+        elif engine.trouble is not None or not (self._waiting or (log.buffered and not log.held)):
+            # In trouble no write is tried now: whoever changed something (a reader that had waited) is told so.
+            _end(release, refuse, engine.trouble if log.appended > self._turn_began_at else None)
+        elif self._waiting or self._sync_lasts():
             if not self._waiting:
                 self._waits_since_ms = self.now_ms()
-            self._waiting.append(turn)
+            self._waiting.append((release, refuse))
             self._flush()
         else:
-            # In trouble no write is tried now: whoever changed something (a reader that had waited) is told so.
-            turn.end(self.engine.trouble if log.appended > self._turn_began_at else None)
+            self.write(log)
+            _end(release, refuse, engine.trouble)
         if log is not None:
             self._turn_began_at = log.appended
-        if self.engine.wanted_rewrite:
+        if engine.wanted_rewrite:
             self.rebasing.start()
 
+    def _sync_lasts(self) -> bool:
+        """Whether a sync runs that has taken so long that turns wait for it."""
+        return self.syncing.sync is not None and self.now_ms() - self.syncing.began_ms >= LONGEST_SYNC_MS
+
     def _flush(self) -> None:
-        """Write what is buffered, and let the turns go that waited for it."""
+        """Write what is buffered, and let the turns go that waited for it; unless they go on waiting."""
         log = self.log
         assert log is not None, "turns wait only for a log"
-        now_ms = self.now_ms()
-        if self.syncing.sync is not None and self._waiting and now_ms - self.syncing.began_ms >= LONGEST_SYNC_MS:
-            if now_ms - self._waits_since_ms < LONGEST_WAIT_MS:
+        if self._sync_lasts():
+            if self.now_ms() - self._waits_since_ms < LONGEST_WAIT_MS:
                 return
             self.state.delayed_syncs += 1
         self.write(log)
@@ -167,12 +164,12 @@ class Durability:
 
     def _end_turns(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for turn in waiting:
-            turn.end(self.engine.trouble)
+        for release, refuse in waiting:
+            _end(release, refuse, self.engine.trouble)
 
     def write(self, log: AppendLog) -> bool:
         """Write, and sync where the policy is `always`; whether that worked."""
-        if log.buffered and not log.held and self.settings.yes("aof-timestamp-enabled"):
+        if self._annotates and log.buffered and not log.held:
             now_s = self.now_ms() // 1000
             if now_s != self._annotated_s:
                 self._annotated_s = now_s
@@ -182,7 +179,7 @@ class Durability:
         except OSError as failure:
             self.fail(failure)
             return False
-        if self.settings.text("appendfsync") == "always" and log.synced < log.written:
+        if self._syncs_always and log.synced < log.written:
             return self.sync_now(log)
         return True
 
@@ -335,6 +332,14 @@ class Durability:
         if log.held or not self.write(log):
             return "the log cannot be written"
         return loading.read_again(self.engine, log, self.tell)
+
+
+def _end(release: Release, refuse: Refuse | None, trouble: bytes | None) -> None:
+    """Let a turn's replies out; see Durability.end_of_turn."""
+    if trouble is None or refuse is None:
+        release()
+    else:
+        refuse(trouble)
 
 
 def _ignore(answer: object) -> None:
