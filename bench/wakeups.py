@@ -90,7 +90,7 @@ def wake(port: int, pid: int, count: int) -> dict[str, float]:
 
 
 def parks(port: int) -> bool:
-    """Whether a reader of a group waits at all; fakeredis's TCP server (2.40) tells him at once that there is nothing."""
+    """Whether a reader of a group waits; fakeredis's TCP server (2.40) tells it at once that there is nothing."""
     with Link(port) as reader:
         reader.socket.sendall(PARKED)
         return not select.select([reader.socket], [], [], 1.0)[0]
