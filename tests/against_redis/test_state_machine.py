@@ -15,7 +15,7 @@ from tests.against_redis.comparison import Dialogue
 from tests.against_redis.generator import Generator
 from tests.against_redis.sides import InProcess
 
-EXAMPLES = 200
+EXAMPLES = 80
 STEPS = 100
 REQUESTS_A_STEP = 10
 

@@ -21,25 +21,33 @@ from tests.serverproc import running_server
 FORMAT = "redis_streams"
 
 
-def dying(marker, port, at=25_000):
-    """For mapPartitions: the first try's process dies at a row, when the sink has written some before it."""
+def dying(marker, port, at=2_500):
+    """For mapPartitions: the first try's process dies at a row, once the sink has written some before it."""
 
     def passed_on(rows):
         for number, row in enumerate(rows):
             if number == at and not Path(marker).exists():
+                with redis.Redis(LOCALHOST, port, socket_timeout=60) as client:
+                    assert client.xread({"s": "0"}, count=1, block=30_000), "the sink has written nothing"
                 Path(marker).touch()
-                with redis.Redis(LOCALHOST, port) as client:
-                    client.xread({"s": "0"}, count=1, block=20_000)
                 os._exit(1)
             yield row
 
     return passed_on
 
 
+@pytest.fixture
+def small_batches(spark):
+    """Few rows of `rows_of` fill the buffers between Spark's processes, 64 KB each: the sink is given some early."""
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
+    yield
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
 def rows_of(spark, count, through):
-    """A frame of one partition with a column n, made by Python processes."""
+    """A frame of one partition with a column n, made by Python processes; a row is 200 bytes and more."""
     numbers = spark.sparkContext.parallelize(range(count), 1).mapPartitions(through)
-    return spark.createDataFrame(numbers.map(lambda number: (number,)), "n bigint")
+    return spark.createDataFrame(numbers.map(lambda number: (number, f"{number:200}")), "n bigint, payload string")
 
 
 def saved(frame, endpoint, **options):
@@ -82,23 +90,25 @@ def test_a_frame_is_written_and_its_markers_go(spark, server, endpoint):
     assert server.keys() == [b"s"]
 
 
+@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("delivery", ["exactly-once", "idmp"])
 def test_a_task_whose_process_dies_writes_no_row_twice(spark, server, server_port, endpoint, tmp_path, delivery):
-    frame = rows_of(spark, 30_000, dying(str(tmp_path / "died"), server_port))
-    saved(frame, endpoint, delivery=delivery, pipeline="700")
+    frame = rows_of(spark, 3_000, dying(str(tmp_path / "died"), server_port))
+    saved(frame, endpoint, delivery=delivery, pipeline="70")
 
     assert (tmp_path / "died").exists()
-    assert numbers(server) == list(range(30_000))
+    assert numbers(server) == list(range(3_000))
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_rows_that_differ_at_the_second_try_are_told(spark, server, server_port, endpoint, tmp_path):
     die = dying(str(tmp_path / "died"), server_port)
 
     def chance(rows):
-        return die(random.sample(list(rows), 30_000))
+        return die(random.sample(list(rows), 3_000))
 
     with pytest.raises(PySparkException, match="not those that an earlier try wrote"):
-        saved(rows_of(spark, 30_000, chance), endpoint)
+        saved(rows_of(spark, 3_000, chance), endpoint)
 
 
 def test_a_query_copies_a_stream_and_goes_on_where_it_was(spark, server, endpoint, checkpoint):
