@@ -194,7 +194,7 @@ class Engine:
                 return self._voiced(session, reply.QUEUED)
         except ReplyError as refusal:
             if request[0].upper() == b"EXEC":
-                refusal = self._abort(session, refusal)
+                refusal = self.abort(session, refusal)
             elif session.queue is not None:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)
@@ -381,9 +381,11 @@ class Engine:
             self.changed = False
         return at
 
-    def run_queued(self, ctx: Context, queue: list[tuple[Row, list[bytes]]]) -> list[bytes]:
-        """Run the requests of a transaction, as one unit of the log; their answers."""
-        answers: list[bytes] = []
+    def run_queued(self, ctx: Context, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]) -> None:
+        """Run the requests of a transaction that have no answer yet, as one unit of the log, and add their answers.
+
+        It stops where a script takes long: then the server is busy.
+        """
         requests = [request for _, request in queue]
         are_watched_over = bool(self.notified or self.monitors)
         self.effects.is_one_unit = True
@@ -397,8 +399,10 @@ class Engine:
             if calls:
                 self._note_together(ctx, row, request, self.clock.now_ns() // 1000 - began_us, calls)
             else:
-                answers.append(self.run(ctx, row, request, began_us))
-        return answers
+                answer = self.run(ctx, row, request, began_us)
+                if self.busy:
+                    return
+                answers.append(answer)
 
     def _note_together(self, ctx: Context, row: Row, request: list[bytes], usec: int, calls: int) -> None:
         """So many alike requests, of which this was the first, were answered at once."""
@@ -407,7 +411,7 @@ class Engine:
         if usec >= self._slow_from_us * calls:
             self._note_slow(ctx, row, request, usec // calls)
 
-    def _abort(self, session: Session, refusal: ReplyError) -> ReplyError:
+    def abort(self, session: Session, refusal: ReplyError) -> ReplyError:
         """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
         session.queue = None
         session.queue_failed = False
@@ -473,9 +477,18 @@ class Engine:
             self.statistics.ran(row, usec, failure)
             if usec >= self._slow_from_us:
                 self._note_slow(ctx, row, request, usec)
-        if self.monitors and monitor.is_shown(row):
+        if self.monitors and not (answer is NOTHING_YET and row.name == "EXEC"):
             self._show_to_monitors(ctx, row, request)
         return answer
+
+    def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, failure: bytes | None) -> None:
+        """A request that took long in another thread is over, and counted as `run` counts."""
+        usec = self.clock.now_us() - began_us
+        self.statistics.ran(row, usec, failure)
+        if usec >= self._slow_from_us:
+            self._note_slow(ctx, row, request, usec)
+        if self.monitors and row.name == "EXEC":
+            self._show_to_monitors(ctx, row, request)
 
     def _note_slow(self, ctx: Context, row: Row, request: list[bytes], usec: int) -> None:
         """A request took longer than one of the thresholds: to the slow log, to LATENCY, or to both."""
@@ -496,6 +509,8 @@ class Engine:
 
     def _show_to_monitors(self, ctx: Context, row: Row, request: list[bytes]) -> None:
         """MONITOR: after the request was run, in the database it left the session in (Redis 8.6.3)."""
+        if not monitor.is_shown(row):
+            return
         line = monitor.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
         self.outgoing += [(session, line) for session in self.monitors if not session.is_silent]
 

@@ -2,7 +2,7 @@
 
 A script without loops or functions cannot last: it runs at once. Any other runs in a thread of its own, and whoever
 asked waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is parked and
-the server is *busy*: it refuses everybody with BUSY until the script is over or killed.
+the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from penstock.commands.function_libraries import Libraries
 from penstock.commands.script_calls import Calls
 from penstock.commands.script_machine import Machine
 from penstock.commands.script_worker import Worker
+from penstock.commands.table import Row
 from penstock.commands.waiters import Parked
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -49,10 +50,28 @@ class Script:
         self.lasts = MAY_LAST.search(code) is not None  # it may
 
 
-class Running:
-    """What runs now, or waits to be over: the session's request, since when, and whether as a function."""
+class Transaction:
+    """An EXEC whose script takes long: its request, the time it goes by, what was queued and the answers so far."""
 
-    __slots__ = ("args", "began_us", "is_function", "name", "parked")
+    __slots__ = ("answers", "args", "now_us", "queue", "row")
+
+    def __init__(
+        self, row: Row, args: list[bytes], now_us: int, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]
+    ) -> None:
+        self.row = row
+        self.args = args
+        self.now_us = now_us
+        self.queue = queue
+        self.answers = answers
+
+
+class Running:
+    """What runs now, or waits to be over: the session's request, since when, and whether as a function.
+
+    transaction: what it is part of, once it takes long.
+    """
+
+    __slots__ = ("args", "began_us", "is_function", "name", "parked", "transaction")
 
     def __init__(self, name: bytes, args: list[bytes], began_us: int, is_function: bool) -> None:
         self.name = name
@@ -60,6 +79,7 @@ class Running:
         self.began_us = began_us
         self.is_function = is_function
         self.parked: Parked | None = None
+        self.transaction: Transaction | None = None
 
 
 class Scripts:
@@ -184,9 +204,9 @@ class Scripts:
             raise refusals.out_of_memory()
 
     def _watch(self, ctx: Context, running: Running, read_only: bool, job: Callable[[], bytes]) -> bytes:
-        """Run what may last. Where the session cannot be parked (EXEC), it is stopped when the server would be busy."""
+        """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
-        parks = self._worker.wake is not None and ctx.waits and threshold_ms > 0
+        parks = self._worker.wake is not None and not ctx.session.privileged and threshold_ms > 0
         stop_at_us = 0 if parks or threshold_ms <= 0 else ctx.engine.clock.now_us() + threshold_ms * 1000
         self.calls.begin(ctx, read_only, stop_at_us)
         if not parks:
@@ -201,6 +221,11 @@ class Scripts:
         running.parked = session.parked = Parked(session, ctx.row, ctx.args, ctx.db_index, [], 0, reply.NO_REPLY)
         self._engine.busy = True
         return NOTHING_YET
+
+    def hold(self, ctx: Context, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]) -> None:
+        """What runs is part of the EXEC in hand, which goes on when it is over."""
+        assert self.running is not None and ctx.row is not None, "a script takes long"
+        self.running.transaction = Transaction(ctx.row, ctx.args, ctx.now_us, queue, answers)
 
     def _ended(self, ctx: Context, answer: bytes) -> bytes:
         ctx.dirty += self.calls.dirty

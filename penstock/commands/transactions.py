@@ -1,6 +1,6 @@
 """Transactions: requests queued by MULTI and run by EXEC as one, unless a watched key has changed."""
 
-from penstock.commands.context import Context
+from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.session import Session
 from penstock.commands.table import command
 from penstock.errors import ReplyError
@@ -34,7 +34,8 @@ def multi(ctx: Context, args: list[bytes]) -> bytes:
 def exec_(ctx: Context, args: list[bytes]) -> bytes:
     """A request that fails answers its error in its place; the others are run all the same.
 
-    What they all logged is one unit, and parked readers are served after the last: the engine sees to both.
+    What they all logged is one unit, and parked readers are served after the last: the engine sees to both. While a
+    script among them takes long the rest waits, as everybody does (script_busy.py).
     """
     session = ctx.session
     queue, failed = session.queue, session.queue_failed
@@ -46,12 +47,17 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"EXECABORT Transaction discarded because of previous errors.")
     if broken:
         return reply.null_array(ctx.resp3)
-    waits, row = ctx.waits, ctx.row
+    engine, waits, row = ctx.engine, ctx.waits, ctx.row
+    answers: list[bytes] = []
     ctx.waits = False
     try:
-        return reply.array(ctx.engine.run_queued(ctx, queue))
+        engine.run_queued(ctx, queue, answers)
     finally:
         ctx.waits, ctx.row, ctx.args = waits, row, args
+    if engine.busy:
+        engine.scripts.hold(ctx, queue, answers)
+        return NOTHING_YET
+    return reply.array(answers)
 
 
 def _watches_overdue(ctx: Context) -> bool:

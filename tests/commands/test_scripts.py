@@ -11,7 +11,7 @@ from penstock.commands.engine import Engine
 from penstock.commands.replay import Replay
 from penstock.commands.rewrite import base_lines
 from penstock.settings import Settings
-from tests.dialogue import Dialogue, decoded
+from tests.dialogue import NO_ANSWER, Dialogue, decoded
 
 NOW_MS = 1_795_300_000_000
 PATIENCE_S = 20.0
@@ -101,7 +101,7 @@ def test_a_script_inside_a_transaction_is_logged_with_it(logged, log):
     assert len(log.units) == 1
 
 
-def test_an_endless_script_inside_a_transaction_is_stopped(clock):
+def test_an_endless_script_inside_a_transaction_is_stopped_where_nobody_could_kill_it(clock):
     engine = Engine(Settings(), SystemClock(), random.Random(1))
     dialogue = Dialogue(engine)
     dialogue("CONFIG SET busy-reply-threshold 50", "MULTI")
@@ -412,6 +412,117 @@ def test_a_function_is_killed_by_function_kill(late):
     assert late.other("FUNCTION STATS")[1][:4] == [b"name", b"f", b"command", [b"FCALL", b"f", b"0"]]
     assert late.other("FUNCTION KILL") == b"OK"
     late.finish()
+
+
+def test_a_transaction_goes_on_when_its_script_is_over_and_is_one_unit(late, log):
+    waiting = late.caller.another()
+    waiting("BLPOP l 0")
+    late.caller("MULTI", "SET a 1", "RPUSH l x")
+    script(late.caller, "while true do end")
+    late.caller("INCR a")
+
+    assert late.caller("EXEC") == NO_ANSWER
+    assert str(late.other("GET a")).startswith("BUSY")
+    assert log.units == []
+    assert late.other("SCRIPT KILL") == b"OK"
+    late.finish()
+
+    ((*first, killed, last),) = late.caller.arrived()
+    assert (first, last) == ([b"OK", 1], 2)
+    assert "Script killed by user" in str(killed)
+    assert waiting.arrived() == [[b"l", b"x"]]
+    assert [unit.count(b"MULTI") for unit in log.units] == [1, 0]
+
+
+def test_of_a_transaction_each_script_may_take_long(late):
+    late.caller("MULTI")
+    script(late.caller, "while true do end")
+    script(late.caller, "while true do local again end")
+    late.caller("SET a 1", "EXEC")
+
+    for _ in range(2):
+        late.over.clear()
+        assert late.other("SCRIPT KILL") == b"OK"
+        late.finish()
+
+    ((*killed, last),) = late.caller.arrived()
+    assert [("killed" in str(answer)) for answer in killed] == [True, True]
+    assert last == b"OK"
+    assert late.other("GET a") == b"1"
+
+
+def test_a_transaction_goes_on_though_its_client_has_left(late, log):
+    gone = late.other.another()
+    gone("MULTI", "SET a 1")
+    script(gone, "while true do end")
+    gone("INCR a", "EXEC")
+
+    late.engine.disconnect(gone.session)
+    late.other("SCRIPT KILL")
+    late.finish()
+
+    assert late.other("GET a") == b"2"
+    assert len(log.units) == 1
+    assert gone.session.id not in late.engine.sessions
+
+
+def test_a_transaction_goes_by_the_time_at_which_it_began(late):
+    late.caller("MULTI", "SET before 1 PX 60000")
+    script(late.caller, "while true do end")
+    late.caller("SET after 1 PX 60000", "EXEC")
+
+    late.other("SCRIPT KILL")
+    late.finish()
+
+    assert late.other("PEXPIRETIME before") == late.other("PEXPIRETIME after")
+
+
+def test_a_late_transaction_is_counted_shown_and_noted_like_any_other(late):
+    monitor = late.other.another()
+    late.other("CONFIG SET slowlog-log-slower-than 20000")
+    monitor("MONITOR")
+    late.caller("MULTI")
+    script(late.caller, "while true do end")
+    late.caller("PING", "EXEC")
+    late.other("SCRIPT KILL")
+    late.finish()
+
+    counted = late.engine.statistics.rows
+    assert [(counted[name].calls, counted[name].failed) for name in ("EVAL", "EXEC", "PING")] == [
+        (1, 1),
+        (1, 0),
+        (1, 0),
+    ]
+    assert late.caller.session.handled == 5
+    assert [entry[3][0] for entry in late.other("SLOWLOG GET")] == [b"EVAL"]
+    shown = [line.split(b'"')[1] for line in monitor.arrived()]
+    assert shown == [b"MULTI", b"EVAL", b"SCRIPT", b"PING", b"EXEC"]
+
+
+def test_exec_while_another_s_script_runs_gives_the_transaction_up(late):
+    late.other("WATCH a", "MULTI", "SET a 1")
+    script(late.caller, "while true do end")
+
+    assert str(late.other("EXEC")).startswith("EXECABORT Transaction discarded because of: BUSY")
+    late.other("SCRIPT KILL")
+    late.finish()
+
+    assert str(late.other("EXEC")) == "ERR EXEC without MULTI"
+    assert late.engine.watchers == {}
+
+
+def test_what_is_refused_meanwhile_is_counted_by_its_command(late):
+    script(late.caller, "while true do end")
+    late.other("GET a", "SCRIPT KILL")
+    late.finish()
+
+    assert late.engine.statistics.rows["GET"].rejected == 1
+
+
+def test_time_passes_while_a_script_runs(late):
+    waits = "local first = redis.call('TIME')[2] repeat until redis.call('TIME')[2] ~= first return 'later'"
+
+    assert script(late.caller, waits) == b"later"
 
 
 def test_nothing_is_killed_where_nothing_runs(dialogue):
