@@ -138,7 +138,7 @@ class Context:
         engine = self.engine
         if self.session.privileged or engine.writes_paused(self.now_ms):
             return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
-        self.remove(key)
+        engine.let_go(self.remove(key))
         self.log(b"DEL", key)
         self.event("x", b"expired", key)
         engine.statistics.expired += 1

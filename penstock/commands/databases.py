@@ -55,7 +55,7 @@ def flushall(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _read_flush(args: list[bytes]) -> None:
-    """SYNC and ASYNC are the same here: the keys are gone at once, their memory with them."""
+    """SYNC and ASYNC are the same here: the keys are gone at once, and their memory is freed bit by bit."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"SYNC", b"ASYNC")):
         raise refusals.syntax()
 
@@ -66,7 +66,9 @@ def _flush(ctx: Context, db_index: int) -> None:
         if watched_index == db_index and key in db.values:
             _break_watches(ctx, db_index, key)
     ctx.dirty += len(db)
+    values = db.values
     db.clear()
+    ctx.engine.let_go(values)
     _signal_all(ctx, db_index)
 
 

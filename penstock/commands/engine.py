@@ -41,11 +41,14 @@ from penstock.protocol import reply
 from penstock.protocol.alike import Alike
 from penstock.settings import Settings
 from penstock.storage.idempotence import Producers
-from penstock.storage.keyspace import Keyspace
+from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.nodes import NodeLimits
+from penstock.storage.remains import Remains
 from penstock.storage.streams import Stream
 
 NEVER_SLOW: Final = 2**63  # microseconds
+FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: so long is it gone on with
+FREED_EVERY_MS: Final = 10
 EXPIRED_A_TICK: Final = 1000  # keys removed by one tick at most, so that a tick stays short
 
 
@@ -119,6 +122,7 @@ class Engine:
         self.busy = False  # with a script that takes long, in another thread: nobody else is at the keyspace
         self.scripts = Scripts(self)
         self.memory = MemoryLimit(self)
+        self.remains = Remains()
 
     def new_stream(self) -> Stream:
         """An empty stream, with the settings of this moment for its idempotent producers."""
@@ -654,6 +658,24 @@ class Engine:
         """To be called when `scripts.wake` was: a script that took long is over."""
         script_busy.finish(self)
 
+    def let_go(self, value: Value | dict[bytes, Value] | None) -> None:
+        """A value, or all of a database, was deleted and nobody else has it: free it.
+
+        Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
+        for no time is given to it then.
+        """
+        if value is None or self.memory.limit or self.loading:
+            return
+        if isinstance(value, dict):
+            self.remains.parts.append(value)
+        else:
+            self.remains.take(value)
+
+    def _free_remains(self) -> None:
+        until_us = self.clock.now_us() + FREED_AT_ONCE_US
+        while self.remains.parts and self.clock.now_us() < until_us:
+            self.remains.let_go()
+
     def tick(self) -> None:
         """What time alone brings: deadlines, CLAIM wake-ups, expiry, the end of a pause."""
         if self.busy:
@@ -669,17 +691,23 @@ class Engine:
             self.release(parked, parked.timeout_reply)
         self.waiters.signal_claimable(now_ms)
         self.keyspace.drop_idle_orders(now_ms)
+        if self.remains.parts:
+            self._free_remains()
         if self.active_expiry and not self.loading and not self.writes_paused(now_ms):
             self._expire(now_us)
         if self.waiters.ready:
             self._serve(now_us)
 
     def next_wakeup_ms(self) -> int:
-        """When `tick` is due next for somebody's sake, in unix ms; 0: for nobody's."""
+        """When `tick` is due next for somebody's sake, or to free more, in unix ms; 0: for nobody's."""
         if self.busy:
             return 0
         waiter_ms, pause_ms = self.waiters.next_ms(), self.paused_until_ms
-        return min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
+        due_ms = min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
+        if self.remains.parts:
+            freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
+            due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
+        return due_ms
 
     def _expire(self, now_us: int) -> None:
         ctx = self.context

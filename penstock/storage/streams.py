@@ -294,34 +294,40 @@ class Stream:
 
         DELREF and ACKED trims add the ids that went to `gone`; others need not look at them.
         """
+        if trim.references == KEEP_REFERENCES:
+            return self._trim_nodes(trim)
         removed = 0
         place = 0
         nodes = self.nodes
-        while place < len(nodes):
+        while place < len(nodes) and _goes_on(trim, self.length, removed, nodes[place]):
             node = nodes[place]
-            if trim.by_length and self.length <= trim.threshold:
-                break
-            if trim.limit and removed + node.live > trim.limit:
-                break
-            if trim.by_length:
-                eligible = self.length - node.live >= trim.threshold
-            else:
-                eligible = node.last < trim.threshold
-            if trim.references == KEEP_REFERENCES:
-                if eligible:
-                    removed += self._drop_head(node.live)
-                    del nodes[0]
-                    continue
-                if not trim.approximate:
-                    removed += self._drop_from(node, trim)
-                break
+            whole = _takes_whole(trim, self.length, node)
             removed += self._trim_slots(node, trim, gone)
-            if not eligible:
+            if not whole:
                 break
             if node.live:
                 place += 1
             else:
                 del nodes[place]
+        return removed
+
+    def _trim_nodes(self, trim: Trim) -> int:
+        """A trim that heeds no group: its whole nodes are taken together. How many entries went."""
+        removed = whole = 0
+        cut: Node | None = None
+        for node in self.nodes:
+            length = self.length - removed
+            if not _goes_on(trim, length, removed, node):
+                break
+            if not _takes_whole(trim, length, node):
+                cut = node
+                break
+            removed += node.live
+            whole += 1
+        self._drop_head(removed)
+        del self.nodes[:whole]
+        if cut is not None and not trim.approximate:
+            removed += self._drop_from(cut, trim)
         return removed
 
     def _drop_from(self, node: Node, trim: Trim) -> int:
@@ -343,8 +349,9 @@ class Stream:
         while gone < len(self.segments) and self.segments[gone].live <= left:
             left -= self.segments[gone].live
             gone += 1
-        for segment in self.segments[:gone]:
-            segment.drop()
+        if self.groups:  # whose blocks may keep a segment's ids
+            for segment in self.segments[:gone]:
+                segment.drop()
         del self.segments[:gone]
         del self.firsts[:gone]
         if left:
@@ -502,3 +509,15 @@ class Stream:
 
 def _first_of(node: Node) -> StreamId:
     return node.first
+
+
+def _goes_on(trim: Trim, length: int, removed: int, node: Node) -> bool:
+    """Whether a trim that has removed so many entries and left a stream of so many may look at the next node."""
+    if trim.by_length and length <= trim.threshold:
+        return False
+    return not trim.limit or removed + node.live <= trim.limit
+
+
+def _takes_whole(trim: Trim, length: int, node: Node) -> bool:
+    """Whether nothing of the oldest node is to stay, where a stream has so many entries."""
+    return length - node.live >= trim.threshold if trim.by_length else node.last < trim.threshold
