@@ -157,9 +157,8 @@ class Runner:
         for frame, path in zip((bad.unionByName(late), clean), aside, strict=True):
             frame.write.mode("overwrite").parquet(path)
         counts["quarantined"] = self._spark.read.parquet(aside[0]).count()
-        written = self._spark.read.parquet(aside[1])
-        counts["clean"] = written.count()
-        counts["newest_ms"] = self._newest(written, before)
+        counts["clean"], newest_ms = self._rows_and_newest(self._spark.read.parquet(aside[1]))
+        counts["newest_ms"] = max((ms for ms in (newest_ms, before.get("newest_ms")) if ms is not None), default=None)
         if self._pipeline.ingest.source == LOG:
             last = rows.groupBy("_stream").agg(f.max_by("_id", ingest.number(f.col("_id"))).alias("id")).collect()
             counts["last_ids"] = {**before.get("last_ids", {}), **{row["_stream"]: row["id"] for row in last}}
@@ -173,13 +172,12 @@ class Runner:
         self._folders.move(aside[1], _of_batch(self._clean, number))
         return counts
 
-    def _newest(self, written: DataFrame, before: Any) -> int | None:
-        """The latest event time of all batches so far."""
-        if self._pipeline.aggregate is None:
-            return None
-        (row,) = written.agg(f.unix_millis(f.max(self._pipeline.aggregate.time)).alias("newest")).collect()
-        known: list[int] = [ms for ms in (row["newest"], before.get("newest_ms")) if ms is not None]
-        return max(known, default=None)
+    def _rows_and_newest(self, written: DataFrame) -> tuple[int, int | None]:
+        """How many clean rows a batch has, and the latest event time among them; None where there are no windows."""
+        aggregate = self._pipeline.aggregate
+        newest = f.lit(None) if aggregate is None else f.unix_millis(f.max(aggregate.time))
+        (row,) = written.agg(f.count("*").alias("rows"), newest.alias("newest_ms")).collect()
+        return row["rows"], row["newest_ms"]
 
     # -- the second and the third -------------------------------------------------------------------------------------
 
@@ -238,18 +236,18 @@ class Runner:
         found = balance.of_batch(sums)
         published = self._table(self._published)
         if self._pipeline.aggregate is not None:
-            found += self._windows_stages(clean, published)
+            found += self._windows_stages(sums["clean"], clean, published)
         if self._pipeline.stream is not None:
             found.append(self._stream_stage(published, self._pipeline.stream))
         return found
 
-    def _windows_stages(self, clean: DataFrame | None, published: DataFrame | None) -> list[Stage]:
+    def _windows_stages(self, rows: int, clean: DataFrame | None, published: DataFrame | None) -> list[Stage]:
         aggregate = self._pipeline.aggregate
         assert aggregate is not None, "asked for where there are windows"
         if clean is None:
             return []
         if published is None:
-            return [Stage("windows", clean.count(), 0, clean.count(), "in open windows")]
+            return [Stage("windows", rows, 0, rows, "in open windows")]
         row = f.col(ROW)
         start = f.window(aggregate.time, aggregate.window)["start"].alias("window_start")
         closed = published.select("window_start", *aggregate.by)
@@ -261,7 +259,7 @@ class Runner:
         ).collect()
         note = f"even, in {sums['n']:,} windows"
         return [
-            Stage("windows", clean.count(), sums["rows"], still, "in open windows", note),
+            Stage("windows", rows, sums["rows"], still, "in open windows", note),
             Stage("published once", sums["n"], sums["d"]),
         ]
 

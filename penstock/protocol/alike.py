@@ -84,7 +84,7 @@ def shape_of(data: bytes, wanted: frozenset[bytes]) -> Shape:
 
 
 def alike(data: bytes, shape: Shape) -> Alike | None:
-    """The requests of a shape that some bytes begin with, if there are several; whole and ordinary.
+    """The requests of a shape that some bytes begin with, if there are several that are whole and ordinary.
 
     >>> request = b"*4\\r\\n$4\\r\\nXACK\\r\\n$1\\r\\ns\\r\\n$1\\r\\ng\\r\\n$3\\r\\n1-1\\r\\n"
     >>> found = alike(request * 2, shape_of(request, frozenset((b"XACK",))))
@@ -96,11 +96,15 @@ def alike(data: bytes, shape: Shape) -> Alike | None:
         return None
     del tails[0]
     found = _taken_apart(shape, tails, len(data))
-    if found is None:  # other requests may follow the last one
-        behind = len(tails[-1])
-        tails[-1] = _cut(tails[-1], shape.behind)
-        behind -= len(tails[-1])
-        found = _taken_apart(shape, tails, len(data) - behind) if behind else None
+    if found is None:  # other requests may follow the last one, or it may not be whole
+        size = len(data) - len(tails[-1])
+        last = _cut(tails.pop(), shape.behind)
+        if last:
+            tails.append(last)
+            size += len(last)
+        else:
+            size -= len(shape.start)
+        found = _taken_apart(shape, tails, size) if len(tails) > 1 else None
     return found
 
 
@@ -115,12 +119,12 @@ def _end_of_word(data: bytes, at: int) -> int:
 
 
 def _cut(tail: bytes, behind: int) -> bytes:
-    """The words of the last request, without what follows it; as it is where it has not so many."""
+    """The words of the last request, without what follows it; empty where it has not so many."""
     at = 0
     for _ in range(behind):
         at = _end_of_word(tail, at)
         if at < 0:
-            return tail
+            return b""
     return tail[:at]
 
 

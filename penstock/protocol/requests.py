@@ -130,6 +130,25 @@ class RequestReader:
             self._shape = shape_of(data, wanted)
         return alike(data, self._shape)
 
+    def next_alike(self, wanted: frozenset[bytes]) -> Alike | None:
+        """As `alike`, of the bytes that were fed and wait: a part of a pipeline too long to come at once.
+
+        They count as read, unless `put_back_alike` is called next.
+        """
+        if self._ready or self._plain.is_amid or self._failure is not None or not self._limits.at_a_glance:
+            return None
+        block = self._block()
+        if not block.startswith(self._shape.start):
+            self._shape = shape_of(block, wanted)
+        found = alike(block, self._shape)
+        if found is not None:
+            self._at += found.size
+        return found
+
+    def put_back_alike(self, requests: Alike) -> None:
+        """What `next_alike` just gave is to be read again."""
+        self._at -= requests.size
+
     def at_once(self, data: bytes) -> list[list[bytes]]:
         """What `feed` and `next` come to where nothing waits and all of `data` is ordinary whole requests.
 

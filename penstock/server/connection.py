@@ -158,6 +158,10 @@ class Connection:
                 turn.go_on_later(self)
                 self._set_reading(False)
                 break
+            done = self._answer_next_alike()
+            if done:
+                handled += done
+                continue
             try:
                 request = reader.next()
             except ProtocolError as refusal:
@@ -229,6 +233,23 @@ class Connection:
             self._note_owed()
             turn.end_soon()
         return rest
+
+    def _answer_next_alike(self) -> int:
+        """Answer those of the requests that wait which are alike, if the first ones are; how many."""
+        engine = self._turn.engine
+        found = self._reader.next_alike(engine.alike_names)
+        if found is None:
+            return 0
+        before = len(self._owed)
+        try:
+            if not engine.answer_alike(self.session, found, self._owed, self._logged):
+                self._reader.put_back_alike(found)
+                return 0
+        except Exception:  # see _answer
+            self._give_up()
+            return 0
+        self.owed_bytes += sum(map(len, self._owed[before:]))
+        return len(found.tails)
 
     def _answer_several(self, requests: list[list[bytes]]) -> None:
         """Answer requests that came together, up to a turn's share of them."""

@@ -1,13 +1,16 @@
 """Requests that are alike: what is cut out of the bytes is what the plain reader reads in them."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from penstock.errors import ProtocolError
 from penstock.protocol.alike import NO_SHAPE, Alike, alike, shape_of
 from penstock.protocol.limits import Limits
 from penstock.protocol.plain import PlainReader
-from penstock.protocol.requests import packed
+from penstock.protocol.requests import RequestReader, packed
 
 WANTED = frozenset((b"XADD", b"XACK"))
 HEAD = [b"XADD", b"s", b"*"]
@@ -110,3 +113,75 @@ def test_a_remembered_shape_is_no_other_ones():
     assert shape is not NO_SHAPE
     assert alike(longer, shape) is None
     assert alike(b"PING\r\n" + ADD * 2, shape) is None
+
+
+def read_in_pieces(pieces: list[bytes], back: set[int]) -> tuple[list[list[bytes]], bytes | None]:
+    """What a connection takes: what is alike, unless it puts that back, else the next request."""
+    reader = RequestReader(Limits())
+    taken: list[list[bytes]] = []
+    turn = 0
+    for piece in pieces:
+        reader.feed(piece)
+        try:
+            while True:
+                turn += 1
+                found = reader.next_alike(WANTED)
+                if found is not None and turn not in back:
+                    taken += requests_of(found)
+                    continue
+                if found is not None:
+                    reader.put_back_alike(found)
+                request = reader.next()
+                if request is None:
+                    break
+                taken.append(request)
+        except ProtocolError as error:
+            return taken, error.text
+    return taken, None
+
+
+def plainly_in_pieces(pieces: list[bytes]) -> tuple[list[list[bytes]], bytes | None]:
+    reader = PlainReader(Limits())
+    taken: list[list[bytes]] = []
+    for piece in pieces:
+        reader.feed(piece)
+        try:
+            while (request := reader.next()) is not None:
+                taken.append(request)
+        except ProtocolError as error:
+            return taken, error.text
+    return taken, None
+
+
+@given(
+    st.lists(st.one_of(requests, requests, requests, others), max_size=12),
+    st.lists(st.integers(0, 400), max_size=5),
+    st.sets(st.integers(1, 12)),
+)
+@example([ADD] * 6, [len(ADD) * 3 + 7], set())
+@example([ADD] * 6, [len(ADD) * 3 + 7], {1})
+def test_a_pipeline_that_comes_in_pieces_is_read_as_a_whole(pipeline, cuts, back):
+    data = b"".join(pipeline)
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pieces = [data[start:stop] for start, stop in pairwise(places)]
+
+    assert read_in_pieces(pieces, back) == plainly_in_pieces(pieces)
+
+
+def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_taken_as_alike():
+    data = packed([*HEAD, b"field", b"x" * 100]) * 2000
+    reader = RequestReader(Limits())
+    together = singly = 0
+    for at in range(0, len(data), 100_000):
+        reader.feed(data[at : at + 100_000])
+        while True:
+            found = reader.next_alike(WANTED)
+            if found is not None:
+                together += len(found.tails)
+            elif reader.next() is None:
+                break
+            else:
+                singly += 1
+
+    assert together + singly == 2000
+    assert singly < 20

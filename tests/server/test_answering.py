@@ -54,6 +54,28 @@ def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed):
         assert [client.received() for client in quick_clients] == [client.received() for client in slow_clients]
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed):
+    chance = random.Random(seed)
+    lines = chance.choices(
+        ("XADD s * f v", "XADD s * f w", "XACK s g 1-1", "INCR n", "XADD t 1-1 f v"), (8, 8, 2, 1, 1), k=60
+    )
+    quick, slow = Hall(), Hall()
+    ours, theirs = quick.enter(), slow.enter()
+    data = b"".join(map(in_one_piece, lines))
+    at = 0
+    while at < len(data):
+        size = chance.choice((1, 30, 300, 900))
+        ours.sends(data[at : at + size])
+        quick.loop.turn()
+        at += size
+    for line in lines:
+        theirs.sends(typed(line))
+        slow.loop.turn()
+
+    assert ours.received() == theirs.received()
+
+
 def test_who_waits_for_a_reply_gets_it_without_a_turn(hall):
     client = hall.enter()
     client.says(in_one_piece("PING"))
