@@ -219,20 +219,20 @@ def _texts_size(texts: Sequence[bytes]) -> int:
 
 
 def _surplus(text: bytes) -> int:
-    """What an element takes beyond its length and two bytes: long ones more, integers mostly less."""
-    if 64 <= len(text) <= _LONGEST_SHORT:
-        return 1 if len(text) <= 125 else 2
-    if (text.isdigit() or text[:1] == b"-") and len(text) <= 20 and _is_integer(text):
-        return _integer_size(int(text)) - len(text) - 2
-    if len(text) < 64:
+    """What an element takes beyond its length and two bytes: long ones more, integers mostly less.
+
+    A signed 64-bit integer in its canonical form is stored as one.
+    """
+    size = len(text)
+    if size <= _LONGEST_INTEGER:
+        digits = text[1:] if text.startswith(b"-") else text
+        if not digits.isdigit() or (size > 1 and digits.startswith(b"0")):
+            return 0
+        number = int(text)
+        return _integer_size(number) - size - 2 if -MAX_INT64 - 1 <= number <= MAX_INT64 else 0
+    if size < 64:
         return 0
-    payload = len(text) + (2 if len(text) < 4096 else 5)
-    return payload + _back_length(payload) - len(text) - 2
-
-
-def _is_integer(text: bytes) -> bool:
-    """Whether a text is a signed 64-bit integer in its canonical form, which is then stored as one."""
-    digits = text[1:] if text[:1] == b"-" else text
-    if not digits.isdigit() or (digits[0] == 48 and len(text) > 1):
-        return False
-    return -MAX_INT64 - 1 <= int(text) <= MAX_INT64
+    if size <= _LONGEST_SHORT:
+        return 1 if size <= 125 else 2
+    payload = size + (2 if size < 4096 else 5)
+    return payload + _back_length(payload) - size - 2
