@@ -46,6 +46,7 @@ class Group(PendingList):
     """
 
     __slots__ = (
+        "_emptied",
         "_free_numbers",
         "consumers",
         "entries_read",
@@ -64,6 +65,7 @@ class Group(PendingList):
         self.consumers: dict[bytes, Consumer] = {}
         self.numbers: list[Consumer | None] = [None] * FIRST_NUMBER
         self._free_numbers: list[int] = []
+        self._emptied: PendingBlock | None = None  # the last block that went, for a worker who keeps up fills it again
         self.read_segment: Segment | None = None  # where `>` stopped, if the last-delivered id is still that slot's
         self.read_slot = 0
 
@@ -168,7 +170,9 @@ class Group(PendingList):
         place = bisect_right(self.firsts, segment.first_id)
         if place and self.blocks[place - 1].segment is segment:
             return self.blocks[place - 1]
-        block = PendingBlock(segment)
+        block = self._emptied
+        if block is None or block.segment is not segment:
+            block = PendingBlock(segment)
         self.add(block)
         return block
 
@@ -319,6 +323,7 @@ class Group(PendingList):
             del self.strays[block.first_id]
         else:
             self.drop(block)
+            self._emptied = block
 
     def acknowledge_all(self, wanted: IdColumns) -> bytes:
         """As `acknowledge` for each, in order: a byte for each, 1 where it was pending."""
