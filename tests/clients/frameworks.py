@@ -156,7 +156,7 @@ FRAMEWORKS = (
         "queue, results, schedule",
         may_lose=4,
         remark="takes jobs by BRPOP and has no acknowledgement: what a killed worker held is gone, on any server: "
-        "none, one or two of 400 here. Three courses on Redis 8.6.3 lost nothing",
+        "none, one or two of 400 here, none or three on Redis 8.6.3",
     ),
     _python("walrus", "walrus", "python walrus_app.py work", "consumer group, claims, locks, hashes"),
     _python(
