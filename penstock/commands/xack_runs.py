@@ -26,7 +26,9 @@ def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int, answe
 @alike("XACK")
 def acknowledge_alike(ctx: Context, requests: Alike, answers: list[bytes]) -> int:
     """As `acknowledge_run`, of requests that were not taken apart."""
-    return 0 if requests.names else _acknowledge(ctx, requests.head, requests.columns[0], answers)
+    if requests.names or len(requests.head) != 3:
+        return 0
+    return _acknowledge(ctx, requests.head, requests.columns[0], answers)
 
 
 def _acknowledge(ctx: Context, head: list[bytes], words: list[bytes], answers: list[bytes]) -> int:

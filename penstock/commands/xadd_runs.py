@@ -1,4 +1,4 @@
-"""XADDs that follow one another in a pipeline: `XADD key * field value ...`, all to one stream, with the same fields.
+"""XADDs that follow one another in a pipeline: `XADD key [MAXLEN ~ length] * field value ...`, alike but for values.
 
 What one XADD does that depends on nothing but the stream is done once for all of them, and the rest by operations on
 lists. The plain way, one by one (xadd.py), is the oracle beside which the tests run this one.
@@ -9,33 +9,37 @@ from typing import Final
 
 from penstock.commands.context import Context
 from penstock.commands.effects import pack
+from penstock.commands.stream_words import TrimWords
 from penstock.commands.table import alike, together
 from penstock.commands.xadd import LARGEST_ENTRY
+from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.alike import Alike
 from penstock.storage.ids import HALF
 from penstock.storage.nodes import AlikeEntries
-from penstock.storage.streams import Stream
+from penstock.storage.streams import KEEP_REFERENCES, Stream, Trim
 
 MOST_FIELDS: Final = 64  # in an entry; rarer ones go one by one
 
 
 @together("XADD")
 def add_run(ctx: Context, requests: list[list[bytes]], start: int, answers: list[bytes]) -> int:
-    """Append the entries of the requests from `start` on that have no options, and say which ids they got."""
-    head, width = requests[start][:3], len(requests[start])
-    if width < 5 or not width & 1 or width > 2 * MOST_FIELDS or head[2] != b"*":
+    """Append the entries of the requests from `start` on that begin alike, and say which ids they got."""
+    width = len(requests[start])
+    fields_at = 3 if width < 8 or requests[start][2] == b"*" else 6
+    head = requests[start][:fields_at]
+    if width < fields_at + 2 or (width - fields_at) & 1 or width > 2 * MOST_FIELDS:
         return 0
-    stream = _ready_stream(ctx, head[1])
+    stream = _ready_stream(ctx, head)
     if stream is None:
         return 0
-    names = requests[start][3::2]
+    names = requests[start][fields_at::2]
     run: list[list[bytes]] = []
     for at in range(start, len(requests)):
         request = requests[at]
-        if len(request) != width or request[:3] != head or request[3::2] != names:
+        if len(request) != width or request[:fields_at] != head or request[fields_at::2] != names:
             break
-        run.append(request[3:])
+        run.append(request[fields_at:])
     if len(run) < 2:
         return 0
     packed = list(map(pack, map(tuple, run)))
@@ -46,18 +50,23 @@ def add_run(ctx: Context, requests: list[list[bytes]], start: int, answers: list
 @alike("XADD")
 def add_alike(ctx: Context, requests: Alike, answers: list[bytes]) -> int:
     """As `add_run`, of requests that were not taken apart."""
-    if not requests.names or requests.head[2] != b"*":
+    if not requests.names:
         return 0
-    stream = _ready_stream(ctx, requests.head[1])
+    stream = _ready_stream(ctx, requests.head)
     if stream is None:
         return 0
     return _append(ctx, stream, requests.head, requests.names, requests.columns, requests.tails, answers)
 
 
-def _ready_stream(ctx: Context, key: bytes) -> Stream | None:
-    """The stream at a key, if it is there and nobody waits for it: else one goes after the other."""
-    stream = ctx.value(key)
-    return stream if isinstance(stream, Stream) and not stream.strays and not ctx.is_awaited(key) else None
+def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
+    """The stream that requests are for whose ids the server makes, if it is there and nobody waits for it.
+
+    Else one goes after the other.
+    """
+    if head[-1] != b"*" or len(head) not in (3, 6):
+        return None
+    stream = ctx.value(head[1])
+    return stream if isinstance(stream, Stream) and not stream.strays and not ctx.is_awaited(head[1]) else None
 
 
 def _append(
@@ -70,23 +79,41 @@ def _append(
     answers: list[bytes],
 ) -> int:
     """Append an entry for each tail, its fields and values as they were sent; how many, or 0, and nothing done."""
-    name, key = head[0], head[1]
     count = len(tails)
+    trim = _trim_of(ctx, stream, head, count)
+    if trim is None and len(head) > 3:
+        return 0
     first_id = stream.next_id(ctx.now_ms)
     if first_id is None or (first_id & HALF) + count > HALF or sum(map(len, tails)) > LARGEST_ENTRY:
         return 0
     texts = _id_replies(first_id >> 64, first_id & HALF, count)
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = list(map(b"".join, zip(repeat(opening, count), texts, repeat(pairs, count), tails, strict=True)))
+    lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
     stream.append_alike(first_id, entries, AlikeEntries(names, columns))
+    if trim is not None:
+        stream.trim(trim._replace(threshold=lengths[-1], limit=0), [])
     ctx.dirty += count
-    ctx.touch(key)
+    ctx.touch(head[1])
     if ctx.effects.log is not None:
-        begin = b"*%d\r\n%b%b" % (3 + 2 * len(names), reply.bulk(name), reply.bulk(key))
-        lines = list(map(b"".join, zip(repeat(begin, count), texts, tails, strict=True)))
+        begin = b"*%d\r\n%b" % (len(head) + 2 * len(names), b"".join(map(reply.bulk, head[: 3 if lengths else 2])))
+        exact = [b"$1\r\n=\r\n%b" % reply.bulk(b"%d" % length) for length in lengths] or repeat(b"", count)
+        lines = list(map(b"".join, zip(repeat(begin, count), exact, texts, tails, strict=True)))
         ctx.effects.add_units(ctx.db_index, lines)
     answers.extend(texts)
     return count
+
+
+def _trim_of(ctx: Context, stream: Stream, head: list[bytes], count: int) -> Trim | None:
+    """The trim of `XADD key MAXLEN ~ length *` where so many of them leave what they add alone; None: no such thing."""
+    if len(head) != 6 or head[2].upper() != b"MAXLEN" or head[3] != b"~":
+        return None
+    trim = TrimWords()
+    try:
+        trim.read(head, 2)
+    except ReplyError:
+        return None
+    return trim.trim(KEEP_REFERENCES, stream.limits.max_entries) if trim.threshold > count else None
 
 
 def _id_replies(ms: int, seq: int, count: int) -> list[bytes]:

@@ -1,7 +1,7 @@
 """Requests of a pipeline that begin with the same words, cut out of the bytes in which they came.
 
 A producer's pipeline is `XADD key * field value` again and again, a worker's `XACK key group id`. The bytes are cut
-apart where the first three words come again, and what is left at the line ends; so a few operations on lists do for
+apart where the first words come again, and what is left at the line ends; so a few operations on lists do for
 a hundred requests, and only the words that differ are made. What is not that plain is left to the reader
 (requests.py), which reads the same from it.
 """
@@ -14,11 +14,12 @@ from penstock.protocol.cut import SIZES
 
 _COUNT: Final = re.compile(rb"\*([1-9][0-9]?)\r\n").match
 _WORDS_IN_HEAD: Final = 3
+_LONGEST_HEAD: Final = 6  # where a `*` is its last word: XADD key MAXLEN ~ length *
 _LINE_END: Final = b"\r\n"
 
 
 class Alike:
-    """Requests of as many words each, that follow one another: the first three words are the same in all, the `head`.
+    """Requests of as many words each, that follow one another: the first words are the same in all, the `head`.
 
     Behind these are pairs of a word that is the same in all, in `names`, and one that may differ, in `columns`: a list
     for each place, with a word of each request. Or there is one word only, which may differ. `tails` are the bytes of
@@ -38,7 +39,7 @@ class Alike:
 
     def words(self) -> int:
         """How many words each request has."""
-        return _WORDS_IN_HEAD + len(self.names) + len(self.columns)
+        return len(self.head) + len(self.names) + len(self.columns)
 
     def request(self, at: int) -> list[bytes]:
         """The words of one of them."""
@@ -67,20 +68,24 @@ def shape_of(data: bytes, wanted: frozenset[bytes]) -> Shape:
     match = _COUNT(data)
     if match is None:
         return NO_SHAPE
-    behind = int(match.group(1)) - _WORDS_IN_HEAD
-    if behind < 1 or (behind > 1 and behind & 1):
-        return NO_SHAPE
-    head: list[bytes] = []
+    count = int(match.group(1))
+    words: list[bytes] = []
+    ends: list[int] = []
     at = match.end()
-    for _ in range(_WORDS_IN_HEAD):
+    for _ in range(min(count, _LONGEST_HEAD)):
         end = _end_of_word(data, at)
         if end < 0:
-            return NO_SHAPE
-        head.append(data[data.index(b"\n", at) + 1 : end - 2])
-        if head[0] not in wanted:
+            break
+        words.append(data[data.index(b"\n", at) + 1 : end - 2])
+        ends.append(end)
+        if words[0] not in wanted:
             return NO_SHAPE
         at = end
-    return Shape(data[:at], head, behind)
+    width = words.index(b"*", _WORDS_IN_HEAD - 1) + 1 if b"*" in words[_WORDS_IN_HEAD - 1 :] else _WORDS_IN_HEAD
+    behind = count - width
+    if len(words) < width or behind < 1 or (behind > 1 and behind & 1):
+        return NO_SHAPE
+    return Shape(data[: ends[width - 1]], words[:width], behind)
 
 
 def alike(data: bytes, shape: Shape) -> Alike | None:

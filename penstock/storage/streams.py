@@ -330,6 +330,27 @@ class Stream:
             removed += self._drop_from(cut, trim)
         return removed
 
+    def lengths_of_trims(self, trim: Trim, count: int) -> list[int]:
+        """The lengths after each of so many appends, if each is followed by a trim of whole nodes to a length.
+
+        Fewer of them than that length: then all that they add stays, and the node that is open now.
+        """
+        nodes, length = self.nodes, self.length
+        place, last = 0, len(self.nodes) - 1
+        lengths: list[int] = []
+        for _ in range(count):
+            length += 1
+            removed = 0
+            while place < last:
+                node = nodes[place]
+                if not _goes_on(trim, length, removed, node) or not _takes_whole(trim, length, node):
+                    break
+                length -= node.live
+                removed += node.live
+                place += 1
+            lengths.append(length)
+        return lengths
+
     def _drop_from(self, node: Node, trim: Trim) -> int:
         """What an exact trim still takes from the oldest node, which it cannot take whole.
 

@@ -99,13 +99,16 @@ class Pipelines:
             width, name = chance.choice((1, 1, 2, 5)), chance.choice((b"XADD", b"xadd"))
             return [[name, key, b"*", *self.fields(width)] for _ in range(count)]
         if kind < 0.6:
-            return [[b"XADD", key, b"MAXLEN", b"~", b"%d" % chance.randrange(200), b"*", *self.fields(1)]] * count
+            head = [b"XADD", key, chance.choice((b"MAXLEN", b"maxlen")), b"~", b"%d" % chance.randrange(500), b"*"]
+            return [head + self.fields(1) for _ in range(count)]
         if kind < 0.7:
             return [[b"XREADGROUP", b"GROUP", b"g", b"c", b"COUNT", b"%d" % count, b"STREAMS", key, b">"]]
         if kind < 0.75:
             return [[b"XADD", key, b"*", b"odd"], [b"XADD"], [b"XADD", key], [b"XADD", key, b"5-5", b"f", b"v"]]
         if kind < 0.8:
             return [[b"MULTI"], *[[b"XADD", key, b"*", b"f", b"v"]] * 3, [b"EXEC"]]
+        if kind < 0.82:
+            return [[b"XACK", key, b"g", b"1-1", chance.choice((b"*", b"2-2")), b"*", b"3-3"]] * 3
         if kind < 0.85:
             return [[b"XTRIM", key, b"MAXLEN", b"~", b"50"], [b"XLEN", key]]
         return [[b"XACK", key, b"g", *self.ids()] for _ in range(count)]
@@ -123,7 +126,7 @@ class Pipelines:
 
 
 @pytest.mark.parametrize("way", [Side.together, Side.as_sent])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(40))
 def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[..., list[bytes]]) -> None:
     pipelines, alone, at_once = Pipelines(seed), Side(seed), Side(seed)
     for step in range(40):
