@@ -7,9 +7,8 @@ the protocol and none is in a word; so what is cut out is what any reader would 
 from typing import Final
 
 SIZES: Final = {b"$%d" % size: size for size in range(4096)}  # headers of words; longer ones are left to the reader
-_COUNTS: Final = {b"*%d" % count: count for count in range(1, 1024)}
+_COUNTS: Final = {b"*%d\r\n" % count: count for count in range(1, 1000)}
 _LINE_END: Final = b"\r\n"
-_LONGEST_COUNT: Final = 7  # bytes, with its line end
 
 
 def one_request(data: bytes) -> list[bytes] | None:
@@ -19,11 +18,16 @@ def one_request(data: bytes) -> list[bytes] | None:
     [b'GET', b'k']
     >>> one_request(b"*2\\r\\n$3\\r\\nGET\\r\\n$4\\r\\na\\r\\nb\\r\\n")  # a line end in a word: left to the reader
     """
-    count = _COUNTS.get(data[: data.find(_LINE_END, 0, _LONGEST_COUNT)], 0)
+    count = _COUNTS.get(data[:4], 0) or _COUNTS.get(data[:5], 0) or _COUNTS.get(data[:6], 0)
     if not count:
         return None
     lines = data.split(_LINE_END, 2 * count + 1)
     if len(lines) != 2 * count + 2 or lines[-1]:
         return None
     words = lines[2::2]
-    return words if list(map(SIZES.get, lines[1:-1:2])) == list(map(len, words)) else None
+    at = 1
+    for word in words:
+        if SIZES.get(lines[at], -1) != len(word):
+            return None
+        at += 2
+    return words

@@ -23,7 +23,7 @@ _SIZES: Final = {b"%d" % size: size for size in range(1024)}
 _FLAT: Final = bytes.maketrans(b"\r\n", b"  ")
 
 # What a browser sends first when a page makes it talk to this port: the connection closes without a word.
-WEB_INITIALS: Final = frozenset((b"P", b"p", b"H", b"h"))
+WEB_INITIALS: Final = frozenset((b"PO", b"Po", b"pO", b"po", b"HO", b"Ho", b"hO", b"ho"))
 _WEB_WORDS: Final = frozenset((b"post", b"host:"))
 
 
@@ -82,7 +82,7 @@ class PlainReader:
             raise ProtocolError(self._failure)
         try:
             request = self._request()
-            if request is not None and request[0][:1] in WEB_INITIALS and is_web(request[0]):
+            if request is not None and request[0][:2] in WEB_INITIALS and is_web(request[0]):
                 raise ProtocolError(b"")
         except ProtocolError as error:
             self._failure = error.text

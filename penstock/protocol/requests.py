@@ -114,7 +114,7 @@ class RequestReader:
         if not self.is_idle or len(data) > self._limits.at_a_glance:
             return None
         request = one_request(data)
-        if request is None or (request[0][:1] in WEB_INITIALS and is_web(request[0])):
+        if request is None or (request[0][:2] in WEB_INITIALS and is_web(request[0])):
             return None
         self._fed += len(data)
         return request
@@ -165,7 +165,7 @@ class RequestReader:
             request is not None
             and self._at == len(data)
             and not self._may_be_web
-            and (request[0][:1] not in WEB_INITIALS or not is_web(request[0]))
+            and (request[0][:2] not in WEB_INITIALS or not is_web(request[0]))
         ):
             self._fed += len(data)
             self.is_idle = True
@@ -192,7 +192,7 @@ class RequestReader:
                 request = self._read()
             except ProtocolError as error:
                 raise self._failed(error.text) from None
-        if request is not None and request[0][:1] in WEB_INITIALS and is_web(request[0]):
+        if request is not None and request[0][:2] in WEB_INITIALS and is_web(request[0]):
             raise self._failed(b"")
         return request
 
