@@ -37,7 +37,7 @@ def main() -> int:
         print(f"-- {part}", flush=True)
         figures = RUNS[part](args, Pythons(args.python, args.compiled_python))
         if not args.dry:
-            results.keep(part, figures)
+            results.keep(part, figures, entries_of(args))
     if not args.dry:
         report.write()
     return 0

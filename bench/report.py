@@ -138,19 +138,21 @@ def wakeups() -> Iterator[str]:
 
 
 def stalls() -> Iterator[str]:
-    yield from plain_table("stalls", "The longest that another client waits", "In ms, beside a million entries.")
+    yield from plain_table("stalls", "The longest that another client waits", "In ms, beside {entries} entries.")
 
 
 def steady() -> Iterator[str]:
     yield from plain_table(
         "steady",
         "PING under a steady load",
-        "A million entries, half of them pending; XADD, XREADGROUP, XACK, SET with expiry, a rewrite half-way.",
+        "{entries} entries, half of them pending; XADD, XREADGROUP, XACK, SET with expiry, a rewrite half-way.",
     )
 
 
 def memory() -> Iterator[str]:
-    yield from plain_table("memory", "Memory", "Bytes of resident memory, of fresh processes.")
+    yield from plain_table(
+        "memory", "Memory", "Bytes of resident memory, of fresh processes that hold {entries} entries."
+    )
 
 
 def plain_table(part: str, title: str, note: str) -> Iterator[str]:
@@ -159,7 +161,7 @@ def plain_table(part: str, title: str, note: str) -> Iterator[str]:
         return
     about, figures = kept
     yield from heading(title, about)
-    yield note
+    yield note.format(entries=about["entries"])
     yield ""
     columns = list(dict.fromkeys(column for row in figures.values() for column in row))
     rows = [[name, *(number(figures[name].get(column)) for column in columns)] for name in present(figures)]

@@ -15,10 +15,10 @@ PARTS: Final = ("loads", "tail", "wakeups", "stalls", "steady", "memory", "growt
 Figures = dict[str, Any]
 
 
-def keep(part: str, figures: Figures) -> None:
-    """Replace what was kept of a part."""
+def keep(part: str, figures: Figures, entries: int) -> None:
+    """Replace what was kept of a part; `entries` are how many a stream had where that is one number."""
     FOLDER.mkdir(exist_ok=True)
-    kept = {"about": about(), "figures": figures}
+    kept = {"about": about() | {"entries": f"{entries:,}"}, "figures": figures}
     (FOLDER / f"{part}.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 
