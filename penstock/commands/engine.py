@@ -664,11 +664,7 @@ class Engine:
         Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
         for no time is given to it then.
         """
-        if value is None or self.memory.limit or self.loading:
-            return
-        if isinstance(value, dict):
-            self.remains.parts.append(value)
-        else:
+        if value is not None and not self.memory.limit and not self.loading:
             self.remains.take(value)
 
     def _free_remains(self) -> None:

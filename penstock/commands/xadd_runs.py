@@ -33,9 +33,13 @@ def add_run(ctx: Context, requests: list[list[bytes]], start: int, answers: list
     stream = _ready_stream(ctx, head)
     if stream is None:
         return 0
+    trim = _trim_of(stream, head)
+    if trim is None and len(head) > 3:
+        return 0
+    most = len(requests) if trim is None else start + trim.threshold - 1
     names = requests[start][fields_at::2]
     run: list[list[bytes]] = []
-    for at in range(start, len(requests)):
+    for at in range(start, min(len(requests), most)):
         request = requests[at]
         if len(request) != width or request[:fields_at] != head or request[fields_at::2] != names:
             break
@@ -44,7 +48,7 @@ def add_run(ctx: Context, requests: list[list[bytes]], start: int, answers: list
         return 0
     packed = list(map(pack, map(tuple, run)))
     tails = [pairs[pairs.index(b"\n") + 1 :] for pairs in packed]
-    return _append(ctx, stream, head, names, list(map(list, zip(*run, strict=True)))[1::2], tails, answers)
+    return _append(ctx, stream, head, names, list(map(list, zip(*run, strict=True)))[1::2], tails, answers, trim)
 
 
 @alike("XADD")
@@ -55,7 +59,10 @@ def add_alike(ctx: Context, requests: Alike, answers: list[bytes]) -> int:
     stream = _ready_stream(ctx, requests.head)
     if stream is None:
         return 0
-    return _append(ctx, stream, requests.head, requests.names, requests.columns, requests.tails, answers)
+    trim = _trim_of(stream, requests.head)
+    if (trim is None and len(requests.head) > 3) or (trim is not None and len(requests.tails) >= trim.threshold):
+        return 0
+    return _append(ctx, stream, requests.head, requests.names, requests.columns, requests.tails, answers, trim)
 
 
 def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
@@ -77,12 +84,13 @@ def _append(
     columns: list[list[bytes]],
     tails: list[bytes],
     answers: list[bytes],
+    trim: Trim | None,
 ) -> int:
-    """Append an entry for each tail, its fields and values as they were sent; how many, or 0, and nothing done."""
+    """Append an entry for each tail, its fields and values as they were sent; how many, or 0, and nothing done.
+
+    Where there is a trim, they are fewer than the length that it leaves.
+    """
     count = len(tails)
-    trim = _trim_of(ctx, stream, head, count)
-    if trim is None and len(head) > 3:
-        return 0
     first_id = stream.next_id(ctx.now_ms)
     if first_id is None or (first_id & HALF) + count > HALF or sum(map(len, tails)) > LARGEST_ENTRY:
         return 0
@@ -104,8 +112,8 @@ def _append(
     return count
 
 
-def _trim_of(ctx: Context, stream: Stream, head: list[bytes], count: int) -> Trim | None:
-    """The trim of `XADD key MAXLEN ~ length *` where so many of them leave what they add alone; None: no such thing."""
+def _trim_of(stream: Stream, head: list[bytes]) -> Trim | None:
+    """The trim of `XADD key MAXLEN ~ length *`; None where the head is another."""
     if len(head) != 6 or head[2].upper() != b"MAXLEN" or head[3] != b"~":
         return None
     trim = TrimWords()
@@ -113,7 +121,7 @@ def _trim_of(ctx: Context, stream: Stream, head: list[bytes], count: int) -> Tri
         trim.read(head, 2)
     except ReplyError:
         return None
-    return trim.trim(KEEP_REFERENCES, stream.limits.max_entries) if trim.threshold > count else None
+    return trim.trim(KEEP_REFERENCES, stream.limits.max_entries)
 
 
 def _id_replies(ms: int, seq: int, count: int) -> list[bytes]:

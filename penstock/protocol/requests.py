@@ -126,9 +126,7 @@ class RequestReader:
         """
         if not self.is_idle or len(data) > self._limits.at_a_glance:
             return None
-        if not data.startswith(self._shape.start):
-            self._shape = shape_of(data, wanted)
-        return alike(data, self._shape)
+        return self._alike_in(data, wanted)
 
     def next_alike(self, wanted: frozenset[bytes]) -> Alike | None:
         """As `alike`, of the bytes that were fed and wait: a part of a pipeline too long to come at once.
@@ -137,13 +135,15 @@ class RequestReader:
         """
         if self._ready or self._plain.is_amid or self._failure is not None or not self._limits.at_a_glance:
             return None
-        block = self._block()
-        if not block.startswith(self._shape.start):
-            self._shape = shape_of(block, wanted)
-        found = alike(block, self._shape)
+        found = self._alike_in(self._block(), wanted)
         if found is not None:
             self._at += found.size
         return found
+
+    def _alike_in(self, data: bytes, wanted: frozenset[bytes]) -> Alike | None:
+        if not data.startswith(self._shape.start):
+            self._shape = shape_of(data, wanted)
+        return alike(data, self._shape)
 
     def put_back_alike(self, requests: Alike) -> None:
         """What `next_alike` just gave is to be read again."""

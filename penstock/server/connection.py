@@ -12,6 +12,7 @@ from penstock.commands.context import NOTHING_YET
 from penstock.commands.session import Session
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
+from penstock.protocol.alike import Alike
 from penstock.protocol.limits import Limits
 from penstock.protocol.requests import RequestReader
 from penstock.server import admission
@@ -215,17 +216,9 @@ class Connection:
     def _answer_alike(self, data: bytes) -> bytes:
         """Answer the requests at the beginning that are alike, if there are such; what follows them."""
         turn = self._turn
-        engine = turn.engine
-        found = self._reader.alike(data, engine.alike_names)
-        if found is None:
-            return data
-        try:
-            if not engine.answer_alike(self.session, found, self._owed, self._logged):
-                return data
-        except Exception:  # see _answer
-            self._give_up()
-            return b""
-        self.owed_bytes += sum(map(len, self._owed))
+        found = self._reader.alike(data, turn.engine.alike_names) if self.session.is_ordinary else None
+        if found is None or not self._answer_together(found):
+            return b"" if self.gone else data
         rest = data[found.size :]
         if not rest and turn.has_nothing_to_do():
             self.deliver(self.take_owed())
@@ -236,20 +229,26 @@ class Connection:
 
     def _answer_next_alike(self) -> int:
         """Answer those of the requests that wait which are alike, if the first ones are; how many."""
-        engine = self._turn.engine
-        found = self._reader.next_alike(engine.alike_names)
+        reader = self._reader
+        found = reader.next_alike(self._turn.engine.alike_names) if self.session.is_ordinary else None
         if found is None:
             return 0
+        if not self._answer_together(found):
+            reader.put_back_alike(found)
+            return 0
+        return len(found.tails)
+
+    def _answer_together(self, found: Alike) -> bool:
+        """Answer requests that are alike, if the engine takes them as such."""
         before = len(self._owed)
         try:
-            if not engine.answer_alike(self.session, found, self._owed, self._logged):
-                self._reader.put_back_alike(found)
-                return 0
+            if not self._turn.engine.answer_alike(self.session, found, self._owed, self._logged):
+                return False
         except Exception:  # see _answer
             self._give_up()
-            return 0
+            return False
         self.owed_bytes += sum(map(len, self._owed[before:]))
-        return len(found.tails)
+        return True
 
     def _answer_several(self, requests: list[list[bytes]]) -> None:
         """Answer requests that came together, up to a turn's share of them."""

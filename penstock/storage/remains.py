@@ -22,8 +22,11 @@ class Remains:
     def __init__(self) -> None:
         self.parts: list[Part] = []
 
-    def take(self, value: Value) -> None:
-        """Take over a value that was deleted, if it is large; nobody else may have it."""
+    def take(self, value: Value | dict[bytes, Value]) -> None:
+        """Take over a value that was deleted, if it is large, or all of a database; nobody else may have it."""
+        if isinstance(value, dict):
+            self.parts.append(value)
+            return
         if not isinstance(value, Stream) or len(value.segments) <= SMALL:
             return
         for group in value.groups.values():

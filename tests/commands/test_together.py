@@ -2,11 +2,13 @@
 
 import random
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
+from penstock.commands.xadd_runs import add_run
 from penstock.protocol.alike import alike, shape_of
 from penstock.protocol.limits import Limits
 from penstock.protocol.requests import RequestReader, packed
@@ -138,6 +140,24 @@ def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[
     for side in (alone, at_once):
         for key in (b"s", b"t"):
             side.engine.keyspace.databases[0].values[key].check()
+
+
+@pytest.mark.parametrize("trim", ["MAXLEN = 9", "MAXLEN ~ 1", "MAXLEN ~ x", "MINID ~ 5"])
+def test_behind_a_request_that_goes_alone_no_other_is_looked_at(trim: str) -> None:
+    side = Side(0)
+    request = f"XADD s {trim} * f v".encode().split()
+    behind = cast(list[bytes], None)  # whoever looks at it fails
+
+    side.engine.context.aim(side.client.session, NOW_MS * 1000)
+    assert add_run(side.engine.context, [request, behind], 0, []) == 0
+
+
+def test_as_many_go_together_as_a_trim_leaves_alone() -> None:
+    side = Side(0)
+    requests = [b"XADD s MAXLEN ~ 5 * f v".split()] * 9
+
+    side.engine.context.aim(side.client.session, NOW_MS * 1000)
+    assert add_run(side.engine.context, requests, 0, []) == 4
 
 
 def test_a_parked_reader_gets_the_first_of_them_alone(engine: Engine) -> None:
