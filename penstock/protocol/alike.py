@@ -10,7 +10,8 @@ import re
 from operator import add
 from typing import Final
 
-from penstock.protocol.cut import SIZES
+from penstock.protocol import bytewise
+from penstock.protocol.cut import IS_COMPILED, SIZES
 
 _COUNT: Final = re.compile(rb"\*([1-9][0-9]?)\r\n").match
 _WORDS_IN_HEAD: Final = 3
@@ -96,6 +97,22 @@ def alike(data: bytes, shape: Shape) -> Alike | None:
     >>> found.head, found.names, found.columns
     ([b'XACK', b's', b'g'], [], [[b'1-1', b'1-1']])
     """
+    return alike_byte_by_byte(data, shape) if IS_COMPILED else alike_by_heads(data, shape)
+
+
+def alike_byte_by_byte(data: bytes, shape: Shape) -> Alike | None:
+    """As `alike`, in C's way (bytewise.py)."""
+    if not shape.behind:
+        return None
+    names: list[bytes] = []
+    columns: list[list[bytes]] = []
+    tails: list[bytes] = []
+    size = bytewise.cut_alike(data, shape.start, shape.behind, names, columns, tails)
+    return Alike(shape.head, names, columns, tails, size) if size else None
+
+
+def alike_by_heads(data: bytes, shape: Shape) -> Alike | None:
+    """As `alike`, in Python's way."""
     tails = data.split(shape.start)
     if len(tails) < 3 or tails[0]:
         return None

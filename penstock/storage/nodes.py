@@ -9,7 +9,7 @@ from itertools import accumulate
 from operator import add
 from typing import Final
 
-from penstock.storage.ids import HALF, StreamId
+from penstock.storage.ids import HALF, IS_COMPILED, StreamId
 
 NO_LIMIT_BYTES: Final = 1 << 30  # what 0 and anything larger mean
 MAX_INT64: Final = 2**63 - 1
@@ -139,6 +139,44 @@ class AlikeEntries:
     def __init__(self, names: list[bytes], columns: list[list[bytes]]) -> None:
         self.names = names
         self.columns = columns
+        self.words_sizes: list[int] = []
+        self.sizes: list[int] = []
+        self.sums: list[int] = []
+        self.largest = 0
+        if IS_COMPILED:
+            self._measure_one_by_one()
+        else:
+            self._measure_together()
+
+    def _measure_one_by_one(self) -> None:
+        """Fill in the sizes, in C's way."""
+        columns = self.columns
+        fixed = largest = total = 0
+        for name in self.names:
+            fixed += len(name)
+        words_sizes: list[int] = []
+        sizes: list[int] = []
+        sums = [0]
+        for at in range(len(columns[0])):
+            words_size = size = fixed
+            for values in columns:
+                value = values[at]
+                length = len(value)
+                words_size += length
+                size += length if _LONGEST_INTEGER < length < 64 else length + _surplus(value)
+            words_sizes.append(words_size)
+            sizes.append(size)
+            total += size
+            sums.append(total)
+            if size > largest:
+                largest = size
+            if words_size > largest:
+                largest = words_size
+        self.words_sizes, self.sizes, self.sums, self.largest = words_sizes, sizes, sums, largest
+
+    def _measure_together(self) -> None:
+        """Fill in the sizes, in Python's way: by operations on lists."""
+        names, columns = self.names, self.columns
         count = len(columns[0])
         fixed = sum(map(len, names))
         fixed_surplus = 0
@@ -225,6 +263,8 @@ def _surplus(text: bytes) -> int:
     """
     size = len(text)
     if size <= _LONGEST_INTEGER:
+        if not size or not (48 <= text[0] <= 57 or text[0] == 45):
+            return 0
         digits = text[1:] if text.startswith(b"-") else text
         if not digits.isdigit() or (size > 1 and digits.startswith(b"0")):
             return 0

@@ -1,5 +1,9 @@
-"""Requests that are alike: what is cut out of the bytes is what the plain reader reads in them."""
+"""Requests that are alike: what is cut out of the bytes is what the plain reader reads in them.
 
+Both ways are shown, that of Python and that of the compiled build, on either build.
+"""
+
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -7,7 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
-from penstock.protocol.alike import NO_SHAPE, Alike, alike, shape_of
+from penstock.protocol.alike import (
+    NO_SHAPE,
+    Alike,
+    Shape,
+    alike,
+    alike_by_heads,
+    alike_byte_by_byte,
+    shape_of,
+)
 from penstock.protocol.limits import Limits
 from penstock.protocol.plain import PlainReader
 from penstock.protocol.requests import RequestReader, packed
@@ -17,8 +29,13 @@ HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
 
 
-def found_in(data: bytes) -> Alike | None:
-    return alike(data, shape_of(data, WANTED))
+WAYS = [alike_by_heads, alike_byte_by_byte]
+
+Way = Callable[[bytes, Shape], Alike | None]
+
+
+def found_in(data: bytes, way: Way = alike) -> Alike | None:
+    return way(data, shape_of(data, WANTED))
 
 
 def requests_of(found: Alike) -> list[list[bytes]]:
@@ -47,16 +64,17 @@ others = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize("way", WAYS)
 @settings(deadline=None)
 @given(st.lists(st.one_of(requests, requests, requests, others), max_size=8), st.integers(0, 40), st.binary(max_size=3))
 @example([ADD, ADD], 0, b"")
 @example([ADD, ADD, packed([b"PING"])], 0, b"")
 @example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"")
 @example([packed([*HEAD, b"f", b"\r\n$1\r\n"])] * 2, 0, b"")
-def test_what_is_alike_is_what_was_sent(pipeline, cut, junk):
+def test_what_is_alike_is_what_was_sent(way, pipeline, cut, junk):
     sent = b"".join(pipeline)
     data = sent[: len(sent) - cut] + junk
-    found = found_in(data)
+    found = found_in(data, way)
 
     if found is not None:
         assert requests_of(found) == read_plainly(data[: found.size])
@@ -66,16 +84,32 @@ def test_what_is_alike_is_what_was_sent(pipeline, cut, junk):
         )
 
 
-def test_a_producers_pipeline_is_alike():
-    found = found_in(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]))
+@settings(deadline=None)
+@given(st.lists(st.one_of(requests, requests, requests, others), max_size=8), st.integers(0, 40), st.binary(max_size=3))
+def test_byte_by_byte_nothing_is_missed(pipeline, cut, junk):
+    sent = b"".join(pipeline)
+    data = sent[: len(sent) - cut] + junk
+    found, other = found_in(data, alike_by_heads), found_in(data, alike_byte_by_byte)
+
+    if found is not None:
+        assert other is not None
+        assert (found.head, found.names, found.columns) == (other.head, other.names, other.columns)
+        assert (found.tails, found.size) == (other.tails, other.size)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_producers_pipeline_is_alike(way):
+    found = found_in(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]), way)
 
     assert found is not None
     assert (found.head, found.names, found.words()) == (HEAD, [b"f", b"g"], 7)
     assert found.columns == [[b"%d" % n for n in range(100)], [b"x" * n for n in range(100)]]
 
 
-def test_what_follows_is_left():
-    found = found_in(ADD * 3 + packed([b"XLEN", b"s"]))
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("behind", [packed([b"XLEN", b"s"]), ADD[:-1], ADD[:9], b"\r\n"])
+def test_what_follows_is_left(way, behind):
+    found = found_in(ADD * 3 + behind, way)
 
     assert found is not None
     assert (len(found.tails), found.size) == (3, 3 * len(ADD))
@@ -102,8 +136,9 @@ def test_what_follows_is_left():
          "a wrong length", "an odd number", "long words", "an odd number in the head", "a wrong length in the head",
          "nothing"],
 )  # fmt: skip
-def test_the_rest_is_left_to_the_reader(data):
-    assert found_in(data) is None
+@pytest.mark.parametrize("way", WAYS)
+def test_the_rest_is_left_to_the_reader(way, data):
+    assert found_in(data, way) is None
 
 
 def test_a_remembered_shape_is_no_other_ones():

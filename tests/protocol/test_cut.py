@@ -1,28 +1,39 @@
-"""A request that comes alone is cut apart at its line ends, or left to the reader: never read as something else."""
+"""A request that comes alone is cut apart, or left to the reader: never read as something else.
+
+Both ways are shown, that of Python and that of the compiled build, on either build.
+"""
+
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol.cut import one_request
+from penstock.protocol import bytewise
+from penstock.protocol.cut import cut_at_line_ends, one_request
 from penstock.protocol.limits import Limits
 from penstock.protocol.plain import PlainReader
 from penstock.protocol.requests import packed
 
 WORDS = st.lists(st.binary(max_size=12) | st.sampled_from([b"\r", b"\n", b"$1", b"*2", b"", b"a" * 4095]), min_size=1)
 PIECES = st.sampled_from([b"*1", b"*2", b"*3", b"$0", b"$1", b"$2", b"$4", b"\r\n", b"\r", b"\n", b"a", b"PING", b""])
+WAYS = [one_request, cut_at_line_ends, bytewise.one_request]
+
+Way = Callable[[bytes], list[bytes] | None]
 
 
 @given(WORDS)
 def test_an_ordinary_request_is_cut_into_its_words(words):
     has_line_end = any(b"\r\n" in word for word in words)
 
-    assert one_request(packed(words)) == (None if has_line_end else words)
+    assert cut_at_line_ends(packed(words)) == (None if has_line_end else words)
+    assert bytewise.one_request(packed(words)) == words
 
 
+@pytest.mark.parametrize("way", WAYS)
 @given(st.lists(PIECES, max_size=20).map(b"".join))
-def test_what_is_cut_is_what_the_plain_reader_reads_and_nothing_is_left(data):
-    words = one_request(data)
+def test_what_is_cut_is_what_the_plain_reader_reads_and_nothing_is_left(way: Way, data: bytes) -> None:
+    words = way(data)
 
     if words is not None:
         reader = PlainReader(Limits())
@@ -50,12 +61,21 @@ def test_what_is_cut_is_what_the_plain_reader_reads_and_nothing_is_left(data):
         b"*1\r\n$-1\r\n\r\n",
         b"*1\r\n+PING\r\n",
         b"*1\r\n$4\r\nPINGxx",
+        b"*1\r\n$4\r\nPING\r",
+        b"*1\r\n$\r\n\r\n",
+        b"*\r\n$4\r\nPING\r\n",
+        b"*1\r$4\r\nPING\r\n",
+        b"*1\n\n$4\r\nPING\r\n",
+        b"*1\r\n$4\r\rPING\r\n",
+        b"*1000000000000000000000\r\n$4\r\nPING\r\n",
+        b"*1\r\n$1000000000000000000000\r\nPING\r\n",
         b"*1\r\n$4096\r\n" + b"a" * 4096 + b"\r\n",
         packed([b"a"] * 1000),
     ],
 )
-def test_what_is_not_one_ordinary_request_is_left_to_the_reader(data):
-    assert one_request(data) is None
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_not_one_ordinary_request_is_left_to_the_reader(way: Way, data: bytes) -> None:
+    assert way(data) is None
 
 
 def test_the_largest_count_is_cut():

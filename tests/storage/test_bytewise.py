@@ -1,0 +1,65 @@
+"""What the compiled build does in its own way comes to what Python's way comes to, on either build."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.storage import bytewise
+from penstock.storage.ids import HALF, IdColumns, parse, parse_all
+from penstock.storage.nodes import AlikeEntries
+
+numbers = st.integers(0, HALF) | st.integers(0, 20)
+texts = (
+    st.builds(b"%d-%d".__mod__, st.tuples(numbers, numbers))
+    | st.builds(b"%d".__mod__, numbers)
+    | st.sampled_from(
+        [b"", b"-", b"5-", b"-5", b"1-2-3", b"+1-1", b" 1-1", b"1- 1", b"01-1", b"1-\x00", b"a-1", b"1-a"]
+    )
+)
+values = st.binary(max_size=25) | st.integers(-(2**70), 2**70).map(b"%d".__mod__) | st.integers(0, 5000).map(bytes)
+
+
+def ids_of(found: IdColumns) -> list[int]:
+    return [found.id_at(at) for at in range(len(found))]
+
+
+@given(st.lists(texts, max_size=6) | st.lists(st.builds(b"7-%d".__mod__, numbers), max_size=6))
+def test_ids_are_read_as_each_of_them_is(words):
+    try:
+        wanted = [parse(word) for word in words]
+    except ValueError:
+        wanted = None
+    ms: list[int] = []
+    seq: list[int] = []
+    verdict = bytewise.read_ids(words, ms, seq)
+
+    if verdict != bytewise.UNREAD:
+        assert [high << 64 | low for high, low in zip(ms, seq, strict=True)] == wanted
+        assert verdict == (bytewise.OF_ONE_MS if len(set(ms)) <= 1 else bytewise.OF_SEVERAL_MS)
+    if wanted is None:
+        with pytest.raises(ValueError):
+            parse_all(words)
+    else:
+        assert ids_of(parse_all(words)) == wanted
+
+
+def test_ordinary_ids_are_read_digit_by_digit():
+    ms: list[int] = []
+    seq: list[int] = []
+
+    assert bytewise.read_ids([b"1732212345678-0", b"1732212345678-17"], ms, seq) == bytewise.OF_ONE_MS
+    assert (ms, seq) == ([1732212345678] * 2, [0, 17])
+    assert bytewise.read_ids([b"1-0", b"2-0"], [], []) == bytewise.OF_SEVERAL_MS
+    assert bytewise.read_ids([b"1-" + b"1" * 19], [], []) == bytewise.UNREAD
+
+
+@given(st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(values, min_size=width, max_size=width), min_size=1)))
+def test_entries_are_measured_alike_together_and_one_by_one(rows):
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    run = AlikeEntries([b"name"] * len(columns), columns)
+    run._measure_together()
+    together = (run.words_sizes, run.sizes, run.sums, run.largest)
+    run._measure_one_by_one()
+
+    assert (run.words_sizes, run.sizes, run.sums, run.largest) == together
+    assert run.sums[-1] == sum(run.sizes)
