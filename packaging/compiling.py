@@ -19,7 +19,9 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDERS: Final = ("protocol", "storage", "commands")
-MODULES: Final = ("server/connection.py", "server/limits.py", "server/turn.py")  # the way of every request
+MODULES: Final = (  # the way of every request
+    "server/connection.py", "server/durability.py", "server/limits.py", "server/turn.py",
+)  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "commands/script_machine.py",  # speaks to lupa, which is dynamic and not always there
 )

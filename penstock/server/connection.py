@@ -211,7 +211,7 @@ class Connection:
             if answer is not NOTHING_YET:
                 self.owe(answer, changed)
             turn.look_around(changed)
-            turn.end_soon()
+            turn.end_after(self)
 
     def _answer_alike(self, data: bytes) -> bytes:
         """Answer the requests at the beginning that are alike, if there are such; what follows them."""
@@ -220,11 +220,14 @@ class Connection:
         if found is None or not self._answer_together(found):
             return b"" if self.gone else data
         rest = data[found.size :]
-        if not rest and turn.has_nothing_to_do():
+        if rest:
+            self._note_owed()
+            turn.end_soon()
+        elif turn.has_nothing_to_do():
             self.deliver(self.take_owed())
         else:
             self._note_owed()
-            turn.end_soon()
+            turn.end_after(self)
         return rest
 
     def _answer_next_alike(self) -> int:
@@ -260,10 +263,12 @@ class Connection:
             self.deliver(self.take_owed())
             return
         self._note_owed()
-        turn.end_soon()
         if done < len(requests):
+            turn.end_soon()
             self.go_on()  # before those who were woken go on, as in Redis
-        elif self._ends or session.closing:
+            return
+        turn.end_after(self)
+        if self._ends or session.closing:
             self.close_if_done()
 
     def _answer(self, requests: list[list[bytes]]) -> int:

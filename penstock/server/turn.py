@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from penstock.commands.engine import Engine
 from penstock.protocol import reply
@@ -13,6 +13,7 @@ from penstock.server.limits import OutputLimits
 if TYPE_CHECKING:
     from penstock.server.connection import Connection
 
+TURNS_ALONE: Final = 8  # of one connection in a row, before a turn ends as soon as its requests are done
 
 Owed: TypeAlias = tuple[list[bytes], list[int]]
 """Replies to one connection, and the places of those that tell of a logged change."""
@@ -54,8 +55,8 @@ class Turn:
     """
 
     __slots__ = (
-        "_armed_ms", "_closed", "_ending", "_going", "_held", "_timer", "_units", "behind", "connections", "engine",
-        "journal", "keeper", "loop", "output_limits", "owing", "stop", "stops",
+        "_armed_ms", "_closed", "_ending", "_going", "_held", "_in_a_row", "_last", "_timer", "_units", "behind",
+        "connections", "engine", "journal", "keeper", "loop", "output_limits", "owing", "stop", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +81,8 @@ class Turn:
         self._ending = False
         self._closed = False
         self._held = 0  # turns whose replies the log holds back
+        self._last: Connection | None = None  # whose turn was the last one
+        self._in_a_row = 0  # turns that were its
         self._units = engine.effects.units  # of changes that ended turns told the log of
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
@@ -135,6 +138,8 @@ class Turn:
     def forget(self, connection: "Connection") -> None:
         """A connection is gone."""
         session = connection.session
+        if self._last is connection:
+            self._last = None
         self.connections.pop(session.id, None)
         self.owing.pop(connection, None)
         self.behind.pop(connection, None)
@@ -176,6 +181,20 @@ class Turn:
         if not self._ending:
             self._ending = True
             self.loop.call_soon(self.end)
+
+    def end_after(self, connection: "Connection") -> None:
+        """End this turn, of which everything that came from a connection is done.
+
+        At once where it alone has sent anything for a while: nobody is there to share the turn's write and sync with.
+        """
+        if connection is not self._last:
+            self._last = connection
+            self._in_a_row = 0
+        self._in_a_row += 1
+        if self._in_a_row > TURNS_ALONE and not self._ending:
+            self.end()
+        else:
+            self.end_soon()
 
     def end(self) -> None:
         self._ending = False
