@@ -78,7 +78,7 @@ def picture(engine: Engine) -> list[object]:
 
 def stream_picture(stream: Stream, seen_times: bool = True) -> list[object]:
     stream.check()
-    entries = [run.segment.entries(run.start, run.stop) for run in stream.runs(0, 2**128 - 1, 2**63)]
+    entries = [segment.entries(start, stop) for segment, start, stop in stream.runs(0, 2**128 - 1, 2**63)]
     groups = []
     for group in stream.groups_by_name():
         held = [(b.id_at(i), group.owner_name((b, i)), b.times[i], b.counts[i]) for b, i in group.walk(0)]

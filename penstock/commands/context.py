@@ -1,11 +1,11 @@
 """What a handler is given: the session that asks, its database, the time, and the ways to tell of a change."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from penstock.commands import refusals
 from penstock.commands.effects import Effects
 from penstock.commands.session import Session
+from penstock.protocol import reply
 from penstock.storage.keyspace import Database, Value
 from penstock.storage.streams import Stream
 
@@ -150,9 +150,10 @@ class Context:
         """An effect: a line of the log's next unit."""
         self.effects.add(self.db_index, words)
 
-    def log_request(self, args: Sequence[bytes]) -> None:
+    def log_request(self, args: list[bytes]) -> None:
         """The request as typed is the effect."""
-        self.effects.add(self.db_index, tuple(args))
+        if self.effects.log is not None:
+            self.effects.add_packed(self.db_index, reply.bulks(args))
 
     def touch(self, key: bytes) -> None:
         """A key's value changed: transactions that watch it will fail (Redis 8.6.3)."""

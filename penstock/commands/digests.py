@@ -34,9 +34,8 @@ def _parts(value: Value) -> Iterable[bytes]:
 
 def _stream_parts(stream: Stream) -> list[bytes]:
     parts = [b"stream", b"%d %d %d" % (stream.last_id, stream.max_deleted_id, stream.entries_added)]
-    for run in stream.runs(ZERO, MAX, stream.length):
-        for slot in range(run.start, run.stop):
-            parts.append(run.segment.entry(slot))
+    for segment, start, stop in stream.runs(ZERO, MAX, stream.length):
+        parts += segment.entry_list(start, stop)
     for group in stream.groups_by_name():
         parts += [group.name, b"%d %d" % (group.last_id, group.entries_read)]
         for held in group.walk(ZERO):

@@ -6,9 +6,8 @@ line for another database than the line before it in that file (Redis 8.6.3).
 
 from typing import Final, Protocol
 
-from hiredis import pack_command
-
 from penstock.commands.dialect import Dialect
+from penstock.protocol import reply
 
 MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
@@ -24,8 +23,7 @@ class EffectLog(Protocol):
 
 def pack(words: tuple[bytes, ...]) -> bytes:
     """A request as the bytes that ask for it."""
-    packed: bytes = pack_command(words)  # type: ignore[arg-type]  # the stub knows tuples of one word only
-    return packed
+    return reply.bulks(list(words))
 
 
 class Effects:

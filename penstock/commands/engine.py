@@ -261,7 +261,10 @@ class Engine:
         session.last_ms = ctx.now_ms
         session.last_command = row.title
         self.ended_us = self.clock.now_ns() // 1000
-        self._note_together(ctx, row, requests.request(0), self.ended_us - now_us, calls)
+        usec = self.ended_us - now_us
+        self._count_together(ctx, row, usec, calls)
+        if usec >= self._slow_from_us * calls:
+            self._note_slow(ctx, row, requests.request(0), usec // calls)
         self.changed = self.effects.units != units
         if self.changed:
             logged.extend(range(before, len(answers)))
@@ -410,10 +413,13 @@ class Engine:
 
     def _note_together(self, ctx: Context, row: Row, request: list[bytes], usec: int, calls: int) -> None:
         """So many alike requests, of which this was the first, were answered at once."""
-        ctx.session.handled += calls
-        self.statistics.ran_together(row, usec, calls)
+        self._count_together(ctx, row, usec, calls)
         if usec >= self._slow_from_us * calls:
             self._note_slow(ctx, row, request, usec // calls)
+
+    def _count_together(self, ctx: Context, row: Row, usec: int, calls: int) -> None:
+        ctx.session.handled += calls
+        self.statistics.ran_together(row, usec, calls)
 
     def abort(self, session: Session, refusal: ReplyError) -> ReplyError:
         """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""

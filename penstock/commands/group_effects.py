@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from penstock.commands.context import Context
 from penstock.commands.dialect import Dialect
+from penstock.protocol import reply
 from penstock.storage import ids
 from penstock.storage.groups import Group
 from penstock.storage.ids import StreamId
@@ -34,16 +35,21 @@ def log_claim(
     last_id: StreamId,
 ) -> None:
     """Entries that belong to `owner` now, delivered at one time, equally often."""
-    tail = (b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(last_id))
+    if ctx.effects.log is None:
+        return
+    head = [b"XCLAIM", key, group, owner, b"0"]
+    tail = [b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(last_id)]
     for at in range(0, len(texts), MOST_IDS):
-        ctx.log(b"XCLAIM", key, group, owner, b"0", *texts[at : at + MOST_IDS], *tail)
+        ctx.effects.add_packed(ctx.db_index, reply.bulks(head + texts[at : at + MOST_IDS] + tail))
 
 
 def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[Run], last_id: StreamId) -> None:
     """New entries delivered just now, for the first time; `last_id` is the group's before that."""
     if ctx.effects.log is None:
         return
-    texts = [text for run in runs for text in run.segment.id_texts(run.start, run.stop)]
+    texts: list[bytes] = []
+    for segment, start, stop in runs:
+        texts += segment.id_texts(start, stop)
     log_claim(ctx, key, group.name, owner, texts, ctx.now_ms, 1, last_id)
 
 
@@ -139,6 +145,9 @@ def log_position(ctx: Context, key: bytes, group: Group) -> None:
         return
     stream = ctx.db.values.get(key)
     assert isinstance(stream, Stream), "the group is of a stream that is there"
+    if group.entries_read <= stream.entries_added:
+        ctx.log(*_position(key, group))
+        return
     for words in position_words(key, stream, [group]):
         ctx.log(*words)
 
@@ -154,12 +163,15 @@ def position_words(key: bytes, stream: Stream, groups: list[Group]) -> list[tupl
     last_id = ids.text(stream.last_id)
     if most_read > stream.entries_added:
         lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % most_read))
-    for group in groups:
-        read = b"%d" % group.entries_read
-        lines.append((b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read))
+    lines += [_position(key, group) for group in groups]
     if most_read > stream.entries_added:
         lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % stream.entries_added))
     return lines
+
+
+def _position(key: bytes, group: Group) -> tuple[bytes, ...]:
+    read = b"%d" % group.entries_read
+    return (b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read)
 
 
 def log_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:

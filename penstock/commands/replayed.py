@@ -145,7 +145,7 @@ def deliver(ctx: Context, request: list[bytes]) -> bool:
     except ValueError:
         return False
     runs = stream.runs(first, last, len(texts) + 1)
-    if b" ".join(texts) != _texts_of(runs):
+    if texts != _texts_of(runs):
         return False
     if last_id > group.last_id:
         group.last_id = last_id
@@ -159,12 +159,6 @@ def deliver(ctx: Context, request: list[bytes]) -> bool:
     return True
 
 
-def _texts_of(runs: list[Run]) -> bytes:
-    """The ids of entries, with blanks between."""
-    texts: list[bytes] = []
-    for run in runs:
-        segment = run.segment
-        texts += map(
-            b"%d-%d".__mod__, zip(segment.ms[run.start : run.stop], segment.seq[run.start : run.stop], strict=True)
-        )
-    return b" ".join(texts)
+def _texts_of(runs: list[Run]) -> list[bytes]:
+    """The ids of entries."""
+    return [text for segment, start, stop in runs for text in segment.id_texts(start, stop)]

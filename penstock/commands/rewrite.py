@@ -166,9 +166,10 @@ class StreamLines:
         name = b"$4\r\nXADD\r\n" + reply.bulk(self._key)[:-2]
         heads: dict[bytes, bytes] = {}  # by what comes before the fields
         for run in self._stream.runs(0, ids.MAX, self._stream.length):
-            self._progress.steps += run.stop - run.start
+            segment, start, stop = run
+            self._progress.steps += stop - start
             lines = []
-            for entry in run.segment.entry_list(run.start, run.stop):
+            for entry in segment.entry_list(start, stop):
                 _, length, entry_id, count, fields = entry.split(b"\r\n", 4)
                 head = heads.get(count)
                 if head is None:
@@ -219,7 +220,8 @@ class StreamLines:
 
 
 def _ids_of(run: Run) -> list[StreamId]:
-    return [run.segment.id_at(slot) for slot in range(run.start, run.stop)]
+    segment, start, stop = run
+    return [segment.id_at(slot) for slot in range(start, stop)]
 
 
 def _ascending(entry_ids: list[StreamId]) -> list[StreamId]:

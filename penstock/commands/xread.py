@@ -10,7 +10,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage import ids
 from penstock.storage.ids import StreamId
-from penstock.storage.streams import Run, Stream
+from penstock.storage.streams import Run, Stream, count_of
 
 
 class Budget:
@@ -47,16 +47,16 @@ class Budget:
         """The entries, from the first on, that may go out; they are counted."""
         if not self.is_sized:
             if self.entries < UNLIMITED:
-                self.spend(sum(run.stop - run.start for run in runs))
+                self.spend(count_of(runs))
             return runs
         kept: list[Run] = []
-        for run in runs:
-            for slot in range(run.start, run.stop):
-                if not self.take(run.segment.entry(slot)):
-                    if slot > run.start:
-                        kept.append(Run(run.segment, run.start, slot))
+        for segment, start, stop in runs:
+            for slot in range(start, stop):
+                if not self.take(segment.entry(slot)):
+                    if slot > start:
+                        kept.append((segment, start, slot))
                     return kept
-            kept.append(run)
+            kept.append((segment, start, stop))
         return kept
 
     def spend(self, count: int) -> None:

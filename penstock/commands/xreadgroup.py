@@ -236,9 +236,8 @@ def _claim_and_read(
         ctx.dirty += len(claimed)
         group_effects.log_held(ctx, place.key, group, claimed_runs, group.last_id)
     runs = _new_runs(place, budget.most(most - len(claimed)), budget)
-    for run in runs:
-        for slot in range(run.start, run.stop):
-            parts.append(entries.with_delivery(run.segment.entry(slot), 0, 0))
+    for segment, start, stop in runs:
+        parts += [entries.with_delivery(entry, 0, 0) for entry in segment.entry_list(start, stop)]
     if runs:
         if is_new and asked.no_ack and not claimed:
             ctx.log(b"XGROUP", b"CREATECONSUMER", place.key, group.name, consumer.name)

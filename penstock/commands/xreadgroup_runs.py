@@ -56,12 +56,12 @@ def _shares(runs: list[Run], count: int) -> list[list[Run]]:
     missing = count
     for segment, start, stop in runs:
         while stop - start >= missing:
-            share.append(Run(segment, start, start + missing))
+            share.append((segment, start, start + missing))
             shares.append(share)
             start += missing
             share, missing = [], count
         if start < stop:
-            share.append(Run(segment, start, stop))
+            share.append((segment, start, stop))
             missing -= stop - start
     return shares
 
@@ -70,9 +70,9 @@ def _joined(shares: list[list[Run]]) -> list[Run]:
     """The shares' entries in as few runs as they are."""
     joined: list[Run] = []
     for share in shares:
-        for run in share:
-            if joined and joined[-1].segment is run.segment and joined[-1].stop == run.start:
-                joined[-1] = Run(run.segment, joined[-1].start, run.stop)
+        for segment, start, stop in share:
+            if joined and joined[-1][0] is segment and joined[-1][2] == start:
+                joined[-1] = (segment, joined[-1][1], stop)
             else:
-                joined.append(run)
+                joined.append((segment, start, stop))
     return joined

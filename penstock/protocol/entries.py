@@ -1,20 +1,15 @@
 """Stream entries as bytes: encoded once, when they are added, in the form in which every read sends them."""
 
-from collections.abc import Sequence
-
-import hiredis
-
 from penstock.protocol import reply
 
 
-def encode(entry_id: bytes, fields: Sequence[bytes]) -> bytes:
+def encode(entry_id: bytes, fields: list[bytes]) -> bytes:
     """An entry as a reply: [id, [field, value, ...]].
 
     >>> encode(b"1-0", [b"f", b"v"])
     b'*2\\r\\n$3\\r\\n1-0\\r\\n*2\\r\\n$1\\r\\nf\\r\\n$1\\r\\nv\\r\\n'
     """
-    pairs: bytes = hiredis.pack_command(tuple(fields))  # type: ignore[arg-type]  # the stub knows tuples of one
-    return b"*2\r\n$%d\r\n%b\r\n%b" % (len(entry_id), entry_id, pairs)
+    return b"*2\r\n" + reply.bulk(entry_id) + reply.bulks(fields)
 
 
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:

@@ -6,8 +6,6 @@ Whatever differs between the two protocols takes `resp3: bool`; whatever does no
 from collections.abc import Sequence
 from typing import Final
 
-from hiredis import pack_command
-
 OK: Final = b"+OK\r\n"
 PONG: Final = b"+PONG\r\n"
 QUEUED: Final = b"+QUEUED\r\n"
@@ -17,7 +15,11 @@ ZERO: Final = b":0\r\n"
 ONE: Final = b":1\r\n"
 NO_REPLY: Final = b""
 
-_SMALL: Final = tuple(b":%d\r\n" % n for n in range(1024))
+_SMALL: Final = 1024
+_INTEGERS: Final = [b":%d\r\n" % number for number in range(_SMALL)]
+_BULK_HEADERS: Final = [b"$%d\r\n" % size for size in range(_SMALL)]
+_ARRAY_HEADERS: Final = [b"*%d\r\n" % count for count in range(_SMALL)]
+_LINE_END: Final = b"\r\n"
 _FLAT: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -31,22 +33,37 @@ def error(text: bytes) -> bytes:
 
 
 def integer(number: int) -> bytes:
-    return _SMALL[number] if 0 <= number < 1024 else b":%d\r\n" % number
+    return _INTEGERS[number] if 0 <= number < _SMALL else b":%d\r\n" % number
 
 
 def bulk(text: bytes) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text)
+    size = len(text)
+    return _BULK_HEADERS[size] + text + _LINE_END if size < _SMALL else b"$%d\r\n%b\r\n" % (size, text)
+
+
+def array_header(count: int) -> bytes:
+    """What precedes so many replies that are one array."""
+    return _ARRAY_HEADERS[count] if count < _SMALL else b"*%d\r\n" % count
 
 
 def array(replies: Sequence[bytes]) -> bytes:
     """An array of replies that are ready already."""
-    return b"*%d\r\n%b" % (len(replies), b"".join(replies))
+    return array_header(len(replies)) + b"".join(replies)
 
 
-def bulks(texts: Sequence[bytes]) -> bytes:
-    """An array of bulk strings, which a request is, too: made in C."""
-    packed: bytes = pack_command(tuple(texts))  # type: ignore[arg-type]  # the stub knows tuples of one word only
-    return packed
+def bulks(texts: list[bytes]) -> bytes:
+    """An array of bulk strings, which a request is, too.
+
+    >>> bulks([b"XLEN", b"s"])
+    b'*2\\r\\n$4\\r\\nXLEN\\r\\n$1\\r\\ns\\r\\n'
+    """
+    parts = [array_header(len(texts))]
+    for text in texts:
+        size = len(text)
+        parts.append(_BULK_HEADERS[size] if size < _SMALL else b"$%d\r\n" % size)
+        parts.append(text)
+        parts.append(_LINE_END)
+    return b"".join(parts)
 
 
 def null(resp3: bool) -> bytes:

@@ -17,6 +17,7 @@ from typing import Final, cast
 import hiredis
 
 from penstock.errors import ProtocolError
+from penstock.protocol import reply
 from penstock.protocol.alike import NO_SHAPE, Alike, alike, shape_of
 from penstock.protocol.cut import one_request
 from penstock.protocol.limits import BLOCK, Limits
@@ -383,8 +384,7 @@ def _has_no_odd_type(block: bytes, kinds: bytes, words: list[bytes]) -> bool:
 
 def packed(request: list[bytes]) -> bytes:
     """A request written as an array of bulk strings."""
-    text: bytes = hiredis.pack_command(tuple(request))  # type: ignore[arg-type]  # the stub knows tuples of one word
-    return text
+    return reply.bulks(request)
 
 
 class CountingReader(RequestReader):

@@ -137,12 +137,12 @@ class Group(PendingList):
 
         One that is pending already (the group was set back) changes owner and starts again.
         """
-        for run in runs:
-            block = self._block_of(run.segment)
-            if block.is_free(run.start, run.stop):
-                self._fill(block, run.start, run.stop, consumer, now_ms, 1)
+        for segment, start, stop in runs:
+            block = self._block_of(segment)
+            if block.is_free(start, stop):
+                self._fill(block, start, stop, consumer, now_ms, 1)
                 continue
-            for slot in range(run.start, run.stop):
+            for slot in range(start, stop):
                 if slot < len(block.owners) and block.owners[slot]:
                     self.give((block, slot), consumer, now_ms, 1)
                 else:

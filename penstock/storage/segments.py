@@ -9,7 +9,7 @@ from bisect import bisect_left
 from itertools import accumulate, pairwise
 from typing import Final
 
-from penstock.storage.ids import HALF, StreamId
+from penstock.storage.ids import HALF, StreamId, decimal
 
 MOST_SLOTS: Final = 128
 MOST_BYTES: Final = 64 * 1024
@@ -52,13 +52,11 @@ class Segment:
 
     def id_texts(self, start: int, stop: int) -> list[bytes]:
         """The ids of the slots [start, stop) as they are printed."""
-        texts: list[bytes] = []
-        last_ms, begin = -1, b""
-        for ms, seq in zip(self.ms[start:stop], self.seq[start:stop], strict=True):
-            if ms != last_ms:
-                last_ms, begin = ms, b"%d-" % ms
-            texts.append(b"%b%d" % (begin, seq))
-        return texts
+        ms, seq = self.ms[start:stop], self.seq[start:stop]
+        if ms and ms.count(ms[0]) == len(ms):  # a producer's pipeline, mostly
+            begin = b"%d-" % ms[0]
+            return [begin + decimal(number) for number in seq]
+        return [b"%d-%d" % pair for pair in zip(ms, seq, strict=True)]
 
     @property
     def first_id(self) -> StreamId:
@@ -102,15 +100,17 @@ class Segment:
         Ids follow one another from `first_id` on, all of one millisecond.
         """
         taken = entries[start : start + MOST_SLOTS - len(self.parts)]
-        ends = list(accumulate(map(len, taken), initial=self.size))
-        if ends[-1] > MOST_BYTES:
+        size = self.size + sum([len(entry) for entry in taken])
+        if size > MOST_BYTES:
+            ends = list(accumulate(map(len, taken), initial=self.size))
             del taken[max(bisect_left(ends, MOST_BYTES), 1) :]
+            size = ends[len(taken)]
         count = len(taken)
         seq = first_id & HALF
         self.ms.extend(array("Q", (first_id >> 64,)) * count)
         self.seq.extend(range(seq, seq + count))
         self.parts += taken
-        self.size = ends[count]
+        self.size = size
         self.live += count
         return count
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from penstock.storage.groups import Group
 from penstock.storage.idempotence import Producers
@@ -15,12 +15,7 @@ DELETE_REFERENCES: Final = 1  # they go with it
 ACKNOWLEDGED: Final = 2  # an entry that some group still needs is not trimmed
 
 
-class Run(NamedTuple):
-    """Live slots [start, stop) of one segment."""
-
-    segment: Segment
-    start: int
-    stop: int
+Run: TypeAlias = tuple[Segment, int, int]  # the live slots [start, stop) of a segment
 
 
 class Trim(NamedTuple):
@@ -178,11 +173,11 @@ class Stream:
                 if stop - first > most:
                     stop = first + most
                 if first < stop:
-                    found.append(Run(segment, first, stop))
+                    found.append((segment, first, stop))
                     most -= stop - first
             else:
                 for from_slot, to_slot in segment.runs(first, stop, most):
-                    found.append(Run(segment, from_slot, to_slot))
+                    found.append((segment, from_slot, to_slot))
                     most -= to_slot - from_slot
             place += 1
         return found
@@ -203,7 +198,7 @@ class Stream:
             and segment.dead is None
             and segment.ms[slot - 1] << 64 | segment.seq[slot - 1] == last_id
         ):
-            return [Run(segment, slot, slot + most)]
+            return [(segment, slot, slot + most)]
         return self.runs(last_id + 1, MAX, most)
 
     def runs_back(self, start: StreamId, end: StreamId, most: int) -> Iterator[tuple[Segment, int]]:
@@ -359,7 +354,7 @@ class Stream:
         if trim.by_length:
             count = self.length - trim.threshold
         else:
-            count = sum(run.stop - run.start for run in self.runs(ZERO, trim.threshold - 1, node.live))
+            count = count_of(self.runs(ZERO, trim.threshold - 1, node.live))
         node.live -= count
         return self._drop_head(count)
 
@@ -386,9 +381,9 @@ class Stream:
         """Go through a node entry by entry, as DELREF and ACKED trims do; how many went."""
         removed = 0
         ids = [
-            run.segment.id_at(slot)
-            for run in self.runs(node.first, node.last, node.live)
-            for slot in range(run.start, run.stop)
+            segment.id_at(slot)
+            for segment, start, stop in self.runs(node.first, node.last, node.live)
+            for slot in range(start, stop)
         ]
         for entry_id in ids:
             if self.length <= trim.threshold if trim.by_length else entry_id >= trim.threshold:
@@ -465,20 +460,21 @@ class Stream:
         """Move a group's last-delivered id and entries-read over new entries that it is handed (not empty)."""
         segment, start, _ = runs[0]
         first = segment.ms[start] << 64 | segment.seq[start]
-        group.read_segment, group.read_slot = runs[-1].segment, runs[-1].stop - 1
+        last_segment, _, stop = runs[-1]
+        group.read_segment, group.read_slot = last_segment, stop - 1
         self._step(group, first)
-        count = sum([run.stop - run.start for run in runs])
+        count = count_of(runs)
         if count == 1:
             return
-        last = runs[-1].segment.id_at(runs[-1].stop - 1)
+        last = last_segment.id_at(stop - 1)
         if group.entries_read >= 0 and not self.has_tombstone_from(first):
             group.entries_read += count - 1  # no step from here on can meet a tombstone
             group.last_id = last
             return
-        for run in runs:
-            for slot in range(run.start, run.stop):
-                if run.segment.id_at(slot) > first:
-                    self._step(group, run.segment.id_at(slot))
+        for segment, start, stop in runs:
+            for slot in range(start, stop):
+                if segment.id_at(slot) > first:
+                    self._step(group, segment.id_at(slot))
 
     def _step(self, group: Group, entry_id: StreamId) -> None:
         if group.entries_read >= 0 and group.last_id >= self.first_id and not self.has_tombstone_from(group.last_id):
@@ -542,3 +538,8 @@ def _goes_on(trim: Trim, length: int, removed: int, node: Node) -> bool:
 def _takes_whole(trim: Trim, length: int, node: Node) -> bool:
     """Whether nothing of the oldest node is to stay, where a stream has so many entries."""
     return length - node.live >= trim.threshold if trim.by_length else node.last < trim.threshold
+
+
+def count_of(runs: list[Run]) -> int:
+    """How many entries runs have together."""
+    return sum([stop - start for _, start, stop in runs])

@@ -106,7 +106,7 @@ class Model(RuleBasedStateMachine):
         naive, group = self.both(name)
         runs = self.stream.runs(group.last_id + 1, MAX, most) if group.last_id < MAX else []
         wanted = self.naive.after(naive.last_id, most)
-        assert b"".join(run.segment.entries(run.start, run.stop) for run in runs) == b"".join(
+        assert b"".join(segment.entries(start, stop) for segment, start, stop in runs) == b"".join(
             self.naive.entries[entry_id] for entry_id in wanted
         )
         if runs:
