@@ -15,7 +15,7 @@ from penstock.protocol import entries, reply
 from penstock.storage import ids
 from penstock.storage.groups import COUNT_ON, Consumer, Group
 from penstock.storage.ids import StreamId
-from penstock.storage.pendinglist import Held, in_runs
+from penstock.storage.pendinglist import Held, HeldRun, in_runs
 from penstock.storage.streams import Run, Stream
 
 POLL_MS: Final = 100  # a CLAIM reader looks again no sooner than this where nothing is pending
@@ -182,11 +182,12 @@ def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: 
     """The consumer's own pending entries after an id; [] where there are none. Times and counts change, unlogged."""
     parts: list[bytes] = []
     count = 0
+    taken: list[HeldRun] = []
     for block, start, stop in place.group.owned(consumer, place.after + 1, most):
         if not budget.is_sized and block.segment.is_live_run(start, stop):
             parts.append(block.segment.entries(start, stop))
             count += stop - start
-            place.group.give_all([(block, start, stop)], consumer, ctx.now_ms, COUNT_ON)
+            taken.append((block, start, stop))
             continue
         live: list[Held] = []
         for slot in range(start, stop):
@@ -197,7 +198,8 @@ def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: 
             count += 1
             if block.segment.is_live(slot):
                 live.append((block, slot))
-        place.group.give_all(in_runs(live), consumer, ctx.now_ms, COUNT_ON)
+        taken += in_runs(live)
+    place.group.give_all(taken, consumer, ctx.now_ms, COUNT_ON)
     if not budget.is_sized:
         budget.spend(count)
     return b"*%d\r\n" % count + b"".join(parts)

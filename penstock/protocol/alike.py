@@ -51,7 +51,10 @@ class Alike:
 
 
 class Shape:
-    """How requests that are alike begin: `start` are the bytes of their head, `behind` words follow it."""
+    """How requests that are alike begin: `start` are the bytes of their head, `behind` words follow it.
+
+    Where none follow, no requests that begin so are looked for: they are of another command.
+    """
 
     __slots__ = ("behind", "head", "start")
 
@@ -65,7 +68,7 @@ NO_SHAPE: Final = Shape(b"(none)", [], 0)
 
 
 def shape_of(data: bytes, wanted: frozenset[bytes]) -> Shape:
-    """The shape of the request that some bytes begin with, if it is of a command that is wanted; else NO_SHAPE."""
+    """The shape of the request that some bytes begin with, if it is of a command that is wanted."""
     match = _COUNT(data)
     if match is None:
         return NO_SHAPE
@@ -80,7 +83,7 @@ def shape_of(data: bytes, wanted: frozenset[bytes]) -> Shape:
         words.append(data[data.index(b"\n", at) + 1 : end - 2])
         ends.append(end)
         if words[0] not in wanted:
-            return NO_SHAPE
+            return Shape(data[:end], [], 0)
         at = end
     width = words.index(b"*", _WORDS_IN_HEAD - 1) + 1 if b"*" in words[_WORDS_IN_HEAD - 1 :] else _WORDS_IN_HEAD
     behind = count - width
@@ -97,13 +100,13 @@ def alike(data: bytes, shape: Shape) -> Alike | None:
     >>> found.head, found.names, found.columns
     ([b'XACK', b's', b'g'], [], [[b'1-1', b'1-1']])
     """
+    if not shape.behind:
+        return None
     return alike_byte_by_byte(data, shape) if IS_COMPILED else alike_by_heads(data, shape)
 
 
 def alike_byte_by_byte(data: bytes, shape: Shape) -> Alike | None:
     """As `alike`, in C's way (bytewise.py)."""
-    if not shape.behind:
-        return None
     names: list[bytes] = []
     columns: list[list[bytes]] = []
     tails: list[bytes] = []

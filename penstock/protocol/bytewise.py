@@ -25,31 +25,51 @@ _DOLLAR: Final = 36
 
 def one_request(data: bytes) -> list[bytes] | None:
     """The request that some bytes are, as cut.py has it."""
+    words: list[bytes] = []
     end: i64 = len(data)
-    at: i64 = 1
+    return words if cut_request(data, 0, end, words) == end else None
+
+
+def requests(data: bytes) -> list[list[bytes]]:
+    """The requests that some bytes are, if all of them are whole and ordinary; else none."""
+    found: list[list[bytes]] = []
+    end: i64 = len(data)
+    at: i64 = 0
+    while at < end:
+        words: list[bytes] = []
+        at = cut_request(data, at, end, words)
+        if at < 0:
+            return []
+        found.append(words)
+    return found
+
+
+def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
+    """Cut out the words of the request at a place; where it ends, or -1 where no whole ordinary request is."""
+    if at + 4 > end or data[at] != _STAR or data[at + 1] == _ZERO:
+        return -1
+    start: i64 = at + 1
+    at = start
     count: i64 = 0
-    if end < 4 or data[0] != _STAR or data[1] == _ZERO:
-        return None
     while at < end and data[at] != _CR:
         digit: i64 = data[at]
         digit -= _ZERO
         count = count * 10 + digit
         if digit < 0 or digit > 9 or count > _MOST_WORDS:
-            return None
+            return -1
         at += 1
-    if at == 1 or at + 2 > end or data[at + 1] != _LF:
-        return None
+    if at == start or at + 2 > end or data[at + 1] != _LF:
+        return -1
     at += 2
-    words: list[bytes] = []
     while count > 0:
         size: i64 = size_of_word(data, at, end)
         if size < 0:
-            return None
+            return -1
         at += header_of(size)
         words.append(data[at : at + size])
         at += size + 2
         count -= 1
-    return words if at == end else None
+    return at
 
 
 def size_of_word(data: bytes, at: i64, end: i64) -> i64:

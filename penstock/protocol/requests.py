@@ -17,9 +17,9 @@ from typing import Final, cast
 import hiredis
 
 from penstock.errors import ProtocolError
-from penstock.protocol import reply
+from penstock.protocol import bytewise, reply
 from penstock.protocol.alike import NO_SHAPE, Alike, alike, shape_of
-from penstock.protocol.cut import one_request
+from penstock.protocol.cut import IS_COMPILED, one_request
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.plain import WEB_INITIALS, PlainReader, is_web
 
@@ -159,6 +159,11 @@ class RequestReader:
             return []
         if self._failure is not None or self._is_cut or len(data) > self._limits.query_buffer_limit:
             return []
+        if IS_COMPILED and self.is_idle and len(data) <= self._limits.at_a_glance:
+            requests = bytewise.requests(data)
+            if requests and not any(words[0][:2] in WEB_INITIALS and is_web(words[0]) for words in requests):
+                self._fed += len(data)
+                return requests
         self._text, self._at = data, 0
         request = self._read_quickly(data)
         self._is_odd = False

@@ -174,7 +174,7 @@ class Connection:
             handled += self._answer([request, *reader.rest(REQUESTS_A_TURN - handled - 1)])
         else:
             self._set_reading(True)
-        if handled:
+        if handled or self._owed:
             self._note_owed()
             turn.end_soon()
         if self._ends or session.closing:
@@ -221,14 +221,13 @@ class Connection:
             return b"" if self.gone else data
         rest = data[found.size :]
         if rest:
-            self._note_owed()
-            turn.end_soon()
-        elif turn.has_nothing_to_do():
+            return rest  # what answers it sends these replies, too
+        if turn.has_nothing_to_do():
             self.deliver(self.take_owed())
         else:
             self._note_owed()
             turn.end_after(self)
-        return rest
+        return b""
 
     def _answer_next_alike(self) -> int:
         """Answer those of the requests that wait which are alike, if the first ones are; how many."""

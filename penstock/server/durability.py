@@ -140,8 +140,8 @@ class Durability:
             self._waiting.append((release, refuse))
             self._flush()
         else:
-            self.write(log)
-            _end(release, refuse, engine.trouble)
+            is_written = self.write(log)
+            _end(release, refuse, None if is_written else self.engine.trouble)
         if log is not None:
             self._turn_began_at = log.appended
         if engine.wanted_rewrite:

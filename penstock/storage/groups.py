@@ -10,7 +10,7 @@ from penstock.storage import segments
 from penstock.storage.blocklist import BlockList
 from penstock.storage.ids import IdColumns, StreamId
 from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
-from penstock.storage.pendinglist import Held, HeldRun, PendingList, each_of, id_of, time_and_id
+from penstock.storage.pendinglist import Held, HeldRun, PendingList, each_of, id_of, time_and_id, total_of
 from penstock.storage.timeorder import FROM_ID_ORDER, ODD, Arrivals
 
 if TYPE_CHECKING:
@@ -220,19 +220,48 @@ class Group(PendingList):
 
         `counting` is the delivery count that they get, or COUNT_ON (one more than before) or KEEP_COUNT.
         """
+        if self._are_last_in_time(runs, time_ms):
+            self.order.recent.set_last_times(total_of(runs), time_ms)
+            self.order.queued_ms = max(self.order.queued_ms, time_ms)
+            for block, start, stop in runs:
+                self._change_owners(block, start, stop, consumer)
+                block.times[start:stop] = array("Q", (time_ms,)) * (stop - start)
+                _count_run(block, start, stop, counting)
+            return
         for block, start, stop in runs:
             if stop - start == 1:
                 self.give((block, start), consumer, time_ms, _next_count(block.counts[start], counting))
                 continue
             self._leave_order_together(block, start, stop)
-            taken = self._lose(block, block.change_owners(start, stop, consumer.number))
-            if taken:
-                self._gained(block, consumer, taken)
+            self._change_owners(block, start, stop, consumer)
             block.times[start:stop] = array("Q", (time_ms,)) * (stop - start)
             _count_run(block, start, stop, counting)
             self._queue_run(block, start, stop, time_ms)
         if self.order.recent.wants_rebuild():
             self.order.recent = self._rebuilt(self.order.recent, False)
+
+    def _change_owners(self, block: PendingBlock, start: int, stop: int, consumer: Consumer) -> None:
+        taken = self._lose(block, block.change_owners(start, stop, consumer.number))
+        if taken:
+            self._gained(block, consumer, taken)
+
+    def _are_last_in_time(self, runs: list[HeldRun], time_ms: int) -> bool:
+        """Whether the slots of these runs, in this order, are the last ones queued by arrival, and may stay there.
+
+        A consumer that reads its history, or claims, again and again finds them there.
+        """
+        recent = self.order.recent
+        serial = recent.base + len(recent) - total_of(runs)
+        if not runs or serial < recent.base or time_ms < recent.times[-1]:
+            return False
+        for block, start, stop in runs:
+            places = block.places
+            if places is None or places[start] != serial or (self.released and RELEASED in block.owners[start:stop]):
+                return False
+            if places[start:stop] != array("Q", range(serial, serial + stop - start)):
+                return False
+            serial += stop - start
+        return True
 
     def release(self, run: HeldRun, counting: int) -> None:
         """XNACK: nobody owns the entries any more; they go to the end of the NACK zone, in order.

@@ -291,6 +291,11 @@ def _counting(block: PendingBlock, start: int, stop: int, ahead: int, released: 
     ]
 
 
+def total_of(runs: list[HeldRun]) -> int:
+    """How many pending entries runs have together."""
+    return sum([stop - start for _, start, stop in runs])
+
+
 def each_of(runs: list[HeldRun]) -> list[Held]:
     """The pending entries of runs, one by one."""
     return [(block, slot) for block, start, stop in runs for slot in range(start, stop)]

@@ -75,6 +75,9 @@ class Segment:
         slot = bisect_left(column, ms)
         seq = entry_id & HALF
         if seq and slot < len(column) and column[slot] == ms:
+            guess = slot + seq - self.seq[slot]  # mostly a millisecond's numbers have no gaps
+            if slot <= guess < len(column) and column[guess] == ms and self.seq[guess] == seq:
+                return guess
             return bisect_left(self.seq, seq, slot, bisect_left(column, ms + 1, slot) if ms < HALF else len(column))
         return slot
 

@@ -60,6 +60,10 @@ class Arrivals:
         self.times.extend(array("Q", (time_ms,)) * len(ms))
         return array("Q", range(serial, serial + len(ms)))
 
+    def set_last_times(self, count: int, time_ms: int) -> None:
+        """The ids queued last came at another time, not an earlier one."""
+        self.times[len(self.times) - count :] = array("Q", (time_ms,)) * count
+
     def add_cells(self, other: "Arrivals", start: int, stop: int) -> "array[int]":
         """Queue what stands in [start, stop) of another queue; their serials."""
         serial = self.base + len(self.ms)

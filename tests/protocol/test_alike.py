@@ -35,7 +35,8 @@ Way = Callable[[bytes, Shape], Alike | None]
 
 
 def found_in(data: bytes, way: Way = alike) -> Alike | None:
-    return way(data, shape_of(data, WANTED))
+    shape = shape_of(data, WANTED)
+    return way(data, shape) if shape.behind else None
 
 
 def requests_of(found: Alike) -> list[list[bytes]]:

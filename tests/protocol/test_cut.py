@@ -30,6 +30,18 @@ def test_an_ordinary_request_is_cut_into_its_words(words):
     assert bytewise.one_request(packed(words)) == words
 
 
+@given(st.lists(WORDS, min_size=1, max_size=4), st.integers(0, 3), st.lists(PIECES, max_size=2).map(b"".join))
+def test_several_are_read_if_all_of_them_are_ordinary(pipeline, cut, behind):
+    sent = b"".join(map(packed, pipeline))
+
+    assert bytewise.requests(sent) == pipeline
+    assert bytewise.requests(sent + packed([b"a" * 4096])) == []
+    if cut:
+        assert bytewise.requests(sent[:-cut]) == []
+    elif not behind.startswith(b"*"):
+        assert bytewise.requests(sent + behind) == ([] if behind else pipeline)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @given(st.lists(PIECES, max_size=20).map(b"".join))
 def test_what_is_cut_is_what_the_plain_reader_reads_and_nothing_is_left(way: Way, data: bytes) -> None:
