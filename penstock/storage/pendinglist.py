@@ -208,9 +208,20 @@ class PendingList(BlockList):
                 most = min(len(arrivals) - index, len(block.owners) - slot)
                 segment = block.segment
                 length = common_length(segment.ms, segment.seq, slot, arrivals.ms, arrivals.seq, index, most)
+                length = self._in_block(block, slot, length)
             for from_slot, to_slot in _counting(block, slot, slot + length, arrivals.base + index - slot, released):
                 yield index + from_slot - slot, block, from_slot, to_slot
             index += length
+
+    def _in_block(self, block: PendingBlock, slot: int, length: int) -> int:
+        """How many of the slots from one on, whose own id is found in this block, have ids that are.
+
+        After ids went back the next block may have begun below the ids that this one's segment once had.
+        """
+        following = bisect_right(self.firsts, block.first_id)
+        if following < len(self.firsts) and self.firsts[following] <= block.id_at(slot + length - 1):
+            return block.segment.lower_bound(self.firsts[following]) - slot
+        return length
 
     def _place_of(self, entry_id: StreamId) -> Held | None:
         """Where an id's slot is, pending or not, if there is a block for it."""
