@@ -178,7 +178,7 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     else:
         iid = b""
     entry_id = _resolve(ctx, add, stream)
-    if sum(map(len, fields)) > LARGEST_ENTRY:
+    if sum([len(word) for word in fields]) > LARGEST_ENTRY:
         if is_new:
             _create(ctx, key, stream)
         raise ReplyError(b"ERR Elements are too large to be stored")

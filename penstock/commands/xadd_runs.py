@@ -92,7 +92,7 @@ def _append(
     """
     count = len(tails)
     first_id = stream.next_id(ctx.now_ms)
-    if first_id is None or (first_id & HALF) + count > HALF or sum(map(len, tails)) > LARGEST_ENTRY:
+    if first_id is None or (first_id & HALF) + count > HALF or sum([len(tail) for tail in tails]) > LARGEST_ENTRY:
         return 0
     texts = _id_replies(first_id >> 64, first_id & HALF, count)
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))

@@ -8,6 +8,7 @@ from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage import segments
 from penstock.storage.blocklist import BlockList
+from penstock.storage.columns import repeated
 from penstock.storage.ids import IdColumns, StreamId
 from penstock.storage.pending import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
 from penstock.storage.pendinglist import Held, HeldRun, PendingList, each_of, id_of, time_and_id, total_of
@@ -179,6 +180,7 @@ class Group(PendingList):
     def _fill(self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, count: int) -> None:
         length = stop - start
         block.fill(start, stop, consumer.number, time_ms, count)
+        self._next_block, self._next_slot = block, start
         self.pending += length
         consumer.pending += length
         if block.held[consumer.number] == length:
@@ -225,7 +227,7 @@ class Group(PendingList):
             self.order.queued_ms = max(self.order.queued_ms, time_ms)
             for block, start, stop in runs:
                 self._change_owners(block, start, stop, consumer)
-                block.times[start:stop] = array("Q", (time_ms,)) * (stop - start)
+                block.times[start:stop] = repeated(time_ms, stop - start)
                 _count_run(block, start, stop, counting)
             return
         for block, start, stop in runs:
@@ -234,7 +236,7 @@ class Group(PendingList):
                 continue
             self._leave_order_together(block, start, stop)
             self._change_owners(block, start, stop, consumer)
-            block.times[start:stop] = array("Q", (time_ms,)) * (stop - start)
+            block.times[start:stop] = repeated(time_ms, stop - start)
             _count_run(block, start, stop, counting)
             self._queue_run(block, start, stop, time_ms)
         if self.order.recent.wants_rebuild():
@@ -368,6 +370,7 @@ class Group(PendingList):
             gone[at : at + count] = b"\1" * count
             at += count
             self.forget_run(block, start, stop)
+            self._next_block, self._next_slot = block, stop
         return bytes(gone)
 
     def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
@@ -383,10 +386,12 @@ class Group(PendingList):
 
     def acknowledge(self, entry_id: StreamId) -> bool:
         """Take an id out of the pending list, whoever owns it; whether it was there."""
-        held = self.find(entry_id)
+        held = self._near(entry_id)
         if held is None:
             return False
-        self.forget(*held)
+        block, slot = held
+        self.forget(block, slot)
+        self._next_block, self._next_slot = block, slot + 1
         return True
 
     # -- ids that go back -------------------------------------------------------------------------------------------
@@ -503,7 +508,7 @@ def _count_run(block: PendingBlock, start: int, stop: int, counting: int) -> Non
     counts = block.counts[start:stop]
     first = counts[0]
     if counting >= 0 or counts.count(first) == len(counts):
-        block.counts[start:stop] = array("Q", (_next_count(first, counting),)) * len(counts)
+        block.counts[start:stop] = repeated(_next_count(first, counting), len(counts))
     else:
         block.counts[start:stop] = array("Q", [_next_count(count, counting) for count in counts])
 

@@ -11,6 +11,7 @@ from operator import neg
 from typing import Final, TypeAlias
 
 from penstock.storage import bytewise
+from penstock.storage.columns import repeated
 
 IS_COMPILED: Final[bool] = not __file__.endswith(".py")
 
@@ -113,7 +114,7 @@ def _read_digits(texts: list[bytes]) -> IdColumns | None:
     seq: list[int] = []
     result = bytewise.read_ids(texts, ms, seq)
     if result == bytewise.OF_ONE_MS and ms:
-        return IdColumns(array("Q", ms[:1]) * len(ms), array("Q", seq))
+        return IdColumns(repeated(ms[0], len(ms)), array("Q", seq))
     return None if result == bytewise.UNREAD else IdColumns(array("Q", ms), array("Q", seq))
 
 

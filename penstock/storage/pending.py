@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from penstock.storage.columns import owner_column, repeated
 from penstock.storage.ids import StreamId
 from penstock.storage.segments import Segment
 
@@ -89,9 +90,9 @@ class PendingBlock:
             self.held[owner] = self.held.get(owner, 0) + 1
             return
         self.reach(start)
-        self.owners[start:stop] = array("I", (owner,)) * length
-        self.times[start:stop] = array("Q", (time_ms,)) * length
-        self.counts[start:stop] = array("Q", (count,)) * length
+        self.owners[start:stop] = owner_column(owner, length)
+        self.times[start:stop] = repeated(time_ms, length)
+        self.counts[start:stop] = repeated(count, length)
         if self.places is not None:
             self.places[start:stop] = array("Q", bytes(8 * length))
         self.pending += length
@@ -137,7 +138,7 @@ class PendingBlock:
         else:
             lost = [(former, count) for former, count in Counter(owners).items() if former != owner]
             taken = sum([count for _, count in lost])
-        self.owners[start:stop] = array("I", (owner,)) * length
+        self.owners[start:stop] = owner_column(owner, length)
         for former, count in lost:
             self._leave(former, count)
         if owner == NOBODY:

@@ -30,7 +30,7 @@ class PendingList(BlockList):
     all blocks and strays; what has an owner has a place in `order`, what is released one in its zone.
     """
 
-    __slots__ = ("order", "pending", "released", "strays")
+    __slots__ = ("_next_block", "_next_slot", "order", "pending", "released", "strays")
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,6 +38,8 @@ class PendingList(BlockList):
         self.pending = 0
         self.released = 0
         self.order = TimeOrder()
+        self._next_block: PendingBlock | None = None  # where the next one to be acknowledged mostly is
+        self._next_slot = 0
 
     # -- finding ----------------------------------------------------------------------------------------------------
 
@@ -53,6 +55,19 @@ class PendingList(BlockList):
         block = self.blocks[place]
         slot = block.find(entry_id)
         return None if slot < 0 else (block, slot)
+
+    def _near(self, entry_id: StreamId) -> Held | None:
+        """As `find`, of an id that is mostly the one behind the last that went, or the first delivered last."""
+        block, slot = self._next_block, self._next_slot
+        if (
+            block is not None
+            and slot < len(block.owners)
+            and block.owners[slot]
+            and block.id_at(slot) == entry_id
+            and not self.strays
+        ):
+            return block, slot
+        return self.find(entry_id)
 
     def walk(self, start: StreamId) -> Iterator[Held]:
         """The pending entries from an id on, ascending by id. What is found must not change while walking."""
@@ -86,7 +101,7 @@ class PendingList(BlockList):
 
         None where that id is not pending.
         """
-        held = self.find(wanted.ms[at] << 64 | wanted.seq[at])
+        held = self._near(wanted.ms[at] << 64 | wanted.seq[at])
         if held is None:
             return None
         block, start = held

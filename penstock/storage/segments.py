@@ -9,10 +9,12 @@ from bisect import bisect_left
 from itertools import accumulate, pairwise
 from typing import Final
 
+from penstock.storage.columns import repeated
 from penstock.storage.ids import HALF, StreamId, decimal
 
 MOST_SLOTS: Final = 128
 MOST_BYTES: Final = 64 * 1024
+_NUMBERS: Final = array("Q", range(1000))  # sequence numbers that a millisecond sees
 
 
 class Segment:
@@ -110,8 +112,11 @@ class Segment:
             size = ends[len(taken)]
         count = len(taken)
         seq = first_id & HALF
-        self.ms.extend(array("Q", (first_id >> 64,)) * count)
-        self.seq.extend(range(seq, seq + count))
+        self.ms.extend(repeated(first_id >> 64, count))
+        if seq + count <= len(_NUMBERS):
+            self.seq.extend(_NUMBERS[seq : seq + count])
+        else:
+            self.seq.extend(range(seq, seq + count))
         self.parts += taken
         self.size = size
         self.live += count
@@ -122,7 +127,12 @@ class Segment:
 
     def seal(self) -> None:
         """No more entries: fold them into one blob. Ids stay as they are, pending blocks share them."""
-        self.offsets.extend(accumulate(map(len, self.parts), initial=0))
+        size = 0
+        ends = [0]
+        for part in self.parts:
+            size += len(part)
+            ends.append(size)
+        self.offsets = array("I", ends)
         self.blob = b"".join(self.parts)
         self.parts = []
         self.sealed = True

@@ -19,6 +19,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from penstock.storage.columns import repeated
 from penstock.storage.ids import HALF, StreamId
 
 ODD: Final = 1 << 63  # in a place: it is one in `odd`
@@ -57,12 +58,12 @@ class Arrivals:
         serial = self.base + len(self.ms)
         self.ms.extend(ms)
         self.seq.extend(seq)
-        self.times.extend(array("Q", (time_ms,)) * len(ms))
+        self.times.extend(repeated(time_ms, len(ms)))
         return array("Q", range(serial, serial + len(ms)))
 
     def set_last_times(self, count: int, time_ms: int) -> None:
         """The ids queued last came at another time, not an earlier one."""
-        self.times[len(self.times) - count :] = array("Q", (time_ms,)) * count
+        self.times[len(self.times) - count :] = repeated(time_ms, count)
 
     def add_cells(self, other: "Arrivals", start: int, stop: int) -> "array[int]":
         """Queue what stands in [start, stop) of another queue; their serials."""
