@@ -1,6 +1,8 @@
 """One turn for everybody: log, then reply; one timer; the end."""
 
+from penstock.protocol.requests import packed
 from penstock.server.chores import close_idle
+from penstock.server.turn import TURNS_ALONE
 from tests.server.fakes import Hall
 
 MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
@@ -24,6 +26,39 @@ def test_clients_of_one_turn_share_one_write_of_the_log(hall):
     hall.loop.turn()
 
     assert hall.keeper.turns - turns_before == 1
+
+
+def test_the_turns_of_a_client_that_is_alone_end_at_once(hall):
+    hall.keeps_a_log()
+    client, other = hall.enter(), hall.enter()
+    for number in range(1, TURNS_ALONE + 1):
+        client.says(packed([b"XADD", b"s", b"%d-0" % number, b"f", b"v"]))
+    client.received()
+    turns_before = hall.keeper.turns
+    client.sends(packed([b"XADD", b"s", b"100-0", b"f", b"v"]))
+
+    assert (client.received(), hall.keeper.turns - turns_before) == (b"$5\r\n100-0\r\n", 1)
+
+    other.sends(packed([b"XADD", b"s", b"101-0", b"f", b"v"]))
+    client.sends(packed([b"XADD", b"s", b"102-0", b"f", b"v"]))
+    assert (other.received(), client.received()) == (b"", b"")  # they share a turn again
+    hall.loop.turn()
+    assert (other.received(), client.received()) == (b"$5\r\n101-0\r\n", b"$5\r\n102-0\r\n")
+    assert hall.keeper.turns - turns_before == 2
+
+
+def test_a_turn_that_ends_at_once_waits_for_its_log(hall):
+    hall.keeps_a_log()
+    client = hall.enter()
+    for number in range(1, TURNS_ALONE + 2):
+        client.says(packed([b"XADD", b"s", b"%d-0" % number, b"f", b"v"]))
+    client.received()
+    hall.keeper.holds = True
+    client.sends(packed([b"XADD", b"s", b"100-0", b"f", b"v"]))
+    before = client.received()
+    hall.keeper.sync()
+
+    assert (before, client.received()) == (b"", b"$5\r\n100-0\r\n")
 
 
 def test_held_turns_are_answered_in_order(hall):
