@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from penstock.protocol.cut import IS_COMPILED
+
 REDIS_VERSION: Final = "8.10.0"  # the newest Redis whose stream commands are complete here
 PENSTOCK_VERSION: Final = "0.1.0"
-BUILD: Final[str] = "compiled" if __file__.endswith((".so", ".pyd")) else "python"  # by what was loaded
+BUILD: Final[str] = "compiled" if IS_COMPILED else "python"

@@ -46,21 +46,10 @@ def requests(data: bytes) -> list[list[bytes]]:
 
 def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
     """Cut out the words of the request at a place; where it ends, or -1 where no whole ordinary request is."""
-    if at + 4 > end or data[at] != _STAR or data[at + 1] == _ZERO:
+    count: i64 = number_at(data, at, end, _STAR, _MOST_WORDS)
+    if count < 1:
         return -1
-    start: i64 = at + 1
-    at = start
-    count: i64 = 0
-    while at < end and data[at] != _CR:
-        digit: i64 = data[at]
-        digit -= _ZERO
-        count = count * 10 + digit
-        if digit < 0 or digit > 9 or count > _MOST_WORDS:
-            return -1
-        at += 1
-    if at == start or at + 2 > end or data[at + 1] != _LF:
-        return -1
-    at += 2
+    at += header_of(count)
     while count > 0:
         size: i64 = size_of_word(data, at, end)
         if size < 0:
@@ -73,34 +62,42 @@ def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
 
 
 def size_of_word(data: bytes, at: i64, end: i64) -> i64:
-    """The size of the word whose header `$<size>` stands at a place; -1 where no whole ordinary word does."""
-    if at + 5 > end or data[at] != _DOLLAR:
+    """The size of the word whose header `$<size>` is at a place; -1 where no whole ordinary word is."""
+    size: i64 = number_at(data, at, end, _DOLLAR, _LARGEST_WORD)
+    if size < 0:
         return -1
-    start: i64 = at + 1
-    at = start
-    size: i64 = 0
-    while at < end and data[at] != _CR:
-        digit: i64 = data[at]
-        digit -= _ZERO
-        size = size * 10 + digit
-        if digit < 0 or digit > 9 or size > _LARGEST_WORD:
-            return -1
-        at += 1
-    if at == start or (data[start] == _ZERO and at > start + 1):
-        return -1
-    word_end: i64 = at + 2 + size
-    if word_end + 2 > end or data[at + 1] != _LF or data[word_end] != _CR or data[word_end + 1] != _LF:
+    word_end: i64 = at + header_of(size) + size
+    if word_end + 2 > end or data[word_end] != _CR or data[word_end + 1] != _LF:
         return -1
     return size
 
 
-def header_of(size: i64) -> i64:
-    """How many bytes the header of a word takes: `$`, digits, line end."""
-    if size < 10:
+def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
+    """The number of the header at a place: a mark, digits without a zero in front, a line end; -1 where none is."""
+    if at + 4 > end or data[at] != mark:
+        return -1
+    start: i64 = at + 1
+    at = start
+    number: i64 = 0
+    while at < end and data[at] != _CR:
+        digit: i64 = data[at]
+        digit -= _ZERO
+        number = number * 10 + digit
+        if digit < 0 or digit > 9 or number > largest:
+            return -1
+        at += 1
+    if at == start or at + 2 > end or data[at + 1] != _LF or (data[start] == _ZERO and at > start + 1):
+        return -1
+    return number
+
+
+def header_of(number: i64) -> i64:
+    """How many bytes a header takes: its mark, the digits, the line end."""
+    if number < 10:
         return 4
-    if size < 100:
+    if number < 100:
         return 5
-    return 6 if size < 1000 else 7
+    return 6 if number < 1000 else 7
 
 
 def stands_at(part: bytes, data: bytes, at: i64, end: i64) -> bool:

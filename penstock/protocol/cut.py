@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.protocol import bytewise
 
-IS_COMPILED: Final[bool] = not __file__.endswith(".py")
+IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # by what was loaded
 SIZES: Final = {b"$%d" % size: size for size in range(4096)}  # headers of words; longer ones are left to the reader
 _COUNTS: Final = {b"*%d\r\n" % count: count for count in range(1, 1000)}
 _LINE_END: Final = b"\r\n"

@@ -226,26 +226,27 @@ class Group(PendingList):
             self.order.recent.set_last_times(total_of(runs), time_ms)
             self.order.queued_ms = max(self.order.queued_ms, time_ms)
             for block, start, stop in runs:
-                self._change_owners(block, start, stop, consumer)
-                block.times[start:stop] = repeated(time_ms, stop - start)
-                _count_run(block, start, stop, counting)
+                self._hand_over(block, start, stop, consumer, time_ms, counting)
             return
         for block, start, stop in runs:
             if stop - start == 1:
                 self.give((block, start), consumer, time_ms, _next_count(block.counts[start], counting))
                 continue
             self._leave_order_together(block, start, stop)
-            self._change_owners(block, start, stop, consumer)
-            block.times[start:stop] = repeated(time_ms, stop - start)
-            _count_run(block, start, stop, counting)
+            self._hand_over(block, start, stop, consumer, time_ms, counting)
             self._queue_run(block, start, stop, time_ms)
         if self.order.recent.wants_rebuild():
             self.order.recent = self._rebuilt(self.order.recent, False)
 
-    def _change_owners(self, block: PendingBlock, start: int, stop: int, consumer: Consumer) -> None:
+    def _hand_over(
+        self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, counting: int
+    ) -> None:
+        """A run changes owner, time and counts, wherever it stands in time order."""
         taken = self._lose(block, block.change_owners(start, stop, consumer.number))
         if taken:
             self._gained(block, consumer, taken)
+        block.times[start:stop] = repeated(time_ms, stop - start)
+        _count_run(block, start, stop, counting)
 
     def _are_last_in_time(self, runs: list[HeldRun], time_ms: int) -> bool:
         """Whether the slots of these runs, in this order, are the last ones queued by arrival, and may stay there.

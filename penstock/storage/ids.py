@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from penstock.storage import bytewise
 from penstock.storage.columns import repeated
 
-IS_COMPILED: Final[bool] = not __file__.endswith(".py")
+IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # by what was loaded
 
 StreamId: TypeAlias = int
 
