@@ -26,6 +26,7 @@ SIZE: Final = re.compile(rb"(\d+)(b|k|kb|m|mb|g|gb)?", re.IGNORECASE)
 UNITS: Final = {b"b": 1, b"k": 10**3, b"kb": 2**10, b"m": 10**6, b"mb": 2**20, b"g": 10**9, b"gb": 2**30}
 FOUR_GB: Final = 2**32
 LRU_CLOCK_BITS: Final = 24
+NEED_LOADED_KEYS: Final = (b"RELOAD", b"LOADAOF", b"POPULATE")
 
 Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
 
@@ -48,6 +49,8 @@ def debug(ctx: Context, args: list[bytes]) -> bytes:
     if entry is not None:
         least, most, subcommand = entry
         if least <= len(args) - 2 <= most:
+            if ctx.engine.loading and not ctx.session.privileged and args[1].upper() in NEED_LOADED_KEYS:
+                raise refusals.loading()
             return subcommand(ctx, args)
     raise refusals.unknown_or_wrong(args[1], args[0])
 

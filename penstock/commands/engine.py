@@ -465,7 +465,7 @@ class Engine:
                 b" in this context" % row.label
             )
         if self.loading and not row.loading:
-            raise ReplyError(b"LOADING Redis is loading the dataset in memory")
+            raise refusals.loading()
         if session.monitors and (row.write or "readonly" in row.flags):
             raise ReplyError(b"ERR Replica can't interact with the keyspace")
 

@@ -56,6 +56,11 @@ def no_group_at(key: bytes, group: bytes) -> ReplyError:
     return ReplyError(b"NOGROUP No such consumer group '%b' for key name '%b'" % (c_string(group), c_string(key)))
 
 
+def loading() -> ReplyError:
+    """The log is being loaded, and the request needs the keys."""
+    return ReplyError(b"LOADING Redis is loading the dataset in memory")
+
+
 def out_of_memory() -> ReplyError:
     """More than maxmemory is used, and a request needs more (Redis 8.6.3)."""
     return ReplyError(b"OOM command not allowed when used memory > 'maxmemory'.")

@@ -88,7 +88,11 @@ class Durability:
         return durability
 
     def loading(self) -> Iterator[tuple[int, int]]:
-        """As `open`, in steps: yields the bytes done and the bytes in all. Clients may be answered in between."""
+        """As `open`, in steps: yields the bytes done and the bytes in all. Clients may be answered in between.
+
+        The engine stays `loading` until the log takes changes; after a UsageError, or where this is given up, for good:
+        a write that was answered then would be lost.
+        """
         if not self.settings.yes("appendonly"):
             return
         log: AppendLog | None = None
@@ -101,7 +105,10 @@ class Durability:
                 log.close()
             raise UsageError(str(failure)) from None
         self._use(log)
-        if log.directory.manifest.history:
+        self.engine.loading = False
+        if not self.settings.yes("appendonly"):  # CONFIG SET, meanwhile
+            self._give_up_log()
+        elif log.directory.manifest.history:
             self.rebasing.remove_history()
 
     def _use(self, log: AppendLog) -> None:
@@ -227,7 +234,8 @@ class Durability:
                     self.recover()
             elif log.buffered and not self._waiting and self.engine.trouble is None:
                 self.write(log)
-        self.rebasing.look_after()
+        if not self.engine.loading:
+            self.rebasing.look_after()
         if self.log is not None:
             self._sync_if_due(self.log)
 

@@ -25,7 +25,8 @@ def opened(settings: Settings, disk: Disk) -> AppendLog:
 def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:
     """Read all files of a log; yields the bytes done and the bytes in all.
 
-    Clients may be answered in between. UsageError or OSError where the log cannot be loaded.
+    Clients may be answered in between: the engine is `loading`, and stays so, for the caller to end when clients may
+    be served. UsageError or OSError where the log cannot be loaded.
     """
     state, settings, clock = engine.persistence, engine.settings, engine.clock
     began_ms = told_ms = clock.now_us() // 1000
@@ -33,15 +34,12 @@ def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> It
     replay = Replay(engine, tell)
     replay.begin()
     mends, most = settings.yes("aof-load-truncated"), settings.number("aof-load-corrupt-tail-max-size")
-    try:
-        for state.loading_done, state.loading_total in load(replay, log, mends, most):
-            yield state.loading_done, state.loading_total
-            now_ms = clock.now_us() // 1000
-            if now_ms - told_ms >= PROGRESS_EVERY_MS:
-                told_ms = now_ms
-                tell(progress(state.loading_done, state.loading_total, replay.applied, now_ms - began_ms))
-    finally:
-        replay.end()
+    for state.loading_done, state.loading_total in load(replay, log, mends, most):
+        yield state.loading_done, state.loading_total
+        now_ms = clock.now_us() // 1000
+        if now_ms - told_ms >= PROGRESS_EVERY_MS:
+            told_ms = now_ms
+            tell(progress(state.loading_done, state.loading_total, replay.applied, now_ms - began_ms))
     state.keys_loaded = sum(len(db) for db in engine.keyspace.databases)
     if replay.refused:
         tell(f"{replay.refused} lines of the log were refused and ignored.")
@@ -66,6 +64,8 @@ def read_again(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> s
     except (OSError, UsageError) as failure:
         return str(failure)
     finally:
+        engine.loading = False
         engine.effects.log = log
+        engine.effects.start_of_file()
         engine.waiters.ready = ready
     return ""

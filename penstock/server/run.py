@@ -93,12 +93,18 @@ class Server:
         await doors.open(lambda: cast(asyncio.Protocol, Connection(turn)))
         for address in doors.addresses:
             journal.notice(f"Listening on {address}")
-        await self._load(keeper, loop)
-        self._engine.loading = False
+        try:
+            await self._load(keeper, loop)
+        except UsageError:
+            doors.close()
+            for connection in list(turn.connections.values()):
+                connection.abort()
+            raise
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         if not self._over.is_set():
+            self._engine.loading = False
             for kind in doors.kinds:
                 journal.notice(f"Ready to accept connections {kind}")
         await self._over.wait()
@@ -112,7 +118,10 @@ class Server:
         return CLEAN if is_safe else FAILED
 
     async def _load(self, keeper: Durability, loop: asyncio.AbstractEventLoop) -> None:
-        """Load the log in slices; in between, clients are told that it is being loaded, and signals are heeded."""
+        """Load the log in slices; in between, clients are told that it is being loaded, and signals are heeded.
+
+        A loading that is broken off leaves the engine `loading`: nobody is served what was loaded so far.
+        """
         slice_began_s = loop.time()
         for _ in keeper.loading():
             if loop.time() - slice_began_s < SLICE_S:

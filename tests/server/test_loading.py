@@ -1,5 +1,6 @@
 """A long log is loaded in slices: clients are told so in between, and INFO says how far it is."""
 
+import errno
 import random
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.commands.effects import pack
 from penstock.commands.engine import Engine
+from penstock.errors import UsageError
 from penstock.server.durability import Durability
 from penstock.settings import Settings
 from tests.dialogue import Dialogue
@@ -49,6 +51,10 @@ class Loading:
         assert isinstance(text, bytes)
         return dict(line.split(b":") for line in text.split(b"\r\n") if b":" in line)
 
+    def damage(self) -> None:
+        """The rest of the log, from here on, is no log."""
+        self.disk.files[f"{DIRECTORY}/last"].seen[-100:] = b"garbage" * 20
+
 
 @pytest.fixture
 def loading() -> Loading:
@@ -64,9 +70,46 @@ def test_clients_are_told_that_the_log_is_loaded(loading: Loading, request_line:
     assert str(loading.client(request_line)) == REFUSED
 
 
+@pytest.mark.parametrize("subcommand", ["RELOAD", "LOADAOF", "POPULATE 10"])
+def test_debug_does_not_put_keys_among_those_that_are_loaded(loading: Loading, subcommand: str) -> None:
+    loading.engine.settings.read_line(["enable-debug-command", "yes"], set())
+
+    assert str(loading.client(f"DEBUG {subcommand}")) == REFUSED
+
+
 @pytest.mark.parametrize("request_line", ["HELLO", "ECHO x", "SELECT 1", "CLIENT ID", "CONFIG GET dir", "LASTSAVE"])
 def test_what_needs_no_keys_is_answered_meanwhile(loading: Loading, request_line: str) -> None:
     assert not isinstance(loading.client(request_line), Exception)
+
+
+def test_nobody_is_served_after_a_load_that_was_refused(loading: Loading) -> None:
+    loading.damage()
+    with pytest.raises(UsageError, match="are whole, the rest"):
+        list(loading.steps)
+
+    assert str(loading.client("SET a 1")) == REFUSED
+
+
+def test_nobody_is_served_after_a_log_that_cannot_be_opened_for_writing(loading: Loading) -> None:
+    loading.disk.failures["open"] = [errno.EROFS]
+    with pytest.raises(UsageError):
+        list(loading.steps)
+
+    assert str(loading.client("SET a 1")) == REFUSED
+
+
+def test_nobody_is_served_after_a_load_that_a_signal_broke_off(loading: Loading) -> None:
+    loading.steps.close()
+
+    assert str(loading.client("SET a 1")) == REFUSED
+
+
+def test_a_log_that_was_switched_off_while_it_was_loaded_is_closed(loading: Loading) -> None:
+    loading.client("CONFIG SET appendonly no")
+    list(loading.steps)
+
+    assert loading.durability.log is None
+    assert loading.client("SET a 1") == b"OK"
 
 
 def test_info_tells_how_far_it_is(loading: Loading) -> None:
