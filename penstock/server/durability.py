@@ -9,8 +9,10 @@ only a fresh base and a fresh increment end the trouble (rebasing.py).
 """
 
 import asyncio
+import errno
+import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -20,6 +22,7 @@ from penstock.errors import UsageError
 from penstock.kinds import BadValue
 from penstock.server import loading
 from penstock.server.journal import Journal
+from penstock.server.log_threads import LogThreads, Threads
 from penstock.server.rebasing import Rebasing
 from penstock.server.rewriting import Rewriting
 from penstock.server.syncing import Syncing
@@ -49,7 +52,7 @@ class Durability:
         engine: Engine,
         tell: Callable[[str], None] | None = None,
         disk: Disk | None = None,
-        executor: Executor | None = None,
+        threads: Threads | None = None,
         rewriting: Rewriting | None = None,
     ) -> None:
         self.settings = settings
@@ -57,15 +60,16 @@ class Durability:
         self.state = engine.persistence
         self.tell = tell or Journal(settings, engine.clock).notice
         self.disk: Disk = SystemDisk() if disk is None else disk
-        self.executor: Executor = executor or ThreadPoolExecutor(2, "log")  # a sync does not wait for a swap of files
+        self.threads: Threads = threads or LogThreads()
         self.log: AppendLog | None = None
         self.synced: Callable[[], object] | None = None
-        self.syncing = Syncing(self.executor)
+        self.syncing = Syncing(self.threads)
         self.rebasing = Rebasing(self, rewriting or Rewriting(self.disk, engine.keyspace, settings))
         self._waiting: list[tuple[Release, Refuse | None]] = []  # turns whose replies wait for the log
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
         self._tried_ms = 0
+        self._owes_sync = False  # no thread could sync: writers are refused until one has
         self._annotated_s = 0  # the last second that was written into the log
         self.state.save_now = self.rebasing.save_now
         self.state.load_log = self._load_again
@@ -184,7 +188,7 @@ class Durability:
         try:
             log.write()
         except OSError as failure:
-            self.fail(failure)
+            self.fail(failure.strerror)
             return False
         if self._syncs_always and log.synced < log.written:
             return self.sync_now(log)
@@ -195,16 +199,17 @@ class Durability:
             log.sync()
         except OSError as failure:
             log.hold()
-            self.fail(failure)
+            self.fail(failure.strerror)
             return False
+        self._owes_sync = False
         self.engine.sync_waiters.settle(self.engine)
         return True
 
-    def fail(self, failure: OSError) -> None:
+    def fail(self, why: str | None) -> None:
         """Writers are refused from here on."""
         if self.engine.trouble is None:
-            self.tell(f"The log cannot be written: {failure.strerror}. Writers are refused until it can.")
-        self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (failure.strerror or "").encode()
+            self.tell(f"The log cannot be written: {why}. Writers are refused until it can.")
+        self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
         self.state.writes_ok = False
         self._tried_ms = self.now_ms()
 
@@ -213,6 +218,7 @@ class Durability:
             self.tell("The log can be written again.")
         self.engine.trouble = None
         self.state.writes_ok = True
+        self._owes_sync = False
 
     @property
     def is_waiting(self) -> bool:
@@ -229,9 +235,7 @@ class Durability:
             if self._waiting:
                 self._flush()
             if self.engine.trouble is not None and not log.held and self.now_ms() - self._tried_ms >= RETRY_MS:
-                self._tried_ms = self.now_ms()
-                if self.write(log):
-                    self.recover()
+                self._try_again(log)
             elif log.buffered and not self._waiting and self.engine.trouble is None:
                 self.write(log)
         if not self.engine.loading:
@@ -239,7 +243,19 @@ class Durability:
         if self.log is not None:
             self._sync_if_due(self.log)
 
+    def _try_again(self, log: AppendLog) -> None:
+        """Writers are refused: can the log be written now, and synced, if that is what failed?"""
+        self._tried_ms = self.now_ms()
+        if not self.write(log):
+            return
+        if not self._owes_sync or log.synced == log.written:
+            self.recover()
+        elif self.syncing.sync is None:
+            self.begin_sync(log)
+
     def _sync_if_due(self, log: AppendLog) -> None:
+        if self._owes_sync:
+            return  # tried again once a second
         if self.settings.text("appendfsync") != "everysec" or self.syncing.sync is not None:
             return
         if self.settings.yes("no-appendfsync-on-rewrite") and self.rebasing.process.pid:
@@ -249,9 +265,18 @@ class Durability:
             self.begin_sync(log)
 
     def begin_sync(self, log: AppendLog) -> bool:
-        """Have the thread sync; False where nothing needs that."""
-        self.state.sync_runs = self.syncing.begin(log, self.now_ms(), self.call_back())
+        """Have a thread sync; False where nothing needs that, or there can be no thread: writers are refused then."""
+        try:
+            self.state.sync_runs = self.syncing.begin(log, self.now_ms(), self.call_back())
+        except (RuntimeError, MemoryError) as failure:
+            self._owe_sync(failure)
+            return False
         return self.state.sync_runs
+
+    def _owe_sync(self, failure: BaseException) -> None:
+        """A sync could not be tried. What everybody wrote is in danger until one has worked."""
+        self._owes_sync = True
+        self.fail(os.strerror(errno.ENOMEM) if isinstance(failure, MemoryError) else str(failure))
 
     def call_back(self) -> Callable[["Future[None]"], None]:
         """What a thread calls when it is done: cron is to come soon, in the loop's thread."""
@@ -267,17 +292,26 @@ class Durability:
 
     def _end_sync(self) -> None:
         """Take note of a background sync that is over."""
-        log = self.log
+        log, running = self.log, self.syncing.sync
         try:
             sync = self.syncing.end()
         except OSError as failure:
             assert log is not None, "a log is not given up while it is synced"
             log.hold()
-            self.fail(failure)
+            self.fail(failure.strerror)
+        except (RuntimeError, MemoryError) as failure:
+            assert log is not None and running is not None, "a log is not given up while it is synced"
+            if running.is_unsure:
+                log.hold()
+            self._owe_sync(failure)
         else:
             if sync is not None:
                 assert log is not None, "a log is not given up while it is synced"
                 log.end_sync(sync)
+                if self._owes_sync:
+                    self._owes_sync = False
+                    if not log.buffered:  # else the next try, which writes
+                        self.recover()
                 self.engine.sync_waiters.settle(self.engine)
         self.state.sync_runs = self.syncing.sync is not None
 
@@ -327,7 +361,7 @@ class Durability:
             safe = self._give_up_log()
         else:
             self.rebasing.stop()
-        self.executor.shutdown()
+        self.threads.shutdown()
         return safe
 
     def _load_again(self) -> str:

@@ -80,8 +80,12 @@ class Rebasing:
         if problem == "" and self._spare is None and log is not None and not log.held:
             self._swapped_pid = pid
             self._swap = log.swap(log.directory.temporary_base(pid))
-            self._swapping = self._keeper.executor.submit(self._swap.run)
-            self._swapping.add_done_callback(self._keeper.call_back())
+            try:
+                self._swapping = self._keeper.threads.submit(self._swap.run)
+            except (RuntimeError, MemoryError):
+                self._end("", pid)  # here and now, without a thread
+            else:
+                self._swapping.add_done_callback(self._keeper.call_back())
         elif problem is not None:
             self._end(problem, pid)
         elif self._keeper.now_ms() - self._told_ms >= PROGRESS_EVERY_MS:
@@ -151,7 +155,7 @@ class Rebasing:
             log.begin_rewrite()
         except OSError as failure:
             if log is keeper.log and log.held:
-                keeper.fail(failure)
+                keeper.fail(failure.strerror)
             raise
         self._dirty_at_start = self._engine.context.dirty
         return log
@@ -187,8 +191,8 @@ class Rebasing:
             if not problem:
                 try:
                     self._put_in_force(log, temporary)
-                except OSError as failure:
-                    problem = str(failure)
+                except (OSError, RuntimeError, MemoryError) as failure:
+                    problem = str(failure) or "no memory"
             if problem:
                 log.abandon_rewrite()
                 with suppress(OSError):  # it is not there, or stays until the next start, which removes it
@@ -212,7 +216,10 @@ class Rebasing:
         self._close_spare()
 
     def _put_in_force(self, log: AppendLog, temporary: str) -> None:
-        """Swap the files, unless a thread has tried that. OSError where it failed."""
+        """Swap the files, unless a thread has tried that.
+
+        OSError where it failed; RuntimeError or MemoryError where the thread did.
+        """
         swap, swapping = self._swap, self._swapping
         self._swap = self._swapping = None
         if swap is None or swapping is None:
@@ -244,8 +251,12 @@ class Rebasing:
         """Delete in a thread what the manifest calls history."""
         log = self._keeper.log
         if log is not None and self._removal is None and not self._settings.yes("aof-disable-auto-gc"):
-            self._removal = self._keeper.executor.submit(log.directory.remove_history)
-            self._removal.add_done_callback(self._keeper.call_back())
+            try:
+                self._removal = self._keeper.threads.submit(log.directory.remove_history)
+            except (RuntimeError, MemoryError) as failure:
+                self._tell(f"Old files of the log stay for now: {failure or 'no memory'}.")
+            else:
+                self._removal.add_done_callback(self._keeper.call_back())
 
     def finish_jobs(self) -> None:
         """Wait for the threads that change the manifest."""
@@ -261,7 +272,7 @@ class Rebasing:
         assert self._removal is not None, "it is done"
         failure = self._removal.exception()
         self._removal = None
-        if isinstance(failure, OSError):
-            self._tell(f"Old files of the log stay for now: {failure}.")
+        if isinstance(failure, OSError | RuntimeError | MemoryError):
+            self._tell(f"Old files of the log stay for now: {failure or 'no memory'}.")
         elif failure is not None:
             raise failure

@@ -27,19 +27,25 @@ NOT_HELD: Final = -1
 
 
 class Sync:
-    """One fdatasync: `run` may be called in a thread, everything else in the loop's."""
+    """One fdatasync: `run` may be called in a thread, everything else in the loop's.
 
-    __slots__ = ("_file", "_log", "upto")
+    is_unsure: the system was asked, and its answer is not known (or was a failure): a later sync proves nothing.
+    """
+
+    __slots__ = ("_file", "_log", "is_unsure", "upto")
 
     def __init__(self, log: "AppendLog", file: File, upto: int) -> None:
         self._log = log
         self._file = file
         self.upto = upto  # units that will be safe
+        self.is_unsure = False
 
     def run(self) -> None:
         disk = self._log.directory.disk
         disk.reach(SYNC)
+        self.is_unsure = True
         self._file.sync()
+        self.is_unsure = False
         disk.reach(SYNCED)
 
 

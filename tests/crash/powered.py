@@ -11,66 +11,22 @@ import hiredis
 
 from penstock.clock import ManualClock
 from penstock.commands.engine import Engine
-from penstock.commands.rewrite import base_lines
 from penstock.server.connection import Connection
 from penstock.server.durability import Durability
 from penstock.server.journal import Journal
-from penstock.server.rewriting import Rewriting
 from penstock.server.turn import Turn
 from penstock.settings import Settings
-from penstock.storage.logdirectory import write_all
 from tests.server.fakes import FakeLoop, FakeTransport
-from tests.server.test_durability import LaterExecutor
+from tests.server.later import LaterRewriting, LaterThreads
 from tests.storage.memorydisk import MemoryDisk
 
 ROOT = "/tmp"  # in memory; the settings want a directory that exists
 NOW_MS = 1_795_300_000_000
-CHILD_PID = 4711
 UNFINISHED = object()
 
 
 class PowerLoss(BaseException):
     """Nothing runs any more. No handler of ours may catch it."""
-
-
-class FakeRewriting(Rewriting):
-    """A child that keeps the lines of its beginning, and writes them when it is told to."""
-
-    __slots__ = ("_failure", "_lines", "_path", "_written")
-
-    def __init__(self, disk: MemoryDisk, engine: Engine) -> None:
-        super().__init__(disk, engine.keyspace, engine.settings)
-        self._lines: list[bytes] = []
-        self._path = ""
-        self._written = False
-        self._failure = ""
-
-    def start(self, directory: str, now_ms: int) -> None:
-        self.pid = CHILD_PID
-        self._path = f"{directory}/temp-rewriteaof-bg-{self.pid}.aof"
-        self._lines = list(base_lines(self.keyspace, self.settings, now_ms))
-        self._written, self._failure = False, ""
-
-    def write(self) -> None:
-        if not self.pid or self._written:
-            return
-        self._written = True
-        try:
-            file = self.disk.create(self._path)
-            for line in self._lines:
-                write_all(file, line)
-            file.sync()
-        except OSError as failure:
-            self._failure = str(failure)
-
-    def poll(self) -> str | None:
-        if not self._written:
-            return None
-        self.pid = 0
-        return self._failure
-
-    def kill(self) -> None:
-        self.pid = 0
 
 
 class Peer:
@@ -122,9 +78,9 @@ class PoweredServer:
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.said: list[str] = []
         self.engine = Engine(self.settings, self.clock, random.Random(1))
-        self.executor = LaterExecutor()
-        self.rewriting = FakeRewriting(disk, self.engine)
-        self.durability = Durability(self.settings, self.engine, self.said.append, disk, self.executor, self.rewriting)
+        self.threads = LaterThreads()
+        self.rewriting = LaterRewriting(disk, self.engine)
+        self.durability = Durability(self.settings, self.engine, self.said.append, disk, self.threads, self.rewriting)
         self.loop = FakeLoop(self.clock)
         journal = Journal(self.settings, self.clock)
         loop = cast(asyncio.AbstractEventLoop, self.loop)
@@ -143,7 +99,7 @@ class PoweredServer:
 
     def finish_syncs(self) -> None:
         """The syncing thread gets to its end; the loop hears of it."""
-        self.executor.run()
+        self.threads.run()
         self.turn.look_after_log()
         self.loop.turn()
 

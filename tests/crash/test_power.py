@@ -260,7 +260,7 @@ def test_requests_are_answered_while_a_thread_swaps_the_files(server):
     server.rewriting.write()
     server.turn.look_after_log()
 
-    assert server.executor.given, "the swap waits for its thread"
+    assert server.threads.given, "the swap waits for its thread"
     assert peer.says("SET b 2") == b"OK"
     assert again(server.disk).says("MGET a b") == [b"1", b"2"]
 
@@ -275,10 +275,10 @@ def test_the_next_rewriting_waits_until_the_files_of_the_last_are_deleted(server
     peer.says("BGREWRITEAOF")
     server.rewriting.write()
     server.turn.look_after_log()
-    server.executor.run()  # the swap
+    server.threads.run()  # the swap
     server.turn.look_after_log()
     peer.says("BGREWRITEAOF")
-    assert server.executor.given and not server.rewriting.pid
+    assert server.threads.given and not server.rewriting.pid
 
     server.finish_syncs()
     assert server.rewriting.pid

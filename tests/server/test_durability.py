@@ -6,7 +6,6 @@ import random
 import re
 import signal
 import time
-from concurrent.futures import Executor, Future
 
 import pytest
 
@@ -18,51 +17,13 @@ from penstock.server.rewriting import BASE_WRITTEN
 from penstock.settings import Settings
 from penstock.storage.disk import SystemDisk
 from tests.dialogue import Dialogue
-from tests.storage.memorydisk import MemoryDisk
+from tests.server.later import LaterRewriting, LaterThreads
+from tests.storage.memorydisk import OUT_OF_MEMORY, MemoryDisk
 
 NOW_MS = 1_795_300_000_000
 MISCONF = b"MISCONF Errors writing to the AOF file: "
 ROOT = "/tmp"  # in memory; the settings want a directory that exists
 DIRECTORY = ROOT + "/appendonlydir"
-
-
-class LaterFuture(Future):
-    """Whoever waits for it has its executor run."""
-
-    def __init__(self, executor):
-        super().__init__()
-        self._executor = executor
-
-    def exception(self, timeout=None):
-        self._executor.run()
-        return super().exception(timeout)
-
-    def result(self, timeout=None):
-        self._executor.run()
-        return super().result(timeout)
-
-
-class LaterExecutor(Executor):
-    """Runs what it was given when the test says so."""
-
-    def __init__(self):
-        self.given = []
-
-    def submit(self, call, /, *args, **kwargs):
-        future = LaterFuture(self)
-        self.given.append((future, call))
-        return future
-
-    def run(self):
-        given, self.given = self.given, []
-        for future, call in given:
-            try:
-                future.set_result(call())
-            except OSError as failure:
-                future.set_exception(failure)
-
-    def shutdown(self, wait=True, *, cancel_futures=False):
-        self.run()
 
 
 class Server:
@@ -75,10 +36,13 @@ class Server:
         for name, value in pairs.items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.disk = MemoryDisk() if disk is None else disk
-        self.executor = LaterExecutor()
+        self.threads = LaterThreads()
         self.said = []
         self.engine = Engine(self.settings, self.clock, random.Random(1))
-        self.durability = Durability(self.settings, self.engine, self.said.append, self.disk, self.executor)
+        self.rewriting = LaterRewriting(self.disk, self.engine)
+        self.durability = Durability(
+            self.settings, self.engine, self.said.append, self.disk, self.threads, self.rewriting
+        )
         for _ in self.durability.loading():
             pass
         self.client = Dialogue(self.engine)
@@ -92,6 +56,15 @@ class Server:
 
     def later(self, ms):
         self.clock.advance(ms)
+        self.durability.cron()
+
+    def finish_rewriting(self):
+        """The child gets to its end, and the threads that swap files and delete old ones."""
+        self.durability.cron()
+        self.rewriting.write()
+        for _ in range(3):
+            self.durability.cron()
+            self.threads.run()
         self.durability.cron()
 
     def again(self, power=False, chance=None):
@@ -143,7 +116,7 @@ def test_everysec_answers_after_the_write_and_syncs_later(everysec):
     assert everysec.again().client("GET a") == b"1"
 
     everysec.later(1000)
-    everysec.executor.run()
+    everysec.threads.run()
     everysec.later(100)
     assert everysec.again(power=True).client("GET a") == b"1"
 
@@ -154,7 +127,7 @@ def test_everysec_answers_after_the_write_while_it_syncs(everysec):
     everysec.turn("SET a 2")
     assert everysec.turns == ["sent", "sent"]
     assert everysec.again().client("GET a") == b"2"
-    assert everysec.executor.given, "the sync runs"
+    assert everysec.threads.given, "the sync runs"
 
 
 def test_everysec_holds_turns_back_when_a_sync_takes_a_second(everysec):
@@ -165,7 +138,7 @@ def test_everysec_holds_turns_back_when_a_sync_takes_a_second(everysec):
     everysec.turn("GET a")
     assert everysec.turns == ["sent"]
 
-    everysec.executor.run()
+    everysec.threads.run()
     everysec.later(100)
     assert everysec.turns == ["sent", "sent", "sent"]
 
@@ -187,7 +160,7 @@ def test_no_leaves_the_syncing_to_the_system():
     server.turn("SET a 1")
     server.later(5000)
     assert server.turns == ["sent"]
-    assert server.executor.given == []
+    assert server.threads.given == []
 
 
 def test_the_policy_changes_at_run_time(everysec):
@@ -279,9 +252,80 @@ def test_a_background_sync_that_fails_refuses_writers(everysec):
     everysec.turn("SET a 1")
     everysec.disk.failures["sync"] = [errno.EIO]
     everysec.later(1000)
-    everysec.executor.run()
+    everysec.threads.run()
     everysec.durability.cron()
     assert str(everysec.turn("SET b 1")).startswith("MISCONF")
+
+
+def test_writers_are_refused_while_no_thread_can_be_started_to_sync(everysec):
+    everysec.turn("SET a 1")
+    everysec.threads.refusal = RuntimeError("can't start new thread")
+    everysec.later(1000)
+
+    assert str(everysec.turn("SET b 1")).encode() == MISCONF + b"can't start new thread"
+    assert everysec.turn("GET a") == b"1"
+
+
+@pytest.mark.parametrize("refusal", [RuntimeError("can't start new thread"), MemoryError()])
+def test_writers_are_served_again_once_a_sync_has_worked(everysec, refusal):
+    everysec.turn("SET a 1")
+    everysec.threads.refusal = refusal
+    everysec.later(1000)
+    everysec.later(1000)
+    everysec.threads.refusal = None
+    everysec.later(1000)
+    assert str(everysec.turn("SET b 1")).startswith("MISCONF")
+
+    everysec.threads.run()
+    everysec.durability.cron()
+    assert everysec.turn("SET b 2") == b"OK"
+    assert everysec.again(power=True).client("GET a") == b"1"
+
+
+def out_of_memory(wanted):
+    def reach(point):
+        if point == wanted:
+            raise MemoryError
+
+    return reach
+
+
+def test_a_thread_that_runs_out_of_memory_before_it_syncs_is_tried_again(everysec):
+    everysec.turn("SET a 1")
+    everysec.disk.on_reach = out_of_memory("sync")
+    everysec.later(1000)
+    everysec.threads.run()
+    everysec.durability.cron()
+    assert str(everysec.turn("SET b 1")).encode() == MISCONF + b"Cannot allocate memory"
+
+    everysec.disk.on_reach = None
+    everysec.later(1000)
+    everysec.threads.run()
+    everysec.durability.cron()
+    assert everysec.turn("SET b 2") == b"OK"
+    assert everysec.again(power=True).client("GET a") == b"1"
+
+
+def test_a_sync_whose_end_is_not_known_is_not_trusted(everysec):
+    everysec.turn("SET a 1")
+    everysec.disk.failures["sync"] = [OUT_OF_MEMORY]
+    everysec.later(1000)
+    everysec.threads.run()
+    everysec.durability.cron()
+    assert str(everysec.turn("SET b 1")).startswith("MISCONF")
+    assert everysec.durability.log.held
+
+    everysec.finish_rewriting()
+    assert everysec.turn("SET b 2") == b"OK"
+
+
+def test_files_are_swapped_although_no_thread_can_be_started(server):
+    server.turn("SET a 1", "SET a 2", "BGREWRITEAOF")
+    server.threads.refusal = RuntimeError("can't start new thread")
+    server.finish_rewriting()
+
+    assert ("aof_rewrites", "1") in server.engine.persistence.fields()
+    assert server.again(power=True).client("GET a") == b"2"
 
 
 # -- rewriting and saving ---------------------------------------------------------------------------------------------
@@ -305,7 +349,7 @@ def test_save_says_why_it_failed(server):
 
 def test_history_is_deleted_in_the_background(server):
     server.turn("SAVE")
-    server.executor.run()
+    server.threads.run()
     server.later(100)
     assert [name for name in server.disk.names(DIRECTORY) if ".1." in name] == []
 

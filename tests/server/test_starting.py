@@ -3,9 +3,8 @@
 import socket
 from pathlib import Path
 
-from tests.serverproc import ServerProcess
-
 from penstock.commands.effects import pack
+from tests.serverproc import ServerProcess
 
 LINES = b"".join(pack((b"SET", b"key%d" % number, b"v" * 100)) for number in range(50_000))
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from penstock.storage.disk import File
 
+OUT_OF_MEMORY = -1  # among a disk's `failures`: not the disk's, but the process's
+
 
 class MemoryNode:
     """A file's bytes: as programs see them, and as they are after a loss of power.
@@ -101,6 +103,8 @@ class MemoryDisk:
         planned = self.failures.get(name)
         if planned:
             number = planned.pop(0)
+            if number == OUT_OF_MEMORY:
+                raise MemoryError
             if number:
                 raise OSError(number, os.strerror(number))
 

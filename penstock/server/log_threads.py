@@ -1,0 +1,116 @@
+"""The threads in which the log syncs, swaps files and deletes old ones, while the server goes on.
+
+concurrent.futures' pool would keep a job whose thread could not be started, and would wait for ever for one whose
+thread has died. Here either is told, because a sync that never comes must not go unnoticed.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final, Protocol
+
+MOST: Final = 2  # a sync does not wait for a swap of files
+LOOK_EVERY_S: Final = 0.1  # whether the thread that is waited for is alive
+
+
+class Threads(Protocol):
+    """What runs jobs (LogThreads; a stand-in in tests, which runs them when it is told to)."""
+
+    def submit(self, job: Callable[[], None]) -> "Future[None]":
+        """Run a job soon; RuntimeError or MemoryError, and nothing kept, where no thread can be started."""
+
+    def shutdown(self) -> None:
+        """Wait until everything is done."""
+
+
+class Job(Future[None]):
+    """Something that one thread does. It is over, with a RuntimeError, if the thread dies."""
+
+    def __init__(self, call: Callable[[], None], thread: Thread) -> None:
+        super().__init__()
+        self.call = call
+        self._thread = thread
+
+    def done(self) -> bool:
+        return super().done() or not self._thread.is_alive()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What went wrong; waits until it is over, whatever `timeout` says."""
+        while not self.done():
+            with suppress(TimeoutError):
+                return super().exception(LOOK_EVERY_S)
+        if not super().done():
+            return RuntimeError("the thread ended before its work did")
+        return super().exception()
+
+    def result(self, timeout: float | None = None) -> None:
+        """As `exception`, which is raised."""
+        failure = self.exception()
+        if failure is not None:
+            raise failure
+
+
+class LogThreads:
+    """At most `most` threads, each started when it is first needed, and again if it has died."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._workers: list[Worker] = []
+
+    def submit(self, job: Callable[[], None]) -> "Future[None]":
+        return self._worker().take(job)
+
+    def _worker(self) -> "Worker":
+        """One that has nothing to do, else another one, else the first one, which has."""
+        self._workers = [worker for worker in self._workers if worker.thread.is_alive()]
+        for worker in self._workers:
+            if worker.is_free():
+                return worker
+        if len(self._workers) == self._most:
+            return self._workers[0]
+        added = Worker()
+        try:
+            added.thread.start()
+        except (RuntimeError, MemoryError):
+            if not self._workers:
+                raise
+            return self._workers[0]
+        self._workers.append(added)
+        return added
+
+    def shutdown(self) -> None:
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+
+
+class Worker:
+    """One thread, which does its jobs in their order."""
+
+    def __init__(self) -> None:
+        self.thread = Thread(target=self._run, name="log", daemon=True)
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._last: Job | None = None
+
+    def is_free(self) -> bool:
+        return self._last is None or self._last.done()
+
+    def take(self, call: Callable[[], None]) -> Job:
+        job = self._last = Job(call, self.thread)
+        self._jobs.put(job)
+        return job
+
+    def end(self) -> None:
+        self._jobs.put(None)
+        self.thread.join()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                job.call()
+            except BaseException as failure:
+                job.set_exception(failure)
+            else:
+                job.set_result(None)

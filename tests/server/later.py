@@ -1,0 +1,95 @@
+"""The log's threads, and the child that rewrites it, which do their work when a test says so."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from penstock.commands.engine import Engine
+from penstock.commands.rewrite import base_lines
+from penstock.server.rewriting import Rewriting
+from penstock.storage.disk import Disk
+from penstock.storage.logdirectory import write_all
+
+CHILD_PID = 4711
+
+
+class LaterFuture(Future[None]):
+    """Whoever waits for it has its threads run."""
+
+    def __init__(self, threads: "LaterThreads") -> None:
+        super().__init__()
+        self._threads = threads
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._threads.run()
+        return super().exception(timeout)
+
+    def result(self, timeout: float | None = None) -> None:
+        self._threads.run()
+        super().result(timeout)
+
+
+class LaterThreads:
+    """Runs what it was given when the test says so; takes nothing while it has a `refusal`."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[LaterFuture, Callable[[], None]]] = []
+        self.refusal: BaseException | None = None
+
+    def submit(self, job: Callable[[], None]) -> Future[None]:
+        if self.refusal is not None:
+            raise self.refusal
+        future = LaterFuture(self)
+        self.given.append((future, job))
+        return future
+
+    def run(self) -> None:
+        given, self.given = self.given, []
+        for future, job in given:
+            try:
+                job()
+                future.set_result(None)
+            except (OSError, MemoryError) as failure:
+                future.set_exception(failure)
+
+    def shutdown(self) -> None:
+        self.run()
+
+
+class LaterRewriting(Rewriting):
+    """A child that keeps the lines of its beginning, and writes them when it is told to."""
+
+    __slots__ = ("_failure", "_lines", "_path", "_written")
+
+    def __init__(self, disk: Disk, engine: Engine) -> None:
+        super().__init__(disk, engine.keyspace, engine.settings)
+        self._lines: list[bytes] = []
+        self._path = ""
+        self._written = False
+        self._failure = ""
+
+    def start(self, directory: str, now_ms: int) -> None:
+        self.pid = CHILD_PID
+        self._path = f"{directory}/temp-rewriteaof-bg-{self.pid}.aof"
+        self._lines = list(base_lines(self.keyspace, self.settings, now_ms))
+        self._written, self._failure = False, ""
+
+    def write(self) -> None:
+        if not self.pid or self._written:
+            return
+        self._written = True
+        try:
+            file = self.disk.create(self._path)
+            for line in self._lines:
+                write_all(file, line)
+            file.sync()
+        except OSError as failure:
+            self._failure = str(failure)
+
+    def poll(self) -> str | None:
+        if not self._written:
+            return None
+        self.pid = 0
+        return self._failure
+
+    def kill(self) -> None:
+        self.pid = 0
