@@ -38,7 +38,7 @@ class Context:
         self.now_us = 0
         self.now_ms = 0
         self.resp3 = False
-        self.dirty = 0  # changes since the last save, for INFO
+        self.dirty = 0  # changes since the start, for INFO
         self.waits = True  # whether the request may wait (not inside EXEC, not while the log is replayed)
         self.attempt: Parked | None = None  # the parked request that is being tried again
         self.row: Row | None = None  # the row and the words in hand, for a handler that parks

@@ -1,8 +1,8 @@
 """What is known of the log from within: INFO's numbers, the commands that save, DEBUG RELOAD.
 
-Penstock has no RDB file. BGSAVE and SAVE do what they are called for, another way: they rewrite the log's base, so
-that the files hold everything as it is now. The server starts the rewriting at the end of its turn; see
-server/durability.py.
+Penstock writes no RDB file, and says so: BGSAVE and SAVE are refused, and LASTSAVE and INFO tell of no save, as a Redis
+that never saved does. The log keeps every change; BGREWRITEAOF is wished for here and begun by the server at the end of
+its turn (server/durability.py).
 """
 
 from collections.abc import Callable
@@ -22,23 +22,21 @@ if TYPE_CHECKING:
     from penstock.commands.engine import Engine
 
 REWRITE: Final = "rewrite"  # asked for by BGREWRITEAOF, by growth, or to begin a log
-SAVE: Final = "save"  # asked for by BGSAVE
 NEVER: Final = -1
+NO_SNAPSHOTS: Final = b"ERR this server keeps an append-only log and writes no RDB file; use BGREWRITEAOF"
 
 
 class Persistence:
     """The state of one engine's log, kept up to date by the server; an engine without one has an empty one.
 
-    `child` is what a rewriting, wanted or running, was asked for: REWRITE, SAVE or "".
+    `child` is what a rewriting, wanted or running, was asked for: REWRITE or "".
     """
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
         self.log: AppendLog | None = None
-        self.save_now: Callable[[], str] | None = None  # rewrite the base here and now; why it failed, or ""
-        self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF), likewise
+        self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF); why not, or ""
         self.child = ""
-        self.save_scheduled = False
         self.rewrite_scheduled = False
         now_s = engine.clock.now_us() // 1_000_000
         # loading
@@ -46,11 +44,8 @@ class Persistence:
         self.loading_total = 0
         self.loading_done = 0
         self.keys_loaded = 0
-        # saving
-        self.last_save_s = now_s
-        self.saves = 0
-        self.save_failures = 0  # since the last success
-        self.last_save_seconds = NEVER
+        # rewriting
+        self.started_s = now_s
         self.rewrites = 0
         self.rewrite_failures = 0  # since the last success
         self.last_rewrite_seconds = NEVER
@@ -61,7 +56,6 @@ class Persistence:
         self.fork_us = 0  # what the last one took
         self.most_copied = 0  # bytes, by the child that runs
         self.copied_by_rewrite = 0  # bytes, by the last child
-        self.copied_by_save = 0
         self.writes_ok = True
         self.delayed_syncs = 0
         self.sync_runs = False
@@ -91,18 +85,10 @@ class Persistence:
         """It is over."""
         now_s = self._engine.clock.now_us() // 1_000_000
         seconds = max(0, now_s - self.child_started_s)
-        if self.child == SAVE:
-            self.last_save_seconds = seconds
-            self.copied_by_save = self.most_copied
-            self.saves += worked
-            self.save_failures = 0 if worked else self.save_failures + 1
-        else:
-            self.last_rewrite_seconds = seconds
-            self.copied_by_rewrite = self.most_copied
-            self.rewrites += worked
-            self.rewrite_failures = 0 if worked else self.rewrite_failures + 1
-        if worked:
-            self.last_save_s = now_s
+        self.last_rewrite_seconds = seconds
+        self.copied_by_rewrite = self.most_copied
+        self.rewrites += worked
+        self.rewrite_failures = 0 if worked else self.rewrite_failures + 1
         self.child = ""
         self.progress = Progress()
         self.measured_s = self.most_copied = 0
@@ -123,7 +109,7 @@ class Persistence:
         engine = self._engine
         now_s = engine.clock.now_us() // 1_000_000
         running_s = max(0, now_s - self.child_started_s)
-        saving, rewriting = self.child == SAVE, self.child == REWRITE
+        rewriting = self.child == REWRITE
         enabled = engine.settings.yes("appendonly")
         numbers: list[tuple[str, int | str]] = [
             ("loading", int(engine.loading)),
@@ -135,14 +121,14 @@ class Persistence:
             ("current_save_keys_processed", self.progress.keys),
             ("current_save_keys_total", self.progress.keys_total),
             ("rdb_changes_since_last_save", self.changes()),
-            ("rdb_bgsave_in_progress", int(saving)),
-            ("rdb_last_save_time", self.last_save_s),
-            ("rdb_last_bgsave_status", "err" if self.save_failures else "ok"),
-            ("rdb_last_bgsave_time_sec", self.last_save_seconds),
-            ("rdb_current_bgsave_time_sec", running_s if saving else NEVER),
-            ("rdb_saves", self.saves),
-            ("rdb_saves_consecutive_failures", self.save_failures),
-            ("rdb_last_cow_size", self.copied_by_save),
+            ("rdb_bgsave_in_progress", 0),
+            ("rdb_last_save_time", self.started_s),
+            ("rdb_last_bgsave_status", "ok"),
+            ("rdb_last_bgsave_time_sec", NEVER),
+            ("rdb_current_bgsave_time_sec", NEVER),
+            ("rdb_saves", 0),
+            ("rdb_saves_consecutive_failures", 0),
+            ("rdb_last_cow_size", 0),
             ("rdb_last_load_keys_expired", 0),
             ("rdb_last_load_keys_loaded", self.keys_loaded),
             ("aof_enabled", int(enabled)),
@@ -162,7 +148,7 @@ class Persistence:
             numbers += [
                 ("aof_current_size", self.log.total_size),
                 ("aof_base_size", self.log.grown_from),
-                ("aof_pending_rewrite", int(self.save_scheduled or self.rewrite_scheduled)),
+                ("aof_pending_rewrite", int(self.rewrite_scheduled)),
                 ("aof_buffer_length", self.log.buffered),
                 ("aof_pending_bio_fsync", int(self.sync_runs)),
                 ("aof_delayed_fsync", self.delayed_syncs),
@@ -234,9 +220,6 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     state = ctx.engine.persistence
     if state.child == REWRITE:
         raise ReplyError(b"ERR Background append only file rewriting already in progress")
-    if state.child == SAVE:
-        state.rewrite_scheduled = True
-        return reply.simple(b"Background append only file rewriting scheduled")
     state.child = REWRITE
     ctx.engine.wanted_rewrite = True
     return reply.simple(b"Background append only file rewriting started")
@@ -249,25 +232,12 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="admin noscript no_async_loading",
     history=(("3.2.2", "Added the `SCHEDULE` option."),),
-    summary="Saves everything in the background, as a fresh base of the log: Penstock has no RDB file.",
+    summary="Is refused: there is no RDB file. The log keeps everything.",
 )
 def bgsave(ctx: Context, args: list[bytes]) -> bytes:
-    state = ctx.engine.persistence
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
         raise refusals.syntax()
-    if state.child == SAVE:
-        raise ReplyError(b"ERR Background save already in progress")
-    if state.child == REWRITE:
-        if len(args) == 1:
-            raise ReplyError(
-                b"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to"
-                b" schedule a BGSAVE whenever possible."
-            )
-        state.save_scheduled = True
-        return reply.simple(b"Background saving scheduled")
-    state.child = SAVE
-    ctx.engine.wanted_rewrite = True
-    return reply.simple(b"Background saving started")
+    raise ReplyError(NO_SNAPSHOTS)
 
 
 @command(
@@ -276,16 +246,10 @@ def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="admin noscript no_async_loading no_multi",
     complexity="O(N) where N is the total number of keys in all databases",
-    summary="Saves everything at once, as a fresh base of the log, while everybody waits.",
+    summary="Is refused: there is no RDB file. The log keeps everything.",
 )
 def save(ctx: Context, args: list[bytes]) -> bytes:
-    state = ctx.engine.persistence
-    if state.child:
-        raise ReplyError(b"ERR Background save already in progress")
-    problem = state.save_now() if state.save_now is not None else "there is no log"
-    if problem:
-        raise ReplyError(b"ERR The log's base could not be written: " + problem.encode())
-    return reply.OK
+    raise ReplyError(NO_SNAPSHOTS)
 
 
 @command(
@@ -295,7 +259,7 @@ def save(ctx: Context, args: list[bytes]) -> bytes:
     flags="loading stale fast",
     acl="admin dangerous",
     tips="nondeterministic_output",
-    summary="Tells when everything was last saved, in unix seconds.",
+    summary="Tells when an RDB file was last saved, in unix seconds: never, so since when the server runs.",
 )
 def lastsave(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(ctx.engine.persistence.last_save_s)
+    return reply.integer(ctx.engine.persistence.started_s)

@@ -11,6 +11,9 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 POSITIVE: Final = b"ERR value is out of range, must be positive"
+NOTHING_KEPT: Final = (
+    b"ERR this server writes no RDB file, and appendonly is no: SHUTDOWN NOSAVE stops it, and what it holds is gone"
+)
 SHUTDOWN_OPTIONS: Final = (b"SAVE", b"NOSAVE", b"NOW", b"FORCE", b"ABORT")
 DRAWING: Final = """\
         ___________
@@ -151,6 +154,8 @@ def shutdown(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     if b"ABORT" in chosen:
         raise ReplyError(b"ERR No shutdown in progress.")  # it is over as soon as it began: nobody is waited for
+    if b"SAVE" in chosen and b"FORCE" not in chosen and not ctx.engine.settings.yes("appendonly"):
+        raise ReplyError(NOTHING_KEPT)
     ctx.engine.wanted_shutdown = True
     ctx.session.closing = True
     return reply.NO_REPLY

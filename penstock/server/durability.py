@@ -71,7 +71,6 @@ class Durability:
         self._tried_ms = 0
         self._owes_sync = False  # no thread could sync: writers are refused until one has
         self._annotated_s = 0  # the last second that was written into the log
-        self.state.save_now = self.rebasing.save_now
         self.state.load_log = self._load_again
         self._annotates = self._syncs_always = False
         for name in ("aof-timestamp-enabled", "appendfsync"):
@@ -98,10 +97,12 @@ class Durability:
         a write that was answered then would be lost.
         """
         if not self.settings.yes("appendonly"):
+            loading.refuse_snapshot(self.settings, self.disk, None)
             return
         log: AppendLog | None = None
         try:
             log = loading.opened(self.settings, self.disk)
+            loading.refuse_snapshot(self.settings, self.disk, log)
             yield from loading.read_into(self.engine, log, self.tell)
             log.start()
         except (OSError, UsageError) as failure:

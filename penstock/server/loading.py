@@ -12,6 +12,12 @@ from penstock.storage.disk import Disk
 from penstock.storage.logdirectory import LogDirectory
 
 PROGRESS_EVERY_MS: Final = 2000  # lines about a long loading
+HOW_TO_TAKE_OVER: Final = (
+    "{folder}/{name} is a Redis snapshot (RDB), which Penstock does not read, and no log is loaded beside it. To keep"
+    " what it holds, run `redis-server --dir {folder} --dbfilename {name} --appendonly no`, send it `CONFIG SET"
+    " aof-use-rdb-preamble no` and `CONFIG SET appendonly yes`, wait until its INFO shows aof_rewrite_in_progress:0"
+    " and aof_rewrite_scheduled:0, stop it, and start Penstock with appendonly yes; to start empty, move the file away."
+)
 
 
 def opened(settings: Settings, disk: Disk) -> AppendLog:
@@ -20,6 +26,14 @@ def opened(settings: Settings, disk: Disk) -> AppendLog:
     log = AppendLog(LogDirectory(disk, text("dir"), text("appenddirname"), text("appendfilename")))
     log.directory.open()
     return log
+
+
+def refuse_snapshot(settings: Settings, disk: Disk, log: AppendLog | None) -> None:
+    """UsageError where what a Redis kept is in `dir`, as a snapshot only: a start would leave it out."""
+    folder, name = settings.text("dir"), settings.text("dbfilename")
+    if not name or not disk.exists(f"{folder}/{name}") or (log is not None and log.directory.manifest.files()):
+        return
+    raise UsageError(HOW_TO_TAKE_OVER.format(folder=folder, name=name))
 
 
 def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:

@@ -1,15 +1,14 @@
 """The life of a rewriting: wanted, begun, looked after, ended; then the files that it replaced are deleted.
 
-`rewriting.py` has the process that writes the fresh base. SAVE writes one in this process. What swaps files in the end,
-and syncs directories for it, runs in a thread while the server goes on; one such job at a time changes the manifest.
+`rewriting.py` has the process that writes the fresh base. What swaps files in the end, and syncs directories for it,
+runs in a thread while the server goes on; one such job at a time changes the manifest.
 """
 
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands.persistence import REWRITE, SAVE
-from penstock.commands.rewrite import base_lines
+from penstock.commands.persistence import REWRITE
 from penstock.errors import UsageError
 from penstock.server import loading
 from penstock.server.rewriting import Rewriting
@@ -29,7 +28,7 @@ class Rebasing:
     """The fresh bases of one server's log, or of one that is open only while its base is written (appendonly no)."""
 
     __slots__ = (
-        "_dirty_at_start", "_engine", "_keeper", "_removal", "_settings", "_spare", "_state", "_swap", "_swapped_pid",
+        "_engine", "_keeper", "_removal", "_settings", "_spare", "_state", "_swap", "_swapped_pid",
         "_swapping", "_synced_ahead", "_tell", "_told_ms", "_tried_ms", "process",
     )  # fmt: skip
 
@@ -43,7 +42,6 @@ class Rebasing:
         self._tried_ms = 0
         self._told_ms = 0  # when progress was last told
         self._synced_ahead = False  # a rewriting is about to begin, and the bulk of the log is safe
-        self._dirty_at_start = 0
         self._spare: AppendLog | None = None
         self._swap: Swap | None = None
         self._swapping: Future[None] | None = None
@@ -64,9 +62,9 @@ class Rebasing:
             self._look_after_process()
         elif self._engine.wanted_rewrite:
             self.start()
-        elif self._state.rewrite_scheduled or self._state.save_scheduled:
-            self._state.child = REWRITE if self._state.rewrite_scheduled else SAVE
-            self._state.rewrite_scheduled = self._state.save_scheduled = False
+        elif self._state.rewrite_scheduled:
+            self._state.child = REWRITE
+            self._state.rewrite_scheduled = False
             self.start()
         elif log is not None and self._is_time(log):
             self._state.child = REWRITE
@@ -157,27 +155,7 @@ class Rebasing:
             if log is keeper.log and log.held:
                 keeper.fail(failure.strerror)
             raise
-        self._dirty_at_start = self._engine.context.dirty
         return log
-
-    def save_now(self) -> str:
-        """SAVE: a fresh base, written by this process; why it failed, or ""."""
-        keeper, state = self._keeper, self._state
-        keeper.finish_sync()
-        self.finish_jobs()
-        self._tried_ms = keeper.now_ms()
-        state.began(SAVE)
-        problem = ""
-        pid = 0  # no process of its own
-        try:
-            log = self._move_on()
-            lines = base_lines(self._engine.keyspace, self._settings, keeper.now_ms())
-            log.write_base(log.directory.temporary_base(pid), lines)
-        except (OSError, UsageError) as failure:
-            problem = str(failure)
-        failures = state.save_failures
-        self._end(problem, pid)
-        return problem or ("the disk refused it" if state.save_failures > failures else "")
 
     # -- ending -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +181,6 @@ class Rebasing:
             self._tell(f"Rewriting the log failed: {problem}. Everything stays as it was.")
         else:
             assert log is not None, "what has a base is a log"
-            self._engine.context.dirty -= self._dirty_at_start
             spent_s = (keeper.now_ms() - self._tried_ms) / 1000
             self._tell(
                 f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"

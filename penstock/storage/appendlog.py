@@ -5,12 +5,11 @@ last file, never anywhere else.
 """
 
 import errno
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
 from penstock.storage.disk import File
-from penstock.storage.logdirectory import LogDirectory, write_all
+from penstock.storage.logdirectory import LogDirectory
 from penstock.storage.manifest import Manifest
 
 # Named moments (Disk.reach)
@@ -339,16 +338,6 @@ class AppendLog:
         self.synced = self.written
         self._in_base = NOT_HELD
         self.held = False
-
-    def write_base(self, temporary: str, lines: Iterable[bytes]) -> None:
-        """Write and sync a small base in this process (SAVE, tests)."""
-        file = self.directory.disk.create(temporary)
-        try:
-            for line in lines:
-                write_all(file, line)
-            file.sync()
-        finally:
-            file.close()
 
     def close(self) -> None:
         """Let go of the file and the directory; what is buffered is not written."""

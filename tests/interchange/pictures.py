@@ -59,7 +59,7 @@ class Ours:
 
     def save(self) -> None:
         """Write a fresh base, and have the files that it replaces removed."""
-        self.lines("SAVE")
+        self.lines("BGREWRITEAOF")
         self.until_rewritten()
 
     def until_rewritten(self) -> None:

@@ -241,7 +241,7 @@ def test_a_sync_that_failed_is_over_with_a_fresh_base_only(server):
     server.disk.failures["sync"] = [errno.EIO]
     server.turn("SET a 1")
     assert str(server.turn("SET b 1")).startswith("MISCONF")
-    assert server.turn("SAVE") == b"OK"
+    server.finish_rewriting()
     assert server.turn("SET b 2") == b"OK"
 
     again = server.again(power=True)
@@ -331,26 +331,26 @@ def test_files_are_swapped_although_no_thread_can_be_started(server):
 # -- rewriting and saving ---------------------------------------------------------------------------------------------
 
 
-def test_save_writes_a_fresh_base(server):
-    server.turn("SET a 1", "SET a 2", "SET a 3")
-    assert server.turn("SAVE") == b"OK"
+def test_a_rewrite_writes_a_fresh_base(server):
+    server.turn("SET a 1", "SET a 2", "SET a 3", "BGREWRITEAOF")
+    server.finish_rewriting()
     base = bytes(server.disk.files[DIRECTORY + "/appendonly.aof.2.base.aof"].seen)
     assert base.count(b"SET") == 1
     assert server.again(power=True).client("GET a") == b"3"
 
 
-def test_save_says_why_it_failed(server):
-    server.turn("SET a 1")
-    server.disk.failures["rename"] = [0, errno.EIO]
-    assert str(server.turn("SAVE")).startswith("ERR The log's base could not be written")
+def test_a_rewrite_that_fails_leaves_everything_as_it_was(server):
+    server.turn("SET a 1", "BGREWRITEAOF")
+    server.disk.failures["rename"] = [errno.EIO]
+    server.finish_rewriting()
+    assert ("aof_last_bgrewrite_status", "err") in server.engine.persistence.fields()
     assert server.turn("SET a 2") == b"OK"
     assert server.again(power=True).client("GET a") == b"2"
 
 
 def test_history_is_deleted_in_the_background(server):
-    server.turn("SAVE")
-    server.threads.run()
-    server.later(100)
+    server.turn("BGREWRITEAOF")
+    server.finish_rewriting()
     assert [name for name in server.disk.names(DIRECTORY) if ".1." in name] == []
 
 
@@ -384,18 +384,17 @@ def test_a_log_that_is_turned_on_begins_with_what_is_there():
     server = Server(appendonly="no")
     server.turn("SET a 1")
     server.client("CONFIG SET appendonly yes", "SET b 2")
-    server.engine.persistence.child = ""
-    server.engine.wanted_rewrite = False
-    assert server.turn("SAVE") == b"OK"
+    server.finish_rewriting()
     server.turn("SET c 3")
 
     again = server.again(power=True)
     assert [again.client(f"GET {key}") for key in "abc"] == [b"1", b"2", b"3"]
 
 
-def test_save_without_a_log_writes_what_a_log_can_begin_with():
+def test_a_rewrite_without_a_log_writes_what_a_log_can_begin_with():
     server = Server(appendonly="no")
-    server.turn("SET a 1", "SAVE")
+    server.turn("SET a 1", "BGREWRITEAOF")
+    server.finish_rewriting()
     assert server.again(power=True).client("GET a") == b"1"
 
 
@@ -603,10 +602,7 @@ def test_a_second_rewrite_waits_for_the_first(tmp_path):
     server = RealServer(tmp_path, appendfsync="always")
     server.turn("SET a 1", "BGREWRITEAOF")
     assert str(server.turn("BGREWRITEAOF")) == "ERR Background append only file rewriting already in progress"
-    assert str(server.turn("BGSAVE")).startswith("ERR Another child process is active (AOF?)")
-    assert server.turn("BGSAVE SCHEDULE") == b"Background saving scheduled"
     server.until_rewritten()
     server.durability.cron()
-    server.until_rewritten()
-    assert ("rdb_saves", "1") in server.engine.persistence.fields()
+    assert ("aof_rewrites", "1") in server.engine.persistence.fields()
     server.durability.close()

@@ -1,10 +1,16 @@
 """How a server starts, or refuses to: what it finds in `dir`, and what it is told to be."""
 
+import re
 import socket
+import time
 from pathlib import Path
 
+import pytest
+import redis
+
 from penstock.commands.effects import pack
-from tests.serverproc import ServerProcess
+from tests.reference import NoReference, reference_binary, reference_server
+from tests.serverproc import ServerProcess, running_server
 
 LINES = b"".join(pack((b"SET", b"key%d" % number, b"v" * 100)) for number in range(50_000))
 
@@ -44,3 +50,78 @@ def test_nobody_is_served_while_a_damaged_log_is_loaded_and_refused(tmp_path: Pa
     assert server.wait() == 1
     assert answers == {b"-LOADING Redis is loading the dataset in memory\r\n"}
     assert "was expected at byte" in server.said
+
+
+def refused(*flags: str, dir: Path) -> str:
+    """What a server said that did not start."""
+    server = ServerProcess(flags, dir, {})
+    assert server.wait() == 1, server.said
+    return server.said
+
+
+@pytest.mark.parametrize("appendonly", ["yes", "no"])
+def test_a_snapshot_without_a_log_is_not_passed_over(tmp_path: Path, appendonly: str) -> None:
+    (tmp_path / "dump.rdb").write_bytes(b"REDIS0012")
+
+    said = refused("--appendonly", appendonly, dir=tmp_path)
+    assert f"{tmp_path}/dump.rdb is a Redis snapshot (RDB), which Penstock does not read" in said
+    assert "to start empty, move the file away." in said
+
+
+def test_a_snapshot_under_another_name_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "mine.rdb").write_bytes(b"REDIS0012")
+
+    assert "mine.rdb is a Redis snapshot" in refused("--dbfilename", "mine.rdb", dir=tmp_path)
+
+
+def test_a_snapshot_beside_a_log_is_none_of_our_business(tmp_path: Path) -> None:
+    make_log(tmp_path, LINES[:1390])
+    (tmp_path / "dump.rdb").write_bytes(b"REDIS0012")
+
+    with running_server(dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).dbsize() == 10
+
+
+def test_what_a_redis_saved_is_there_after_the_way_that_the_refusal_names(tmp_path: Path) -> None:
+    try:
+        binary = str(reference_binary())
+    except NoReference as absence:
+        pytest.skip(str(absence))
+    with reference_server("--dir", str(tmp_path)) as port:
+        redis.Redis(port=port).set("kept", "1")
+        redis.Redis(port=port).save()
+    said = refused(dir=tmp_path)
+    flags = re.search(r"run `redis-server (--dir [^`]*)`", said)
+    assert flags is not None, said
+    with reference_server(*flags[1].split(), binary=Path(binary)) as port:
+        client = redis.Redis(port=port)
+        client.config_set("aof-use-rdb-preamble", "no")
+        client.config_set("appendonly", "yes")
+        while (
+            client.info("persistence")["aof_rewrite_in_progress"] | client.info("persistence")["aof_rewrite_scheduled"]
+        ):
+            time.sleep(0.02)  # a process of its own writes the log
+
+    with running_server(dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("kept") == b"1"
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_keeps_nothing_does_not_say_that_it_saved() -> None:
+    with running_server("--appendonly", "no") as server:
+        client = redis.Redis(port=server.port)
+        with pytest.raises(redis.ResponseError, match="writes no RDB file, and appendonly is no"):
+            client.execute_command("SHUTDOWN", "SAVE")
+
+        assert client.ping()
+
+
+def test_shutdown_save_ends_a_server_whose_log_keeps_everything(tmp_path: Path) -> None:
+    with running_server(dir=tmp_path) as server:
+        redis.Redis(port=server.port).set("a", "1")
+        redis.Redis(port=server.port).shutdown(save=True)
+        assert server.wait() == 0
+    with running_server(dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("a") == b"1"

@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import UsageError
 from penstock.storage.appendlog import AppendLog
 from penstock.storage.disk import SystemDisk
-from penstock.storage.logdirectory import LogDirectory
+from penstock.storage.logdirectory import LogDirectory, write_all
 from tests.storage.memorydisk import MemoryDisk, MemoryNode
 
 ROOT = "/data"
@@ -40,6 +40,14 @@ def content(log):
 def put(disk, path, text):
     node = disk.files[path] = disk.safe_files[path] = MemoryNode()
     node.seen, node.safe = bytearray(text), text
+
+
+def write_base(log, lines):
+    """What the child of a rewrite does."""
+    file = log.directory.disk.create(log.directory.temporary_base(1))
+    write_all(file, lines)
+    file.sync()
+    file.close()
 
 
 @pytest.fixture
@@ -245,7 +253,7 @@ def rewritten(log, base=b"base "):
     log.begin_rewrite()
     log.append(b"meanwhile")
     log.write()
-    log.write_base(log.directory.temporary_base(1), [base])
+    write_base(log, base)
     log.finish_rewrite(log.directory.temporary_base(1))
 
 
@@ -309,7 +317,7 @@ def test_a_loss_of_power_at_any_moment_of_a_rewrite_leaves_a_loadable_log(disk, 
     disk.on_reach = lambda reached: disks.append(disk.lose_power(chance)) if reached == point else None
 
     log.begin_rewrite()
-    log.write_base(log.directory.temporary_base(1), [b"before "])
+    write_base(log, b"before ")
     log.finish_rewrite(log.directory.temporary_base(1))
     log.directory.remove_history()
 
@@ -331,7 +339,7 @@ def test_only_a_fresh_base_ends_a_sync_that_failed(disk, log):
     log.write()
     log.begin_rewrite()
     log.append(b"after it")
-    log.write_base(log.directory.temporary_base(1), [b"base "])
+    write_base(log, b"base ")
     log.finish_rewrite(log.directory.temporary_base(1))
     log.write()
     log.sync()
@@ -347,7 +355,7 @@ def test_held_units_outlive_a_rewrite_that_fails(disk, log):
     log.append(b"two")
     log.abandon_rewrite()
     log.begin_rewrite()
-    log.write_base(log.directory.temporary_base(1), [b"one two "])
+    write_base(log, b"one two ")
     log.finish_rewrite(log.directory.temporary_base(1))
     log.append(b"three")
     log.write()
