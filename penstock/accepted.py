@@ -1,7 +1,8 @@
 """The directives that Redis has and Penstock does not need.
 
-They are read, checked, stored and shown like the others, so that any redis.conf can be used and clients find what
-they look for; nothing here heeds them. A start that sets one says so in a line.
+They are read, checked, stored and shown like the others, so that a redis.conf can be used and clients find what they
+look for; nothing heeds them. A start that sets one says so in a line. Values that it would do harm to ignore are
+refused: `harmless.py` has a line about each.
 """
 
 from typing import Final
@@ -12,7 +13,6 @@ from penstock.kinds import (
     LONG,
     ULONG,
     Choice,
-    FileName,
     Integers,
     Memory,
     MemoryOrPercent,
@@ -43,11 +43,9 @@ ACCEPTED: Final = (
         Choice("allchannels resetchannels"),
         "Whether a new user may use all channels.",
     ),
-    Directive("hide-user-data-from-log", "no", YesNo(), "Keep what users sent out of the log file."),
     # The server's process
     Directive("dynamic-hz", "yes", YesNo(), "More turns with more clients."),
     Directive("daemonize", "no", YesNo(), "Go into the background; Penstock stays in the foreground.", immutable=True),
-    Directive("supervised", "no", Choice("upstart systemd auto no"), "Who watches over the process.", immutable=True),
     Directive("always-show-logo", "no", YesNo(), "A picture at the start.", immutable=True),
     Directive("set-proc-title", "yes", YesNo(), "Show the server's state as the process's title.", immutable=True),
     Directive("proc-title-template", "{title} {listen-addr} {server-mode}", Text(), "How the process's title looks."),
@@ -96,7 +94,6 @@ ACCEPTED: Final = (
     Directive("aof-use-rdb-preamble", "no", YesNo(), "Write the log's base as an RDB file; Penstock writes requests."),
     # Snapshots
     Directive("save", "", SavePoints(), "When to write an RDB file; Penstock has none, the log keeps everything."),
-    Directive("dbfilename", "dump.rdb", FileName("dbfilename"), "Name of the RDB file.", protected=True),
     Directive("rdbcompression", "yes", YesNo(), "Compress strings in it."),
     Directive("rdbchecksum", "yes", YesNo(), "A checksum at its end.", immutable=True),
     Directive("rdb-del-sync-files", "no", YesNo(), "Delete files left by replication."),
@@ -129,37 +126,7 @@ ACCEPTED: Final = (
     Directive("lazyfree-lazy-server-del", "no", YesNo(), "Free overwritten values in the background."),
     Directive("lazyfree-lazy-user-del", "no", YesNo(), "DEL frees in the background."),
     Directive("lazyfree-lazy-user-flush", "no", YesNo(), "FLUSHALL frees in the background."),
-    Directive(
-        "hash-max-listpack-entries",
-        "512",
-        Number(0, LONG),
-        "Fields of a compact hash.",
-        alias="hash-max-ziplist-entries",
-    ),
-    Directive(
-        "hash-max-listpack-value", "64", Memory(), "Longest value of a compact hash.", alias="hash-max-ziplist-value"
-    ),
-    Directive(
-        "list-max-listpack-size", "-2", Number(-INT - 1, INT), "Size of a list's node.", alias="list-max-ziplist-size"
-    ),
     Directive("list-compress-depth", "0", Number(0, INT), "Nodes at a list's ends that stay uncompressed."),
-    Directive("set-max-intset-entries", "512", Number(0, LONG), "Members of a set of integers."),
-    Directive("set-max-listpack-entries", "128", Number(0, LONG), "Members of a compact set."),
-    Directive("set-max-listpack-value", "64", Number(0, LONG), "Longest member of a compact set."),
-    Directive(
-        "zset-max-listpack-entries",
-        "128",
-        Number(0, LONG),
-        "Members of a compact sorted set.",
-        alias="zset-max-ziplist-entries",
-    ),
-    Directive(
-        "zset-max-listpack-value",
-        "64",
-        Memory(),
-        "Longest member of a compact sorted set.",
-        alias="zset-max-ziplist-value",
-    ),
     Directive("hll-sparse-max-bytes", "3000", Memory(), "Size at which a sparse HyperLogLog becomes dense."),
     Directive("vset-force-single-threaded-execution", "no", YesNo(), "One thread for vector sets."),
     Directive("activedefrag", "no", YesNo(), "Move values together in memory."),
@@ -172,15 +139,9 @@ ACCEPTED: Final = (
     # What is told about it
     Directive("key-memory-histograms", "no", YesNo(), "Histograms of keys' memory."),
     Directive("tracking-table-max-keys", "1000000", Number(0, LONG), "Keys remembered for client-side caching."),
-    Directive(
-        "busy-reply-threshold",
-        "5000",
-        Number(0, LONG),
-        "Milliseconds after which a script is called slow.",
-        alias="lua-time-limit",
-    ),
     Directive("lua-enable-deprecated-api", "no", YesNo(), "Old names in scripts.", hidden=True),
     # Other servers: Penstock is alone
+    Directive("shutdown-timeout", "10", Number(0, INT), "Seconds that a shutdown waits for replicas."),
     Directive("replicaof", "", Words(2), "The master to copy.", alias="slaveof", immutable=True),
     Directive("masterauth", "", Text(), "The master's password."),
     Directive("masteruser", "", Text(), "The user to be at the master."),

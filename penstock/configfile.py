@@ -48,6 +48,9 @@ def start(arguments: Sequence[str], standard_input: str = "") -> Settings:
     load(settings, [Line(line, at, source) for at, line in enumerate(lines, 1)], loaded)
     behind = len(lines) - (source != "" and lines[-1] == "") + 1
     load(settings, [Line(line, at, "the command line") for at, line in enumerate(flag_lines(rest), behind)], loaded)
+    harmful = settings.harmful()
+    if harmful:
+        raise UsageError(harmful)
     return settings
 
 

@@ -85,6 +85,7 @@ USED: Final = (
         immutable=True,
     ),
     Directive("enable-debug-command", "no", Choice("no yes local"), "Who may use DEBUG.", immutable=True),
+    Directive("hide-user-data-from-log", "no", YesNo(), "Keep what users sent out of what the server says."),
     Directive("acllog-max-len", "128", Number(0, LONG), "Refusals that ACL LOG keeps."),
     # The server's process
     Directive("databases", "16", Number(1, INT), "Numbered databases.", immutable=True),
@@ -100,8 +101,28 @@ USED: Final = (
         "How much is said on the console or in the log file.",
     ),
     Directive("logfile", "", Text(), "File that is written instead of the console.", immutable=True),
-    Directive("shutdown-timeout", "10", Number(0, INT), "Seconds that a shutdown waits for replicas."),
+    Directive(
+        "supervised",
+        "no",
+        Choice("upstart systemd auto no"),
+        "Who watches over the process, and is told when it is ready.",
+        immutable=True,
+    ),
+    Directive(
+        "busy-reply-threshold",
+        "5000",
+        Number(0, LONG),
+        "Milliseconds after which a script is called slow.",
+        alias="lua-time-limit",
+    ),
     # The log
+    Directive(
+        "dbfilename",
+        "dump.rdb",
+        FileName("dbfilename"),
+        "Name of an RDB file that a start does not pass over.",
+        protected=True,
+    ),
     Directive(
         "appendonly", "yes", YesNo(), "Keep a log of every change (Redis: no; it has snapshots to fall back on)."
     ),
@@ -149,6 +170,36 @@ USED: Final = (
     Directive("stream-idmp-duration", "100", Number(1, 86400), "Seconds that a new stream remembers idempotent ids."),
     Directive(
         "stream-idmp-maxsize", "100", Number(1, 10000), "Idempotent ids that a new stream remembers for each producer."
+    ),
+    Directive(
+        "hash-max-listpack-entries",
+        "512",
+        Number(0, LONG),
+        "Fields of a compact hash.",
+        alias="hash-max-ziplist-entries",
+    ),
+    Directive(
+        "hash-max-listpack-value", "64", Memory(), "Longest value of a compact hash.", alias="hash-max-ziplist-value"
+    ),
+    Directive(
+        "list-max-listpack-size", "-2", Number(-INT - 1, INT), "Size of a list's node.", alias="list-max-ziplist-size"
+    ),
+    Directive("set-max-intset-entries", "512", Number(0, LONG), "Members of a set of integers."),
+    Directive("set-max-listpack-entries", "128", Number(0, LONG), "Members of a compact set."),
+    Directive("set-max-listpack-value", "64", Number(0, LONG), "Longest member of a compact set."),
+    Directive(
+        "zset-max-listpack-entries",
+        "128",
+        Number(0, LONG),
+        "Members of a compact sorted set.",
+        alias="zset-max-ziplist-entries",
+    ),
+    Directive(
+        "zset-max-listpack-value",
+        "64",
+        Memory(),
+        "Longest member of a compact sorted set.",
+        alias="zset-max-ziplist-value",
     ),
     # How much memory
     Directive("maxmemory", "0", Memory(0, ULONG), "Bytes of memory from which on keys are evicted, or writes refused."),

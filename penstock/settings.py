@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from penstock import harmless
 from penstock.accepted import ACCEPTED
 from penstock.directives import USED, Directive
 from penstock.errors import ReplyError
@@ -85,7 +86,7 @@ class Settings:
         """CONFIG SET: all pairs or none.
 
         Refused in Redis's order: first each name (unknown, immutable, protected, given twice), then each value, then
-        what a watcher says (Redis 8.6.3).
+        values that may not be ignored (harmless.py), then what a watcher says (Redis 8.6.3).
         """
         rows: list[Directive] = []
         seen: set[str] = set()
@@ -108,6 +109,10 @@ class Settings:
             except BadValue as problem:
                 self._restore(before)
                 raise _refusal(name, problem.text) from None
+        harmful, instead = harmless.problem([row.name for row in rows], self.text)
+        if harmful:
+            self._restore(before)
+            raise _refusal(harmful, instead)
         self._tell(rows, [name for name, _ in pairs], before)
 
     def read_line(self, words: Sequence[str], loaded: set[str]) -> None:
@@ -172,6 +177,11 @@ class Settings:
     def row(name: str) -> Directive | None:
         """The directive of a name or an alias, in any case."""
         return _BY_NAME.get(name.lower())
+
+    def harmful(self) -> str:
+        """What a start with these settings would ignore although it may not, and what to do; "" for nothing."""
+        name, instead = harmless.problem(self.set_at_start, self.text)
+        return f"{name} {self.text(name)}: {instead}." if name else ""
 
     @property
     def warnings(self) -> list[str]:

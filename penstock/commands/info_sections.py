@@ -50,7 +50,7 @@ def server(ctx: Context) -> Fields:
         atomicvar_api="none",
         gcc_version="0.0.0",
         process_id=identity.process_id,
-        process_supervised="no",
+        process_supervised=settings.text("supervised"),
         run_id=identity.run_id,
         tcp_port=settings.number("port"),
         server_time_usec=ctx.now_us,

@@ -223,7 +223,9 @@ class Replay:
         """A line was refused: Redis ignores that, too, but for the warning."""
         self.refused += 1
         if self.refused <= SHOWN_ERRORS:
-            words, why = line_of(b" ".join(request[:4])[:120]), line_of(answer[1:-2])
+            hides = self._engine.settings.yes("hide-user-data-from-log")
+            words = line_of(b" ".join(request[: 1 if hides else 4])[:120])
+            why = line_of(answer[1:-2])
             where = f"{self._path}: the request at byte {self._offset_of(place)}"
             self.tell(f"Warning: {where} was refused and is ignored: {words} ...: {why}")
 

@@ -23,6 +23,7 @@ from penstock.server.durability import Durability
 from penstock.server.journal import Journal
 from penstock.server.limits import raise_file_limit
 from penstock.server.listening import Doors
+from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.turn import Turn
 from penstock.settings import Settings
 from penstock.storage import faultydisk
@@ -107,7 +108,9 @@ class Server:
             self._engine.loading = False
             for kind in doors.kinds:
                 journal.notice(f"Ready to accept connections {kind}")
+            tell_ready(settings.text("supervised"), os.environ, journal.warning)
         await self._over.wait()
+        tell_end(settings.text("supervised"), os.environ)
         doors.close()
         chores.stop()
         is_safe = turn.close()

@@ -125,3 +125,47 @@ def test_shutdown_save_ends_a_server_whose_log_keeps_everything(tmp_path: Path) 
         assert server.wait() == 0
     with running_server(dir=tmp_path) as server:
         assert redis.Redis(port=server.port).get("a") == b"1"
+
+
+# -- what it is told to be --------------------------------------------------------------------------------------------
+
+NOT_CARRIED_OUT = [
+    (["--tls-port", "6380"], "tls-port 6380: Penstock does not speak TLS and would listen without it"),
+    (["--aclfile", "users.acl"], "aclfile users.acl: Penstock reads no file of users"),
+    (["--replicaof", "127.0.0.1", "6379"], "replicaof 127.0.0.1 6379: Penstock cannot be a replica"),
+    (["--cluster-enabled", "yes"], "cluster-enabled yes: Penstock cannot be a node of a cluster"),
+    (["--appendonly", "no", "--save", "60", "1"], "save 60 1: Penstock writes no RDB file"),
+]
+
+
+@pytest.mark.parametrize(("flags", "sentence"), NOT_CARRIED_OUT, ids=[flags[-2] for flags, _ in NOT_CARRIED_OUT])
+def test_what_cannot_be_carried_out_stops_the_start(tmp_path: Path, flags: list[str], sentence: str) -> None:
+    said = refused(*flags, dir=tmp_path)
+
+    assert said.startswith(sentence)
+    assert "Listening on" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_systemd_is_told_when_the_server_is_ready_and_when_it_ends(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(60)
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        with running_server("--supervised", "systemd", environment=environment) as server:
+            assert b"READY=1" in systemd.recv(1000)
+            server.stop()
+            assert systemd.recv(1000) == b"STOPPING=1\n"
+
+
+def test_a_server_without_systemd_warns_and_goes_on() -> None:
+    with running_server("--supervised", "systemd") as server:
+        assert redis.Redis(port=server.port).ping()
+        assert "NOTIFY_SOCKET not found" in server.said
+
+
+def test_what_users_sent_is_kept_out_of_the_warnings_of_a_load(tmp_path: Path) -> None:
+    make_log(tmp_path, pack((b"SET", b"text", b"x")) + pack((b"LPUSH", b"text", b"secret")))
+    with running_server("--hide-user-data-from-log", "yes", dir=tmp_path) as server:
+        assert "was refused and is ignored: LPUSH ...: WRONGTYPE" in server.said
+        assert "secret" not in server.said

@@ -1,0 +1,194 @@
+"""Which values of the ignored directives are harmless, and why it is safe to ignore them.
+
+The law: a directive that protects a server, or says where and what it is, is carried out or refused, never taken and
+ignored. A start that sets it to a value that is not harmless is refused in one sentence; so is CONFIG SET.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+ANY: Final[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Why a directive may be ignored, at the `harmless` values (ANY: all of them).
+
+    instead: what is said of other values, and what to do. with_log: they are harmless too while appendonly is yes.
+    """
+
+    why: str
+    harmless: tuple[str, ...] = ANY
+    instead: str = ""
+    with_log: bool = False
+
+
+def _any(why: str, names: str) -> dict[str, Ignored]:
+    """Any value of these is harmless, for one reason."""
+    return {name: Ignored(why) for name in names.split()}
+
+
+NO_PROCESSORS: Final = Ignored(
+    "The system places the process.",
+    ("",),
+    "Penstock does not choose its processors: remove the line, and start the server with `taskset -c`",
+)
+NOTHING_SAVED: Final = (
+    "Penstock writes no RDB file, and with appendonly no nothing would be kept: set appendonly yes, which keeps every"
+    " change, or {} to keep nothing"
+)
+
+IGNORED: Final[dict[str, Ignored]] = {
+    # The network
+    **_any("The server connects to nobody.", "bind-source-addr"),
+    **_any(
+        "A matter of speed.",
+        "max-new-connections-per-cycle max-new-tls-connections-per-cycle lookahead io-threads dynamic-hz"
+        " jemalloc-bg-thread activerehashing disable-thp",
+    ),
+    "socket-mark-id": Ignored(
+        "No mark is asked for.",
+        ("0",),
+        "Penstock does not mark its packets: remove the line, and have the firewall match the port",
+    ),
+    # Who may do what
+    **_any("MODULE LOAD is refused whatever it says.", "enable-module-command"),
+    "aclfile": Ignored(
+        "There is no file.",
+        ("",),
+        "Penstock reads no file of users and would let everybody in: remove the line, and set requirepass",
+    ),
+    **_any("There is one user, and no other can be made.", "acl-pubsub-default"),
+    # The server's process
+    **_any("The server stays in the foreground, and the start says so.", "daemonize"),
+    **_any("A matter of looks.", "always-show-logo set-proc-title proc-title-template"),
+    **_any("Strings are compared byte by byte, as without it.", "locale-collate"),
+    **_any("No warning stops a start.", "ignore-warnings"),
+    "syslog-enabled": Ignored(
+        "Nothing is to go there.",
+        ("no",),
+        "Penstock does not write to the system log: set syslog-enabled no, and let the service manager take its output",
+    ),
+    **_any("Nothing goes to the system log.", "syslog-ident syslog-facility"),
+    **_any("Python tells of a crash.", "crash-log-enabled crash-memcheck-enabled use-exit-on-panic"),
+    **{
+        name: Ignored(
+            "Every end writes and syncs the log.",
+            ("default", "nosave", "now", "force", "nosave now", "nosave force", "nosave now force", "now force"),
+            NOTHING_SAVED.format(f"{name} default"),
+            with_log=True,
+        )
+        for name in ("shutdown-on-sigint", "shutdown-on-sigterm")
+    },
+    "oom-score-adj": Ignored(
+        "The system's own score holds.",
+        ("no",),
+        "Penstock does not tell the kernel whom to kill first: set oom-score-adj no, and OOMScoreAdjust in the service",
+    ),
+    **_any("oom-score-adj is no.", "oom-score-adj-values"),
+    "server-cpulist": NO_PROCESSORS,
+    "bio-cpulist": NO_PROCESSORS,
+    "aof-rewrite-cpulist": NO_PROCESSORS,
+    "bgsave-cpulist": NO_PROCESSORS,
+    # The log and snapshots
+    **_any("A base of requests is read by every Redis.", "aof-use-rdb-preamble"),
+    "save": Ignored("The log keeps every change.", ("",), NOTHING_SAVED.format('save ""'), with_log=True),
+    **_any(
+        "No RDB file is written.",
+        "rdbcompression rdbchecksum rdb-del-sync-files rdb-save-incremental-fsync rdb-key-save-delay",
+    ),
+    **_any("Loading is done in slices of time.", "key-load-delay loading-process-events-interval-bytes"),
+    **_any("There is no save that could fail; a log that fails refuses writers.", "stop-writes-on-bgsave-error"),
+    **_any("RESTORE always checks everything.", "sanitize-dump-payload"),
+    # What is kept
+    "maxmemory-clients": Ignored(
+        "There is no limit.",
+        ("0", "0%"),
+        "Penstock does not close clients for their memory: set maxmemory-clients 0, and bound each client with"
+        " client-output-buffer-limit and client-query-buffer-limit",
+    ),
+    **_any(
+        "A matter of speed and memory.",
+        "maxmemory-eviction-tenacity active-expire-effort lazyfree-lazy-eviction lazyfree-lazy-expire"
+        " lazyfree-lazy-server-del lazyfree-lazy-user-del lazyfree-lazy-user-flush list-compress-depth"
+        " hll-sparse-max-bytes vset-force-single-threaded-execution"
+        " activedefrag active-defrag-cycle-max active-defrag-cycle-min active-defrag-ignore-bytes"
+        " active-defrag-max-scan-fields active-defrag-threshold-lower active-defrag-threshold-upper",
+    ),
+    # What is told about it
+    **_any("INFO has no such histograms.", "key-memory-histograms"),
+    **_any("CLIENT TRACKING ON is refused.", "tracking-table-max-keys"),
+    **_any("Old names are unknown to scripts.", "lua-enable-deprecated-api"),
+    **_any("No replica waits.", "shutdown-timeout"),
+    # Other servers: Penstock is alone
+    "replicaof": Ignored(
+        "The server is a master.",
+        ("",),
+        "Penstock cannot be a replica and would be an empty master: remove the line",
+    ),
+    **_any(
+        "The server is no replica.",
+        "masterauth masteruser replica-serve-stale-data replica-read-only replica-priority replica-announced"
+        " replica-announce-ip replica-announce-port replica-ignore-maxmemory replica-ignore-disk-write-errors"
+        " replica-lazy-flush repl-diskless-load propagation-error-behavior",
+    ),
+    **_any(
+        "There are no replicas.",
+        "replica-full-sync-buffer-limit repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period"
+        " repl-disable-tcp-nodelay repl-diskless-sync repl-diskless-sync-delay repl-diskless-sync-max-replicas"
+        " repl-rdb-channel min-replicas-max-lag",
+    ),
+    "min-replicas-to-write": Ignored(
+        "No replica is asked for.",
+        ("0",),
+        "Penstock has no replicas, so that every write would be refused: set min-replicas-to-write 0",
+    ),
+    "cluster-enabled": Ignored(
+        "The server stands alone.",
+        ("no",),
+        "Penstock cannot be a node of a cluster and would stand alone: set cluster-enabled no",
+    ),
+    **_any(
+        "cluster-enabled is no.",
+        "cluster-config-file cluster-node-timeout cluster-port cluster-announce-ip cluster-announce-port"
+        " cluster-announce-tls-port cluster-announce-bus-port cluster-announce-hostname cluster-announce-human-nodename"
+        " cluster-preferred-endpoint-type cluster-allow-pubsubshard-when-down cluster-allow-reads-when-down"
+        " cluster-allow-replica-migration cluster-compatibility-sample-ratio cluster-link-sendbuf-limit"
+        " cluster-migration-barrier cluster-replica-no-failover cluster-replica-validity-factor"
+        " cluster-require-full-coverage cluster-slot-migration-handoff-max-lag-bytes"
+        " cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled",
+    ),
+    # TLS
+    "tls-port": Ignored(
+        "Nobody listens there.",
+        ("0",),
+        "Penstock does not speak TLS and would listen without it: set tls-port 0, and put a TLS proxy before port",
+    ),
+    **_any(
+        "tls-port is 0, and there are no links between servers.",
+        "tls-cert-file tls-key-file tls-key-file-pass tls-client-cert-file tls-client-key-file tls-client-key-file-pass"
+        " tls-dh-params-file tls-ca-cert-file tls-ca-cert-dir tls-auth-clients tls-auth-clients-user tls-replication"
+        " tls-cluster tls-protocols tls-ciphers tls-ciphersuites tls-prefer-server-ciphers tls-session-caching"
+        " tls-session-cache-size tls-session-cache-timeout",
+    ),
+}
+
+
+def problem(names: Iterable[str], value_of: Callable[[str], str]) -> tuple[str, str]:
+    """The first of these directives whose value must not be ignored, and what to do instead; ("", "") for none.
+
+    appendonly no brings those that are harmless only beside a log.
+    """
+    has_log = value_of("appendonly") == "yes"
+    for name in names:
+        if name == "appendonly" and not has_log:
+            for other, ignored in IGNORED.items():
+                if ignored.with_log and value_of(other) not in ignored.harmless:
+                    return other, ignored.instead
+        found = IGNORED.get(name)
+        if found is None or not found.harmless or value_of(name) in found.harmless:
+            continue
+        if not (found.with_log and has_log):
+            return name, found.instead
+    return "", ""
