@@ -17,6 +17,7 @@ from penstock.commands import (
     monitor,
     notifications,
     refusals,
+    renaming,
     script_busy,
     xgroup,
 )
@@ -73,7 +74,9 @@ class Engine:
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
         self.effects = Effects(log, dialect.of(settings))
         self.compatibility = compatibility.of(settings)
-        self.rows: dict[bytes, Row] = self.compatibility.table(families.table())
+        known = self.compatibility.table(families.table())
+        self.rows, kept = renaming.rename(known, settings.renamed)
+        self._logged = self.compatibility.hidden | kept  # rows that only the log knows, or by another name
         self._spellings: dict[bytes, Row] = {}
         for name, row in self.rows.items():
             self._spellings[name] = self._spellings[name.lower()] = row
@@ -197,7 +200,7 @@ class Engine:
                 session.queue.append((row, request))
                 return self._voiced(session, reply.QUEUED)
         except ReplyError as refusal:
-            if request[0].upper() == b"EXEC":
+            if row is not None and row.name == "EXEC":
                 refusal = self.abort(session, refusal)
             elif session.queue is not None:
                 session.queue_failed = True
@@ -430,10 +433,12 @@ class Engine:
 
     def row_of(self, request: list[bytes]) -> Row:
         """The row of a request whose arity fits, else the refusal (Redis 8.6.3)."""
-        row = self.named_row(request)
-        if not row.fits(len(request)) or row.handler is None:
-            raise refusals.arity(row.label)
-        return row
+        return _with_arity(self.named_row(request), request)
+
+    def logged_row(self, request: list[bytes]) -> Row:
+        """As `row_of`, for a line of the log, which knows what clients do not, and by its own name."""
+        row = self._logged.get(request[0].upper())
+        return self.row_of(request) if row is None else _with_arity(_subcommand(row, request), request)
 
     def named_row(self, request: list[bytes]) -> Row:
         """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
@@ -442,12 +447,7 @@ class Engine:
             row = self.rows.get(request[0].upper())
             if row is None:
                 raise _unknown_command(request)
-        if row.subcommands and len(request) > 1:
-            subcommand = row.subcommands.get(request[1].upper())
-            if subcommand is None:
-                raise refusals.unknown_subcommand(request[1], request[0])
-            return subcommand
-        return row
+        return _subcommand(row, request)
 
     def admit(self, session: Session, row: Row) -> None:
         """The gates before a request is run or queued, in Redis's order (Redis 8.6.3)."""
@@ -534,8 +534,8 @@ class Engine:
 
     def replay(self, ctx: Context, request: list[bytes]) -> bytes:
         """Run a line of the log: no gates, no statistics, no waiting. Refusals come back as error replies."""
-        row = self.compatibility.hidden.get(request[0].upper()) or self.row_of(request)
-        assert row.handler is not None, "row_of gives no container"
+        row = self.logged_row(request)
+        assert row.handler is not None, "logged_row gives no container"
         try:
             return row.handler(ctx, request)
         except ReplyError as refusal:
@@ -728,6 +728,23 @@ class Engine:
 def _writes(session: Session, row: Row) -> bool:
     """Whether a request may change data: a command that writes, or EXEC of a transaction that has one."""
     return row.write or (row.name == "EXEC" and any(queued.write for queued, _ in session.queue or ()))
+
+
+def _subcommand(row: Row, request: list[bytes]) -> Row:
+    """The row itself, or that of the subcommand which the second word names."""
+    if not row.subcommands or len(request) < 2:
+        return row
+    subcommand = row.subcommands.get(request[1].upper())
+    if subcommand is None:
+        raise refusals.unknown_subcommand(request[1], request[0])
+    return subcommand
+
+
+def _with_arity(row: Row, request: list[bytes]) -> Row:
+    """The row, if a request with so many words is one."""
+    if not row.fits(len(request)) or row.handler is None:
+        raise refusals.arity(row.label)
+    return row
 
 
 def _unknown_command(request: list[bytes]) -> ReplyError:

@@ -210,7 +210,7 @@ class Replay:
         for number, line in enumerate(unit):
             if line:
                 try:
-                    self._engine.row_of(line)
+                    self._engine.logged_row(line)
                 except ReplyError as refusal:
                     raise self._unknown(refusal, self._place_in_unit(number)) from None
 

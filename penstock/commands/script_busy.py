@@ -32,7 +32,7 @@ def handle(engine: "Engine", session: Session, request: list[bytes]) -> bytes:
                 session.queue.append((row, request))
                 return reply.QUEUED
         except ReplyError as refusal:
-            if request[0].upper() == b"EXEC":
+            if row is not None and row.name == "EXEC":
                 refusal = engine.abort(session, refusal)
             elif session.queue is not None:
                 session.queue_failed = True
