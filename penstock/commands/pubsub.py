@@ -13,6 +13,7 @@ from penstock.commands.help import help_reply
 from penstock.commands.session import Session
 from penstock.commands.subscriptions import Listeners
 from penstock.commands.table import command, container
+from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 HELP: Final = (
@@ -38,6 +39,7 @@ HELP: Final = (
 )
 def subscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
+    _refuse_in_log(session, b"SUBSCRIBE")
     answers: list[bytes] = []
     for channel in args[1:]:
         ctx.engine.subscriptions.subscribe(session, channel)
@@ -56,6 +58,7 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
 )
 def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
+    _refuse_in_log(session, b"PSUBSCRIBE")
     answers: list[bytes] = []
     for pattern in args[1:]:
         ctx.engine.subscriptions.subscribe_pattern(session, pattern)
@@ -75,6 +78,7 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
 )
 def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
+    _refuse_in_log(session, b"SSUBSCRIBE")
     answers: list[bytes] = []
     for channel in args[1:]:
         ctx.engine.subscriptions.subscribe_shard(session, channel)
@@ -138,6 +142,12 @@ def sunsubscribe(ctx: Context, args: list[bytes]) -> bytes:
         ctx.engine.subscriptions.unsubscribe_shard(session, channel)
         answers.append(_confirmation(ctx, b"sunsubscribe", channel, len(session.shard_channels)))
     return _told(ctx, answers or [_confirmation(ctx, b"sunsubscribe", None, len(session.shard_channels))])
+
+
+def _refuse_in_log(session: Session, name: bytes) -> None:
+    """A line of the log listens to nothing: nobody is there (Redis 8.6.3)."""
+    if session.privileged:
+        raise ReplyError(b"ERR %b isn't allowed for a DENY BLOCKING client" % name)
 
 
 def _count(session: Session) -> int:

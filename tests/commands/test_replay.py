@@ -267,3 +267,37 @@ def test_a_log_of_streams_gives_the_same_picture(dialogue):
     assert again("XPENDING s g - + 10") == dialogue("XPENDING s g - + 10")
     assert again("XINFO GROUPS s") == dialogue("XINFO GROUPS s")
     assert again("XINFO STREAM s") == dialogue("XINFO STREAM s")
+
+
+# -- lines that no server writes (looked at beside Redis 8.6.3) -------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN NOW", "SHUTDOWN SAVE FORCE"])
+def test_a_shutdown_in_the_log_does_not_end_the_server(words):
+    loaded = Loaded(lines("SET a 1", words, "SET b 2"))
+
+    assert not loaded.engine.wanted_shutdown
+    assert loaded.strings() == {b"a": b"1", b"b": b"2"}
+    assert "SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client" in loaded.said[0]
+
+
+@pytest.mark.parametrize("words", ["SUBSCRIBE x", "PSUBSCRIBE x", "SSUBSCRIBE x", "MONITOR", "DISCARD", "AUTH x"])
+def test_what_is_refused_in_a_log_is_ignored_with_a_warning(words):
+    loaded = Loaded(lines("SET a 1", words, "SET b 2"))
+
+    assert loaded.strings() == {b"a": b"1", b"b": b"2"}
+    assert [loaded.replay.refused, loaded.engine.monitors, loaded.engine.outgoing] == [1, set(), []]
+
+
+@pytest.mark.parametrize(
+    "words", ["BLPOP l 0", "XREAD BLOCK 0 STREAMS s $", "WAIT 1 0", "QUIT", "RESET", "WATCH a", "HELLO 3", "GET a"]
+)
+def test_what_would_wait_or_ask_in_a_log_does_nothing(words):
+    loaded = Loaded(lines("SET a 1", words, "SET b 2"))
+
+    assert loaded.strings() == {b"a": b"1", b"b": b"2"}
+    assert [loaded.replay.refused, loaded.engine.waiters.by_key, loaded.engine.outgoing] == [0, {}, []]
+
+
+def test_config_set_in_a_log_is_carried_out():
+    assert Loaded(lines("SET a 1", "CONFIG SET timeout 77")).engine.settings.number("timeout") == 77
