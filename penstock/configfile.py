@@ -155,7 +155,13 @@ def _untrue(lines: Sequence[str], settings: Settings) -> list[str]:
 
 
 def _read(path: str) -> str:
+    """A file's text. A named pipe is refused, for whoever may never write to it; a shell's `<(...)` is read."""
     try:
+        if Path(path).is_fifo() and Path(os.path.realpath(path)).exists():
+            raise UsageError(
+                f"Fatal error, can't open config file '{Path(path).absolute()}': it is a named pipe;"
+                f" to read one, use `{STANDARD_INPUT}` and standard input"
+            )
         return Path(path).read_bytes().decode(errors="surrogateescape")
     except OSError as error:
         reason = os.strerror(error.errno or 0)

@@ -4,8 +4,10 @@
 (a subclass, a test's disk in memory) may fail, stall or stop the process there.
 """
 
+import errno
 import fcntl
 import os
+import stat
 import sys
 from typing import Protocol
 
@@ -85,6 +87,24 @@ class SystemFile:
         os.close(self.fd)
 
 
+def regular(path: str, flags: int) -> int:
+    """A descriptor of a regular file. OSError for a pipe, a device or a directory: opening one might wait."""
+    try:
+        fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)  # a regular file never blocks anyway
+    except OSError as failure:
+        if failure.errno == errno.ENXIO:  # a pipe that nobody reads
+            raise _no_file(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise _no_file(path)
+    return fd
+
+
+def _no_file(path: str) -> OSError:
+    return OSError(errno.EINVAL, "is no regular file", path)
+
+
 class SystemDisk:
     """The operating system's files."""
 
@@ -92,13 +112,13 @@ class SystemDisk:
         """Nothing happens."""
 
     def create(self, path: str) -> File:
-        return SystemFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644))
+        return SystemFile(regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND))
 
     def append_to(self, path: str) -> File:
-        return SystemFile(os.open(path, os.O_WRONLY | os.O_APPEND))
+        return SystemFile(regular(path, os.O_WRONLY | os.O_APPEND))
 
     def read(self, path: str, offset: int, most: int) -> bytes:
-        fd = os.open(path, os.O_RDONLY)
+        fd = regular(path, os.O_RDONLY)
         try:
             chunks = []
             while most > 0:
@@ -142,7 +162,7 @@ class SystemDisk:
             os.close(fd)
 
     def lock(self, path: str) -> File | None:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        fd = regular(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
