@@ -12,6 +12,7 @@ from typing import Final
 from penstock import checklog, configfile
 from penstock.commands.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
+from penstock.server.command_line import hide_secrets
 
 VERSION_LINE: Final = f"penstock {PENSTOCK_VERSION} ({BUILD} build, Python {platform.python_version()})"
 
@@ -74,6 +75,8 @@ def serve(words: Sequence[str], program: str) -> int:
     if words[:1] in (["-h"], ["--help"]):
         sys.stdout.write(SERVE_USAGE.format(program=program))
         return 0
+    if not hide_secrets(words):
+        sys.stderr.write("warning: a password can be read in the list of processes: put it into a configuration file\n")
     try:
         piped = sys.stdin.buffer.read() if words[:1] == [configfile.STANDARD_INPUT] else b""
         settings = configfile.start(words, piped.decode(errors="surrogateescape"))
