@@ -87,6 +87,7 @@ class Server:
         keeper.synced = partial(call_soon, loop, turn.look_after_log)
         for number in SIGNALS:
             loop.add_signal_handler(number, self._signalled, number)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is closed takes no server along, as in Redis
         pidfile = write_pidfile(settings.text("pidfile"))
         chores = Chores(turn)
         chores.start()

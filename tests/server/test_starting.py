@@ -1,9 +1,14 @@
 """How a server starts, or refuses to: what it finds in `dir`, and what it is told to be."""
 
+import os
 import re
+import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -169,3 +174,85 @@ def test_what_users_sent_is_kept_out_of_the_warnings_of_a_load(tmp_path: Path) -
     with running_server("--hide-user-data-from-log", "yes", dir=tmp_path) as server:
         assert "was refused and is ignored: LPUSH ...: WRONGTYPE" in server.said
         assert "secret" not in server.said
+
+
+# -- pipes where files should be --------------------------------------------------------------------------------------
+
+LOG_FILES = [
+    "appendonly.aof",
+    "appendonlydir/appendonly.aof.manifest",
+    "appendonlydir/last",
+    "appendonlydir/penstock.lock",
+]
+
+
+@pytest.mark.parametrize("name", LOG_FILES)
+def test_a_pipe_in_place_of_a_file_of_the_log_stops_the_start(tmp_path: Path, name: str) -> None:
+    make_log(tmp_path, LINES[:139])
+    if name == "appendonly.aof":
+        (tmp_path / "appendonlydir/appendonly.aof.manifest").unlink()
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+
+    assert "is no regular file" in refused(dir=tmp_path)
+
+
+def test_a_pipe_where_a_log_is_to_begin_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "appendonlydir").mkdir()
+    os.mkfifo(tmp_path / "appendonlydir/appendonly.aof.1.incr.aof")
+
+    assert "appendonly.aof.1.incr.aof" in refused(dir=tmp_path)
+
+
+def started_from(conf: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """What a start from a configuration file said that has a mistake; the file's words come from `options`."""
+    command = [sys.executable, "-m", "penstock", "serve", conf]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+
+
+def test_a_named_pipe_as_configuration_file_stops_the_start(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "redis.conf")
+
+    assert "it is a named pipe; to read one, use `-`" in started_from(str(tmp_path / "redis.conf")).stderr
+
+
+def test_a_named_pipe_as_included_file_stops_the_start(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "inner.conf")
+    (tmp_path / "redis.conf").write_text(f"include {tmp_path}/inner.conf\n")
+
+    assert "it is a named pipe" in started_from(str(tmp_path / "redis.conf")).stderr
+
+
+def test_a_pipe_of_the_shell_is_read_as_configuration_file() -> None:
+    assert ">>> 'nonsense'" in started_from("/dev/stdin", input="nonsense\n").stderr
+
+
+# -- signals ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_terminal_that_is_closed_does_not_end_the_server() -> None:
+    with running_server() as server:
+        os.kill(server.pid, signal.SIGHUP)
+
+        assert redis.Redis(port=server.port).ping()
+        assert server.stop() == 0
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------------
+
+
+def listed(server: ServerProcess) -> str:
+    """The command line that `ps` shows to everybody."""
+    return Path(f"/proc/{server.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the command line of a process can be changed on Linux only")
+def test_the_password_is_not_in_the_list_of_processes(tmp_path: Path) -> None:
+    flags = ("--requirepass", "secret", "--masterauth", "secret", "--rename-command", "FLUSHALL", "secret")
+    with running_server(*flags, "--user", "default", ">secret", "on", "--loglevel", "notice") as server:
+        shown = listed(server)
+        assert redis.Redis(port=server.port, password="secret").ping()
+
+    assert "secret" not in shown
+    assert "penstock serve --port 0 --dir" in shown
+    assert shown.endswith("--loglevel notice")
