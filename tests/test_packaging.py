@@ -330,3 +330,20 @@ def test_the_image_builds_and_does_what_a_compose_file_expects() -> None:
     if done.returncode == CANNOT:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def texts() -> list[Path]:
+    """What people read: documents, examples, error messages."""
+    folders = ["docs", "examples", "packaging", "penstock", "pyspark_penstock", "tools"]
+    inside = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    above = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Dockerfile", "compose.yaml", "Makefile")]
+    return above + inside
+
+
+def test_nobody_is_told_to_install_what_somebody_else_published() -> None:
+    """The package index has a penstock that is not this one."""
+    wrong = re.compile(rb"(pip3?|pipx|uv|uvx) (install |add |tool |run |pip )*['\"]?penstock\b")
+    at_work = {ROOT / "penstock/commands/script_machine.py"}
+    sources = [path for path in texts() if path.suffix not in (".pyc", ".so")]
+
+    assert [path for path in sources if wrong.search(path.read_bytes()) and path not in at_work] == []

@@ -17,7 +17,7 @@ def chart(rows: Any, columns: Sequence[str], split_by: str, title: str, path: st
     try:
         import matplotlib
     except ImportError:
-        raise PipelineError("--plot needs matplotlib, which is not installed: pip install 'penstock[plot]'") from None
+        raise PipelineError("--plot needs matplotlib, which is not installed: pip install matplotlib") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -52,7 +52,9 @@ def missing() -> str | None:
     """One sentence about what Spark lacks here; None where nothing is missing."""
     for package in ("pyspark", "pyarrow", "numpy"):
         if importlib.util.find_spec(package) is None:
-            return f"the pipeline needs {package}, which is not installed: pip install 'penstock[spark]'"
+            return (
+                f"the pipeline needs {package}, which is not installed: pip install '.[spark]' in a clone of Penstock"
+            )
     java = java_program()
     if java is None:
         return f"Spark needs Java {OLDEST_JAVA} or later, and there is none: {HOW_TO_GET_JAVA}"
