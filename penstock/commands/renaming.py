@@ -28,7 +28,8 @@ def rename(rows: dict[bytes, Row], lines: Sequence[tuple[str, str]]) -> tuple[di
     """
     shown = dict(rows)
     for old, new in lines:
-        name, wanted = (word.encode(errors="surrogateescape").upper() for word in (old, new))
+        name = old.encode(errors="surrogateescape").upper()
+        wanted = new.encode(errors="surrogateescape").upper()
         row = shown.pop(name, None)
         if row is None and name not in ABSENT:
             raise UsageError(f"rename-command {old}: No such command in rename-command")
