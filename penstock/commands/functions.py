@@ -141,11 +141,12 @@ def function_list(ctx: Context, args: list[bytes]) -> bytes:
         else:
             raise ReplyError(b"ERR Unknown argument " + args[at])
         at += 1
+    glob = None if pattern is None else globs.Glob(pattern, ignore_case=True)
     return reply.array(
         [
             _described(library, with_code, ctx.resp3)
             for library in ctx.engine.scripts.libraries.by_name.values()
-            if pattern is None or globs.matches(pattern, library.name, ignore_case=True)
+            if glob is None or glob.matches(library.name)
         ]
     )
 

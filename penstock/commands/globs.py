@@ -1,30 +1,34 @@
 """Glob patterns in Redis's dialect, for KEYS, SCAN, CONFIG GET, PSUBSCRIBE and ACL.
 
-`*` any bytes, `?` one byte, `[abc]`, `[a-z]`, `[^a]` one of a class, `\\x` the byte x itself. A class that is never
-closed ends with the pattern, a range may be written backwards, a backslash at the very end stands for itself. The
-empty text fits the empty pattern alone, not even `*`: KEYS and SCAN take a lone `*` for "all" before they ask
-here, PSUBSCRIBE does not (Redis 8.6.3; the corners are the table in tests/commands/test_globs.py).
+`*` any bytes, `?` one byte, `[abc]`, `[a-z]`, `[^a]` one of a class (glob_classes.py), `\\x` the byte x itself; a
+backslash at the very end stands for itself. A pattern that has more than a thousand stars before something else fits
+nothing: those, and all that are long, are for long_globs.py. The empty text fits
+the empty pattern alone, not even `*`: KEYS and SCAN take a lone `*` for "all" before they ask here, PSUBSCRIBE does
+not (Redis 8.6.3; the corners are the table in tests/commands/test_globs.py).
 """
 
 import re
 from typing import Final
 
+from penstock.commands.glob_classes import class_end, class_members, either_case
+from penstock.commands.long_globs import LongGlob
+
 STAR: Final = 0x2A
 QUESTION: Final = 0x3F
 BRACKET: Final = 0x5B
-CLOSING: Final = 0x5D
-CARET: Final = 0x5E
 BACKSLASH: Final = 0x5C
-DASH: Final = 0x2D
 
-_SPECIAL: Final = re.compile(rb"[*?\[\\]")
+SPECIAL: Final = (b"*", b"?", b"[", b"\\")
+LONGEST_EXPRESSION: Final = (
+    256  # bytes of a pattern that becomes a regular expression: to compile it takes 20 us a byte
+)
 _NEVER: Final = b"(?!)"
 
 
 class Glob:
     """A pattern made ready for many texts. Matching takes time in proportion to text times pattern at worst."""
 
-    __slots__ = ("_exact", "_ignore_case", "_prefix", "_regex", "pattern")
+    __slots__ = ("_exact", "_ignore_case", "_long", "_prefix", "_regex", "pattern")
 
     def __init__(self, pattern: bytes, ignore_case: bool = False) -> None:
         self.pattern = pattern
@@ -32,24 +36,26 @@ class Glob:
         self._exact: bytes | None = None
         self._prefix: bytes | None = None
         self._regex: re.Pattern[bytes] | None = None
-        plain = pattern.lower() if ignore_case else pattern
-        if _SPECIAL.search(plain) is None:
-            self._exact = plain
-        elif plain.endswith(b"*") and _SPECIAL.search(plain, 0, len(plain) - 1) is None:
-            self._prefix = plain[:-1]
+        self._long: LongGlob | None = None
+        if is_plain(pattern):
+            self._exact = pattern.lower() if ignore_case else pattern
+        elif pattern.endswith(b"*") and is_plain(pattern[:-1]):
+            self._prefix = pattern[:-1].lower() if ignore_case else pattern[:-1]
+        elif len(pattern) > LONGEST_EXPRESSION:
+            self._long = LongGlob(pattern, ignore_case)
         else:
             self._regex = re.compile(_regex(pattern, ignore_case), re.DOTALL)
 
     def matches(self, text: bytes) -> bool:
         if not text:
             return not self.pattern
-        if self._ignore_case:
-            text = text.lower()
         if self._exact is not None:
-            return text == self._exact
+            return (text.lower() if self._ignore_case else text) == self._exact
         if self._prefix is not None:
-            return text.startswith(self._prefix)
-        assert self._regex is not None, "a glob is one of the three"
+            return (text.lower() if self._ignore_case else text).startswith(self._prefix)
+        if self._long is not None:
+            return self._long.matches(text)
+        assert self._regex is not None, "a glob is one of the four"
         return self._regex.fullmatch(text) is not None
 
 
@@ -64,7 +70,7 @@ def matches(pattern: bytes, text: bytes, ignore_case: bool = False) -> bool:
 
 def is_plain(pattern: bytes) -> bool:
     """Whether a pattern can match only the text that looks like itself."""
-    return _SPECIAL.search(pattern) is None
+    return not any(special in pattern for special in SPECIAL)
 
 
 def _regex(pattern: bytes, ignore_case: bool) -> bytes:
@@ -84,45 +90,20 @@ def _regex(pattern: bytes, ignore_case: bool) -> bytes:
         elif byte == QUESTION:
             pieces[-1] += b"."
         elif byte == BRACKET:
-            members, at = _class(pattern, at, ignore_case)
-            pieces[-1] += _one_of(members)
+            start, at = at - 1, class_end(pattern, at - 1)
+            pieces[-1] += _one_of(class_members(pattern[start:at], ignore_case))
         else:
             if byte == BACKSLASH and at < end:
                 byte = pattern[at]
                 at += 1
-            pieces[-1] += re.escape(bytes([_folded(byte, ignore_case)]))
+            pieces[-1] += _one_of(either_case(byte) if ignore_case else frozenset((byte,)))
     if len(pieces) == 1:
         return pieces[0]
     middle = b"".join([b"(?>.*?%b)" % piece for piece in pieces[1:-1] if piece])
     return b"%b%b.*%b" % (pieces[0], middle, pieces[-1])
 
 
-def _class(pattern: bytes, at: int, ignore_case: bool) -> tuple[set[int], int]:
-    """The bytes that the class whose `[` is just before `at` stands for, and the place behind it."""
-    members: set[int] = set()
-    end = len(pattern)
-    negated = at < end and pattern[at] == CARET
-    if negated:
-        at += 1
-    while at < end and pattern[at] != CLOSING:
-        if pattern[at] == BACKSLASH and at + 1 < end:
-            members.add(_folded(pattern[at + 1], ignore_case))
-            at += 2
-        elif at + 2 < end and pattern[at + 1] == DASH:
-            low, high = sorted((pattern[at], pattern[at + 2]))  # before case is folded: [Z-a] is empty then
-            members.update(range(_folded(low, ignore_case), _folded(high, ignore_case) + 1))
-            at += 3
-        else:
-            members.add(_folded(pattern[at], ignore_case))
-            at += 1
-    return (set(range(256)) - members if negated else members), at + 1
-
-
-def _folded(byte: int, ignore_case: bool) -> int:
-    return byte + 32 if ignore_case and 65 <= byte <= 90 else byte
-
-
-def _one_of(members: set[int]) -> bytes:
+def _one_of(members: frozenset[int]) -> bytes:
     if not members:
         return _NEVER
     return b"[%b]" % b"".join([b"\\x%02x" % member for member in sorted(members)])
