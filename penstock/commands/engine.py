@@ -274,13 +274,19 @@ class Engine:
         return True
 
     def handle_several(
-        self, session: Session, requests: list[list[bytes]], most_bytes: int, answers: list[bytes], logged: list[int]
+        self,
+        session: Session,
+        requests: list[list[bytes]],
+        most_bytes: int,
+        answers: list[bytes],
+        logged: list[int],
+        until_us: int = NEVER_SLOW,
     ) -> int:
         """Answer requests of one client in turn; how many were.
 
         Answers are added to the list, where there are any; `logged` gets the places of those that tell of a logged
         change. It stops after a request that left something for the caller to look at, or that parked or closes the
-        session, and once there are more than `most_bytes` of answers.
+        session, once there are more than `most_bytes` of answers, and after a request that ended at `until_us` or later.
         """
         done, count, size = 0, len(requests), 0
         self.was_plain = True
@@ -289,7 +295,7 @@ class Engine:
             before = len(answers)
             units = effects.units
             if session.is_ordinary and not self._is_hindered():
-                done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged)
+                done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged, until_us)
             elif session.is_queueing and not self._is_hindered():
                 done = self._queue(session, requests, done, answers)
             if len(answers) == before and session.parked is None:
@@ -306,7 +312,7 @@ class Engine:
             if self.to_close or self.wanted_shutdown:
                 break
             size += sum([len(answer) for answer in answers[before:]])
-            if size > most_bytes:
+            if size > most_bytes or self.ended_us >= until_us:
                 break
         return done
 
@@ -328,6 +334,7 @@ class Engine:
         most_bytes: int,
         answers: list[bytes],
         logged: list[int],
+        until_us: int,
     ) -> int:
         """As `handle` for requests from `start` on that touch data only; the place of the first that was not answered.
 
@@ -366,7 +373,7 @@ class Engine:
             if self.waiters.ready:
                 self._serve(began_us)
                 break
-            if most_bytes < 0 or session.parked is not None:
+            if most_bytes < 0 or session.parked is not None or self.ended_us >= until_us:
                 break
             began_us = ctx.now_us = self.ended_us
             ctx.now_ms = began_us // 1000

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.server.turn import Owed, Turn
 
 REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline starves nobody
+TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which it is over is the last one
 REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
 KEEPALIVE_PROBES: Final = 3
@@ -149,13 +150,20 @@ class Connection:
 
     def go_on(self) -> None:
         """Handle the requests that have come, up to a turn's share of them."""
+        self._go_on_until(self._end_of_share_us())
+
+    def _end_of_share_us(self) -> int:
+        """When this connection's share of a turn's time is over, if it begins now."""
+        return self._turn.engine.clock.now_ns() // 1000 + TIME_A_TURN_US
+
+    def _go_on_until(self, until_us: int) -> None:
         turn = self._turn
         session = self.session
         reader = self._reader
         handled = 0
         held = self._is_behind_too_far()
         while not (held or session.parked is not None or session.closing or self.gone or turn.stops):
-            if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN:
+            if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN or turn.engine.ended_us >= until_us:
                 turn.go_on_later(self)
                 self._set_reading(False)
                 break
@@ -171,7 +179,7 @@ class Connection:
             if request is None:
                 self._set_reading(True)
                 break
-            handled += self._answer([request, *reader.rest(REQUESTS_A_TURN - handled - 1)])
+            handled += self._answer([request, *reader.rest(REQUESTS_A_TURN - handled - 1)], until_us)
         else:
             self._set_reading(True)
         if handled or self._owed:
@@ -255,7 +263,8 @@ class Connection:
     def _answer_several(self, requests: list[list[bytes]]) -> None:
         """Answer requests that came together, up to a turn's share of them."""
         turn, session = self._turn, self.session
-        done = self._answer(requests)
+        until_us = self._end_of_share_us()
+        done = self._answer(requests, until_us)
         if self.gone:
             return
         if done == len(requests) and turn.engine.was_plain and turn.has_nothing_to_do():
@@ -264,20 +273,20 @@ class Connection:
         self._note_owed()
         if done < len(requests):
             turn.end_soon()
-            self.go_on()  # before those who were woken go on, as in Redis
+            self._go_on_until(until_us)  # before those who were woken go on, as in Redis
             return
         turn.end_after(self)
         if self._ends or session.closing:
             self.close_if_done()
 
-    def _answer(self, requests: list[list[bytes]]) -> int:
+    def _answer(self, requests: list[list[bytes]], until_us: int) -> int:
         """Have requests handled, up to a turn's share; how many were. The others go back to the reader."""
         turn, session = self._turn, self.session
         engine = turn.engine
         owed = self._owed
         before = len(owed)
         try:
-            done = engine.handle_several(session, requests, REPLIES_A_TURN, owed, self._logged)
+            done = engine.handle_several(session, requests, REPLIES_A_TURN, owed, self._logged, until_us)
         except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
             self._give_up()
             return 0

@@ -56,6 +56,26 @@ def test_a_long_pipeline_lets_others_in_between(hall):
     assert (handled_at_first, modest.received()) == (REQUESTS_A_TURN, b"+PONG\r\n")
 
 
+def test_a_pipeline_of_slow_requests_lets_others_in_between(hall):
+    hall.engine.settings.read_line(["enable-debug-command", "yes"], set())
+    greedy, modest = hall.enter(), hall.enter()
+    greedy.sends(b"DEBUG SLEEP 0.004\r\n" * 7)
+    modest.sends(b"PING\r\n")
+    handled_at_first = greedy.session.handled
+    hall.loop.turn_once()
+
+    assert (handled_at_first, greedy.session.handled, modest.received()) == (3, 6, b"+PONG\r\n")
+    assert greedy.says(b"PING\r\n") == b"+OK\r\n" * 7 + b"+PONG\r\n"
+
+
+def test_slow_requests_of_which_each_takes_a_whole_turn_are_answered_in_order(hall):
+    hall.engine.settings.read_line(["enable-debug-command", "yes"], set())
+
+    assert hall.enter().says(b"DEBUG SLEEP 0.1\r\nECHO a\r\nDEBUG SLEEP 0.1\r\nECHO b\r\n") == (
+        b"+OK\r\n$1\r\na\r\n+OK\r\n$1\r\nb\r\n"
+    )
+
+
 def test_a_long_pipeline_is_answered_to_its_end(hall):
     assert hall.enter().says(b"PING\r\n" * 5000) == b"+PONG\r\n" * 5000
 
