@@ -5,8 +5,8 @@ from typing import Final
 from penstock.commands import refusals, words
 from penstock.commands.bit_single import bit_offset
 from penstock.commands.context import Context
-from penstock.commands.overwriting import create
-from penstock.commands.strings import read_string
+from penstock.commands.string_changes import Change
+from penstock.commands.strings import read_part
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -134,16 +134,16 @@ def bitfield_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _values(ctx: Context, key: bytes, operations: list[Operation]) -> bytes:
-    held = read_string(ctx, key) or b""
+    held = read_part(ctx, key) or b""
     return reply.array([reply.integer(operation.value(held)) for operation in operations])
 
 
 def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> bytes:
     key = args[1]
-    value = ctx.string(key)
+    change = Change(ctx, key)
     longest = max(operation.end() for operation in operations if operation.name != b"GET")
-    held = bytearray((value or b"").ljust(longest, b"\0"))
-    grows = value is None or len(held) > len(value)
+    held = change.extend(longest)
+    grows = len(held) > change.length
     answers: list[bytes] = []
     changes = 0
     for operation in operations:
@@ -159,10 +159,8 @@ def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> by
         operation.put(held, number)
         answers.append(reply.integer(number if adds else old))
         changes += grows or number != old
-    if value is None:
-        create(ctx, key, bytes(held))
-    elif changes or grows:
-        ctx.put(key, bytes(held))
+    if changes or grows:
+        change.keep(ctx)
     if changes:
         ctx.event("$", b"setbit", key)
         ctx.dirty += changes

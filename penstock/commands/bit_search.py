@@ -3,7 +3,7 @@
 from penstock.commands import refusals, words
 from penstock.commands.context import Context
 from penstock.commands.string_ranges import clamped
-from penstock.commands.strings import read_string
+from penstock.commands.strings import read_part
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -17,7 +17,7 @@ def _in_bits(word: bytes) -> bool:
     return unit == b"BIT"
 
 
-def _bits_of(value: bytes, first: int, last: int, fill: int) -> bytes:
+def _bits_of(value: bytes | bytearray, first: int, last: int, fill: int) -> bytes:
     """The bytes in which the bits from first to last lie; the bits around them are those of `fill`."""
     part = bytearray(value[first >> 3 : (last >> 3) + 1])
     before, behind = 0xFF >> (first & 7), 0xFF << (7 - (last & 7)) & 0xFF
@@ -39,12 +39,12 @@ def _bits_of(value: bytes, first: int, last: int, fill: int) -> bytes:
 )
 def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
-        return reply.integer(int.from_bytes(read_string(ctx, args[1]) or b"").bit_count())
+        return reply.integer(int.from_bytes(read_part(ctx, args[1]) or b"").bit_count())
     if len(args) not in (4, 5):
         raise refusals.syntax()
     start, end = words.integer(args[2]), words.integer(args[3])
     in_bits = len(args) == 5 and _in_bits(args[4])
-    value = read_string(ctx, args[1])
+    value = read_part(ctx, args[1])
     if value is None or (end < start and start < 0 and end < 0):
         return reply.ZERO
     first, last = clamped(start, end, len(value) * 8 if in_bits else len(value))
@@ -75,7 +75,7 @@ def bitpos(ctx: Context, args: list[bytes]) -> bytes:
     start = words.integer(args[3]) if len(args) > 3 else 0
     in_bits = len(args) > 5 and _in_bits(args[5])
     end = words.integer(args[4]) if len(args) > 4 else None
-    value = read_string(ctx, args[1])
+    value = read_part(ctx, args[1])
     if value is None:
         return reply.integer(-bit)
     length = len(value) * 8 if in_bits else len(value)
@@ -90,7 +90,7 @@ def bitpos(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(place)
 
 
-def _first(value: bytes, bit: int, first: int, last: int) -> int:
+def _first(value: bytes | bytearray, bit: int, first: int, last: int) -> int:
     """The first place of such a bit from one place to another, -1 where there is none."""
     other = b"\0" if bit else b"\xff"
     part = _bits_of(value, first, last, other[0])

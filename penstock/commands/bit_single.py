@@ -2,8 +2,8 @@
 
 from penstock.commands import words
 from penstock.commands.context import Context
-from penstock.commands.overwriting import create
-from penstock.commands.strings import read_string
+from penstock.commands.string_changes import Change
+from penstock.commands.strings import read_part
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -33,7 +33,7 @@ def bit_offset(ctx: Context, word: bytes, width: int = 0) -> int:
 )
 def getbit(ctx: Context, args: list[bytes]) -> bytes:
     offset = bit_offset(ctx, args[2])
-    value = read_string(ctx, args[1])
+    value = read_part(ctx, args[1])
     if value is None or offset >> 3 >= len(value):
         return reply.ZERO
     return reply.ONE if value[offset >> 3] & 0x80 >> (offset & 7) else reply.ZERO
@@ -46,7 +46,7 @@ def getbit(ctx: Context, args: list[bytes]) -> bytes:
     since="2.2.0",
     flags="write denyoom",
     keys="1 RW access update",
-    complexity="O(N) in the length of the string that results: it is written anew.",
+    complexity="O(1), and O(N) in what the string grows by. A string shorter than 32 KB is written anew.",
     summary="Sets or clears one bit of the string at a key, which is filled up with zero bytes; answers the old bit.",
 )
 def setbit(ctx: Context, args: list[bytes]) -> bytes:
@@ -55,17 +55,14 @@ def setbit(ctx: Context, args: list[bytes]) -> bytes:
     if args[3] not in (b"0", b"1"):
         raise ReplyError(b"ERR bit is not an integer or out of range")
     wanted = args[3] == b"1"
-    value = ctx.string(key)
+    change = Change(ctx, key)
     at, mask = offset >> 3, 0x80 >> (offset & 7)
-    made = bytearray((value or b"").ljust(at + 1, b"\0"))
-    was = bool(made[at] & mask)
-    if was == wanted and value is not None and at < len(value):
+    was = at < change.length and bool(change.held[at] & mask)
+    if was == wanted and at < change.length:
         return reply.ONE if was else reply.ZERO  # nothing changes, and nobody is told
-    made[at] = made[at] | mask if wanted else made[at] & ~mask
-    if value is None:
-        create(ctx, key, bytes(made))
-    else:
-        ctx.put(key, bytes(made))
+    text = change.extend(at + 1)
+    text[at] = text[at] | mask if wanted else text[at] & ~mask
+    change.keep(ctx)
     ctx.event("$", b"setbit", key)
     ctx.dirty += 1
     ctx.log_request(args)

@@ -7,6 +7,7 @@ from penstock.commands.effects import Effects
 from penstock.commands.session import Session
 from penstock.protocol import reply
 from penstock.storage.keyspace import Database, Value
+from penstock.storage.large_strings import LargeString
 from penstock.storage.streams import Stream
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Context:
         value = self.value(key)
         if value is None or isinstance(value, bytes):
             return value
+        if isinstance(value, LargeString):
+            return value.text()
         raise refusals.wrong_type()
 
     # -- changing ---------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value
+from penstock.storage.large_strings import LargeString
 
 NOT_ALLOWED: Final = (
     b'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local'
@@ -120,7 +121,7 @@ def _object(ctx: Context, args: list[bytes]) -> bytes:
 def _sdslen(ctx: Context, args: list[bytes]) -> bytes:
     key = args[2]
     value = _value(ctx, key)
-    if not isinstance(value, bytes) or encoding_of(key, value, ctx.engine.settings) == b"int":
+    if not isinstance(value, bytes | LargeString) or encoding_of(key, value, ctx.engine.settings) == b"int":
         raise ReplyError(b"ERR Not an sds encoded string.")
     return reply.simple(
         b"key_sds_len:%d, key_sds_avail:0, key_zmalloc: %d, val_sds_len:%d, val_sds_avail:0, val_zmalloc: 0"

@@ -286,7 +286,8 @@ class Engine:
 
         Answers are added to the list, where there are any; `logged` gets the places of those that tell of a logged
         change. It stops after a request that left something for the caller to look at, or that parked or closes the
-        session, once there are more than `most_bytes` of answers, and after a request that ended at `until_us` or later.
+        session, once there are more than `most_bytes` of answers, and after a request that ended at `until_us` or
+        later.
         """
         done, count, size = 0, len(requests), 0
         self.was_plain = True

@@ -13,6 +13,7 @@ from penstock.commands.identity import NO_ID
 from penstock.commands.statistics import RowStatistics
 from penstock.commands.versions import BUILD, PENSTOCK_VERSION
 from penstock.storage.keyspace import Database
+from penstock.storage.large_strings import LargeString
 
 Fields = list[tuple[str, str]]
 
@@ -382,7 +383,7 @@ def keysizes(ctx: Context) -> Fields:
     for index, db in enumerate(ctx.engine.keyspace.databases):
         counts: dict[int, int] = {}
         for value in db.values.values() if len(db) <= MOST_KEYS_MEASURED else ():
-            if isinstance(value, bytes):
+            if isinstance(value, bytes | LargeString):
                 power = len(value).bit_length()
                 counts[power] = counts.get(power, 0) + 1
         if counts:

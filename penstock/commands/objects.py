@@ -10,6 +10,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.settings import Settings
 from penstock.storage.keyspace import Value
+from penstock.storage.large_strings import LargeString
 from penstock.storage.streams import Stream
 
 EMBEDDED: Final = 41  # bytes of key and string together that Redis 8.6.3 keeps in one piece ("embstr")
@@ -58,6 +59,8 @@ def encoding(ctx: Context, args: list[bytes]) -> bytes:
 
 def encoding_of(key: bytes, value: Value, settings: Settings) -> bytes:
     """The form's name."""
+    if isinstance(value, LargeString):
+        return b"raw"
     if not isinstance(value, bytes):
         return b"stream" if isinstance(value, Stream) else encodings.of_collection(value, settings)
     if words.is_integer(value):

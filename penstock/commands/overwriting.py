@@ -1,7 +1,7 @@
 """Giving a key a value, and telling of it what Redis tells: `new`, `overwritten`, `type_changed`."""
 
 from penstock.commands.context import Context
-from penstock.storage.keyspace import Value
+from penstock.storage.keyspace import Value, type_name
 
 
 def create(ctx: Context, key: bytes, value: Value) -> None:
@@ -25,7 +25,7 @@ def overwrite(ctx: Context, key: bytes, value: Value, keeps_expiry: bool = False
 
 def tell_overwritten(ctx: Context, key: bytes, old: Value, new: Value) -> None:
     ctx.event("o", b"overwritten", key)
-    if type(old) is not type(new):
+    if type_name(old) != type_name(new):
         ctx.event("c", b"type_changed", key)
 
 

@@ -12,6 +12,7 @@ from penstock.commands import words
 from penstock.commands.script_calls import Calls
 from penstock.protocol import reply
 from penstock.storage.keyspace import Database
+from penstock.storage.large_strings import LargeString
 
 RELEASE: Final = b"c3f8721cbb97f72bc19e972846bd7aaf91901658"
 EXTEND: Final = b"a4e8783852e6b949f9ef3a97212805108459a890"
@@ -31,7 +32,7 @@ def goes_well(db: Database, sha: bytes, keys: int, given: list[bytes]) -> bool:
     if sha != RELEASE and not (given[2].isdigit() and len(given[2]) <= MOST_DIGITS):
         return False
     held = db.values.get(given[0])
-    return held is None or isinstance(held, bytes)
+    return held is None or isinstance(held, bytes | LargeString)
 
 
 def run(calls: Calls, sha: bytes, given: list[bytes]) -> bytes:

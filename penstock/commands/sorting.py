@@ -11,6 +11,7 @@ from penstock.commands.zset_bounds import c_double
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.hashes import Hash
+from penstock.storage.keyspace import text_of
 from penstock.storage.lists import List
 from penstock.storage.sets import Set
 from penstock.storage.sortedsets import SortedSet
@@ -56,7 +57,7 @@ class Pattern:
         key = self.before + part + self.after
         found = ctx.read(key)
         if not self.field:
-            return found if isinstance(found, bytes) else None
+            return text_of(found)
         fields = hash_at(ctx, key) if isinstance(found, Hash) else None
         return None if fields is None else fields.fields.get(self.field)
 

@@ -11,6 +11,7 @@ from penstock.commands.strings import read_string
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
 
 EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
 MOST_KEYS: Final = 2**31 - 1  # of MSETEX
@@ -137,9 +138,10 @@ def _may_set(ctx: Context, key: bytes, read: Options) -> bool:
         return False
     if not read.comparison:
         return True
-    if not isinstance(value, bytes):
+    text = text_of(value)
+    if text is None:
         raise refusals.wrong_type()
-    return holds(read.comparison, read.operand, value)
+    return holds(read.comparison, read.operand, text)
 
 
 def _without_get(args: list[bytes]) -> list[bytes]:

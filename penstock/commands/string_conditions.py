@@ -11,6 +11,7 @@ from penstock.commands.strings import read_string
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
 
 COMPARISONS: Final = (b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE")
 DIGEST_LENGTH: Final = 16  # hexadecimal characters
@@ -65,12 +66,13 @@ def delex(ctx: Context, args: list[bytes]) -> bytes:
     if value is None:
         return reply.ZERO
     if len(args) == 4:
-        if not isinstance(value, bytes):
+        text = text_of(value)
+        if text is None:
             raise ReplyError(b"ERR Key should be of string type if conditions are specified")
         comparison = args[2].upper()
         if comparison not in COMPARISONS:
             raise ReplyError(b"ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE")
-        if not holds(comparison, args[3], value):
+        if not holds(comparison, args[3], text):
             return reply.ZERO
     delete(ctx, key)
     if len(args) == 4:

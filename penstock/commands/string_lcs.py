@@ -11,6 +11,7 @@ from penstock.commands.context import Context
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
 
 CELL_BYTES: Final = 4  # of Redis's table, by which it refuses strings that are too long
 
@@ -107,8 +108,8 @@ def _read(args: list[bytes]) -> Options:
 )
 def lcs(ctx: Context, args: list[bytes]) -> bytes:
     values = [ctx.read(key) for key in args[1:3]]
-    one, other = [b"" if value is None else value for value in values]
-    if not isinstance(one, bytes) or not isinstance(other, bytes):
+    one, other = [b"" if value is None else text_of(value) for value in values]
+    if one is None or other is None:
         raise ReplyError(b"ERR The specified keys must contain string values")
     options = _read(args)
     size = (len(one) + 1) * (len(other) + 1) * CELL_BYTES

@@ -2,8 +2,8 @@
 
 from penstock.commands import words
 from penstock.commands.context import Context
-from penstock.commands.overwriting import create
-from penstock.commands.strings import check_length, read_string
+from penstock.commands.string_changes import Change
+from penstock.commands.strings import check_length, read_part
 from penstock.commands.table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -31,13 +31,13 @@ def clamped(first: int, last: int, length: int) -> tuple[int, int]:
 )
 def getrange(ctx: Context, args: list[bytes]) -> bytes:
     first, last = words.integer(args[2]), words.integer(args[3])
-    value = read_string(ctx, args[1])
+    value = read_part(ctx, args[1])
     if value is None or (last < first and last < 0 and first < 0):
         return reply.EMPTY_BULK
     first, last = clamped(first, last, len(value))
     if last < first:  # compiled by mypyc 2.4, a slice of bytes that ends before it begins is a SystemError, not b""
         return reply.EMPTY_BULK
-    return reply.bulk(value[first : last + 1])
+    return reply.bulk(bytes(value[first : last + 1]))
 
 
 @command(
@@ -62,7 +62,9 @@ def substr(ctx: Context, args: list[bytes]) -> bytes:
     since="2.2.0",
     flags="write denyoom",
     keys="1 RW update",
-    complexity="O(N) in the length of the string that results: it is written anew.",
+    complexity=(
+        "O(N) in the length of the part, and of what the string grows by. A string shorter than 32 KB is written anew."
+    ),
     summary="Overwrites a part of the string at a key, which is filled up with zero bytes to where the part begins.",
 )
 def setrange(ctx: Context, args: list[bytes]) -> bytes:
@@ -70,17 +72,15 @@ def setrange(ctx: Context, args: list[bytes]) -> bytes:
     offset = words.integer(args[2])
     if offset < 0:
         raise ReplyError(b"ERR offset is out of range")
-    value = ctx.string(key)
+    change = Change(ctx, key)
     if not part:
-        return reply.integer(len(value or b""))
-    check_length(ctx, offset + len(part))
-    if value is None:
-        value = bytes(offset) + part
-        create(ctx, key, value)
-    else:
-        value = value[:offset].ljust(offset, b"\0") + part + value[offset + len(part) :]
-        ctx.put(key, value)
+        return reply.integer(change.length)
+    end = offset + len(part)
+    check_length(ctx, end)
+    text = change.extend(end)
+    text[offset:end] = part
+    change.keep(ctx)
     ctx.event("$", b"setrange", key)
     ctx.dirty += 1
     ctx.log_request(args)
-    return reply.integer(len(value))
+    return reply.integer(len(text))

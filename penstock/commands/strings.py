@@ -3,10 +3,13 @@
 from penstock.commands import numbers, refusals, words
 from penstock.commands.context import Context
 from penstock.commands.overwriting import create, delete, overwrite
+from penstock.commands.string_changes import Change
 from penstock.commands.table import command
 from penstock.commands.words import MAX_INT64, MIN_INT64
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
+from penstock.storage.large_strings import LargeString
 
 
 def read_string(ctx: Context, key: bytes) -> bytes | None:
@@ -14,6 +17,18 @@ def read_string(ctx: Context, key: bytes) -> bytes | None:
     value = ctx.read(key)
     if value is None or isinstance(value, bytes):
         return value
+    if isinstance(value, LargeString):
+        return value.text()
+    raise refusals.wrong_type()
+
+
+def read_part(ctx: Context, key: bytes) -> bytes | bytearray | None:
+    """As `read_string` for who reads a part of it or its length: a large one is not copied, and may not be kept."""
+    value = ctx.read(key)
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, LargeString):
+        return value.held
     raise refusals.wrong_type()
 
 
@@ -45,8 +60,8 @@ def get(ctx: Context, args: list[bytes]) -> bytes:
 def mget(ctx: Context, args: list[bytes]) -> bytes:
     answers = []
     for key in args[1:]:
-        value = ctx.read(key)
-        answers.append(reply.bulk(value) if isinstance(value, bytes) else reply.null(ctx.resp3))
+        text = text_of(ctx.read(key))
+        answers.append(reply.null(ctx.resp3) if text is None else reply.bulk(text))
     return reply.array(answers)
 
 
@@ -60,7 +75,7 @@ def mget(ctx: Context, args: list[bytes]) -> bytes:
     summary="Counts the bytes of the string at a key.",
 )
 def strlen(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(len(read_string(ctx, args[1]) or b""))
+    return reply.integer(len(read_part(ctx, args[1]) or b""))
 
 
 @command(
@@ -131,19 +146,17 @@ def msetnx(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
-    complexity="O(N) in the length of the string that results: it is written anew.",
+    complexity=("O(N) in the length of what is appended, amortized. A string shorter than 32 KB is written anew."),
     summary="Appends to the string at a key, or makes it; answers its length.",
 )
 def append(ctx: Context, args: list[bytes]) -> bytes:
     key, tail = args[1], args[2]
-    head = ctx.string(key)
-    if head is None:
-        create(ctx, key, tail)
-        length = len(tail)
-    else:
-        length = len(head) + len(tail)
+    change = Change(ctx, key)
+    length = change.length + len(tail)
+    if not change.is_new:
         check_length(ctx, length)
-        ctx.put(key, head + tail)
+    change.extend(change.length).extend(tail)
+    change.keep(ctx)
     ctx.event("$", b"append", key)
     ctx.dirty += 1
     ctx.log_request(args)

@@ -7,19 +7,22 @@ from typing import Final, TypeAlias
 from penstock.commands.effects import pack
 from penstock.commands.numbers import double_text
 from penstock.storage.hashes import Hash
+from penstock.storage.large_strings import LargeString
 from penstock.storage.lists import List
 from penstock.storage.sets import Set
 from penstock.storage.sortedsets import SortedSet
 
 ITEMS_A_LINE: Final = 64  # as many as Redis writes
 
-PlainValue: TypeAlias = bytes | List | Hash | Set | SortedSet
+PlainValue: TypeAlias = bytes | LargeString | List | Hash | Set | SortedSet
 
 
 def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[bytes]:
     """The requests that make a value anew at a key; field_expiry: with the times of a hash's fields."""
     if isinstance(value, bytes):
         yield pack((b"SET", key, value))
+    elif isinstance(value, LargeString):
+        yield pack((b"SET", key, value.text()))
     elif isinstance(value, List):
         yield from _in_lines(b"RPUSH", key, value.items)
     elif isinstance(value, Set):

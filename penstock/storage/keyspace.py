@@ -1,7 +1,7 @@
 """The keyspace: numbered databases of keys, their values and their times of expiry.
 
-A value is its own type: `bytes` is a string, a `Stream` a stream, and so on. Nothing here looks at a clock or tells
-anybody; `commands/context.py` does both.
+A value is its own type: `bytes` or a `LargeString` is a string, a `Stream` a stream, and so on. Nothing here looks at a
+clock or tells anybody; `commands/context.py` does both.
 """
 
 from typing import Final, TypeAlias
@@ -11,17 +11,19 @@ from sortedcontainers import SortedList
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.hashes import Hash
 from penstock.storage.hashorder import HashOrder
+from penstock.storage.large_strings import LargeString
 from penstock.storage.lists import List
 from penstock.storage.sets import Set
 from penstock.storage.sortedsets import SortedSet
 from penstock.storage.streams import Stream
 
-Value: TypeAlias = bytes | Stream | List | Hash | Set | SortedSet
+Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet
 
 ORDER_KEPT_MS: Final = 60_000  # how long an order that nobody uses is kept up to date
 
 TYPE_NAMES: Final[dict[type, bytes]] = {
     bytes: b"string",
+    LargeString: b"string",
     Stream: b"stream",
     List: b"list",
     Hash: b"hash",
@@ -33,6 +35,13 @@ TYPE_NAMES: Final[dict[type, bytes]] = {
 def type_name(value: Value) -> bytes:
     """As TYPE answers: b"string", b"stream"."""
     return TYPE_NAMES[type(value)]
+
+
+def text_of(value: Value | None) -> bytes | None:
+    """A string's bytes; None for whatever is no string. Of a LargeString a copy."""
+    if isinstance(value, LargeString):
+        return value.text()
+    return value if isinstance(value, bytes) else None
 
 
 class Database:
