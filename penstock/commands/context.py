@@ -155,8 +155,9 @@ class Context:
 
     def log_request(self, args: list[bytes]) -> None:
         """The request as typed is the effect."""
-        if self.effects.log is not None:
-            self.effects.add_packed(self.db_index, reply.bulks(args))
+        effects = self.effects
+        if effects.log is not None:
+            effects.lines.append((self.db_index, reply.bulks(args)))
 
     def touch(self, key: bytes) -> None:
         """A key's value changed: transactions that watch it will fail (Redis 8.6.3)."""

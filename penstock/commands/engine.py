@@ -407,20 +407,24 @@ class Engine:
         requests = [request for _, request in queue]
         are_watched_over = bool(self.notified or self.monitors)
         self.effects.is_one_unit = True
-        while len(answers) < len(queue):
-            at = len(answers)
+        at, count = len(answers), len(queue)
+        began_us = self.clock.now_ns() // 1000
+        while at < count:
             row, request = queue[at]
-            began_us = self.clock.now_ns() // 1000
             calls = 0
             if row.run_handler is not None and not are_watched_over:
                 calls = row.run_handler(ctx, requests, at, answers)
             if calls:
-                self._note_together(ctx, row, request, self.clock.now_ns() // 1000 - began_us, calls)
+                self.ended_us = self.clock.now_ns() // 1000
+                self._note_together(ctx, row, request, self.ended_us - began_us, calls)
+                at += calls
             else:
                 answer = self.run(ctx, row, request, began_us)
                 if self.busy:
                     return
                 answers.append(answer)
+                at += 1
+            began_us = self.ended_us
 
     def _note_together(self, ctx: Context, row: Row, request: list[bytes], usec: int, calls: int) -> None:
         """So many alike requests, of which this was the first, were answered at once."""

@@ -23,6 +23,8 @@ def is_integer(word: bytes) -> bool:
 
 def integer(word: bytes) -> int:
     """A canonical signed 64-bit integer, else `ERR value is not an integer or out of range`."""
+    if word.isdigit() and len(word) < 19 and word[0] != 48:  # most are
+        return int(word)
     if not is_integer(word):
         raise refusals.not_an_integer()
     return int(word)
