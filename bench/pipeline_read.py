@@ -25,11 +25,11 @@ import redis
 from pyspark.sql.datasource import DataSource
 
 from bench.servers import OURS, PLAIN, REDIS, Pythons, running
-from penstock.pipeline.batch import BatchReader
-from penstock.pipeline.client import Access, Client, Word
-from penstock.pipeline.cutting import exclusive
-from penstock.pipeline.options import read_entries
-from penstock.pipeline.pages import decode, from_lists
+from penstock.pipeline.connector.connection.client import Access, Client, Word
+from penstock.pipeline.connector.source.batch_reader import BatchReader
+from penstock.pipeline.connector.source.entry_pages import decode, from_lists
+from penstock.pipeline.connector.source.range_splitter import exclusive
+from penstock.pipeline.connector.source.source_options import read_entries
 from penstock.pipeline.session import session
 from penstock.storage import ids
 from tests.reference import LOCALHOST

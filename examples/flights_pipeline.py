@@ -23,9 +23,10 @@ from tqdm import tqdm
 from examples.flights.data import ALL_FLIGHTS, archive
 from examples.flights.server import Server, penstock
 from examples.flights.wire import GROUP, STREAM, connect
-from penstock.pipeline import balance, pipelinefile, session
+from penstock.pipeline import session
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.runner import Runner
+from penstock.pipeline.runner import balance, pipeline_file
+from penstock.pipeline.runner.runner import Runner
 
 DESCRIPTION: Final = Path(__file__).with_suffix(".toml")
 PRODUCERS: Final = ("producer-1", "producer-2")
@@ -59,7 +60,7 @@ class Play:
         self._server.start()
         try:
             self._client.xgroup_create(STREAM, GROUP, "0", mkstream=True)
-            runner = Runner(self._spark, pipelinefile.read(DESCRIPTION), lambda _: None)
+            runner = Runner(self._spark, pipeline_file.read(DESCRIPTION), lambda _: None)
             runner.start(TRIGGER)
             for name, character in WORKERS.items():
                 self._start("worker", name, "--character", character)
@@ -127,7 +128,7 @@ def journals(spark: Any, directory: Path, deliveries: Any) -> Any:
     """Everybody's: Spark's own is its table of clean rows, with the count of the delivery that brought each."""
     from pyspark.sql import functions as f
 
-    from penstock.pipeline import jobs
+    from penstock.pipeline.jobs import jobs
 
     folder = str(directory / "pipeline")
     rows = [
@@ -147,8 +148,8 @@ def judge(spark: Any, directory: Path) -> bool:
     """Draw the chart, print the verdict; whether it is clean."""
     from pyspark.sql import functions as f
 
-    from penstock.pipeline import jobs
-    from penstock.pipeline.plot import chart
+    from penstock.pipeline.jobs import jobs
+    from penstock.pipeline.jobs.plot import chart
 
     log = jobs.log(spark, str(directory)).persist()
     latency = jobs.redelivery_latency(log).where(f"stream = '{STREAM}'").persist()

@@ -1,5 +1,5 @@
 """Found by Spark by its name: registers the format `redis_streams` in every session."""
 
-from penstock.pipeline.datasource import StreamsDataSource as DefaultSource
+from penstock.pipeline.connector.datasource import StreamsDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -9,10 +9,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from penstock.pipeline import checks, logjobs
+from penstock.pipeline import checks
 from penstock.pipeline.checks import CHECKS
+from penstock.pipeline.jobs import log_jobs
+from penstock.pipeline.jobs.log_jobs import ACKNOWLEDGED, DELIVERED, ORDER, RELEASED
 from penstock.pipeline.journals import ACKED, PROCESSED, SENT, WORKED
-from penstock.pipeline.logjobs import ACKNOWLEDGED, DELIVERED, ORDER, RELEASED
 
 COLUMNS: Final = "check string, entries bigint, example string, must_be_zero boolean"
 SERIAL: Final = "serial"
@@ -26,11 +27,11 @@ def audit(log: DataFrame, journals: DataFrame, stream: str, group: str, serial: 
     their entries with: two entries with one serial were sent twice.
     """
     added = (
-        logjobs.entries(log)
+        log_jobs.entries(log)
         .where(f.col("stream") == stream)
         .select("id", f.col("fields")[serial].alias("serial"), *ORDER)
     )
-    told = logjobs.events(log).where((f.col("stream") == stream) & (f.col("group") == group))
+    told = log_jobs.events(log).where((f.col("stream") == stream) & (f.col("group") == group))
     kept = [frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in (added, journals)]
     added, journals = kept
     try:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from penstock.pipeline.aof.log_files import opened, parts_of
+from penstock.pipeline.aof.log_parser import Request, Unfinished, runs
 from penstock.pipeline.checks import CHECKS, Finding
 from penstock.pipeline.journals import ACKED, ENDING, PROCESSED, SENT, WORKED, Line, lines
-from penstock.pipeline.logfiles import opened, parts_of
-from penstock.pipeline.logparser import Request, Unfinished, runs
 from penstock.storage import ids
 
 PENDING_EVENTS: Final = (b"XCLAIM", b"XNACK", b"XACK", b"XACKDEL")

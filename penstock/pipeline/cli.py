@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.pipeline import jobtable, session
+from penstock.pipeline import session
 from penstock.pipeline.errors import OptionError, PipelineError
-from penstock.pipeline.jobtable import JOBS, Job
+from penstock.pipeline.jobs import job_table
+from penstock.pipeline.jobs.job_table import JOBS, Job
 
 SHOWN: Final = 20  # rows on the terminal
 WIDEST: Final = 60  # letters of a value there
@@ -51,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_job(one: argparse.ArgumentParser, job: Job) -> None:
-    if job.needs == jobtable.LOG:
+    if job.needs == job_table.LOG:
         one.add_argument("--log", required=True, metavar="PATH", help="a server's log directory, or one file of it")
     else:
         one.add_argument("--endpoint", default="127.0.0.1:6379", metavar="HOST:PORT", help="servers, parted by commas")
@@ -116,11 +117,11 @@ def run_job(spark: Any, chosen: argparse.Namespace) -> int:
     found.show(SHOWN, WIDEST)
     sys.stdout.write(f"{count:,} rows{f' in {chosen.out}' if chosen.out else ''}\n")
     if chosen.plot:
-        from penstock.pipeline.plot import chart
+        from penstock.pipeline.jobs.plot import chart
 
         chart(found, job.chart, job.split_by, job.text, chosen.plot)
     if job.name == "audit":
-        from penstock.pipeline.jobs import is_clean
+        from penstock.pipeline.jobs.jobs import is_clean
 
         return 0 if is_clean(found) else UNEVEN
     return 0
@@ -128,10 +129,10 @@ def run_job(spark: Any, chosen: argparse.Namespace) -> int:
 
 def run_pipeline(spark: Any, chosen: argparse.Namespace) -> int:
     """Run a pipeline to its end, or until it is stopped, and print the table of all its rows."""
-    from penstock.pipeline import balance, pipelinefile
-    from penstock.pipeline.runner import Runner
+    from penstock.pipeline.runner import balance, pipeline_file
+    from penstock.pipeline.runner.runner import Runner
 
-    pipeline = pipelinefile.read(chosen.file)
+    pipeline = pipeline_file.read(chosen.file)
     runner = Runner(spark, pipeline, (lambda _: None) if chosen.quiet else None)
     if pipeline.trigger is None:
         totals = runner.run()

@@ -39,7 +39,7 @@ FAILURES = 3
 
 def drive(job: dict[str, str]) -> None:
     """Copy the stream `from` to `to`, to its end; run again with the same checkpoint, go on."""
-    from penstock.pipeline.runner import drain
+    from penstock.pipeline.runner.runner import drain
     from penstock.pipeline.session import session
 
     spark = session(
@@ -122,8 +122,8 @@ def write_batches(job: dict[str, str]) -> None:
     """The same copy as a plain process: batch after batch, as far as the commit log does not have it already."""
     import pyarrow
 
-    from penstock.pipeline.sink import Task, write_task
-    from penstock.pipeline.sinkoptions import read_sink
+    from penstock.pipeline.connector.sink.sink_options import read_sink
+    from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 
     options = read_sink({"endpoints": job["endpoint"], "stream": "to", "delivery": job["delivery"]}, False)
     commits = Path(job["checkpoint"])

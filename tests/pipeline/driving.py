@@ -8,8 +8,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import types
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from penstock.pipeline import batch, streaming
-from penstock.pipeline.runner import LATE_WORKER, Start, drain
+from penstock.pipeline.connector.source import batch_reader, stream_reader
+from penstock.pipeline.runner.runner import LATE_WORKER, Start, drain
 
 TYPES = {
     "string": types.StringType(),
@@ -49,7 +49,7 @@ def rows_of(reader: Any, tasks: Iterable[Any]) -> list[dict[str, Any]]:
 
 def read(ddl: str = IDS, **options: str) -> list[dict[str, Any]]:
     """What `spark.read` would give."""
-    reader = batch.reader(options, schema(ddl))
+    reader = batch_reader.reader(options, schema(ddl))
     return rows_of(reader, reader.partitions())
 
 
@@ -81,7 +81,7 @@ class Query:
 
     def start_driver(self, available_now: bool = False) -> None:
         """A new process with the same checkpoint, as after a crash."""
-        self.reader: Any = streaming.reader(self.options, schema(self._ddl))
+        self.reader: Any = stream_reader.reader(self.options, schema(self._ddl))
         if available_now:
             self.reader.prepareForTriggerAvailableNow()
         if not self.log:

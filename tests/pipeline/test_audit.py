@@ -8,8 +8,9 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from penstock.pipeline import checking, jobs
-from penstock.pipeline.schemas import AOF
+from penstock.pipeline import checking
+from penstock.pipeline.connector.schemas import AOF
+from penstock.pipeline.jobs import jobs
 from tests.pipeline.test_checking import EVERYTHING
 
 

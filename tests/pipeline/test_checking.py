@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from penstock.pipeline import checking
-from penstock.pipeline.client import packed
-from penstock.pipeline.logparser import Unfinished
+from penstock.pipeline.aof.log_parser import Unfinished
+from penstock.pipeline.connector.connection.client import packed
 
 PRODUCER = ("sent 1-0 0", "lost ConnectionError", "found 2-0 1", "sent 3-0 2")
 WORKER = ("processed 1-0 0 1 new 10", "processed 2-0 1 1 new 10", "acked 1-0 20", "acked 2-0 20")

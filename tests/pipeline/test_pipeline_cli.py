@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from penstock import cli
-from penstock.pipeline import balance, jobtable, pipelinefile, session
-from penstock.pipeline.balance import Stage
+from penstock.pipeline import session
 from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.pipeline.jobs import job_table
+from penstock.pipeline.runner import balance, pipeline_file
+from penstock.pipeline.runner.balance import Stage
 from tests.reference import LOCALHOST
 
 FILE: dict[str, Any] = {
@@ -33,7 +35,7 @@ def changed(table: str, **words: Any) -> dict[str, Any]:
 
 def test_a_description_is_read_with_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHERE", "there:7000")
-    found = pipelinefile.parse(changed("publish", stream={"stream": "t", "endpoints": "${WHERE}"}))
+    found = pipeline_file.parse(changed("publish", stream={"stream": "t", "endpoints": "${WHERE}"}))
 
     assert (found.folder, found.parquet, found.trigger) == ("out", "out/published", None)
     assert found.ingest.options == {"stream": "s", "maxEntriesPerTrigger": "5"}
@@ -59,15 +61,15 @@ def test_a_description_is_read_with_its_defaults(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_mistake_in_a_description_is_told_with_its_place(tables: dict[str, Any], text: str) -> None:
     with pytest.raises(OptionError, match=text):
-        pipelinefile.parse(tables)
+        pipeline_file.parse(tables)
 
 
 def test_a_file_that_is_none_is_told_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"nowhere\.toml cannot be read"):
-        pipelinefile.read(tmp_path / "nowhere.toml")
+        pipeline_file.read(tmp_path / "nowhere.toml")
     (tmp_path / "bad.toml").write_text("[pipeline")
     with pytest.raises(OptionError, match=r"bad\.toml is no TOML"):
-        pipelinefile.read(tmp_path / "bad.toml")
+        pipeline_file.read(tmp_path / "bad.toml")
 
 
 def test_a_table_of_rows_says_what_is_missing() -> None:
@@ -108,21 +110,21 @@ def test_options_of_the_connection_are_passed_on() -> None:
 
     words = ["stuck", "--endpoint", "a:1,b:2", "--option", "password=x=y", "--idle", "2m"]
     chosen = parser().parse_args(words)
-    assert jobtable.connection(chosen) == {"endpoints": "a:1,b:2", "password": "x=y"}
-    assert jobtable.duration_ms("idle", chosen.idle) == 120_000
+    assert job_table.connection(chosen) == {"endpoints": "a:1,b:2", "password": "x=y"}
+    assert job_table.duration_ms("idle", chosen.idle) == 120_000
     with pytest.raises(OptionError, match="--option is to be name=value"):
-        jobtable.connection(parser().parse_args(["stuck", "--option", "password"]))
+        job_table.connection(parser().parse_args(["stuck", "--option", "password"]))
 
 
 def test_a_stream_that_is_nowhere_is_named_and_so_is_a_server_that_is(server: Any, endpoint: str) -> None:
     server.xadd("s", {"n": 1})
     server.set("text", "no stream")
 
-    jobtable.require_streams({"endpoints": endpoint}, "s")
+    job_table.require_streams({"endpoints": endpoint}, "s")
     with pytest.raises(PipelineError, match=f"^there is no stream 't', 'u' at {endpoint}$"):
-        jobtable.require_streams({"endpoints": endpoint}, "s,t,u")
+        job_table.require_streams({"endpoints": endpoint}, "s,t,u")
     with pytest.raises(PipelineError, match=f"^{endpoint}: key 'text': WRONGTYPE"):
-        jobtable.require_streams({"endpoints": endpoint}, "text")
+        job_table.require_streams({"endpoints": endpoint}, "text")
 
 
 def test_a_server_that_is_not_there_is_named_in_one_sentence() -> None:
@@ -131,4 +133,4 @@ def test_a_server_that_is_not_there_is_named_in_one_sentence() -> None:
         endpoint = f"{LOCALHOST}:{nobody.getsockname()[1]}"
 
         with pytest.raises(PipelineError, match=f"^{endpoint}: the server does not answer: .*refused"):
-            jobtable.require_streams({"endpoints": endpoint, "retryTimeout": "0"}, "s")
+            job_table.require_streams({"endpoints": endpoint, "retryTimeout": "0"}, "s")

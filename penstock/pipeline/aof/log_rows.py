@@ -1,0 +1,211 @@
+"""A log's requests as columns: what the table `aof` shows of each line.
+
+Database, time and transaction are said by other lines (SELECT, `#TS:`, MULTI and EXEC), so they are unknown, null, at
+the head of a split until one of those comes by; at a file's beginning they are known.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+
+from penstock.pipeline.aof.log_files import opened
+from penstock.pipeline.aof.log_parser import Damage, DamagedLog, Request, Run, Unfinished, runs
+from penstock.pipeline.aof.log_splits import Split
+
+COLUMNS: Final = ("file", "file_seq", "offset", "ts", "db", "command", "key", "args", "in_multi", "split")
+BATCH_ROWS: Final = 10_000
+BATCH_BYTES: Final = 16 * 1024 * 1024
+WHAT_HELPS: Final = "raise splitBytes, or set it to 0, which reads each file in one piece"
+
+NO_KEY: Final = -1
+KEYLESS: Final = frozenset(
+    b"SELECT MULTI EXEC FLUSHALL FLUSHDB SWAPDB PUBLISH SPUBLISH SCRIPT FUNCTION PING REPLCONF".split()
+)
+SECOND_WORD: Final = frozenset(b"XGROUP".split())  # its subcommand stands before the key
+NUMBERED: Final = frozenset(b"EVAL EVALSHA FCALL".split())  # script, number of keys, keys
+
+_STAMP: Final = b"#TS:"
+_SECOND: Final = 1_000_000  # in a timestamp's microseconds
+
+
+class Place:
+    """What the lines so far say about the next one; None is unknown."""
+
+    __slots__ = ("db", "in_multi", "ts")
+
+    def __init__(self, at_beginning: bool) -> None:
+        self.db: int | None = 0 if at_beginning else None
+        self.ts: int | None = None
+        self.in_multi: bool | None = False if at_beginning else None
+
+    def read(self, command: str, request: Request) -> None:
+        """Take in a line that changes what is said."""
+        if command == "MULTI":
+            self.in_multi = True
+        elif command == "EXEC":
+            self.in_multi = False
+        elif len(request) == 2 and request[1].isdigit():  # SELECT
+            self.db = int(request[1])
+
+
+class Commands:
+    """What is to be known of each command's name as it was written, found once."""
+
+    __slots__ = ("_known",)
+
+    CHANGERS: Final = frozenset(("MULTI", "EXEC", "SELECT"))
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[str, int]] = {}
+
+    def of(self, name: bytes) -> tuple[str, int]:
+        """Its name in upper case, and which word is the key."""
+        found = self._known.get(name)
+        if found is None:
+            upper = name.upper()
+            key_at = NO_KEY if upper in KEYLESS else 2 if upper in SECOND_WORD else 3 if upper in NUMBERED else 1
+            found = self._known[name] = (upper.decode("utf-8", "backslashreplace"), key_at)
+        return found
+
+
+class Rows:
+    """The columns of a batch, being filled."""
+
+    __slots__ = ("_commands", "_place", "commands", "db", "in_multi", "keys", "offsets", "requests", "size", "ts")
+
+    def __init__(self, place: Place, commands: Commands) -> None:
+        self._place = place
+        self._commands = commands
+        self.size = 0  # bytes
+        self.requests: list[Request] = []
+        self.offsets: list[int] = []
+        self.commands: list[str] = []
+        self.keys: list[bytes | None] = []
+        self.db: list[int | None] = []
+        self.ts: list[int | None] = []
+        self.in_multi: list[bool | None] = []
+
+    def add(self, run: Run) -> None:
+        """Take in what the parser found."""
+        if run.annotation:
+            stamp = run.annotation.removeprefix(_STAMP).strip()
+            if run.annotation.startswith(_STAMP) and stamp.isdigit():
+                self._place.ts = int(stamp) * _SECOND
+            return
+        if not run.requests:
+            return
+        self.requests += run.requests
+        self.offsets += run.offsets
+        self.size += run.offsets[-1] - run.offsets[0] + sum(map(len, run.requests[-1]))
+        place, of, changers = self._place, self._commands.of, Commands.CHANGERS
+        for request in run.requests:
+            command, key_at = of(request[0])
+            changes = command in changers
+            if changes:
+                place.read(command, request)
+            self.commands.append(command)
+            self.keys.append(request[key_at] if 0 < key_at < len(request) else None)
+            self.db.append(place.db)
+            self.ts.append(place.ts)
+            self.in_multi.append(True if changes and command == "EXEC" else place.in_multi)
+
+    def batch(self, split: Split, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns that the schema names, in its order and types."""
+        count = len(self.requests)
+        columns: dict[str, Any] = {}
+        for field in schema:
+            match field.name:
+                case "file":
+                    column = pa.repeat(pa.scalar(split.part.name, pa.string()), count)
+                case "file_seq":
+                    column = pa.repeat(pa.scalar(split.part.seq, pa.int64()), count)
+                case "split":
+                    column = pa.repeat(pa.scalar(split.number, pa.int64()), count)
+                case "offset":
+                    column = pa.array(self.offsets, pa.int64())
+                case "ts":
+                    column = pa.array(self.ts, pa.int64()).cast(pa.timestamp("us", "UTC"))
+                case "db":
+                    column = pa.array(self.db, pa.int64())
+                case "command":
+                    column = pa.array(self.commands, pa.string())
+                case "key":
+                    column = _words(self.keys, field.type)
+                case "args":
+                    column = self._args(field.type)
+                case _:
+                    column = pa.array(self.in_multi, pa.bool_())
+            columns[field.name] = column if column.type == field.type else column.cast(field.type)
+        return pa.RecordBatch.from_arrays([columns[field.name] for field in schema], schema=schema)
+
+    def _args(self, wanted: pa.DataType) -> pa.Array:
+        """The words behind the name, of each request."""
+        ends = [0]
+        end = 0
+        for request in self.requests:
+            end += len(request) - 1
+            ends.append(end)
+        words = list(chain.from_iterable([request[1:] for request in self.requests]))
+        values = _words(words, wanted.value_type)
+        array = pa.LargeListArray if pa.types.is_large_list(wanted) else pa.ListArray
+        offsets = pa.array(ends, pa.int64() if pa.types.is_large_list(wanted) else pa.int32())
+        return array.from_arrays(offsets, values, type=wanted)
+
+
+def _words(words: list[Any], wanted: pa.DataType) -> pa.Array:
+    """Words as a column; asked for as text, bytes that are none are shown as U+FFFD."""
+    if not (pa.types.is_string(wanted) or pa.types.is_large_string(wanted)):
+        return pa.array(words, wanted)
+    try:
+        return pa.array(words, pa.large_binary()).cast(wanted)
+    except pa.ArrowInvalid:
+        return pa.array([None if word is None else word.decode("utf-8", "replace") for word in words], wanted)
+
+
+def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of one split.
+
+    DamagedLog where its bytes are no requests, or the next split does not begin where this one ends. A torn end of
+    the log's last file is left out, as a server that loads it does.
+    """
+    place, commands = Place(split.start == 0), Commands()
+    rows = Rows(place, commands)
+    try:
+        with opened(split.part.path) as file:
+            for run in runs(file, split.start, split.end):
+                rows.add(run)
+                if len(rows.requests) >= BATCH_ROWS or rows.size >= BATCH_BYTES:
+                    yield rows.batch(split, schema)
+                    rows = Rows(place, commands)
+    except Unfinished:
+        if not split.is_end:
+            raise DamagedLog(_not_even(split)) from None
+    except Damage as damage:
+        if not (split.is_end and _only_zeros(split, damage.offset)):
+            raise DamagedLog(f"{split.part.path}: {damage} (the split from byte {split.start})") from None
+    if rows.requests:
+        yield rows.batch(split, schema)
+
+
+def _not_even(split: Split) -> str:
+    if split.end == split.part.size:
+        return f"{split.part.path} ends within a request, and is not the log's last file: it is damaged"
+    return (
+        f"{split.part.path}: byte {split.end} was taken for the beginning of a request and is within one "
+        f"(a value that looks like a log?): {WHAT_HELPS}"
+    )
+
+
+def _only_zeros(split: Split, offset: int) -> bool:
+    """Whether nothing else stands from `offset` on: what a loss of power may leave of a write."""
+    with opened(split.part.path) as file:
+        file.seek(offset)
+        left = split.part.size - offset
+        while left > 0:
+            block = file.read(min(left, BATCH_BYTES))
+            if not block or block.strip(b"\0"):
+                return False
+            left -= len(block)
+    return True

@@ -1,0 +1,130 @@
+"""The table `aof`: a server's log, a row a line, read by as many tasks as it has splits."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from penstock.pipeline.aof import log_files, log_rows, log_splits
+from penstock.pipeline.connector import schemas
+from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.source.source_options import TABLES
+from penstock.pipeline.errors import OptionError
+
+# What each column may be declared as; `split` is there for those who ask for it by name.
+TYPES: Final[dict[str, tuple[DataType, ...]]] = {
+    "file": (StringType(),),
+    "file_seq": (IntegerType(), LongType()),
+    "offset": (LongType(),),
+    "ts": (TimestampType(),),
+    "db": (IntegerType(), LongType()),
+    "command": (StringType(),),
+    "key": (BinaryType(), StringType()),
+    "args": (ArrayType(BinaryType()), ArrayType(StringType())),
+    "in_multi": (BooleanType(),),
+    "split": (IntegerType(), LongType()),
+}
+
+
+@dataclass
+class LogPartition(InputPartition):
+    """What one task reads."""
+
+    split: log_splits.Split
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    path: str
+    split_bytes: int  # 0: each file in one piece
+
+
+def read_options(options: Mapping[str, str]) -> LogOptions:
+    """The options of the table `aof`; OptionError for a mistake."""
+    given = Given(options, "log table")
+    given.choice("table", "aof", TABLES)
+    path = given.text("path")
+    split_bytes = given.integer("splitBytes", log_splits.SPLIT_BYTES)
+    given.end()
+    if path is None:
+        raise OptionError("the table 'aof' needs the path of a log: its directory, its manifest, or one file")
+    return LogOptions(path.removeprefix("file://"), split_bytes)
+
+
+def reader(options: Mapping[str, str], schema: StructType) -> "LogReader":
+    """The reader of `schema`'s columns; OptionError for a column that the table does not have."""
+    for field in schema:
+        if field.name not in TYPES:
+            raise OptionError(f"the table 'aof' has no column {field.name!r}: it has {', '.join(TYPES)}")
+        if not any(field.dataType.simpleString() == allowed.simpleString() for allowed in TYPES[field.name]):
+            allowed = " or ".join(allowed.simpleString() for allowed in TYPES[field.name])
+            raise OptionError(f"the column {field.name!r} is {allowed}, not {field.dataType.simpleString()}")
+    return LogReader(read_options(options), schema)
+
+
+class LogReader(DataSourceReader):
+    """A log as it was when the read was planned: what is written to it later is not seen."""
+
+    def __init__(self, options: LogOptions, schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        parts, skipped = log_files.parts_of(self.options.path)
+        for sentence in skipped:
+            warnings.warn(sentence, stacklevel=1)
+        return [LogPartition(split) for split in log_splits.splits_of(parts, self.options.split_bytes)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+        if partition is None:  # Spark's way of saying that there are no partitions
+            return
+        assert isinstance(partition, LogPartition), "partitions() makes no others"
+        yield from log_rows.batches(partition.split, to_arrow_schema(self.schema, timezone="UTC"))
+
+
+def filled(spark: SparkSession, path: str, split_bytes: int = log_splits.SPLIT_BYTES) -> DataFrame:
+    """The table `aof` with `db`, `ts` and `in_multi` known at the heads of splits too.
+
+    One row a split is carried over to the next ones; the log is read twice, and nothing is sorted as a whole.
+    """
+    log = (
+        spark.read.format("redis_streams")
+        .schema(schemas.AOF + ", split int")
+        .option("table", "aof")
+        .option("splitBytes", split_bytes)
+        .load(path)
+    )
+    carried = ("db", "ts", "in_multi")
+    last = log.groupBy("file_seq", "split").agg(
+        *(f.expr(f"max_by({name}, offset) FILTER (WHERE {name} IS NOT NULL)").alias(name) for name in ("db", "ts")),
+        f.expr(
+            "max_by(command != 'EXEC', offset) FILTER (WHERE command IN ('MULTI', 'EXEC'))"  # EXEC ends what it is in
+        ).alias("in_multi"),
+    )
+    before = Window.partitionBy("file_seq").orderBy("split").rowsBetween(Window.unboundedPreceding, -1)
+    heads = last.select(
+        f.col("split").alias("of_split"),
+        *(f.last(name, ignorenulls=True).over(before).alias(f"head_{name}") for name in carried),
+    )
+    joined = log.join(f.broadcast(heads), log["split"] == heads["of_split"], "left")
+    columns = [column for column in log.columns if column != "split"]
+    known = {name: f.coalesce(log[name], f.col(f"head_{name}")).alias(name) for name in carried}
+    # A log without a single MULTI is outside of one; a file's first split knows that, and it is carried on.
+    known["in_multi"] = f.coalesce(log["in_multi"], f.col("head_in_multi"), f.lit(False)).alias("in_multi")
+    return joined.select(*(known.get(column, log[column]) for column in columns))

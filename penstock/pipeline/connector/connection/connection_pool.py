@@ -1,0 +1,62 @@
+"""The servers of a streaming query, as its driver sees them: asked side by side, waited for all at once."""
+
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Final, TypeVar
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, Reply, Request
+from penstock.pipeline.connector.source.source_options import Servers
+
+Answer = TypeVar("Answer")
+
+AGAIN_S: Final = 0.01
+
+
+class Connections:
+    """A connection to each server for questions and, where there are several servers, one more to wait on."""
+
+    def __init__(self, servers: Servers) -> None:
+        self.asking = {one.name: Client(one, servers.access) for one in servers.endpoints}
+        self._waiting = {one.name: Client(one, servers.access) for one in servers.endpoints}
+        self._pool = ThreadPoolExecutor(len(self.asking), "penstock") if len(self.asking) > 1 else None
+
+    def each(self, ask: Callable[[Client], Answer]) -> dict[str, Answer]:
+        """`ask` at every server; the first failure is raised."""
+        if self._pool is None:
+            return {name: ask(client) for name, client in self.asking.items()}
+        futures = {name: self._pool.submit(ask, client) for name, client in self.asking.items()}
+        return {name: future.result() for name, future in futures.items()}
+
+    def wait(self, requests: dict[str, Request], wait_ms: int, retry: bool) -> dict[str, Reply]:
+        """The replies to requests that block for up to `wait_ms`, once one of them is served: the others by then have
+        none (None), or theirs.
+        """
+        if self._pool is None:
+            return {
+                name: self.asking[name].call(*words, retry=retry, wait_s=wait_ms / 1000)
+                for name, words in requests.items()
+            }
+        calls: dict[str, Future[Reply]] = {
+            name: self._pool.submit(self._waiting[name].call, *words, retry=retry, wait_s=wait_ms / 1000)
+            for name, words in requests.items()
+        }
+        wait(calls.values(), wait_ms / 1000, FIRST_COMPLETED)
+        for name, call in calls.items():
+            self._unblock(name, call)
+        return {name: call.result() for name, call in calls.items()}
+
+    def _unblock(self, name: str, call: "Future[Reply]") -> None:
+        """End a wait, also one that is still on its way to the server: then there is nothing to unblock yet."""
+        with contextlib.suppress(ReplyError):  # not allowed to: then it waits until its time is over
+            while not call.done() and not self.asking[name].call(
+                "CLIENT", "UNBLOCK", self._waiting[name].connection_id
+            ):
+                wait([call], AGAIN_S)
+
+    def close(self) -> None:
+        for client in (*self.asking.values(), *self._waiting.values()):
+            client.close()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)

@@ -1,0 +1,78 @@
+"""What streams there are, and how far each has got: one look at every server, one round trip for all its keys."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector import schemas
+from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.source.source_options import Keys
+from penstock.pipeline.errors import PipelineError
+from penstock.storage import ids
+from penstock.storage.ids import StreamId
+
+SCAN_COUNT = 1_000
+ABSENT = b"ERR no such key"
+OURS = f"{schemas.MARKERS}:".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """A stream as XINFO STREAM tells it; ids are ZERO where there is none."""
+
+    length: int
+    first: StreamId
+    last: StreamId  # generated, which may be deleted by now
+    added: int  # ever
+    max_deleted: StreamId  # by XDEL; trimming does not move it (Redis 8.6.3)
+
+    @classmethod
+    def of(cls, reply: object) -> "StreamState":
+        told = mapping(reply)
+        first = told[b"recorded-first-entry-id"] if told[b"length"] else b"0-0"
+        return cls(
+            told[b"length"],
+            ids.parse(first),
+            ids.parse(told[b"last-generated-id"]),
+            told[b"entries-added"],
+            ids.parse(told[b"max-deleted-entry-id"]),
+        )
+
+
+def find_keys(client: Client, keys: Keys) -> list[bytes]:
+    """The streams' keys, in order: those that are named, or those that the pattern finds now.
+
+    A pattern finds the sink's markers only if it begins like them: else a query of `*` that writes to the server it
+    reads would read what it notes of itself, and never come to an end.
+    """
+    if keys.pattern is None:
+        return [name.encode() for name in keys.names]
+    found: set[bytes] = set()
+    cursor = b"0"
+    while True:
+        cursor, some = client.call("SCAN", cursor, "MATCH", keys.pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
+        found.update(some)
+        if cursor == b"0":
+            break
+    if not keys.pattern.startswith(schemas.MARKERS):
+        found = {key for key in found if not key.startswith(OURS)}
+    return sorted(found)
+
+
+def survey(client: Client, keys: Iterable[bytes]) -> dict[bytes, StreamState]:
+    """The state of every key that exists; PipelineError for a key that is no stream."""
+    keys = list(keys)
+    states = {}
+    for key, reply in zip(keys, client.pipeline([["XINFO", "STREAM", key] for key in keys]), strict=True):
+        if isinstance(reply, ReplyError):
+            if reply.text.startswith(ABSENT):
+                continue
+            raise refused(client, key, reply)
+        states[key] = StreamState.of(reply)
+    return states
+
+
+def refused(client: Client, key: bytes, refusal: ReplyError) -> PipelineError:
+    """What a server's refusal means to whoever runs the query."""
+    name, text = key.decode(errors="replace"), refusal.text.decode(errors="replace")
+    return PipelineError(f"{client.endpoint.address}: key {name!r}: {text}")

@@ -1,0 +1,60 @@
+"""The format `redis_streams`: which reader or writer a query gets.
+
+What reads and writes is imported when it is asked for: Spark imports this module in processes that need none of it.
+"""
+
+from typing import Any
+
+from pyspark.sql.datasource import DataSource
+
+from penstock.pipeline.connector import schemas
+from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.source.source_options import TABLES
+from penstock.pipeline.errors import OptionError
+
+FORMAT = "redis_streams"
+
+
+class StreamsDataSource(DataSource):
+    """Streams of a Redis-compatible server as rows: the option `table` says which rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return schemas.DEFAULT[self._table()]
+
+    def reader(self, schema: Any) -> Any:
+        table = self._table()
+        if table == "entries":
+            from penstock.pipeline.connector.source import batch_reader
+
+            return batch_reader.reader(self.options, schema)
+        if table == "aof":
+            from penstock.pipeline.aof import log_table
+
+            return log_table.reader(self.options, schema)
+        from penstock.pipeline.connector.tables import server_tables
+
+        return server_tables.reader(table, self.options, schema)
+
+    def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
+        if self._table() != "entries":
+            raise OptionError(f"the table {self._table()!r} is read in batches: only 'entries' can be streamed")
+        from penstock.pipeline.connector.source import stream_reader
+
+        return stream_reader.reader(self.options, schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        from penstock.pipeline.connector.sink import sink_writer
+
+        return sink_writer.batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
+        from penstock.pipeline.connector.sink import sink_writer
+
+        return sink_writer.stream_writer(self.options, schema, overwrite)
+
+    def _table(self) -> str:
+        return Given(self.options, "source").choice("table", "entries", TABLES)

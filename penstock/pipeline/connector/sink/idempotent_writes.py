@@ -1,0 +1,204 @@
+"""Rows that the server itself tells apart: by a producer's key (IDMP, Redis 8.6), or by ids that they bring.
+
+IDMP remembers, for each stream and producer, the newest 10,000 keys for a time; so each task speaks as many producers,
+and a row's key decides which.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, Final
+
+import pyarrow as pa
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping
+from penstock.pipeline.connector.sink.ledger import text_of
+from penstock.pipeline.connector.sink.row_encoder import BINARY, Encoded, Encoder, Texts, as_bytes
+from penstock.pipeline.errors import PipelineError
+from penstock.storage import ids
+
+MAXSIZE: Final = 10_000  # keys a producer, the most that XCFGSET takes (Redis 8.6.3)
+DURATION_S: Final = 3_600
+BUCKETS: Final = 64  # producers a task; 64 * 10,000 keys, less what chance makes uneven
+SAFE_ROWS: Final = 580_000
+DIGEST_BYTES: Final = 12
+
+
+class ContentKeys:
+    """A key of each row from what it holds: the same in every try of a batch, in whatever order the rows come.
+
+    Equal rows are numbered. The batch is part of the key, so the same row in another batch is another row.
+    """
+
+    def __init__(self, query: str, partition: int, batch: int) -> None:
+        self._producers = [f"{query[:8]}:{partition}:{bucket}".encode() for bucket in range(BUCKETS)]
+        self._batch = b"%d:" % batch
+        self._seen: Counter[bytes] = Counter()
+
+    def of(self, rows: Encoded) -> tuple[Any, Any]:
+        """The producers and the keys of a batch's rows, as arrays."""
+        texts, ends = rows.fields.between(0, rows.count), rows.fields.ends()
+        keys = [b""] * rows.count if rows.keys is None else rows.keys.array.to_pylist()
+        producers, found = [], []
+        begin = ends[0]
+        for at in range(rows.count):
+            digest = blake2b(
+                texts[ends[at] - begin : ends[at + 1] - begin], digest_size=DIGEST_BYTES, key=keys[at][:64]
+            )
+            if len(keys[at]) > 64:
+                digest.update(keys[at])
+            word = digest.digest()
+            self._seen[word] += 1
+            producers.append(self._producers[word[0] % BUCKETS])
+            found.append(b"%b%b:%d" % (self._batch, word, self._seen[word]))
+        return pa.array(producers, BINARY), pa.array(found, BINARY)
+
+
+class ColumnKeys:
+    """A key of each row that a column brings. Which producer it has is the same in every job that writes it."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._producers = [f"spark:{bucket}".encode() for bucket in range(BUCKETS)]
+
+    def of(self, batch: Any) -> tuple[Any, Any]:
+        keys = as_bytes(batch.column(self._column))
+        if keys.null_count:
+            raise PipelineError(f"the column {self._column!r}, which tells rows apart, must not be null")
+        buckets = [blake2b(key, digest_size=1).digest()[0] % BUCKETS for key in keys.to_pylist()]
+        return pa.array([self._producers[bucket] for bucket in buckets], BINARY), keys
+
+
+class Memory:
+    """Sees to it that streams remember keys long enough, once each. A change clears what a stream remembers, so none
+    is made where it remembers as much already."""
+
+    def __init__(self, client: Client, creates: bool) -> None:
+        """creates: a stream that is not there is made; else it is left alone (NOMKSTREAM)."""
+        self._client = client
+        self._creates = creates
+        self._rows: Counter[bytes] = Counter()
+
+    def prepare(self, keys: Iterable[bytes]) -> None:
+        new = [key for key in keys if key not in self._rows]
+        found = self._client.pipeline([["XINFO", "STREAM", key] for key in new])
+        requests: list[Request] = []
+        for key, reply in zip(new, found, strict=True):
+            self._rows[key] = 0
+            requests += self._settings(key, reply)
+        for reply in self._client.pipeline(requests):
+            if isinstance(reply, ReplyError) and not reply.text.startswith(b"BUSYGROUP"):  # two tasks at once
+                raise PipelineError(f"a stream cannot be made to tell rows apart: {text_of(reply)}")
+
+    def _settings(self, key: bytes, reply: Reply) -> list[Request]:
+        requests: list[Request] = []
+        if isinstance(reply, ReplyError):
+            if not reply.text.startswith(b"ERR no such key"):
+                raise PipelineError(f"the stream {key!r} cannot be written: {text_of(reply)}")
+            if not self._creates:
+                return []
+            # The only way to an empty stream; its settings are to be there before its first entry.
+            requests += [["XGROUP", "CREATE", key, "__spark", "$", "MKSTREAM"], ["XGROUP", "DESTROY", key, "__spark"]]
+            duration_s = maxsize = 0
+        else:
+            said = mapping(reply)
+            if b"idmp-maxsize" not in said:
+                raise PipelineError("delivery=idmp needs a server with XADD ... IDMP: Penstock, or Redis 8.6 and later")
+            duration_s, maxsize = said[b"idmp-duration"], said[b"idmp-maxsize"]
+        if maxsize < MAXSIZE or duration_s < DURATION_S:
+            wanted = ("IDMP-MAXSIZE", max(maxsize, MAXSIZE), "IDMP-DURATION", max(duration_s, DURATION_S))
+            requests.append(["XCFGSET", key, *wanted])
+        return requests
+
+    def count(self, key: bytes, rows: int) -> None:
+        """Warn, once, when a task writes more rows to one stream than are remembered."""
+        before = self._rows[key]
+        self._rows[key] += rows
+        if before <= SAFE_ROWS < self._rows[key]:
+            warnings.warn(
+                f"one task writes more than {SAFE_ROWS} rows to {key!r}: the server forgets the first ones, so a retry "
+                "would write them again. Make more partitions",
+                stacklevel=2,
+            )
+
+
+# -- rows that bring their ids ----------------------------------------------------------------------------------------
+
+
+class OwnIds:
+    """Rows whose ids are given, as of a stream that is mirrored: a row that is there is not written again."""
+
+    def __init__(self, client: Client, trims: bool) -> None:
+        """trims: old entries may be gone again already."""
+        self._client = client
+        self._trims = trims
+        self._last: dict[bytes, int] = {}
+        self.skipped = 0
+
+    def write(self, encoder: Encoder, rows: Encoded, chunk: int) -> None:
+        """Add the rows. PipelineError where their ids do not ascend, or the stream holds something else."""
+        keys = encoder.keys_of(rows) * rows.count if rows.keys is None else rows.keys.array.to_pylist()
+        own_ids = rows.ids.to_pylist()
+        for key, own_id in zip(keys, own_ids, strict=True):
+            self._ascend(key, own_id)
+        requests = encoder.requests(rows)
+        first = 0
+        while first < rows.count:
+            behind = requests.step(first, chunk)
+            # Sent again after a broken connection it finds its own rows, which is what `_compare` is for.
+            replies = self._client.exchange(bytes(requests.between(first, behind)), behind - first, retry=True)
+            late = [at for at, reply in enumerate(replies, first) if isinstance(reply, ReplyError)]
+            for at in late:
+                reply = replies[at - first]
+                if b"equal or smaller" not in reply.text:
+                    raise PipelineError(f"the entry {own_ids[at].decode()} of {keys[at]!r}: {text_of(reply)}")
+            self._compare([(keys[at], own_ids[at], bytes(rows.fields.between(at, at + 1))) for at in late])
+            first = behind
+
+    def _ascend(self, key: bytes, own_id: bytes) -> None:
+        try:
+            place = ids.parse(own_id)
+        except ValueError:
+            place = ids.ZERO
+        if place == ids.ZERO or b"-" not in own_id:
+            raise PipelineError(f"{own_id!r} is no whole id (1700000000000-0), and 'ids' column needs one in each row")
+        if place <= self._last.get(key, ids.ZERO):
+            raise PipelineError(
+                f"the ids of {key!r} do not ascend: {ids.text(self._last[key]).decode()}, then {own_id.decode()}. "
+                "Bring each stream's rows into one task, in order: repartition('_stream') and "
+                "sortWithinPartitions('_ms', '_seq')"
+            )
+        self._last[key] = place
+
+    def _compare(self, late: list[tuple[bytes, bytes, bytes]]) -> None:
+        """Rows whose ids were too small: are they there? Then an earlier try wrote them."""
+        if not late:
+            return
+        there = self._client.pipeline([["XRANGE", key, own_id, own_id] for key, own_id, _ in late])
+        first_ids: dict[bytes, int] = {}
+        for (key, own_id, fields), found in zip(late, there, strict=True):
+            self.skipped += 1
+            if isinstance(found, list) and found:
+                if b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in found[0][1]) == fields:
+                    continue
+                raise PipelineError(f"the stream {key!r} holds another entry {own_id.decode()}")
+            if self._trims:
+                if key not in first_ids:
+                    entries = self._client.call("XRANGE", key, "-", "+", "COUNT", 1)
+                    first_ids[key] = ids.parse(entries[0][0]) if entries else ids.MAX
+                if ids.parse(own_id) < first_ids[key]:
+                    continue  # written, and trimmed since
+            raise PipelineError(
+                f"the stream {key!r} is beyond the id {own_id.decode()} and does not hold it: something else writes "
+                "there, or two tasks do. Bring each stream's rows into one task: repartition('_stream')"
+            )
+
+
+def check_written(replies: list[Reply], texts: Texts, first: int) -> None:
+    """PipelineError for the first refusal among the replies to XADDs."""
+    for at, reply in enumerate(replies, first):
+        if isinstance(reply, ReplyError):
+            request = bytes(texts.between(at, at + 1))[:200]
+            raise PipelineError(f"the server refuses a row: {text_of(reply)} ({request!r})")

@@ -1,0 +1,231 @@
+"""The ledger: what a task has written is noted in the transaction that writes it, so that no row is written twice.
+
+Each task of a query has a *marker*, a stream with one entry at the endpoint of the data, key
+`__spark:<query>:<partition>`. Its id is `<batch + 1>-<rows written of it>`, its fields are checksums of those rows.
+A chunk of XADDs is one MULTI with the next marker, guarded by WATCH; so a task that is tried again, in this run or
+after a restart of anything, finds how many rows are there already, skips them after comparing the checksums, and goes
+on. Rows are counted, not chunks, so `pipeline` may change between two tries.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector import schemas
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, packed
+from penstock.pipeline.connector.sink.row_encoder import Encoded, Texts
+from penstock.pipeline.errors import PipelineError, ServerGone
+from penstock.storage import ids
+
+REFUSED_SEQ: Final = ids.HALF  # of the marker that says that a row was refused amid a transaction
+TRIES: Final = 5  # of one transaction, each on a new connection
+
+ADVICE: Final = (
+    "A partition's rows must come in the same order each time: sort them (sortWithinPartitions), take away what is "
+    "random, or choose delivery=idmp, which does not mind the order, or delivery=at-least-once"
+)
+
+
+def marker_key(query: str, partition: int) -> str:
+    return f"{schemas.MARKERS}:{query}:{partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How many rows of a batch are written, and the checksums of their keys and of their fields."""
+
+    batch: int
+    rows: int = 0
+    keys_crc: int = 0
+    fields_crc: int = 0
+
+    def after(self, rows: Encoded, first: int, behind: int) -> "Mark":
+        """With more rows written."""
+        keys_crc = self.keys_crc
+        if rows.keys is not None:
+            keys_crc = zlib.crc32(rows.keys.between(first, behind), keys_crc)
+        fields_crc = zlib.crc32(rows.fields.between(first, behind), self.fields_crc)
+        return Mark(self.batch, self.rows + behind - first, keys_crc, fields_crc)
+
+    def request(self, key: str) -> Request:
+        crc = f"{self.keys_crc:08x}{self.fields_crc:08x}"
+        return ["XADD", key, "MAXLEN", 1, f"{self.batch + 1}-{self.rows}", "crc", crc]
+
+
+class Ledger:
+    """A task's writing of one batch to one endpoint, exactly once.
+
+    `recorded` is what the marker says, `done` what this try has passed: until it reaches `recorded`, rows are skipped.
+    """
+
+    def __init__(self, client: Client, query: str, partition: int, batch: int) -> None:
+        self._client = client
+        self.key = marker_key(query, partition)
+        self._batch = batch
+        # Were MULTI refused later, what was to be in the transaction would be done without one.
+        for reply in client.pipeline([["MULTI"], ["DISCARD"]]):
+            if isinstance(reply, ReplyError):
+                raise PipelineError(f"the server has no transactions ({text_of(reply)}): use delivery=idmp")
+        self.recorded = self._look()
+        self.done = Mark(batch)
+        self.skipped = 0
+
+    def write(self, rows: Encoded, requests: Texts, chunk: int) -> None:
+        """Write the rows that are not there yet, `chunk` of them in a transaction, or fewer if they are long."""
+        first = self._skip(rows)
+        while first < rows.count:
+            behind = requests.step(first, chunk)
+            mark = self.done.after(rows, first, behind)
+            self._transact(mark, bytes(requests.between(first, behind)), behind - first)
+            self.done = self.recorded = mark
+            first = behind
+
+    def end(self) -> None:
+        """All rows came. PipelineError if the marker knows of more."""
+        if self.done.rows < self.recorded.rows:
+            raise PipelineError(
+                f"an earlier try of this task wrote {self.recorded.rows} rows, and now there are only "
+                f"{self.done.rows} (marker {self.key!r}). {ADVICE}"
+            )
+
+    def refuse_other_types(self, keys: Sequence[bytes]) -> None:
+        """PipelineError where a key holds no stream: amid a transaction it would be refused when others are written.
+
+        The marker is looked at again along with it: the connection may be a new one, which watches nothing yet.
+        """
+        requests: list[Request] = [["TYPE", key] for key in keys]
+        *kinds, watched, found = self._client.pipeline([*requests, *self._look_requests()])
+        for key, kind in zip(keys, kinds, strict=True):
+            if isinstance(kind, ReplyError):
+                raise PipelineError(f"the key {key!r}: {text_of(kind)}")
+            if kind not in (b"stream", b"none"):
+                raise PipelineError(f"the key {key!r} holds a {kind.decode()}, not a stream: nothing was written to it")
+        if self._mark_of(watched, found) != self.recorded:
+            raise self._overtaken()
+
+    def _skip(self, rows: Encoded) -> int:
+        """How many of the rows are there already; PipelineError if they are not the same."""
+        count = min(rows.count, self.recorded.rows - self.done.rows)
+        if not count:
+            return 0
+        self.done = self.done.after(rows, 0, count)
+        self.skipped += count
+        if self.done.rows == self.recorded.rows and self.done != self.recorded:
+            raise PipelineError(
+                f"the first {self.done.rows} rows of this task are not those that an earlier try wrote (marker "
+                f"{self.key!r}). {ADVICE}"
+            )
+        return count
+
+    # -- the marker ---------------------------------------------------------------------------------------------------
+
+    def _look(self) -> Mark:
+        """What the marker says of this batch; from here on, whoever changes it makes our next EXEC fail."""
+        watched, found = self._client.pipeline(self._look_requests())
+        return self._mark_of(watched, found)
+
+    def _look_requests(self) -> list[Request]:
+        return [["WATCH", self.key], ["XREVRANGE", self.key, "+", "-", "COUNT", 1]]
+
+    def _mark_of(self, watched: Reply, found: Reply) -> Mark:
+        for reply in (watched, found):
+            if isinstance(reply, ReplyError):
+                raise PipelineError(f"the ledger's marker {self.key!r} cannot be read: {text_of(reply)}")
+        if not found:
+            return Mark(self._batch)
+        (entry_id, fields), *_ = found
+        place, said = ids.parse(entry_id), mapping(fields)
+        batch, rows = (place >> 64) - 1, place & ids.HALF
+        if batch > self._batch:
+            raise PipelineError(
+                f"batch {batch} has been written already, so batch {self._batch} is an old one, tried by a task that "
+                f"was given up (marker {self.key!r})"
+            )
+        if batch < self._batch:
+            return Mark(self._batch)
+        if rows == REFUSED_SEQ:
+            raise PipelineError(said.get(b"refused", b"").decode(errors="replace"))
+        crc = said[b"crc"]
+        return Mark(batch, rows, int(crc[:8], 16), int(crc[8:], 16))
+
+    def _transact(self, mark: Mark, requests: bytes, count: int) -> None:
+        """Write rows and marker, both or neither, and look at the marker for the next time.
+
+        When the connection breaks, nobody knows what happened; the marker does.
+        """
+        begin = packed("MULTI") + packed(*mark.request(self.key))
+        end = packed("EXEC") + b"".join(packed(*words) for words in self._look_requests())
+        for _ in range(TRIES):
+            try:
+                replies = self._client.exchange(begin + requests + end, count + 5, retry=False)
+            except ServerGone as gone:
+                trouble = gone
+                found = self._look()
+                if found == mark:
+                    return
+                if found != self.recorded:
+                    raise self._overtaken() from gone
+                continue
+            self._check(replies, mark, count)
+            if self._mark_of(*replies[-2:]) != mark:
+                raise self._overtaken()
+            return
+        raise trouble
+
+    def _check(self, replies: list[Reply], mark: Mark, count: int) -> None:
+        """PipelineError unless every row was written."""
+        answer = replies[count + 2]
+        if answer is None:
+            raise self._overtaken()
+        if isinstance(answer, ReplyError):
+            refused = next((reply for reply in replies if isinstance(reply, ReplyError)), answer)
+            raise PipelineError(f"the server refuses to write (nothing was written): {text_of(refused)}")
+        refused_rows = [reply for reply in answer[1:] if isinstance(reply, ReplyError)]
+        if isinstance(answer[0], ReplyError):
+            refused_rows.append(answer[0])
+        if refused_rows:
+            sentence = (
+                f"of the rows {mark.rows - count} to {mark.rows} of this task the server refused {len(refused_rows)}, "
+                f"while it wrote the others: {text_of(refused_rows[0])}. Every further try would skip or double some, "
+                f"so it stops here; to write the whole task again, delete the stream {self.key!r}"
+            )
+            marker = f"{self._batch + 1}-{REFUSED_SEQ}"
+            self._client.pipeline([["XADD", self.key, "MAXLEN", 1, marker, "refused", sentence]])
+            raise PipelineError(sentence)
+
+    def _overtaken(self) -> PipelineError:
+        return PipelineError(
+            f"another try of this task is writing too, so this one gives way (marker {self.key!r}); Spark tries again, "
+            "and then finds what has been written"
+        )
+
+
+def text_of(refusal: ReplyError) -> str:
+    return refusal.text.decode(errors="replace")
+
+
+# -- on the driver ----------------------------------------------------------------------------------------------------
+
+
+def refuse_orphans(client: Client, query: str, batch: int, partitions: int) -> None:
+    """PipelineError if a try of this batch with more partitions wrote rows: they may be there twice now.
+
+    A query that is restarted amid a batch must cut it as before; Spark tells a task how many there are nowhere.
+    """
+    beyond = range(partitions, 2 * partitions + 16)
+    requests: list[Request] = [["XREVRANGE", marker_key(query, at), "+", "-", "COUNT", 1] for at in beyond]
+    for at, found in zip(beyond, client.pipeline(requests), strict=True):
+        if isinstance(found, list) and found and (ids.parse(found[0][0]) >> 64) - 1 == batch:
+            raise PipelineError(
+                f"batch {batch} was begun with more partitions than the {partitions} that it has now, and partition "
+                f"{at} had written rows, which were written again: the stream holds some twice. Keep what decides the "
+                "number of partitions (minPartitions, entriesPerPartition, shuffle partitions) while a batch is open"
+            )
+
+
+def forget(client: Client, query: str, partitions: int) -> None:
+    """Delete the markers of a job that is over."""
+    if partitions:
+        client.call("DEL", *(marker_key(query, at) for at in range(partitions)))

@@ -1,0 +1,124 @@
+"""Every option of the writing side, as one frozen row; what does not go together is refused when a query begins."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.source.source_options import Servers, read_servers
+from penstock.pipeline.errors import OptionError
+from penstock.storage import ids as stream_ids
+
+ADD, ACK, NACK, DEADLETTER = "add", "ack", "nack", "deadletter"
+OPERATIONS: Final = (ADD, ACK, NACK, DEADLETTER)
+EXACTLY_ONCE, AT_LEAST_ONCE, IDMP = "exactly-once", "at-least-once", "idmp"
+DELIVERIES: Final = (EXACTLY_ONCE, AT_LEAST_ONCE, IDMP)
+AUTO, COLUMN = "auto", "column"
+NACK_MODES: Final = ("FAIL", "SILENT", "FATAL")
+REFS: Final = ("KEEPREF", "DELREF", "ACKED")
+KEY_HERE: Final = "{key}"  # in `deadLetterStream`
+LARGEST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """The options of a sink. `stream` None: the rows say it (`_stream`, or `stream` for the PEL operations)."""
+
+    servers: Servers
+    operation: str
+    pipeline: int  # rows sent at once, which is what one transaction of the ledger holds
+    stream: str | None
+    delivery: str
+    idempotency_column: str | None
+    own_ids: bool  # the rows bring their ids (`_id`)
+    before_id: tuple[str, ...]  # XADD's words between the key and an IDMP or a trim
+    trim: tuple[str, ...]  # XADD's words for a trim
+    skip_nulls: bool
+    group: str | None
+    nack_mode: str
+    retry_count: int | None
+    min_idle_ms: int
+    dead_letter_stream: str
+    consumer: str
+
+
+def read_sink(options: Mapping[str, str], overwrite: bool) -> SinkOptions:
+    """The options of a sink; OptionError for a mistake."""
+    given = Given(options, "sink")
+    if overwrite:
+        raise OptionError(
+            "a stream is only appended to: write with mode('append'), a streaming query with outputMode('append')"
+        )
+    if given.text("table") not in (None, "entries"):
+        raise given.mistake("table", "can only be entries: what is written is entries")
+    found = SinkOptions(
+        servers=read_servers(given),
+        operation=given.choice("operation", ADD, OPERATIONS),
+        pipeline=given.integer("pipeline", 1_000, 1, 100_000),
+        stream=given.text("stream"),
+        delivery=given.choice("delivery", EXACTLY_ONCE, DELIVERIES),
+        idempotency_column=given.text("idempotencyColumn"),
+        own_ids=given.choice("ids", AUTO, (AUTO, COLUMN)) == COLUMN,
+        before_id=_read_before_id(given),
+        trim=_read_trim(given),
+        skip_nulls=given.choice("nulls", "skip", ("skip", "empty")) == "skip",
+        group=given.text("group"),
+        nack_mode=given.choice("nackMode", NACK_MODES[0], NACK_MODES),
+        retry_count=given.integer("retryCount", None),
+        min_idle_ms=given.duration_ms("minIdle", "0"),
+        dead_letter_stream=given.text("deadLetterStream") or f"{KEY_HERE}:dead",
+        consumer=given.text("consumer") or "dead-letter",
+    )
+    given.end()
+    _check(found, given)
+    return found
+
+
+def _read_before_id(given: Given) -> tuple[str, ...]:
+    words = ("NOMKSTREAM",) if given.flag("nomkstream", False) else ()
+    return (*words, given.choice("refs", REFS[0], REFS)) if given.has("refs") else words
+
+
+def _read_trim(given: Given) -> tuple[str, ...]:
+    maxlen = given.integer("maxlen", None)
+    minid = given.text("minid")
+    how = given.choice("trim", "~", ("~", "="))
+    limit = given.integer("limit", None)
+    if maxlen is not None and minid is not None:
+        raise OptionError("give only one of the options 'maxlen' and 'minid'")
+    if maxlen is None and minid is None:
+        if given.has("trim") or limit is not None:
+            raise OptionError("'trim' and 'limit' need 'maxlen' or 'minid' beside them")
+        return ()
+    if limit is not None and how == "=":
+        raise OptionError("'limit' needs 'trim' to be ~: an exact trim has none")
+    if minid is not None:
+        try:
+            stream_ids.parse(minid.encode())
+        except ValueError:
+            raise given.mistake("minid", "is to be an id (1700000000000-0)") from None
+    words = ("MAXLEN", how, str(maxlen)) if maxlen is not None else ("MINID", how, str(minid))
+    return words if limit is None else (*words, "LIMIT", str(limit))
+
+
+_ADDS: Final = ("delivery", "idempotencyColumn", "ids", "maxlen", "minid", "trim", "refs", "nomkstream", "nulls")
+_ONLY_OF: Final = {  # which operations take an option that not all of them take
+    **dict.fromkeys(_ADDS, (ADD,)),
+    "group": (ACK, NACK, DEADLETTER),
+    "nackMode": (NACK,),
+    "retryCount": (NACK,),
+    "minIdle": (NACK, DEADLETTER),
+    "deadLetterStream": (DEADLETTER,),
+    "consumer": (NACK, DEADLETTER),
+}
+
+
+def _check(found: SinkOptions, given: Given) -> None:
+    """What does not go together."""
+    for name, operations in _ONLY_OF.items():
+        if given.has(name) and found.operation not in operations:
+            raise OptionError(f"{name!r} is for the operation {' or '.join(operations)}, not {found.operation!r}")
+    if found.idempotency_column is not None and found.delivery != IDMP:
+        raise OptionError("'idempotencyColumn' needs 'delivery' to be idmp")
+    if found.own_ids and found.delivery == IDMP:
+        raise OptionError("'ids' column and 'delivery' idmp exclude each other: a server gives ids to what it compares")

@@ -1,0 +1,298 @@
+"""The sink: what Spark calls to write a batch, and what each task does with its rows."""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from penstock.pipeline.connector.connection.client import Client, Endpoint
+from penstock.pipeline.connector.sink import dead_letters, idempotent_writes, ledger, pending_operations
+from penstock.pipeline.connector.sink.row_encoder import ENDPOINT, STREAM, Encoded, Encoder, as_bytes
+from penstock.pipeline.connector.sink.sink_options import (
+    ACK,
+    ADD,
+    AT_LEAST_ONCE,
+    DEADLETTER,
+    EXACTLY_ONCE,
+    NACK,
+    SinkOptions,
+    read_sink,
+)
+from penstock.pipeline.errors import OptionError, PipelineError
+
+QUERY_PROPERTY: Final = "sql.streaming.queryId"  # local properties of a task: not in Spark's documentation
+BATCH_PROPERTY: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task did. `skipped` rows were there already: an earlier try had written them."""
+
+    query: str
+    rows: int
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Which part of which batch of which query this is: the same in every try."""
+
+    query: str
+    batch: int
+    partition: int
+
+
+def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchWriter":
+    """The writer of one job. OptionError for options or a schema that cannot be written."""
+    found = read_sink(options, overwrite)
+    check_schema(found, schema)
+    return BatchWriter(found)
+
+
+def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "StreamWriter":
+    """The writer of a streaming query. OptionError as above."""
+    found = read_sink(options, overwrite)
+    check_schema(found, schema)
+    return StreamWriter(found)
+
+
+def check_schema(options: SinkOptions, schema: StructType) -> None:
+    """OptionError for columns that are missing, or that have no text."""
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    if options.operation == ADD:
+        Encoder(options, arrow.names, arrow.types)
+    else:
+        pending_operations.Columns(options, arrow.names)
+    if ENDPOINT in arrow.names and not pa.types.is_string(arrow.field(ENDPOINT).type):
+        raise OptionError("the column '_endpoint' is to be a string: the name of one of 'endpoints'")
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One job. Its name is made here, once, and goes to every try of every task; another run is another job."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.options = options
+        self.job = f"job-{uuid.uuid4().hex}"
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        context = TaskContext.get()
+        assert context is not None, "Spark calls this in a task"
+        return write_task(self.options, Task(self.job, 0, context.partitionId()), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._forget(len(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._forget(len(messages))
+
+    def _forget(self, partitions: int) -> None:
+        if uses_ledger(self.options):
+            for endpoint in self.options.servers.endpoints:
+                with Client(endpoint, self.options.servers.access) as client:
+                    ledger.forget(client, self.job, partitions)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """A streaming query, whose tasks are told by Spark which batch they write."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.options = options
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        return write_task(self.options, streaming_task(), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        queries = [message.query for message in messages if isinstance(message, Written)]
+        if uses_ledger(self.options) and queries:
+            for endpoint in self.options.servers.endpoints:
+                with Client(endpoint, self.options.servers.access) as client:
+                    ledger.refuse_orphans(client, queries[0], batchId, len(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Nothing: the batch will be tried again, and its tasks find what they have written."""
+
+
+def streaming_task() -> Task:
+    """Which task of a streaming query this is; PipelineError if Spark does not say."""
+    context = TaskContext.get()
+    assert context is not None, "Spark calls this in a task"
+    query, batch = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
+    if not query or not batch:
+        raise PipelineError(
+            f"this Spark does not tell its tasks which batch they write (the properties {QUERY_PROPERTY} and "
+            f"{BATCH_PROPERTY}), so nothing can be written exactly once: use delivery=at-least-once in foreachBatch"
+        )
+    return Task(query, int(batch), context.partitionId())
+
+
+def uses_ledger(options: SinkOptions) -> bool:
+    return options.operation == ADD and options.delivery == EXACTLY_ONCE and not options.own_ids
+
+
+# -- in a task --------------------------------------------------------------------------------------------------------
+
+
+def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Written:
+    """Write all rows of a task."""
+    outlets: dict[str, Outlet | pending_operations.Operation] = {}
+    rows = 0
+    try:
+        for batch in batches:
+            rows += batch.num_rows
+            for endpoint, part in routed(options, batch):
+                if endpoint.name not in outlets:
+                    outlets[endpoint.name] = _outlet(options, task, endpoint, batch.schema)
+                outlets[endpoint.name].put(part)
+        for outlet in outlets.values():
+            outlet.end()
+        if uses_ledger(options):
+            _refuse_fewer(options, task, [one for one in options.servers.endpoints if one.name not in outlets])
+    finally:
+        for outlet in outlets.values():
+            outlet.close()
+    return Written(task.query, rows, sum(outlet.skipped for outlet in outlets.values()))
+
+
+def _refuse_fewer(options: SinkOptions, task: Task, endpoints: list[Endpoint]) -> None:
+    """PipelineError if an earlier try of the task wrote rows to one of these, and this one had none for it."""
+    for endpoint in endpoints:
+        with Client(endpoint, options.servers.access) as client:
+            ledger.Ledger(client, task.query, task.partition, task.batch).end()
+
+
+def _outlet(
+    options: SinkOptions, task: Task, endpoint: Endpoint, schema: Any
+) -> "Outlet | pending_operations.Operation":
+    client = Client(endpoint, options.servers.access)
+    match options.operation:
+        case operation if operation == ACK:
+            return pending_operations.Ack(client, options, schema.names)
+        case operation if operation == NACK:
+            return pending_operations.Nack(client, options, schema.names)
+        case operation if operation == DEADLETTER:
+            return dead_letters.DeadLetters(client, options, schema.names)
+        case _:
+            return Outlet(client, options, task, schema)
+
+
+class Outlet:
+    """A task's way to one endpoint: XADDs, in the delivery that the options name."""
+
+    def __init__(self, client: Client, options: SinkOptions, task: Task, schema: Any) -> None:
+        self._client = client
+        self._options = options
+        self._encoder = Encoder(options, schema.names, schema.types)
+        self._known: set[bytes] = set()
+        self._ledger: ledger.Ledger | None = None
+        self._own_ids: idempotent_writes.OwnIds | None = None
+        self._put: Callable[[Any, Encoded], None]
+        if options.own_ids:
+            self._own_ids = idempotent_writes.OwnIds(client, bool(options.trim))
+            self._put = self._put_own_ids
+        elif options.delivery == EXACTLY_ONCE:
+            self._ledger = ledger.Ledger(client, task.query, task.partition, task.batch)
+            self._put = self._put_once
+        elif options.delivery == AT_LEAST_ONCE:
+            self._put = self._put_plain
+        else:
+            self._memory = idempotent_writes.Memory(client, "NOMKSTREAM" not in options.before_id)
+            self._content_keys = idempotent_writes.ContentKeys(
+                task.query.removeprefix("job-"), task.partition, task.batch
+            )
+            self._put = self._put_idempotent
+
+    @property
+    def skipped(self) -> int:
+        found = self._ledger or self._own_ids
+        return 0 if found is None else found.skipped
+
+    def put(self, batch: Any) -> None:
+        """Write a batch's rows."""
+        rows = self._encoder.encode(batch)
+        self._put(batch, rows)
+
+    def end(self) -> None:
+        if self._ledger is not None:
+            self._ledger.end()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _put_once(self, batch: Any, rows: Encoded) -> None:
+        assert self._ledger is not None, "made with this delivery"
+        new = [key for key in self._encoder.keys_of(rows) if key not in self._known]
+        if new:
+            self._ledger.refuse_other_types(new)
+            self._known.update(new)
+        self._ledger.write(rows, self._encoder.requests(rows), self._options.pipeline)
+
+    def _put_own_ids(self, batch: Any, rows: Encoded) -> None:
+        assert self._own_ids is not None, "made with this option"
+        self._own_ids.write(self._encoder, rows, self._options.pipeline)
+
+    def _put_plain(self, batch: Any, rows: Encoded) -> None:
+        self._send(self._encoder.requests(rows), rows.count)
+
+    def _put_idempotent(self, batch: Any, rows: Encoded) -> None:
+        column = self._options.idempotency_column
+        keys = self._encoder.keys_of(rows)
+        self._memory.prepare(keys)
+        for key in keys:
+            self._memory.count(key, rows.count // len(keys))
+        found = self._content_keys.of(rows) if column is None else idempotent_writes.ColumnKeys(column).of(batch)
+        self._send(self._encoder.requests(rows, *found), rows.count)
+
+    def _send(self, requests: Any, count: int) -> None:
+        first = 0
+        while first < count:
+            behind = requests.step(first, self._options.pipeline)
+            replies = self._client.exchange(bytes(requests.between(first, behind)), behind - first, retry=True)
+            idempotent_writes.check_written(replies, requests, first)
+            first = behind
+
+
+# -- several endpoints ------------------------------------------------------------------------------------------------
+
+
+def routed(options: SinkOptions, batch: Any) -> Iterator[tuple[Endpoint, Any]]:
+    """The rows of a batch by endpoint: the column `_endpoint` names it, or the key's CRC32 chooses among them."""
+    endpoints = options.servers.endpoints
+    column = next((name for name in (ENDPOINT, "endpoint") if name in batch.schema.names), None)
+    if column == "endpoint" and options.operation == ADD:
+        column = None  # then it is a field like any other
+    if column is not None:
+        by_name = options.servers.by_name()
+        names = batch.column(column)
+        for name in names.unique().to_pylist():
+            if name not in by_name:
+                raise PipelineError(f"the endpoint {name!r} of a row is none of 'endpoints': {', '.join(by_name)}")
+        for endpoint in endpoints:
+            yield from _chosen(batch, pc.equal(names, endpoint.name), endpoint)
+    elif len(endpoints) == 1:
+        yield endpoints[0], batch
+    elif options.operation != ADD:
+        raise PipelineError("with several endpoints the rows need a column 'endpoint' that says where they are pending")
+    elif options.stream is not None:
+        yield endpoints[crc32(options.stream.encode()) % len(endpoints)], batch
+    else:
+        keys = as_bytes(batch.column(STREAM)).dictionary_encode()
+        if keys.null_count:
+            raise PipelineError(f"{STREAM} must not be null")
+        of_key = pa.array([crc32(key) % len(endpoints) for key in keys.dictionary.to_pylist()], pa.int64())
+        of_row = of_key.take(keys.indices)
+        for at, endpoint in enumerate(endpoints):
+            yield from _chosen(batch, pc.equal(of_row, at), endpoint)
+
+
+def _chosen(batch: Any, mask: Any, endpoint: Endpoint) -> Iterator[tuple[Endpoint, Any]]:
+    part = batch.filter(mask)
+    if part.num_rows:
+        yield endpoint, part

@@ -1,0 +1,144 @@
+"""The batch source: what the streams hold now, between two places, as a snapshot."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, survey
+from penstock.pipeline.connector.source import source_options as reading_options
+from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack
+from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
+from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
+from penstock.pipeline.connector.source.source_options import EARLIEST, GROUP, LATEST
+from penstock.pipeline.errors import PipelineError
+from penstock.storage import ids
+from penstock.storage.ids import StreamId
+
+
+def reader(options: Mapping[str, str], schema: Any) -> "BatchReader":
+    """The reader of a query; with `pushFilters` one that Spark may give conditions on ids and streams."""
+    found = reading_options.read_entries(options, streaming=False)
+    if found.push_filters:
+        from penstock.pipeline.connector.source.filtering_reader import FilteringReader
+
+        return FilteringReader(found, schema)
+    return BatchReader(found, schema)
+
+
+class BatchReader(TaskReader, DataSourceReader):
+    """`spark.read`: planned once for each load, so that every action on the DataFrame sees the same entries."""
+
+    after: StreamId = ids.ZERO  # bounds on all streams, besides the options' own
+    upto: StreamId = ids.MAX
+
+    def partitions(self) -> Sequence[Task]:
+        sizing = self.options.sizing
+        pieces = []
+        for endpoint in self.options.servers.endpoints:
+            with Client(endpoint, self.options.servers.access) as client:
+                pieces += self._pieces(client)
+        weight = sum(piece.weight for piece in pieces)
+        tasks = how_many(weight, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
+        finer = []
+        for endpoint in self.options.servers.endpoints:
+            with Client(endpoint, self.options.servers.access) as client:
+                for piece in pieces:
+                    if piece.endpoint == endpoint.name:
+                        finer += divide(client, piece, -(-weight // tasks))
+        return [Task(some) for some in pack(finer, tasks)]
+
+    def wanted_keys(self, client: Client) -> list[bytes]:
+        return find_keys(client, self.options.keys)
+
+    def _pieces(self, client: Client) -> list[Piece]:
+        """One piece for every stream of a server that has entries in the range."""
+        states = survey(client, self.wanted_keys(client))
+        pieces = []
+        for key, state in states.items():
+            place = self.options.start.of(key.decode(errors="surrogateescape"))
+            after = max(place_after(client, key, state, place, self.options.group), self.after)
+            upto = min(state.last, self.options.end, self.upto)
+            if after >= upto or not state.length:
+                continue
+            everything = after < state.first and upto == state.last
+            weight = state.length if everything else interpolated(state, after, upto)
+            pieces.append(Piece(client.endpoint.name, key, after, upto, weight, exact=everything))
+        return with_firsts(client, pieces) if self.options.fail_on_loss else pieces
+
+
+def place_after(client: Client, key: bytes, state: StreamState, place: str, group: str | None) -> StreamId:
+    """The id after which a query begins that is to begin at `place`: an id there is the first to be read."""
+    if place == EARLIEST:
+        return ids.ZERO
+    if place == LATEST:
+        return state.last
+    if place == GROUP:
+        assert group is not None, "the options were checked"
+        return group_place(client, key, group)
+    return max(ids.parse(place.encode()) - 1, ids.ZERO)
+
+
+def group_place(client: Client, key: bytes, group: str) -> StreamId:
+    """The last id delivered in a group; PipelineError where there is no such group."""
+    for told in client.call("XINFO", "GROUPS", key):
+        one = mapping(told)
+        if one[b"name"] == group.encode():
+            return ids.parse(one[b"last-delivered-id"])
+    raise PipelineError(
+        f"{client.endpoint.address}: stream {key.decode(errors='replace')!r} has no group {group!r}, "
+        "so startingId=group has no place"
+    )
+
+
+def interpolated(state: StreamState, after: StreamId, upto: StreamId) -> int:
+    """About how many of a stream's entries are in a range, as if they were spread evenly; at least 1."""
+    span = max(state.last - state.first, 1)
+    inside = max(min(upto, state.last) - max(after, state.first), 0)
+    return max(state.length * inside // span, 1)
+
+
+def divide(client: Client, piece: Piece, per_task: int) -> list[Piece]:
+    """A piece in parts of about `per_task` entries."""
+    parts = -(-piece.weight // max(per_task, 1))
+    if parts < 2:
+        return [piece]
+    cuts = find_cuts(client, piece.key, piece.after, piece.upto, piece.weight, parts)
+    spans = cut(piece.after, piece.upto, cuts)
+    if len(spans) < 2:
+        return [piece]
+    weight = divide_evenly(piece.weight, len(spans))
+    return with_firsts(client, [Piece(piece.endpoint, piece.key, begin, end, weight) for begin, end in spans])
+
+
+def divide_evenly(entries: int, parts: int) -> int:
+    return -(-entries // parts)
+
+
+def with_firsts(client: Client, pieces: list[Piece]) -> list[Piece]:
+    """The pieces whose entries nobody counted, each with its first id; without those that hold nothing."""
+    firsts = first_ids(client, [piece for piece in pieces if not piece.exact])
+    found = []
+    for piece in pieces:
+        if piece.exact:
+            found.append(piece)
+        elif (piece.key, piece.after) in firsts:
+            first = firsts[piece.key, piece.after]
+            found.append(Piece(piece.endpoint, piece.key, piece.after, piece.upto, piece.weight, first=first))
+    return found
+
+
+def first_ids(client: Client, pieces: list[Piece]) -> dict[tuple[bytes, StreamId], StreamId]:
+    """The first id in each piece, by key and the id it begins after; none for a piece that holds nothing."""
+    looks = client.pipeline(
+        [["XRANGE", piece.key, exclusive(piece.after), ids.text(piece.upto), "COUNT", 1] for piece in pieces]
+    )
+    found = {}
+    for piece, entries in zip(pieces, looks, strict=True):
+        if isinstance(entries, ReplyError):
+            raise refused(client, piece.key, entries)
+        if entries:
+            found[piece.key, piece.after] = ids.parse(entries[0][0])
+    return found

@@ -1,0 +1,274 @@
+"""The streaming source that reads ranges: `(start, end]` of every stream, and nobody else's business.
+
+An interval of ids is closed once its end is the stream's last id, and entries never change. So a batch that is run
+again, by whomever, has the same rows, and nothing needs to be acknowledged. A group, if there is one, is a bookmark.
+"""
+
+from typing import Any, Final
+
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+
+from penstock.pipeline.connector.connection.client import Request, now_s, pause_s
+from penstock.pipeline.connector.connection.stream_info import StreamState
+from penstock.pipeline.connector.source import group_progress, rate_limit
+from penstock.pipeline.connector.source.batch_reader import divide_evenly, first_ids, place_after
+from penstock.pipeline.connector.source.data_loss import loss
+from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack, shares
+from penstock.pipeline.connector.source.offsets import Place, StreamOf, cursor_json, cursor_of
+from penstock.pipeline.connector.source.partition_reader import Task
+from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
+from penstock.pipeline.connector.source.stream_reader import StreamReader
+from penstock.storage import ids
+from penstock.storage.ids import StreamId
+
+LOOK_EVERY_S: Final = 2.0  # an idle query sees by waiting what is added, and only by looking what is deleted
+
+
+class CursorReader(StreamReader):
+    """`groupMode=cursor`, and no group at all."""
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._initial: dict[str, Any] | None = None
+        self._looked_s = 0.0
+        self._idle = False
+        self._short_since_s: float | None = None  # since when there has been something, but less than a batch
+        self._published: dict[StreamOf, StreamId] = {}
+        self._company_checked = self.options.group is None or self.options.group_force
+
+    # -- where it begins ----------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        if self._initial is None:
+            if not self.frozen:
+                self.look()
+            places = {}
+            for name, keys in self.keys().items():
+                for key in keys:
+                    places[name, key] = self._initial_place(name, key)
+            self._initial = cursor_json(places)
+        return self._initial
+
+    def _initial_place(self, name: str, key: bytes) -> Place:
+        state = self.states.get((name, key))
+        if state is None:
+            return Place(ids.ZERO, 0)  # whatever comes into it will be new
+        start = self.options.start.of(key.decode(errors="surrogateescape"))
+        if start == EARLIEST:
+            return earliest(state)
+        if start == LATEST:
+            return Place(state.last, state.added)
+        after = place_after(self.connections.asking[name], key, state, start, self.options.group)
+        return Place(after, state.added if after == state.last else None)
+
+    # -- how far it goes ----------------------------------------------------------------------------------------------
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        self.look()
+        self.frozen = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """The end of the next batch; `start` itself if there is to be none.
+
+        That Spark asks for what follows `start` is the one sure sign that everything up to there is done with.
+        """
+        places = cursor_of(start)
+        self._publish(places)
+        if self._idle and not self._wait(places) and now_s() - self._looked_s < LOOK_EVERY_S:
+            return start
+        found = self._plan(places, limit)
+        if found is None and not self._idle and not self.frozen and self._short_since_s is None:
+            self._idle = True
+            if self._wait(places):
+                found = self._plan(places, limit)
+        if found is None:
+            self._idle = not self.frozen
+            return start
+        self._idle = False
+        return found
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """How far the streams were at the last look, for the query's progress."""
+        if not self.states:
+            return None
+        return cursor_json({stream: rate_limit.to_the_end(state) for stream, state in self.states.items()})
+
+    def _plan(self, places: dict[StreamOf, Place], limit: ReadLimit) -> dict[str, Any] | None:
+        """The end of the next batch, as the streams are now; None if there is nothing new, or too little."""
+        if not self.frozen:
+            self.look()
+            self._looked_s = now_s()
+        begin = self._checked(places)
+        weights = {stream: rate_limit.backlog(begin[stream], state) for stream, state in self.states.items()}
+        ahead = [stream for stream in sorted(self.states) if self.states[stream].last > begin[stream].id]
+        if not ahead or self._too_few(sum(weights.values())):
+            return None
+        granted = dict(weights)
+        if isinstance(limit, ReadMaxRows):
+            granted = dict(zip(ahead, shares(limit.max_rows, [weights[stream] for stream in ahead]), strict=True))
+        ends = {
+            stream: Place(place.id, place.added) for stream, place in begin.items()
+        }  # without the last batch's cuts
+        marks: dict[StreamOf, list[StreamId]] = {}
+        for stream in ahead:
+            name, key = stream
+            if granted[stream] >= weights[stream]:
+                ends[stream], marks[stream] = rate_limit.to_the_end(self.states[stream]), []
+            elif granted[stream]:
+                ends[stream], marks[stream] = rate_limit.count_off(
+                    self.connections.asking[name],
+                    key,
+                    begin[stream],
+                    self.states[stream],
+                    granted[stream],
+                    self.options.sizing.fetch,
+                )
+        self._cut(begin, ends, {stream: granted[stream] for stream in marks}, marks)
+        return cursor_json(ends)
+
+    def _checked(self, places: dict[StreamOf, Place]) -> dict[StreamOf, Place]:
+        """The places from which the next batch begins: with streams that are new, and losses seen to."""
+        begin = dict(places)
+        for stream, state in self.states.items():
+            if stream not in begin:
+                begin[stream] = earliest(state)
+                continue
+            lost = loss(begin[stream], state)
+            if lost is not None:
+                self.mind(*stream, lost.text)
+                begin[stream] = lost.go_on
+        return begin
+
+    def _too_few(self, entries: int) -> bool:
+        """Whether to wait for `minEntriesPerTrigger`; not for longer than `maxTriggerDelay`."""
+        least = self.options.min_per_trigger
+        if least is None or self.frozen or entries >= least:
+            self._short_since_s = None
+            return False
+        if self._short_since_s is None:
+            self._short_since_s = now_s()
+        if now_s() - self._short_since_s >= self.options.max_delay_ms / 1000:
+            self._short_since_s = None
+            return False
+        return True
+
+    def _cut(
+        self,
+        begin: dict[StreamOf, Place],
+        ends: dict[StreamOf, Place],
+        weights: dict[StreamOf, int],
+        marks: dict[StreamOf, list[StreamId]],
+    ) -> None:
+        """Cut the streams that are more than one task's share, in the offset: so a batch always has the same tasks."""
+        total = sum(weights.values())
+        share = -(-total // self._tasks(total))
+        for stream, weight in weights.items():
+            name, key = stream
+            end = ends[stream]
+            cuts = rate_limit.cuts_of(
+                self.connections.asking[name],
+                key,
+                begin[stream].id,
+                end,
+                marks[stream],
+                weight,
+                -(-weight // max(share, 1)),
+            )
+            ends[stream] = Place(end.id, end.added, cuts)
+
+    def _tasks(self, entries: int) -> int:
+        sizing = self.options.sizing
+        return how_many(entries, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
+
+    # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def _wait(self, places: dict[StreamOf, Place]) -> bool:
+        """Wait until there is something beyond the places, or what is known already; False if nothing came."""
+        poll_ms = self.options.poll_ms
+        requests: dict[str, Request] = {}
+        for name, keys in self.keys().items():
+            if keys:
+                after = [ids.text(self._known(places, name, key)) for key in keys]
+                requests[name] = ["XREAD", "COUNT", 1, "BLOCK", max(poll_ms, 1), "STREAMS", *keys, *after]
+        if not requests:
+            pause_s(poll_ms / 1000)
+            return True  # a pattern that has found nothing yet: look again
+        replies = self.connections.wait(requests, poll_ms, retry=True)
+        return any(reply is not None for reply in replies.values())
+
+    def _known(self, places: dict[StreamOf, Place], name: str, key: bytes) -> StreamId:
+        """Where to wait: behind what was read; where that is too little for a batch, behind what was seen."""
+        state = self.states.get((name, key))
+        if self._short_since_s is not None and state is not None:
+            return state.last
+        place = places.get((name, key))
+        if place is None or (state is not None and state.last < place.id):
+            return ids.ZERO if state is None else state.last
+        return place.id
+
+    # -- the tasks ----------------------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
+        """The tasks of a batch: the same for the same two offsets and options, whoever asks, and when."""
+        begin, ends = cursor_of(start), cursor_of(end)
+        pieces = []
+        for stream in sorted(ends):
+            until = ends[stream]
+            place = begin.get(stream, Place(ids.ZERO, None))
+            if until.id < place.id:
+                place = Place(ids.ZERO, None)  # it had gone backwards, and was begun anew
+            pieces += self._pieces(stream, place, until)
+        if not pieces:
+            return []
+        return [Task(some) for some in pack(self._with_firsts(pieces), self._tasks(sum(one.weight for one in pieces)))]
+
+    def _pieces(self, stream: StreamOf, place: Place, until: Place) -> list[Piece]:
+        name, key = stream
+        spans = cut(place.id, until.id, until.cuts)
+        if not spans:
+            return []
+        counted = place.added is not None and until.added is not None and until.added >= place.added
+        entries = until.added - place.added if counted and until.added is not None and place.added is not None else 0
+        if len(spans) == 1:
+            return [Piece(name, key, place.id, until.id, max(entries, 1), exact=counted)]
+        weight = divide_evenly(entries, len(spans)) if counted else self.options.sizing.entries_per_partition
+        return [Piece(name, key, after, upto, max(weight, 1)) for after, upto in spans]
+
+    def _with_firsts(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces with the first id of each that has no count: what is trimmed before it is read is missed by it."""
+        if not self.options.fail_on_loss:
+            return pieces
+        found = []
+        for name, client in self.connections.asking.items():
+            some = [piece for piece in pieces if piece.endpoint == name]
+            firsts = first_ids(client, [piece for piece in some if not piece.exact])
+            found += [
+                Piece(name, one.key, one.after, one.upto, one.weight, one.exact, firsts.get((one.key, one.after)))
+                for one in some
+            ]
+        return found
+
+    # -- the bookmark -------------------------------------------------------------------------------------------------
+
+    def _publish(self, places: dict[StreamOf, Place]) -> None:
+        group = self.options.group
+        if group is None:
+            return
+        for name, client in self.connections.asking.items():
+            if not self._company_checked:
+                group_progress.refuse_company(client, group, self.keys()[name])
+            moved = {
+                key: place
+                for (where, key), place in places.items()
+                if where == name and self._published.get((where, key)) != place.id
+            }
+            if moved:
+                group_progress.publish(client, group, moved)
+        self._company_checked = True
+        self._published = {stream: place.id for stream, place in places.items()}
+
+
+def earliest(state: StreamState) -> Place:
+    """Before a stream's first entry. What was trimmed before today is not counted as read, nor as lost."""
+    counted = state.max_deleted < state.first or not state.length
+    return Place(ids.ZERO, state.added - state.length if counted else None)

@@ -1,0 +1,267 @@
+"""Pages of entries as Arrow record batches: the schema decides which columns there are and what a text becomes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+import numpy
+import pyarrow
+import pyarrow.compute as compute
+
+from penstock.pipeline.connector import schemas
+from penstock.pipeline.connector.source.entry_pages import DASH, Page, numbers
+from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.storage import ids
+
+LATEST_MS: Final = 2**63 // 1000 - 1  # the last moment that Spark's microseconds hold; an id may be far beyond
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a page's entries come from: one stream for each of its replies; deliveries by id, where that is asked."""
+
+    endpoint: str
+    streams: tuple[bytes, ...]
+    deliveries: dict[bytes, int] | None = None
+
+
+Builder: TypeAlias = Callable[[Page, Origin], Any]
+
+
+class Columns:
+    """What makes a record batch of a page: one builder a column. Made once a task."""
+
+    def __init__(self, schema: Any, fail_fast: bool, replace_bad_text: bool) -> None:
+        """`schema` is Arrow's, as Spark expects it; OptionError for a column that cannot be had so."""
+        self.schema = schema
+        self._texts = _Texts(fail_fast, replace_bad_text)
+        self._builders = [self._builder(column) for column in schema]
+
+    def wants(self, name: str) -> bool:
+        return name in self.schema.names
+
+    def batch(self, page: Page, origin: Origin) -> Any:
+        arrays = [build(page, origin) for build in self._builders]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _builder(self, column: Any) -> Builder:
+        name, kind = column.name, column.type
+        if name in _METADATA:
+            allowed, build = _METADATA[name]
+            if not any(kind.equals(one) for one in allowed):
+                raise OptionError(f"the column {name!r} is to be {' or '.join(map(str, allowed))}, not {kind}")
+            return lambda page, origin: build(page, origin, kind)
+        if name == schemas.FIELDS and pyarrow.types.is_map(kind):
+            return self._map_builder(kind)
+        if name == schemas.FIELDS and pyarrow.types.is_list(kind):
+            return self._list_builder(kind)
+        if pyarrow.types.is_nested(kind):
+            raise OptionError(
+                f"the column {name!r} cannot be {kind}: 'fields' may be map<string,string>, map<string,binary>, "
+                "map<binary,binary> or array<struct<name,value>>; every other column is one field's text"
+            )
+        wanted = name.encode()
+        return lambda page, origin: self._texts.cast(field_of(page, wanted), kind, name)
+
+    def _map_builder(self, kind: Any) -> Builder:
+        for part in (kind.key_type, kind.item_type):
+            _text_or_bytes(part)
+
+        def build(page: Page, origin: Origin) -> Any:
+            names = self._texts.cast(page.texts(page.name_at), kind.key_type, "fields")
+            values = self._texts.cast(page.texts(page.value_at), kind.item_type, "fields")
+            return pyarrow.MapArray.from_arrays(pyarrow.array(page.offsets), names, values, kind)
+
+        return build
+
+    def _list_builder(self, kind: Any) -> Builder:
+        pair = kind.value_type
+        if not pyarrow.types.is_struct(pair) or pair.num_fields != 2:
+            raise OptionError(f"the column 'fields' as a list is to be array<struct<name,value>>, not {kind}")
+        for part in pair:
+            _text_or_bytes(part.type)
+
+        def build(page: Page, origin: Origin) -> Any:
+            names = self._texts.cast(page.texts(page.name_at), pair[0].type, "fields")
+            values = self._texts.cast(page.texts(page.value_at), pair[1].type, "fields")
+            pairs = pyarrow.StructArray.from_arrays([names, values], fields=list(pair))
+            return pyarrow.ListArray.from_arrays(pyarrow.array(page.offsets), pairs, kind)
+
+        return build
+
+
+def _text_or_bytes(kind: Any) -> None:
+    if kind not in (pyarrow.string(), pyarrow.binary()):
+        raise OptionError(f"names and values in 'fields' are string or binary, not {kind}")
+
+
+# -- one field of every entry -----------------------------------------------------------------------------------------
+
+
+def field_of(page: Page, wanted: bytes) -> Any:
+    """The value of the field `wanted` in every entry: the first where there are two, null where there is none."""
+    at = _same_place(page, wanted)
+    if at >= 0:
+        return page.texts(page.value_at[at :: page.width])
+    if not len(page.name_at):
+        return pyarrow.nulls(len(page), pyarrow.binary())
+    equal = compute.equal(page.texts(page.name_at), pyarrow.scalar(wanted, page.tokens.type))
+    hits = numpy.flatnonzero(equal.to_numpy(zero_copy_only=False))
+    entries, first = numpy.unique(numpy.searchsorted(page.offsets, hits, "right") - 1, return_index=True)
+    places: Any = numpy.zeros(len(page), numpy.int64)
+    missing: Any = numpy.ones(len(page), bool)
+    places[entries] = page.value_at[hits[first]]
+    missing[entries] = False
+    return page.tokens.take(pyarrow.array(places, mask=missing))
+
+
+def _same_place(page: Page, wanted: bytes) -> int:
+    """Which field it is, if in all entries the fields up to it have the same names; -1 if not, or if there is none."""
+    known = page.same_names
+    for at in range(page.width):
+        if at == len(known):
+            names = page.texts(page.name_at[at :: page.width])
+            known.append(names[0].as_py() if compute.all(compute.equal(names, names[0])).as_py() else None)
+        if known[at] is None:
+            return -1
+        if known[at] == wanted:
+            return at
+    return -1
+
+
+class _Texts:
+    """What a value's bytes become under a declared type; what does not fit becomes null, or stops the query."""
+
+    def __init__(self, fail_fast: bool, replace_bad_text: bool) -> None:
+        self._fail_fast = fail_fast
+        self._replace = replace_bad_text
+
+    def cast(self, texts: Any, kind: Any, column: str) -> Any:
+        if kind == texts.type:
+            return texts
+        if kind == pyarrow.binary():
+            return texts.cast(kind)
+        text = self._text(texts, column)
+        if kind == pyarrow.string():
+            return text
+        try:
+            return text.cast(kind)
+        except pyarrow.ArrowInvalid as mistake:
+            if self._fail_fast:
+                raise PipelineError(f"column {column!r}: {mistake} (mode=PERMISSIVE makes it null)") from None
+        return pyarrow.array([_value(one, kind) for one in text.to_pylist()], kind)
+
+    def _text(self, texts: Any, column: str) -> Any:
+        try:
+            return texts.cast(pyarrow.string())
+        except pyarrow.ArrowInvalid:
+            if self._replace:
+                return pyarrow.array(
+                    [None if one is None else one.decode(errors="replace") for one in texts.to_pylist()],
+                    pyarrow.string(),
+                )
+        raise PipelineError(
+            f"column {column!r}: a value is not UTF-8; declare the column binary, or set decodeErrors=replace"
+        )
+
+
+def _value(text: str | None, kind: Any) -> Any:
+    """One text under a type, None where it is none: what Arrow reads, and times in other ISO forms."""
+    if text is None:
+        return None
+    try:
+        return pyarrow.scalar(text.strip()).cast(kind).as_py()
+    except pyarrow.ArrowInvalid:
+        pass
+    if not pyarrow.types.is_timestamp(kind):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if kind.tz is None:
+        return moment.replace(tzinfo=None)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# -- what is known of every entry -------------------------------------------------------------------------------------
+
+
+def _stream(page: Page, origin: Origin, kind: Any) -> Any:
+    names = pyarrow.array(origin.streams, pyarrow.binary())
+    if kind == pyarrow.string():
+        try:
+            names = names.cast(kind)
+        except pyarrow.ArrowInvalid:
+            raise PipelineError("a key is not UTF-8: declare the column _stream binary") from None
+    return names.take(pyarrow.array(numpy.repeat(numpy.arange(len(page.counts)), page.counts)))
+
+
+def _endpoint(page: Page, origin: Origin, kind: Any) -> Any:
+    return pyarrow.repeat(pyarrow.scalar(origin.endpoint, kind), len(page))
+
+
+def _id(page: Page, origin: Origin, kind: Any) -> Any:
+    return page.texts(page.id_at).cast(kind)
+
+
+def _ms(page: Page, origin: Origin, kind: Any) -> Any:
+    return pyarrow.array(halves(page)[0]).cast(kind)
+
+
+def _seq(page: Page, origin: Origin, kind: Any) -> Any:
+    return pyarrow.array(halves(page)[1]).cast(kind)
+
+
+def _timestamp(page: Page, origin: Origin, kind: Any) -> Any:
+    ms = halves(page)[0]
+    beyond = ms > LATEST_MS
+    moments = numpy.where(beyond, 0, ms).astype(numpy.int64) * 1000
+    return pyarrow.array(moments, mask=beyond if beyond.any() else None).cast(kind)
+
+
+def _deliveries(page: Page, origin: Origin, kind: Any) -> Any:
+    known = origin.deliveries or {}
+    return pyarrow.array(
+        [known.get(one) for one in page.texts(page.id_at).to_pylist()] if known else [None] * len(page), kind
+    )
+
+
+_STRING: Final = (pyarrow.string(), pyarrow.binary())
+_NUMBER: Final = (pyarrow.int64(), pyarrow.decimal128(20, 0))
+_TIME: Final = (pyarrow.timestamp("us", "UTC"), pyarrow.timestamp("us"))
+_METADATA: Final[dict[str, tuple[tuple[Any, ...], Callable[[Page, Origin, Any], Any]]]] = {
+    "_stream": (_STRING, _stream),
+    "_endpoint": ((pyarrow.string(),), _endpoint),
+    "_id": ((pyarrow.string(),), _id),
+    "_ms": (_NUMBER, _ms),
+    "_seq": (_NUMBER, _seq),
+    "_timestamp": (_TIME, _timestamp),
+    "_deliveries": ((pyarrow.int64(),), _deliveries),
+}
+
+
+def halves(page: Page) -> tuple[Any, Any]:
+    """Milliseconds and sequence numbers of a page's ids, as integers: int64 if they fit, else uint64."""
+    texts = page.texts(page.id_at)
+    if len(texts) and texts.type == pyarrow.binary():
+        bounds = numpy.frombuffer(texts.buffers()[1], numpy.int32, len(texts) + 1, 4 * texts.offset)
+        text = numpy.frombuffer(texts.buffers()[2], numpy.uint8)
+        begin, end = bounds[:-1].astype(numpy.int64), bounds[1:].astype(numpy.int64)
+        dash = begin + texts[0].as_py().find(
+            b"-"
+        )  # where it is in the first id; ids of a page mostly are of one length
+        if (dash < end).all() and (text.take(dash) == DASH).all():
+            ms, seq = numbers(text, begin, dash), numbers(text, dash + 1, end)
+            if ms is not None and seq is not None:
+                return ms, seq
+    found = [ids.parse(one) for one in texts.to_pylist()]
+    return (
+        _integers([one >> 64 for one in found]),
+        _integers([one & ids.HALF for one in found]),
+    )
+
+
+def _integers(values: list[int]) -> Any:
+    return numpy.array(values, numpy.uint64 if max(values, default=0) >= 2**63 else numpy.int64)

@@ -1,0 +1,44 @@
+"""A group as a bookmark (`groupMode=cursor`): how far a query has come, where a server's own tools show it."""
+
+import warnings
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, Request, mapping
+from penstock.pipeline.connector.source.offsets import Place
+from penstock.pipeline.errors import PipelineError
+from penstock.storage import ids
+
+
+def refuse_company(client: Client, group: str, keys: list[bytes]) -> None:
+    """PipelineError if somebody else uses the group: moving it would make entries pass its consumers by."""
+    for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
+        for told in () if isinstance(reply, ReplyError) else reply:
+            one = mapping(told)
+            if one[b"name"] == group.encode() and (one[b"consumers"] or one[b"pending"]):
+                raise PipelineError(
+                    f"{client.endpoint.address}: group {group!r} of stream {key.decode(errors='replace')!r} has "
+                    f"{one[b'consumers']} consumers and {one[b'pending']} pending entries: as a cursor it needs to be "
+                    "this query's own (groupMode=shared takes part in it; groupForce=true moves it all the same)"
+                )
+
+
+def publish(client: Client, group: str, places: dict[bytes, Place]) -> None:
+    """Move the group of each stream to a place; it is made where there is none. Never fails: it is only a bookmark."""
+    try:
+        replies = client.pipeline([_move("SETID", key, group, place) for key, place in places.items()])
+        absent = [
+            (key, place)
+            for (key, place), reply in zip(places.items(), replies, strict=True)
+            if isinstance(reply, ReplyError) and reply.text.startswith(b"NOGROUP")
+        ]
+        replies += client.pipeline([_move("CREATE", key, group, place) for key, place in absent])
+        for reply in replies:
+            if isinstance(reply, ReplyError) and not reply.text.startswith((b"NOGROUP", b"ERR The XGROUP subcommand")):
+                warnings.warn(f"group {group!r} was not moved: {reply.text.decode(errors='replace')}", stacklevel=2)
+    except PipelineError as failure:
+        warnings.warn(f"group {group!r} was not moved: {failure}", stacklevel=2)
+
+
+def _move(subcommand: str, key: bytes, group: str, place: Place) -> Request:
+    read: list[str | int] = [] if place.added is None else ["ENTRIESREAD", place.added]
+    return ["XGROUP", subcommand, key, group, ids.text(place.id), *read]

@@ -1,0 +1,224 @@
+"""What an executor does: read the pieces of a task, page by page, and yield them as record batches.
+
+A piece can be read again at any time, with the same entries: by a second attempt, by a second action on the batch, by
+the next driver. What is missing when it is read is told from what somebody deleted, as far as the server knows.
+"""
+
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, Endpoint, Request, packed
+from penstock.pipeline.connector.connection.stream_info import refused, survey
+from penstock.pipeline.connector.source.entry_columns import Columns, Origin
+from penstock.pipeline.connector.source.entry_pages import Page, decode
+from penstock.pipeline.connector.source.id_ranges import Piece
+from penstock.pipeline.connector.source.range_splitter import exclusive
+from penstock.pipeline.connector.source.source_options import Entries
+from penstock.pipeline.errors import DataLoss, PipelineError
+from penstock.storage import ids
+from penstock.storage.ids import StreamId
+
+MOST_REQUESTS: Final = 500  # in one round trip
+LARGE_REPLY: Final = 32 << 20  # bytes; pages become shorter where entries are long, so that a task fits in memory
+
+
+class Task(InputPartition):
+    """The pieces that one executor reads, one after the other."""
+
+    def __init__(self, pieces: tuple[Piece, ...]) -> None:
+        super().__init__(pieces)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        found: tuple[Piece, ...] = self.value
+        return found
+
+
+class TaskReader:
+    """The half of a reader that travels to the executors: options and schema, no connection."""
+
+    def __init__(self, options: Entries, schema: Any) -> None:
+        self.options = options
+        self.schema = schema
+        self._columns()  # a schema that cannot be read is refused when the query is made, not in a task
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        """The record batches of a task; Spark makes one with nothing in it (None) of an empty list of tasks."""
+        if partition is None:
+            return
+        columns = self._columns()
+        endpoints = self.options.servers.by_name()
+        for name, pieces in groupby(partition.pieces, attrgetter("endpoint")):
+            if name not in endpoints:
+                raise PipelineError(f"the batch was planned with an endpoint {name!r}, which is not among the options")
+            with Client(endpoints[name], self.options.servers.access) as client:
+                counts = columns.wants("_deliveries")
+                reading = _Reading(client, self.options, ahead=not counts)
+                for keys, page in reading.pages(pieces):
+                    deliveries = reading.deliveries(keys, page) if counts else None
+                    yield columns.batch(page, Origin(name, keys, deliveries))
+
+    def endpoint(self, name: str) -> Endpoint:
+        return self.options.servers.by_name()[name]
+
+    def _columns(self) -> Columns:
+        arrow = to_arrow_schema(self.schema, timezone="UTC")
+        return Columns(arrow, self.options.fail_fast, self.options.replace_bad_text)
+
+
+class _Asked:
+    """A piece and how far it has been read."""
+
+    __slots__ = ("after", "piece", "rows")
+
+    def __init__(self, piece: Piece) -> None:
+        self.piece = piece
+        self.after: StreamId = piece.after
+        self.rows = 0
+
+    @property
+    def first_page(self) -> bool:
+        return self.after == self.piece.after
+
+
+class _Reading:
+    """One task at one server."""
+
+    def __init__(self, client: Client, options: Entries, ahead: bool) -> None:
+        """`ahead`: between two pages nothing else is asked, so the next can be asked for early."""
+        self._client = client
+        self._options = options
+        self._fetch = options.sizing.fetch
+        self._ahead = ahead
+
+    def pages(self, pieces: Iterable[Piece]) -> Iterator[tuple[tuple[bytes, ...], Page]]:
+        """Pages of at most about `fetchSize` entries, and the key of each reply in them.
+
+        While the caller has one, the server is at work on the next.
+        """
+        waiting = deque(_Asked(piece) for piece in pieces)
+        while waiting:
+            if waiting[0].piece.ids:
+                yield from self._listed(waiting.popleft().piece)
+                continue
+            asked = self._next(waiting)
+            while asked:
+                count = self._fetch
+                page = self._page(self._requests(asked), asked[0].piece.key)
+                keys = tuple(one.piece.key for one in asked)
+                for number, one in reversed(list(enumerate(asked))):
+                    self._check(one, page, number)
+                    one.rows += page.counts[number]
+                    if page.counts[number] == count:
+                        one.after = ids.parse(page.last_id(number))
+                        if one.after < one.piece.upto:
+                            waiting.appendleft(one)
+                            continue
+                    self._check_end(one)
+                asked = self._next(waiting) if waiting and not waiting[0].piece.ids else []
+                if asked and self._ahead:
+                    self._client.send_ahead(_joined(self._requests(asked)))
+                if len(page):
+                    yield keys, page
+
+    def _next(self, waiting: deque[_Asked]) -> list[_Asked]:
+        """Pieces that together fit into one page, or the first alone."""
+        asked = [waiting.popleft()]
+        weight = asked[0].piece.weight
+        while waiting and len(asked) < MOST_REQUESTS and not waiting[0].piece.ids:
+            weight += waiting[0].piece.weight
+            if weight > self._fetch:
+                break
+            asked.append(waiting.popleft())
+        return asked
+
+    def _requests(self, asked: list[_Asked]) -> list[Request]:
+        return [
+            ["XRANGE", one.piece.key, exclusive(one.after), ids.text(one.piece.upto), "COUNT", self._fetch]
+            for one in asked
+        ]
+
+    def _page(self, requests: list[Request], key: bytes) -> Page:
+        replies = self._client.framed(_joined(requests))
+        if len(replies) > LARGE_REPLY and self._fetch > 1:
+            self._fetch = max(self._fetch // 2, 1)
+        try:
+            return decode(replies, len(requests))
+        except ReplyError as refusal:
+            raise refused(self._client, key, refusal) from None
+
+    def _listed(self, piece: Piece) -> Iterator[tuple[tuple[bytes, ...], Page]]:
+        """The entries of a piece that is a list of ids; those that are gone by now are left out, as XCLAIM does."""
+        for at in range(0, len(piece.ids), MOST_REQUESTS):
+            some = [ids.text(one) for one in piece.ids[at : at + MOST_REQUESTS]]
+            page = self._page([["XRANGE", piece.key, one, one] for one in some], piece.key)
+            if len(page):
+                yield (piece.key,) * len(some), page
+
+    # -- what is missing ----------------------------------------------------------------------------------------------
+
+    def _check(self, one: _Asked, page: Page, number: int) -> None:
+        """Whether entries were trimmed away between this page and what came before it, where no count can tell."""
+        piece = one.piece
+        if piece.exact or not self._options.fail_on_loss:
+            return
+        if one.first_page:
+            if piece.first is None or (page.counts[number] and ids.parse(page.first_id(number)) == piece.first):
+                return
+            seen = piece.first - 1
+        else:
+            seen = one.after
+        state = survey(self._client, [piece.key]).get(piece.key)
+        if state is not None and (state.max_deleted > seen or (state.length and state.first <= seen)):
+            return
+        raise DataLoss(self._lost(piece, f"entries after {ids.text(seen).decode()} were trimmed while they were read"))
+
+    def _check_end(self, one: _Asked) -> None:
+        """Whether a piece had as many entries as were counted when it was planned."""
+        piece = one.piece
+        if not piece.exact or one.rows >= piece.weight:
+            return
+        missing = piece.weight - one.rows
+        state = survey(self._client, [piece.key]).get(piece.key)
+        if state is not None and state.max_deleted > piece.after:
+            return  # deleted one by one: that is how its owner wants it
+        text = self._lost(piece, f"{missing} of {piece.weight} entries were trimmed before they were read")
+        if self._options.fail_on_loss:
+            raise DataLoss(text)
+        warnings.warn(text, stacklevel=2)
+
+    def _lost(self, piece: Piece, what: str) -> str:
+        return (
+            f"{self._client.endpoint.address}: stream {piece.key.decode(errors='replace')!r}, ids after "
+            f"{ids.text(piece.after).decode()} up to {ids.text(piece.upto).decode()}: {what} "
+            "(failOnDataLoss=false goes on without them)"
+        )
+
+    # -- deliveries ---------------------------------------------------------------------------------------------------
+
+    def deliveries(self, keys: tuple[bytes, ...], page: Page) -> dict[bytes, int]:
+        """How often each entry of a page has been delivered in the group, as its pending list has it now."""
+        if self._options.group is None:
+            return {}
+        found: dict[bytes, int] = {}
+        requests: list[Request] = []
+        for number, key in enumerate(keys):
+            if page.counts[number]:
+                first, last = page.first_id(number), page.last_id(number)
+                requests.append(["XPENDING", key, self._options.group, first, last, 2 * page.counts[number] + 1000])
+        for reply in self._client.pipeline(requests):
+            if not isinstance(reply, ReplyError):
+                found.update((entry_id, count) for entry_id, _, _, count in reply)
+        return found
+
+
+def _joined(requests: list[Request]) -> bytes:
+    return b"".join(packed(*words) for words in requests)

@@ -1,0 +1,357 @@
+"""The streaming source that takes part in a group (`groupMode=shared`), beside ordinary workers.
+
+The driver takes the deliveries, and they are written into the offset before any executor sees one. Executors then
+read entries by id. So a batch can be run again, with the same rows; what was delivered to a driver that died before
+it could say so is found in the group's pending list; and all is acknowledged once Spark is done with it.
+"""
+
+import secrets
+from typing import Any, Final
+
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
+from penstock.pipeline.connector.source.id_ranges import Piece, how_many, pack
+from penstock.pipeline.connector.source.offsets import Delivered, Run, StreamOf, delivered_json, delivered_of
+from penstock.pipeline.connector.source.partition_reader import Task
+from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
+from penstock.pipeline.connector.source.stream_reader import StreamReader
+from penstock.pipeline.errors import ServerGone
+from penstock.storage import ids
+from penstock.storage.ids import StreamId
+
+MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option says how many
+ACKED_AT_ONCE: Final = 1_000
+PENDING_PAGE: Final = 1_000
+CLAIM_PAGES: Final = 10  # looked through in one trigger; the next one goes on from there
+FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
+
+
+class SharedReader(StreamReader):
+    """One consumer of the group; entries delivered to it are this query's until they are acknowledged."""
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._name: str | None = None
+        self._joined: dict[str, list[bytes]] = {}  # the streams that have the group
+        self._join_due_s = 0.0
+        self._first_join = True
+        self._recover = True  # our pending list may hold what no offset speaks of
+        self._settled = -1
+        self._in_hand: dict[StreamOf, list[bytes]] = {}  # the ids of the last offset, so that nobody must look them up
+        self._in_hand_number = -1
+        self._idle = False
+        self._target: dict[StreamOf, StreamId] = {}
+        self._claimed_up_to: dict[StreamOf, bytes] = {}
+
+    @property
+    def group(self) -> str:
+        assert self.options.group is not None, "the options were checked"
+        return self.options.group
+
+    # -- Spark asks ---------------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        self._name = self._name or self.options.consumer or f"spark-{secrets.token_hex(4)}"
+        return delivered_json(Delivered(0, self._name))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        self.look()
+        self._target = {stream: state.last for stream, state in self.states.items()}
+        self.frozen = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """The next deliveries; `start` itself if there are none. All that `start` names is acknowledged: it is done."""
+        done = delivered_of(start)
+        self._name = done.consumer
+        self._settle(done)
+        try:
+            taken = self._take(done, limit)
+        except ServerGone:
+            if not self._recover:
+                self._recover = True  # what it delivered before it went is pending for us, and nobody was told
+                return start
+            raise
+        if not taken:
+            self._idle = not self.frozen
+            return start
+        self._idle = False
+        return delivered_json(self._offset(done, taken))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
+        """The tasks of a batch, from its offset alone."""
+        pieces = []
+        for (name, key), runs in delivered_of(end).runs.items():
+            for run in runs:
+                pieces.append(
+                    Piece(name, key, run.first - 1, run.last, max(run.count, 1), exact=not run.ids, ids=run.ids)
+                )
+        if not pieces:
+            return []
+        return [Task(some) for some in pack(pieces, self._tasks(sum(piece.weight for piece in pieces)))]
+
+    def _tasks(self, entries: int) -> int:
+        sizing = self.options.sizing
+        return how_many(entries, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
+
+    # -- taking -------------------------------------------------------------------------------------------------------
+
+    def _take(self, done: Delivered, limit: ReadLimit) -> dict[StreamOf, list[tuple[bool, list[bytes]]]]:
+        """The ids of each stream that are ours now; True where they follow each other, with nothing between."""
+        self._join(done)
+        taken: dict[StreamOf, list[tuple[bool, list[bytes]]]] = {}
+        if self._recover:
+            self._gather(taken, self._orphans(), together=False)
+            self._recover = False
+        per_key = self._per_key(limit)
+        if self.options.claim_min_idle_ms is not None:
+            for name, client in self.connections.asking.items():
+                self._gather(taken, self._claim(client, self._joined[name], per_key), together=False)
+        wanted = self._behind_target() if self.frozen else self._joined
+        blocks = self._idle and not taken
+        self._gather(taken, self._read_new(wanted, per_key, blocks, done), together=True)
+        return taken
+
+    def _gather(
+        self,
+        taken: dict[StreamOf, list[tuple[bool, list[bytes]]]],
+        found: dict[StreamOf, list[bytes]],
+        together: bool,
+    ) -> None:
+        for stream, some in found.items():
+            if some:
+                taken.setdefault(stream, []).append((together, some))
+
+    def _per_key(self, limit: ReadLimit) -> int:
+        keys = sum(map(len, self._joined.values()))
+        return max(limit.max_rows // max(keys, 1), 1) if isinstance(limit, ReadMaxRows) else MOST_A_KEY
+
+    def _read_new(
+        self, wanted: dict[str, list[bytes]], count: int, blocks: bool, done: Delivered
+    ) -> dict[StreamOf, list[bytes]]:
+        """XREADGROUP: what is new in the group; with `blocks` it is waited for, `pollTimeout` at most."""
+        requests: dict[str, Request] = {}
+        wait_ms = max(self.options.poll_ms, 1)
+        for name, keys in wanted.items():
+            if keys:
+                block: list[str | int] = ["BLOCK", wait_ms] if blocks else []
+                who = [self.group, self._name or ""]
+                requests[name] = [
+                    "XREADGROUP",
+                    "GROUP",
+                    *who,
+                    "COUNT",
+                    count,
+                    *block,
+                    "STREAMS",
+                    *keys,
+                    *[">"] * len(keys),
+                ]
+        if not requests:
+            if blocks:
+                pause_s(wait_ms / 1000)
+            return {}
+        try:
+            if blocks:
+                replies = self.connections.wait(requests, wait_ms, retry=False)
+            else:
+                replies = {
+                    name: self.connections.asking[name].call(*words, retry=False) for name, words in requests.items()
+                }
+        except ReplyError as refusal:
+            self._recover = True  # another server may have delivered something
+            if not refusal.text.startswith(b"NOGROUP"):
+                raise
+            self._mourn(done)
+            return {}
+        found = {}
+        for name, reply in replies.items():
+            for key, entries in reply or ():
+                found[name, key] = [entry[0] for entry in entries]
+        return found
+
+    def _behind_target(self) -> dict[str, list[bytes]]:
+        """The streams whose group has not come to where they were when the query began (Trigger.AvailableNow)."""
+        behind: dict[str, list[bytes]] = {}
+        for name, keys in self._joined.items():
+            client = self.connections.asking[name]
+            for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
+                target = self._target.get((name, key), ids.ZERO)
+                if isinstance(reply, ReplyError) or self._led(reply) < target:
+                    behind.setdefault(name, []).append(key)
+        return behind
+
+    def _led(self, reply: Reply) -> StreamId:
+        """How far the group is, from XINFO GROUPS; ZERO where it is not."""
+        for told in reply:
+            one = mapping(told)
+            if one[b"name"] == self.group.encode():
+                return ids.parse(one[b"last-delivered-id"])
+        return ids.ZERO
+
+    def _offset(self, done: Delivered, taken: dict[StreamOf, list[tuple[bool, list[bytes]]]]) -> Delivered:
+        """The offset that names what was taken, in runs that are a task's share at most."""
+        total = sum(len(some) for parts in taken.values() for _, some in parts)
+        share = max(-(-total // self._tasks(total)), 1)
+        offset = Delivered(done.number + 1, done.consumer, last=dict(done.last))
+        for stream, parts in taken.items():
+            runs = []
+            for together, some in parts:
+                for at in range(0, len(some), share):
+                    numbers = tuple(ids.parse(one) for one in some[at : at + share])
+                    runs.append(Run(numbers[0], numbers[-1], len(numbers), () if together else numbers))
+                if together:
+                    offset.last[stream] = runs[-1].last
+            offset.runs[stream] = tuple(runs)
+        self._in_hand = {stream: [one for _, some in parts for one in some] for stream, parts in taken.items()}
+        self._in_hand_number = offset.number
+        return offset
+
+    # -- taking over --------------------------------------------------------------------------------------------------
+
+    def _orphans(self) -> dict[StreamOf, list[bytes]]:
+        """What is pending for us and in no offset: delivered to a driver that died before it could write it down."""
+        found: dict[StreamOf, list[bytes]] = {}
+        for name, keys in self._joined.items():
+            for key in keys:
+                found[name, key] = self._pending(self.connections.asking[name], key, b"-", b"+")
+        return found
+
+    def _pending(self, client: Client, key: bytes, first: bytes, last: bytes) -> list[bytes]:
+        """The ids in a range that are pending for us."""
+        found: list[bytes] = []
+        while True:
+            page = client.call("XPENDING", key, self.group, first, last, PENDING_PAGE, self._name or "")
+            found += [row[0] for row in page]
+            if len(page) < PENDING_PAGE:
+                return found
+            first = b"(" + page[-1][0]
+
+    def _claim(self, client: Client, keys: list[bytes], count: int) -> dict[StreamOf, list[bytes]]:
+        """Take over what others have left lying, and what nobody has (XNACK); not what is declared fatal.
+
+        XPENDING's own IDLE would hide entries without an owner, whose idle time is -1; XAUTOCLAIM would take fatal
+        ones. XCLAIM without JUSTID counts as a delivery, and drops ids whose entries are gone.
+        """
+        least_ms, us = self.options.claim_min_idle_ms or 0, (self._name or "").encode()
+        found: dict[StreamOf, list[bytes]] = {}
+        for _ in range(CLAIM_PAGES):
+            places = [self._claimed_up_to.get((client.endpoint.name, key), b"-") for key in keys]
+            pages = client.pipeline(
+                [["XPENDING", key, self.group, at, "+", PENDING_PAGE] for key, at in zip(keys, places, strict=True)]
+            )
+            more = []
+            claims: list[tuple[bytes, Request]] = []
+            for key, page in zip(keys, pages, strict=True):
+                if isinstance(page, ReplyError):
+                    continue
+                stream = (client.endpoint.name, key)
+                if len(page) == PENDING_PAGE:
+                    self._claimed_up_to[stream] = b"(" + page[-1][0]
+                    more.append(key)
+                else:
+                    self._claimed_up_to.pop(stream, None)
+                ready = [
+                    row[0] for row in page if row[3] != FATAL and (not row[1] or (row[1] != us and row[2] >= least_ms))
+                ]
+                ready = ready[: count - len(found.get(stream, ()))]
+                if ready:
+                    claims.append((key, ["XCLAIM", key, self.group, us, least_ms, *ready]))
+            replies = client.pipeline([words for _, words in claims], retry=False)
+            for (key, _), reply in zip(claims, replies, strict=True):
+                if isinstance(reply, ReplyError):
+                    continue
+                found.setdefault((client.endpoint.name, key), []).extend(entry[0] for entry in reply if entry)
+            keys = more
+            if not keys:
+                break
+        return found
+
+    # -- being done ---------------------------------------------------------------------------------------------------
+
+    def _settle(self, done: Delivered) -> None:
+        """XACK everything an offset names. Entries that somebody has claimed from us meanwhile are theirs."""
+        if done.number == self._settled:
+            return
+        for (name, key), runs in done.runs.items():
+            client = self.connections.asking.get(name)
+            if client is None:
+                continue  # an endpoint that is among the options no more
+            try:
+                acked = self._ids_of(client, (name, key), runs, done.number)
+            except ReplyError:
+                continue  # the group is gone, and with it what was pending
+            client.pipeline(
+                [
+                    ["XACK", key, self.group, *acked[at : at + ACKED_AT_ONCE]]
+                    for at in range(0, len(acked), ACKED_AT_ONCE)
+                ]
+            )
+        self._settled = done.number
+
+    def _ids_of(self, client: Client, stream: StreamOf, runs: tuple[Run, ...], number: int) -> list[bytes]:
+        if number == self._in_hand_number:
+            return self._in_hand.get(stream, [])
+        found: list[bytes] = []
+        for run in runs:
+            if run.ids:
+                found += [ids.text(one) for one in run.ids]
+            else:
+                found += self._pending(client, stream[1], ids.text(run.first), ids.text(run.last))
+        return found
+
+    # -- the group ----------------------------------------------------------------------------------------------------
+
+    def _join(self, done: Delivered) -> None:
+        """See to it that the group is there in every stream that there is; look for streams now and then.
+
+        A named stream is made if there is one server only: with several, nobody knows whose it is.
+        """
+        if not self._first_join and now_s() < self._join_due_s:
+            return
+        self._join_due_s = now_s() + self.options.keys.discovery_ms / 1000
+        makes = len(self.connections.asking) == 1 and self.options.keys.pattern is None
+        for name, keys in self.keys().items():
+            client = self.connections.asking[name]
+            known = set(self._joined.get(name, ()))
+            new = [key for key in keys if key not in known]
+            places = [self._beginning((name, key), done) for key in new]
+            replies = client.pipeline(
+                [
+                    ["XGROUP", "CREATE", key, self.group, place, *(["MKSTREAM"] if makes else [])]
+                    for key, place in zip(new, places, strict=True)
+                ]
+            )
+            joined = self._joined.setdefault(name, [])
+            for key, reply in zip(new, replies, strict=True):
+                if not isinstance(reply, ReplyError) or reply.text.startswith(b"BUSYGROUP"):
+                    joined.append(key)
+                elif reply.text.startswith(b"WRONGTYPE"):
+                    raise reply
+        self._first_join = False
+
+    def _beginning(self, stream: StreamOf, done: Delivered) -> bytes:
+        """Where a group begins that is not there yet: a stream that came later is read from its first entry."""
+        if stream in done.last:
+            return ids.text(done.last[stream])
+        start = self.options.start.of(stream[1].decode(errors="surrogateescape"))
+        if start == EARLIEST or not self._first_join or done.number:
+            return b"0"
+        if start == LATEST:
+            return b"$"
+        return ids.text(max(ids.parse(start.encode()) - 1, ids.ZERO))
+
+    def _mourn(self, done: Delivered) -> None:
+        """A group that we had joined is gone, or its stream: a loss, or it is made again where we left it."""
+        for name, keys in self._joined.items():
+            client = self.connections.asking[name]
+            replies = client.pipeline([["XINFO", "GROUPS", key] for key in keys])
+            for key, reply in list(zip(keys, replies, strict=True)):
+                names = [] if isinstance(reply, ReplyError) else [mapping(told)[b"name"] for told in reply]
+                if self.group.encode() not in names:
+                    self.mind(name, key, f"group {self.group!r} was destroyed, and what was pending in it is unknown")
+                    keys.remove(key)
+                    if isinstance(reply, ReplyError):
+                        done.last.pop((name, key), None)  # a new stream of that name is read from its beginning
+        self._join_due_s = 0.0

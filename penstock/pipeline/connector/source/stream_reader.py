@@ -1,0 +1,102 @@
+"""The streaming source: which of its two ways of going forward a query takes, and what both have in common."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from penstock.pipeline.connector.connection.client import Client, now_s
+from penstock.pipeline.connector.connection.connection_pool import Connections
+from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, survey
+from penstock.pipeline.connector.source import source_options as reading_options
+from penstock.pipeline.connector.source.offsets import StreamOf
+from penstock.pipeline.connector.source.partition_reader import TaskReader
+from penstock.pipeline.connector.source.source_options import SHARED, Entries
+from penstock.pipeline.errors import DataLoss
+
+
+def reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
+    """The reader of a query, by its `groupMode`."""
+    found = reading_options.read_entries(options, streaming=True)
+    if found.group_mode == SHARED:
+        from penstock.pipeline.connector.source.shared_reader import SharedReader
+
+        return SharedReader(found, schema)
+    from penstock.pipeline.connector.source.cursor_reader import CursorReader
+
+    return CursorReader(found, schema)
+
+
+class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What the driver's reader keeps between calls; its copies on the executors have options and schema only.
+
+    Spark calls latestOffset again and again, 90 times a second when nothing happens, so an idle one waits inside.
+    """
+
+    def __init__(self, options: Entries, schema: Any) -> None:
+        super().__init__(options, schema)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Everything that does not travel."""
+        self._opened: Connections | None = None
+        self._keys: dict[str, list[bytes]] = {}
+        self._discovered_s = 0.0
+        self.states: dict[StreamOf, StreamState] = {}  # as they were at the last look
+        self.frozen = False  # the last look was the last one: Trigger.AvailableNow
+
+    def __getstate__(self) -> tuple[Entries, Any]:
+        return self.options, self.schema
+
+    def __setstate__(self, state: tuple[Entries, Any]) -> None:
+        self.options, self.schema = state
+        self._begin()
+
+    @property
+    def connections(self) -> Connections:
+        if self._opened is None:
+            self._opened = Connections(self.options.servers)
+        return self._opened
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing: it comes late, or never, and what it raises ends the query. See `latestOffset`."""
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        most = self.options.max_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    def keys(self) -> dict[str, list[bytes]]:
+        """The keys at every endpoint; a pattern is asked again every `discoveryInterval`."""
+        wanted = self.options.keys
+        due = wanted.pattern is not None and now_s() - self._discovered_s > wanted.discovery_ms / 1000
+        if not self._keys or due:
+            self._keys = self.connections.each(lambda client: find_keys(client, wanted))
+            self._discovered_s = now_s()
+        return self._keys
+
+    def look(self) -> None:
+        """See how far every stream is, in one round trip a server."""
+        keys = self.keys()
+
+        def ask(client: Client) -> dict[bytes, StreamState]:
+            return survey(client, keys[client.endpoint.name])
+
+        self.states = {
+            (name, key): state for name, states in self.connections.each(ask).items() for key, state in states.items()
+        }
+
+    def mind(self, name: str, key: bytes, text: str) -> None:
+        """A loss: DataLoss, or a warning if `failOnDataLoss` is false."""
+        address = self.endpoint(name).address
+        sentence = f"{address}: stream {key.decode(errors='replace')!r}: {text}"
+        if self.options.fail_on_loss:
+            raise DataLoss(f"{sentence} (failOnDataLoss=false goes on with what is there)")
+        warnings.warn(sentence, stacklevel=2)

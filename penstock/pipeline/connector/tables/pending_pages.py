@@ -1,0 +1,95 @@
+"""Pages of a pending list as columns: a reply to XPENDING has seven lines for every entry, whatever is in them."""
+
+from typing import Any, Final
+
+import numpy
+import pyarrow
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import parsed
+from penstock.pipeline.connector.source.entry_pages import CR, DOLLAR, STAR, numbers
+
+COLON, MINUS = b":-"
+STRIDE: Final = 7  # *4, length, id, length, consumer, idle, deliveries
+TIME_LINES: Final = 5
+NO_OWNER: Final = -1  # the idle time of an entry that XNACK has released (Redis 8.8)
+
+
+class PendingPage:
+    """Columns: ids and consumers as binary arrays, idle times and delivery counts as int64; and the server's time."""
+
+    __slots__ = ("consumers", "deliveries", "id_texts", "idle_ms", "now_ms")
+
+    def __init__(self, id_texts: Any, consumers: Any, idle_ms: Any, deliveries: Any, now_ms: int) -> None:
+        self.id_texts = id_texts
+        self.consumers = consumers
+        self.idle_ms = idle_ms
+        self.deliveries = deliveries
+        self.now_ms = now_ms
+
+    def __len__(self) -> int:
+        return len(self.id_texts)
+
+
+def decode_pending(replies: bytes) -> PendingPage:
+    """The replies to an extended XPENDING and to TIME; ReplyError for a refusal."""
+    page = _by_columns(replies)
+    return _by_parser(replies) if page is None else page
+
+
+def _by_parser(replies: bytes) -> PendingPage:
+    rows, time = parsed(replies)
+    for reply in (rows, time):
+        if isinstance(reply, ReplyError):
+            raise reply
+    return PendingPage(
+        pyarrow.array([row[0] for row in rows], pyarrow.binary()),
+        pyarrow.array([row[1] for row in rows], pyarrow.binary()),
+        numpy.array([row[2] for row in rows], numpy.int64),
+        numpy.array([row[3] for row in rows], numpy.int64),
+        _milliseconds(time[0], time[1]),
+    )
+
+
+def _by_columns(replies: bytes) -> PendingPage | None:
+    """The page, or None where the bytes are not as simple as they look (entry_pages.py: why the cuts are right)."""
+    text = numpy.frombuffer(replies, numpy.uint8)
+    ends = numpy.flatnonzero(text == CR)
+    count, rest = divmod(len(ends) - 1 - TIME_LINES, STRIDE)
+    if rest or count < 1 or replies[: ends[0]] != b"*%d" % count:
+        return None
+    starts = numpy.empty_like(ends)
+    starts[0] = 0
+    numpy.add(ends[:-1], 2, out=starts[1:])
+    begin = starts[1 : 1 + count * STRIDE].reshape(-1, STRIDE)
+    end = ends[1 : 1 + count * STRIDE].reshape(-1, STRIDE)
+    if not (text.take(begin[:, 0]) == STAR).all() or not (text.take(begin[:, 0] + 1) == ord("4")).all():
+        return None
+    if not (text.take(begin[:, 1:4:2]) == DOLLAR).all() or not (text.take(begin[:, 5:7]) == COLON).all():
+        return None
+    announced = numbers(text, begin[:, 1:4:2] + 1, end[:, 1:4:2])
+    if announced is None or not (announced == end[:, 2:5:2] - begin[:, 2:5:2]).all():
+        return None
+    negative = text.take(begin[:, 5] + 1) == MINUS
+    idle_ms = numbers(text, begin[:, 5] + 1 + negative, end[:, 5])
+    deliveries = numbers(text, begin[:, 6] + 1, end[:, 6])
+    if idle_ms is None or deliveries is None:
+        return None
+    bounds: Any = numpy.empty(2 * len(starts), numpy.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = ends
+    buffers = [None, pyarrow.py_buffer(bounds), pyarrow.py_buffer(replies)]
+    tokens = pyarrow.Array.from_buffers(pyarrow.binary(), len(bounds) - 1, buffers)
+    rows: Any = 1 + STRIDE * numpy.arange(count)
+    seconds, micros = (replies[starts[at] : ends[at]] for at in (-3, -1))
+    return PendingPage(
+        tokens.take(pyarrow.array(2 * (rows + 2))),
+        tokens.take(pyarrow.array(2 * (rows + 4))),
+        numpy.where(negative, -idle_ms, idle_ms),
+        deliveries,
+        _milliseconds(seconds, micros),
+    )
+
+
+def _milliseconds(seconds: bytes, micros: bytes) -> int:
+    return int(seconds) * 1000 + int(micros) // 1000

@@ -1,0 +1,181 @@
+"""The table `pending`: a row for every pending entry, with what the entry holds if the schema has a column `fields`.
+
+Pages of a list are read one after the other while the server goes on: together they are no snapshot.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy
+import pyarrow
+import pyarrow.compute as compute
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, mapping, packed
+from penstock.pipeline.connector.connection.stream_info import find_keys
+from penstock.pipeline.connector.source.entry_columns import LATEST_MS
+from penstock.pipeline.connector.source.entry_pages import decode
+from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack
+from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
+from penstock.pipeline.connector.tables.pending_pages import NO_OWNER, PendingPage, decode_pending
+from penstock.pipeline.connector.tables.server_tables import TableReader, present, text
+from penstock.storage import ids
+
+FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
+PAYLOADS_AT_ONCE: Final = 500
+COLUMNS: Final = (
+    "endpoint",
+    "stream",
+    "group",
+    "consumer",
+    "id",
+    "timestamp",
+    "idle_ms",
+    "delivered_at",
+    "deliveries",
+    "nacked",
+    "fatal",
+    "fields",
+)
+
+
+class PendingTask(InputPartition):
+    """Parts of pending lists, and the group of each; a piece's key is the stream's."""
+
+    def __init__(self, pieces: tuple[Piece, ...], groups: tuple[bytes, ...]) -> None:
+        super().__init__((pieces, groups))
+
+
+class PendingReader(TableReader):
+    """A row for every pending entry."""
+
+    columns = COLUMNS
+
+    def partitions(self) -> list[Any]:
+        lists: list[tuple[Piece, bytes]] = []
+        for endpoint in self.source.servers.endpoints:
+            with Client(endpoint, self.source.servers.access) as client:
+                lists += self._lists(client, find_keys(client, self.source.keys))
+        total = sum(piece.weight for piece, _ in lists)
+        sizing = self.source.sizing
+        tasks = how_many(total, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
+        by_piece: dict[Piece, list[bytes]] = {}
+        for endpoint in self.source.servers.endpoints:
+            with Client(endpoint, self.source.servers.access) as client:
+                for piece, group in lists:
+                    if piece.endpoint == endpoint.name:
+                        for part in self._parts(client, piece, -(-total // tasks)):
+                            by_piece.setdefault(part, []).append(group)
+        pieces = [piece for piece, groups in by_piece.items() for _ in groups]
+        return [PendingTask(some, tuple(by_piece[piece].pop() for piece in some)) for some in pack(pieces, tasks)]
+
+    def _lists(self, client: Client, keys: list[bytes]) -> Iterator[tuple[Piece, bytes]]:
+        """Every group's pending list that has something in it, whole."""
+        wanted = [
+            (key, one[b"name"])
+            for key, reply in present(client, keys, "XINFO", "GROUPS")
+            for one in map(mapping, reply)
+            if one[b"pending"] and self.source.group in (None, one[b"name"])
+        ]
+        replies = client.pipeline([["XPENDING", key, group] for key, group in wanted])
+        for (key, group), reply in zip(wanted, replies, strict=True):
+            if not isinstance(reply, ReplyError) and reply[0]:
+                first, last = ids.parse(reply[1]), ids.parse(reply[2])
+                yield Piece(client.endpoint.name, key, max(first - 1, ids.ZERO), last, reply[0]), group
+
+    def _parts(self, client: Client, piece: Piece, per_task: int) -> list[Piece]:
+        """A long list in parts: cut where the stream's entries are, which most of its pending entries still are."""
+        count = -(-piece.weight // max(per_task, 1))
+        cuts = find_cuts(client, piece.key, piece.after, piece.upto, piece.weight, count)
+        spans = cut(piece.after, piece.upto, cuts)
+        weight = -(-piece.weight // len(spans))
+        return [Piece(piece.endpoint, piece.key, after, upto, weight) for after, upto in spans]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        if partition is None:
+            return
+        for piece, group in zip(*partition.value, strict=True):
+            with Client(self.source.servers.by_name()[piece.endpoint], self.source.servers.access) as client:
+                yield from self._pages(client, piece, group)
+
+    def _pages(self, client: Client, piece: Piece, group: bytes) -> Iterator[Any]:
+        after, upto = exclusive(piece.after), ids.text(piece.upto)
+        fetch = self.source.sizing.fetch
+        while True:
+            request = packed("XPENDING", piece.key, group, after, upto, fetch)
+            try:
+                page = decode_pending(client.framed(request + packed("TIME")))
+            except ReplyError as refusal:
+                if refusal.text.startswith(b"NOGROUP"):
+                    return  # it went away since it was planned
+                raise
+            if len(page):
+                yield self._page_batch(client, piece, group, page)
+            if len(page) < fetch:
+                return
+            after = b"(" + page.id_texts[-1].as_py()
+
+    def _page_batch(self, client: Client, piece: Piece, group: bytes, page: PendingPage) -> Any:
+        count = len(page)
+        nacked = page.idle_ms == NO_OWNER
+        released = nacked if nacked.any() else None
+        entry_ms = _moments(page.id_texts)
+        columns = {
+            "endpoint": _all(piece.endpoint, count),
+            "stream": _all(text(piece.key), count),
+            "group": _all(text(group), count),
+            "consumer": _nulled(_strings(page.consumers), nacked),
+            "id": page.id_texts.cast(pyarrow.string()),
+            "timestamp": pyarrow.array(entry_ms * 1000, mask=entry_ms < 0).cast(pyarrow.timestamp("us", "UTC")),
+            "idle_ms": pyarrow.array(page.idle_ms, mask=released),
+            "delivered_at": pyarrow.array((page.now_ms - page.idle_ms) * 1000, mask=released).cast(
+                pyarrow.timestamp("us", "UTC")
+            ),
+            "deliveries": pyarrow.array(page.deliveries),
+            "nacked": pyarrow.array(nacked),
+            "fatal": pyarrow.array(page.deliveries == FATAL),
+        }
+        if "fields" in self.schema.names:
+            columns["fields"] = self._fields(client, piece.key, page.id_texts.to_pylist())
+        return self.batch(columns, count)
+
+    def _fields(self, client: Client, key: bytes, wanted: list[bytes]) -> Any:
+        """What the entries hold; null for an entry that is gone and still pending."""
+        kind = to_arrow_schema(self.schema, timezone="UTC").field("fields").type
+        parts = []
+        for at in range(0, len(wanted), PAYLOADS_AT_ONCE):
+            some = wanted[at : at + PAYLOADS_AT_ONCE]
+            page = decode(client.framed(b"".join(packed("XRANGE", key, one, one) for one in some)), len(some))
+            there = numpy.array(page.counts, bool)
+            offsets: Any = numpy.zeros(len(some) + 1, numpy.int32)
+            offsets[1:][there] = numpy.diff(page.offsets)
+            numpy.cumsum(offsets, out=offsets)
+            mask = pyarrow.array(~there) if not there.all() else None
+            names = page.texts(page.name_at).cast(kind.key_type)
+            values = page.texts(page.value_at).cast(kind.item_type)
+            parts.append(pyarrow.MapArray.from_arrays(pyarrow.array(offsets), names, values, kind, mask=mask))
+        return pyarrow.concat_arrays(parts)
+
+
+def _all(text: str, count: int) -> Any:
+    return pyarrow.repeat(pyarrow.scalar(text, pyarrow.string()), count)
+
+
+def _strings(texts: Any) -> Any:
+    """Names as strings; one that is not UTF-8 is shown as well as it can be."""
+    try:
+        return texts.cast(pyarrow.string())
+    except pyarrow.ArrowInvalid:
+        return pyarrow.array([text(one) for one in texts.to_pylist()], pyarrow.string())
+
+
+def _nulled(texts: Any, where: Any) -> Any:
+    return compute.if_else(pyarrow.array(where), pyarrow.scalar(None, texts.type), texts) if where.any() else texts
+
+
+def _moments(id_texts: Any) -> Any:
+    """The milliseconds of ids; -1 for one that is beyond Spark's times."""
+    found = numpy.array([min(int(one.partition(b"-")[0]), 2**62) for one in id_texts.to_pylist()], numpy.int64)
+    return numpy.where(found > LATEST_MS, -1, found)

@@ -1,0 +1,223 @@
+"""The tables `pending`, `groups`, `consumers` and `streams`: what a server tells of itself, as rows.
+
+Pages of a pending list are read one after the other while the server goes on: together they are no snapshot.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, find_keys
+from penstock.pipeline.connector.source.id_ranges import how_many
+from penstock.pipeline.connector.source.source_options import TABLES, Keys, Servers, Sizing, read_servers, read_sizing
+from penstock.pipeline.errors import OptionError
+from penstock.storage import ids
+
+KEYS_A_TASK: Final = 500
+FETCH: Final = 5_000  # pending entries in one reply
+PER_TASK: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The options of a table."""
+
+    table: str
+    servers: Servers
+    keys: Keys
+    group: bytes | None
+    sizing: Sizing
+
+
+def reader(table: str, options: Mapping[str, str], schema: Any) -> "TableReader":
+    """The reader of one of the tables; OptionError for a mistake, or for a column it does not have."""
+    given = Given(options, f"table {table!r}")
+    given.choice("table", table, TABLES)
+    names, pattern = given.names("stream"), given.text("streamPattern")
+    if names and pattern is not None:
+        raise OptionError("give only one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
+    group = given.text("group")
+    source = Source(
+        table,
+        read_servers(given),
+        Keys(tuple(dict.fromkeys(names)), None if names else pattern or "*", 0),
+        None if group is None else group.encode(),
+        read_sizing(given, PER_TASK, FETCH),
+    )
+    given.end()
+    if table == "pending":
+        from penstock.pipeline.connector.tables.pending_table import PendingReader
+
+        return PendingReader(source, schema)
+    return RowsReader(source, schema)
+
+
+class TableTask(InputPartition):
+    """One server and some of its keys."""
+
+    def __init__(self, endpoint: str, keys: list[bytes]) -> None:
+        super().__init__((endpoint, keys))
+
+
+class TableReader(DataSourceReader):
+    """What all tables have in common: `columns` names what a schema may ask for."""
+
+    columns: tuple[str, ...] = ()
+
+    def __init__(self, source: Source, schema: Any) -> None:
+        self.source = source
+        self.schema = schema
+        for name in schema.names:
+            if name not in self.columns:
+                known = ", ".join(self.columns)
+                raise OptionError(f"the table {source.table!r} has no column {name!r}: it has {known}")
+
+    def batch(self, columns: Mapping[str, Any], count: int) -> Any:
+        """The columns that the schema asks for."""
+        arrow = to_arrow_schema(self.schema, timezone="UTC")
+        arrays = [
+            columns[field.name].cast(field.type)
+            if isinstance(columns[field.name], pyarrow.Array)
+            else pyarrow.array(columns[field.name], field.type)
+            for field in arrow
+        ]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=arrow)
+
+
+class RowsReader(TableReader):
+    """`groups`, `consumers` and `streams`: some requests a key, all keys of a task in one round trip."""
+
+    def __init__(self, source: Source, schema: Any) -> None:
+        self.columns = _ROWS[source.table][0]
+        super().__init__(source, schema)
+
+    def partitions(self) -> list[Any]:
+        tasks: list[Any] = []
+        for endpoint in self.source.servers.endpoints:
+            with Client(endpoint, self.source.servers.access) as client:
+                keys = find_keys(client, self.source.keys)
+            sizing = self.source.sizing
+            count = how_many(len(keys), KEYS_A_TASK, sizing.min_partitions, sizing.max_partitions)
+            tasks += [TableTask(endpoint.name, keys[at::count]) for at in range(count) if keys[at::count]]
+        return tasks
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        if partition is None:
+            return
+        endpoint, keys = partition.value
+        columns, rows_of = _ROWS[self.source.table]
+        with Client(self.source.servers.by_name()[endpoint], self.source.servers.access) as client:
+            rows = [(endpoint, *row) for row in rows_of(client, keys, self.source.group)]
+        yield self.batch({name: [row[at] for row in rows] for at, name in enumerate(columns)}, len(rows))
+
+
+def present(client: Client, keys: list[bytes], *subcommand: str) -> Iterator[tuple[bytes, Any]]:
+    """XINFO of every key that is a stream now; a key that went away since is no mistake, nor one of another type."""
+    for key, reply in zip(keys, client.pipeline([[*subcommand, key] for key in keys]), strict=True):
+        if not isinstance(reply, ReplyError):
+            yield key, reply
+        elif not reply.text.startswith((ABSENT, b"WRONGTYPE")):
+            raise reply
+
+
+def text(word: bytes) -> str:
+    return word.decode(errors="replace")
+
+
+def _streams(client: Client, keys: list[bytes], group: bytes | None) -> Iterator[tuple[Any, ...]]:
+    sizes = dict(zip(keys, client.pipeline([["MEMORY", "USAGE", key] for key in keys]), strict=True))
+    for key, reply in present(client, keys, "XINFO", "STREAM"):
+        state, told = StreamState.of(reply), mapping(reply)
+        first = text(ids.text(state.first)) if state.length else None
+        size = sizes[key] if isinstance(sizes[key], int) else None  # not every server tells
+        yield (
+            text(key),
+            state.length,
+            first,
+            text(ids.text(state.last)),
+            state.added,
+            text(ids.text(state.max_deleted)),
+            told[b"groups"],
+            size,
+        )
+
+
+def _groups(client: Client, keys: list[bytes], group: bytes | None) -> Iterator[tuple[Any, ...]]:
+    streams = {key: StreamState.of(reply) for key, reply in present(client, keys, "XINFO", "STREAM")}
+    for key, reply in present(client, list(streams), "XINFO", "GROUPS"):
+        state = streams[key]
+        for told in reply:
+            one = mapping(told)
+            if group in (None, one[b"name"]):
+                yield (
+                    text(key),
+                    text(one[b"name"]),
+                    one[b"consumers"],
+                    one[b"pending"],
+                    text(one[b"last-delivered-id"]),
+                    one[b"entries-read"],
+                    one[b"lag"],
+                    state.length,
+                    text(ids.text(state.last)),
+                    state.added,
+                )
+
+
+def _consumers(client: Client, keys: list[bytes], group: bytes | None) -> Iterator[tuple[Any, ...]]:
+    groups = [
+        (key, name)
+        for key, reply in present(client, keys, "XINFO", "GROUPS")
+        for name in (mapping(told)[b"name"] for told in reply)
+        if group in (None, name)
+    ]
+    replies = client.pipeline([["XINFO", "CONSUMERS", key, name] for key, name in groups])
+    for (key, name), reply in zip(groups, replies, strict=True):
+        for told in () if isinstance(reply, ReplyError) else reply:
+            one = mapping(told)
+            yield text(key), text(name), text(one[b"name"]), one[b"pending"], one[b"idle"], one.get(b"inactive")
+
+
+RowsOf = Callable[[Client, list[bytes], bytes | None], Iterator[tuple[Any, ...]]]
+_ROWS: Final[dict[str, tuple[tuple[str, ...], RowsOf]]] = {
+    "streams": (
+        (
+            "endpoint",
+            "stream",
+            "length",
+            "first_id",
+            "last_id",
+            "entries_added",
+            "max_deleted_id",
+            "groups",
+            "bytes",
+        ),
+        _streams,
+    ),
+    "groups": (
+        (
+            "endpoint",
+            "stream",
+            "group",
+            "consumers",
+            "pending",
+            "last_delivered_id",
+            "entries_read",
+            "lag",
+            "length",
+            "last_generated_id",
+            "entries_added",
+        ),
+        _groups,
+    ),
+    "consumers": (
+        ("endpoint", "stream", "group", "consumer", "pending", "idle_ms", "inactive_ms"),
+        _consumers,
+    ),
+}

@@ -1,0 +1,54 @@
+"""Questions about streams, groups and logs, as functions of DataFrames; `penstock pipeline JOB` runs them.
+
+from penstock.pipeline.jobs import jobs
+
+jobs.poison(pending).show()
+jobs.redelivery_latency(log).show()
+"""
+
+from penstock.pipeline.aof.log_table import filled as log
+from penstock.pipeline.audit import audit, is_clean
+from penstock.pipeline.jobs.log_jobs import (
+    acknowledgements,
+    attempts_at_ack,
+    deliveries,
+    entries,
+    history,
+    redelivery_latency,
+    releases,
+    time_to_ack,
+)
+from penstock.pipeline.jobs.pending_jobs import (
+    bury,
+    delivery_histogram,
+    lag,
+    letters,
+    oldest_pending,
+    poison,
+    redrive,
+    stuck,
+)
+from penstock.pipeline.journals import journals
+
+__all__ = [
+    "acknowledgements",
+    "attempts_at_ack",
+    "audit",
+    "bury",
+    "deliveries",
+    "delivery_histogram",
+    "entries",
+    "history",
+    "is_clean",
+    "journals",
+    "lag",
+    "letters",
+    "log",
+    "oldest_pending",
+    "poison",
+    "redelivery_latency",
+    "redrive",
+    "releases",
+    "stuck",
+    "time_to_ack",
+]

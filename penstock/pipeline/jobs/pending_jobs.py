@@ -1,0 +1,110 @@
+"""Questions about pending lists and groups, and what is done with dead letters: each a function of a DataFrame.
+
+`pending`, `groups` and `consumers` are the tables of those names (`docs/pipeline.md`), of any number of servers.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from penstock.pipeline.connector.datasource import FORMAT
+from penstock.pipeline.errors import PipelineError
+
+POISON: Final = 5  # deliveries after which an entry is not thought to be handled any more
+STUCK_MS: Final = 60_000
+WHERE: Final = ("endpoint", "stream", "group")
+LETTER: Final = ("_stream", "_group", "_id", "_deliveries", "_consumer", "_reason")  # what a dead letter has besides
+
+
+def delivery_histogram(pending: DataFrame) -> DataFrame:
+    """How many pending entries were delivered how often, in each group; fatal ones in a row of their own."""
+    return (
+        pending.groupBy(*WHERE, "deliveries", "fatal").agg(f.count("*").alias("entries")).orderBy(*WHERE, "deliveries")
+    )
+
+
+def poison(pending: DataFrame, least: int = POISON) -> DataFrame:
+    """The entries delivered `least` times or more, or marked fatal, with a column `reason`."""
+    reason = f.when(f.col("fatal"), "fatal").otherwise(f.concat(f.lit("delivered "), "deliveries", f.lit(" times")))
+    return pending.where((f.col("deliveries") >= least) | f.col("fatal")).withColumn("reason", reason)
+
+
+def stuck(pending: DataFrame, idle_ms: int = STUCK_MS) -> DataFrame:
+    """Consumers that hold entries for longer than `idle_ms`: how many, the longest, and its id."""
+    return (
+        pending.where(f.col("idle_ms") >= idle_ms)
+        .groupBy(*WHERE, "consumer")
+        .agg(
+            f.count("*").alias("entries"),
+            f.max("idle_ms").alias("longest_idle_ms"),
+            f.max_by("id", "idle_ms").alias("id"),
+            f.max("deliveries").alias("most_deliveries"),
+        )
+        .orderBy(f.desc("longest_idle_ms"))
+    )
+
+
+def oldest_pending(pending: DataFrame) -> DataFrame:
+    """The entry of each group that entered its stream first and is pending still."""
+    rank = f.row_number().over(Window.partitionBy(*WHERE).orderBy("timestamp", _sequence(f.col("id"))))
+    first = pending.withColumn("rank", rank).where("rank = 1").drop("rank")
+    return first.withColumn("age_ms", f.unix_millis(f.current_timestamp()) - f.unix_millis("timestamp"))
+
+
+def lag(groups: DataFrame, earlier: DataFrame | None = None, between_s: float = 0) -> DataFrame:
+    """How far each group is behind; with an `earlier` look, `between_s` before, also how fast it reads and is fed.
+
+    `drained_s` is how long it takes to catch up at these rates: null where it does not catch up.
+    """
+    columns = [*WHERE, "consumers", "pending", "lag"]
+    if earlier is None:
+        return groups.select(*columns).orderBy(f.desc("lag"))
+    if between_s <= 0:
+        raise PipelineError("two looks at the groups need the seconds between them")
+    then = earlier.select(*WHERE, f.col("entries_read").alias("read_then"), f.col("entries_added").alias("added_then"))
+    read = (f.col("entries_read") - f.col("read_then")) / between_s
+    added = (f.col("entries_added") - f.col("added_then")) / between_s
+    rates = groups.join(then, list(WHERE), "left").select(
+        *columns, read.alias("read_per_s"), added.alias("added_per_s")
+    )
+    gain = f.col("read_per_s") - f.col("added_per_s")
+    return rates.withColumn("drained_s", f.when(gain > 0, f.col("lag") / gain)).orderBy(f.desc("lag"))
+
+
+# -- dead letters -----------------------------------------------------------------------------------------------------
+
+
+def bury(poisoned: DataFrame, options: Mapping[str, str]) -> None:
+    """Move entries to their dead-letter stream; `options` are the sink's (`endpoints`, `minIdle`, ...)."""
+    poisoned.write.format(FORMAT).options(**options).option("operation", "deadletter").mode("append").save()
+
+
+def letters(dead: DataFrame) -> DataFrame:
+    """A dead-letter stream's entries as they once were: `fields` without what was added, and that as columns.
+
+    `dead` is the table `entries` of it, with `fields map<string,string>`.
+    """
+    about = [f.col("fields")[name].alias(name.removeprefix("_")) for name in LETTER]
+    names = ", ".join(f"'{name}'" for name in LETTER)
+    own = f.expr(f"map_filter(fields, (name, value) -> name NOT IN ({names}))").alias("fields")
+    return dead.select(f.col("_stream").alias("letter_stream"), f.col("_id").alias("letter_id"), *about, own)
+
+
+def redrive(dead: DataFrame, options: Mapping[str, str]) -> None:
+    """Add dead letters to the streams they came from, each once: a letter's id is its key there (IDMP).
+
+    The letters stay where they are. A server remembers keys for a while only: delete what was re-driven.
+    """
+    again = letters(dead).select(
+        f.col("stream").alias("_stream"),
+        f.concat_ws(":", "letter_stream", "letter_id").alias("_id"),
+        "fields",
+    )
+    writer = again.write.format(FORMAT).options(**options).option("delivery", "idmp")
+    writer.option("idempotencyColumn", "_id").mode("append").save()
+
+
+def _sequence(entry_id: Any) -> Any:
+    return f.substring_index(entry_id, "-", -1).cast("decimal(20,0)")

@@ -1,0 +1,112 @@
+"""The stages of a pipeline between ingest and publish, as functions of DataFrames.
+
+Every row that is ingested has `_stream`, `_id`, `_timestamp` and its fields as texts, `fields`. A stage that cannot go
+on with a row says why in `_reason`; until then that is an empty text.
+"""
+
+from functools import reduce
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.runner.pipeline_file import METADATA, Aggregate, Lookup, Pipeline
+
+REASON: Final = "_reason"
+ROWS: Final = "rows"  # how many rows a window has
+ROW: Final = "row"  # what tells a published row from all others
+FIELDS: Final = "fields"
+QUARANTINE: Final = (*METADATA, FIELDS)
+NOT_NULL: Final = " not null"
+
+
+def validated(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The declared columns, and why a row does not fit: a value is missing, has another type, or breaks a rule."""
+    columns: dict[str, Column] = {}
+    reasons = []
+    for name, declared in pipeline.columns.items():
+        kind, required = split_type(declared)
+        written = f.col(FIELDS)[name]
+        columns[name] = written.try_cast(kind)
+        shown = f.concat(f.lit(f"{name}: '"), f.substring(written, 1, 60), f.lit(f"' is no {kind}"))
+        reasons.append(f.when(written.isNotNull() & columns[name].isNull(), shown))
+        if required:
+            reasons.append(f.when(written.isNull(), f"{name} is missing"))
+    typed = rows.withColumns(columns)
+    fits = f.concat_ws("; ", *reasons)
+    typed = typed.withColumn(REASON, fits)
+    broken = [
+        f.when(~f.coalesce(f.expr(f"try_cast(({rule}) AS boolean)"), f.lit(False)), name)
+        for name, rule in pipeline.rules.items()
+    ]
+    # A rule is about values that have their types: it is not asked where one has not.
+    return typed.withColumn(REASON, f.when(f.col(REASON) == "", f.concat_ws("; ", *broken)).otherwise(f.col(REASON)))
+
+
+def split_type(declared: str) -> tuple[str, bool]:
+    """A declared type, and whether a value is required.
+
+    >>> split_type("string NOT NULL")
+    ('string', True)
+    """
+    words = " ".join(declared.split())
+    required = words.lower().endswith(NOT_NULL)
+    return (words[: -len(NOT_NULL)] if required else words), required
+
+
+def read_lookup(spark: Any, lookup: Lookup) -> DataFrame:
+    """The table of a lookup. PipelineError where a key is there twice: rows that meet it would double."""
+    reader = spark.read.format(lookup.file_format)
+    if lookup.file_format == "csv":
+        reader = reader.option("header", "true")
+    table: DataFrame = reader.load(lookup.path).select(*lookup.on, *lookup.columns)
+    twice = table.groupBy(*lookup.on).count().where("count > 1").head()
+    if twice is not None:
+        key = ", ".join(str(twice[name]) for name in lookup.on)
+        raise PipelineError(f"the lookup {lookup.name!r} has the key {key} {twice['count']} times: {lookup.path}")
+    return table
+
+
+def enriched(rows: DataFrame, pipeline: Pipeline, lookups: list[DataFrame]) -> DataFrame:
+    """With the columns of the lookups (null where they have no such key), then the expressions, one after the other."""
+    for lookup, table in zip(pipeline.lookups, lookups, strict=True):
+        rows = rows.join(f.broadcast(table), list(lookup.on), "left")
+    return reduce(lambda frame, named: frame.withColumn(named[0], f.expr(named[1])), pipeline.enriched.items(), rows)
+
+
+def on_time(rows: DataFrame, aggregate: Aggregate, watermark_ms: int | None) -> DataFrame:
+    """Says so of rows without a time, and of those whose window was closed before they came."""
+    moment = f.col(aggregate.time)
+    late = f.lit(False)
+    if watermark_ms is not None:
+        late = f.unix_millis(f.window(moment, aggregate.window)["end"]) <= watermark_ms
+    text = f"late: {aggregate.time} is in a window that was closed at "
+    reason = f.when(moment.isNull(), f"{aggregate.time} has no value").when(
+        late, f.concat(f.lit(text), f.timestamp_millis(f.lit(watermark_ms)).cast("string"))
+    )
+    return rows.withColumn(REASON, f.coalesce(reason, f.lit("")))
+
+
+def windows(clean: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """A row for each window that has closed and each combination of `by`: the measures, and how many rows it has."""
+    aggregate = pipeline.aggregate
+    assert aggregate is not None, "the pipeline has this stage"
+    window = f.window(aggregate.time, aggregate.window)
+    measures = [f.expr(measure).alias(name) for name, measure in aggregate.measures.items()]
+    grouped = clean.withWatermark(aggregate.time, aggregate.watermark).groupBy(window.alias("window"), *aggregate.by)
+    found = grouped.agg(*measures, f.count("*").alias(ROWS))
+    start = f.col("window.start")
+    row = f.concat_ws("/", f.lit(pipeline.name), f.unix_millis(start).cast("string"), *_texts(aggregate.by))
+    return found.select(
+        row.alias(ROW),
+        start.alias("window_start"),
+        f.col("window.end").alias("window_end"),
+        *aggregate.by,
+        *aggregate.measures,
+        ROWS,
+    )
+
+
+def _texts(names: tuple[str, ...]) -> list[Column]:
+    return [f.coalesce(f.col(name).cast("string"), f.lit("")) for name in names]

@@ -1,0 +1,153 @@
+"""What a value becomes under the schema's types."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.pipeline.connector.source.entry_columns import Columns, Origin
+from penstock.pipeline.connector.source.entry_pages import from_lists
+from penstock.pipeline.errors import OptionError, PipelineError
+from tests.pipeline.driving import schema
+
+ORDER = [b"1795214535211-3", [b"sku", b"a1", b"qty", b"7"]]
+
+
+def columns(ddl: str, *entries: Any, fail_fast: bool = False, replace: bool = False) -> list[dict[str, Any]]:
+    arrow = to_arrow_schema(schema(ddl), timezone="UTC")
+    page = from_lists([list(entries)])
+    batch = Columns(arrow, fail_fast, replace).batch(page, Origin("main", (b"orders",)))
+    batch.validate(full=True)
+    assert batch.schema.equals(arrow)
+    return batch.to_pylist()
+
+
+def values(kind: str, *words: bytes, **how: bool) -> list[Any]:
+    entries = [[b"%d-0" % number, [b"v", word]] for number, word in enumerate(words, 1)]
+    return [row["v"] for row in columns(f"v {kind}", *entries, **how)]
+
+
+def test_the_metadata_of_an_entry() -> None:
+    ddl = "_stream string, _endpoint string, _id string, _ms bigint, _seq bigint, _timestamp timestamp"
+
+    assert columns(ddl + ", _deliveries bigint", ORDER) == [
+        {
+            "_stream": "orders",
+            "_endpoint": "main",
+            "_id": "1795214535211-3",
+            "_ms": 1795214535211,
+            "_seq": 3,
+            "_timestamp": datetime(2026, 11, 20, 22, 42, 15, 211000, UTC),
+            "_deliveries": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("map<string,string>", [("sku", "a1"), ("qty", "7")]),
+        ("map<string,binary>", [("sku", b"a1"), ("qty", b"7")]),
+        ("map<binary,binary>", [(b"sku", b"a1"), (b"qty", b"7")]),
+        (
+            "array<struct<name:string,value:binary>>",
+            [{"name": "sku", "value": b"a1"}, {"name": "qty", "value": b"7"}],
+        ),
+    ],
+)
+def test_all_fields_in_one_column(kind: str, fields: Any) -> None:
+    assert columns(f"fields {kind}", ORDER) == [{"fields": fields}]
+
+
+def test_a_named_column_is_the_field_of_that_name_under_its_type() -> None:
+    assert columns("sku string, qty int, price double", ORDER) == [{"sku": "a1", "qty": 7, "price": None}]
+
+
+def test_fields_in_another_order_or_missing_are_found_all_the_same() -> None:
+    rows = columns(
+        "sku string, qty int",
+        ORDER,
+        [b"1795214535211-4", [b"qty", b"8", b"sku", b"b2"]],
+        [b"1795214535211-5", []],
+        [b"1795214535211-6", [b"x", b"y", b"z", b"z", b"qty", b"9"]],
+    )
+
+    assert [tuple(row.values()) for row in rows] == [("a1", 7), ("b2", 8), (None, None), (None, 9)]
+
+
+def test_of_two_fields_with_one_name_the_first_counts() -> None:
+    twice = [b"1-0", [b"a", b"1", b"v", b"first", b"v", b"second"]]
+    early = [b"2-0", [b"v", b"early", b"v", b"late", b"c", b"3"]]
+
+    assert [row["v"] for row in columns("v string", twice, early)] == ["first", "early"]
+    assert columns("fields map<string,string>", early)[0]["fields"] == [("v", "early"), ("v", "late"), ("c", "3")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "value"),
+    [
+        ("int", b"-5", -5),
+        ("int", b" 12 ", 12),
+        ("int", b"1.5", None),
+        ("int", b"2147483648", None),
+        ("bigint", b"9223372036854775807", 2**63 - 1),
+        ("double", b"1e3", 1000.0),
+        ("boolean", b"true", True),
+        ("boolean", b"0", False),
+        ("boolean", b"perhaps", None),
+        ("decimal(10,2)", b"12.34", Decimal("12.34")),
+        ("date", b"2026-11-20", date(2026, 11, 20)),
+        ("timestamp", b"2026-11-20T10:00:00Z", datetime(2026, 11, 20, 10, tzinfo=UTC)),
+        ("timestamp", b"2026-11-20T10:00:00+01:00", datetime(2026, 11, 20, 9, tzinfo=UTC)),
+        ("timestamp", b"2026-11-20 10:00:00", datetime(2026, 11, 20, 10, tzinfo=UTC)),
+        ("timestamp_ntz", b"2026-11-20 10:00:00", datetime(2026, 11, 20, 10)),
+        ("timestamp", b"yesterday", None),
+        ("string", "é\r\n".encode(), "é\r\n"),
+        ("binary", b"\xff\x00\r\n", b"\xff\x00\r\n"),
+    ],
+)
+def test_a_text_under_a_type(kind: str, word: bytes, value: Any) -> None:
+    assert values(kind, word) == [value]
+
+
+def test_what_does_not_parse_is_null_and_its_neighbours_are_not() -> None:
+    assert values("int", b"1", b"no", b"3") == [1, None, 3]
+
+
+def test_what_does_not_parse_stops_a_query_that_wants_it_so() -> None:
+    with pytest.raises(PipelineError, match=r"column 'v'.*PERMISSIVE"):
+        values("int", b"1", b"no", fail_fast=True)
+
+
+def test_text_that_is_not_utf8_is_refused_with_advice_or_replaced() -> None:
+    with pytest.raises(PipelineError, match="declare the column binary"):
+        values("string", b"\xff")
+    assert values("string", b"ok", b"\xff", replace=True) == ["ok", "\N{REPLACEMENT CHARACTER}"]
+
+
+def test_ids_beyond_sparks_times_have_no_time() -> None:
+    last = b"18446744073709551615-18446744073709551615"
+    rows = columns("_timestamp timestamp, _ms decimal(20,0), _seq decimal(20,0)", [last, []], [b"5-1", []])
+
+    assert rows[0] == {"_timestamp": None, "_ms": Decimal(2**64 - 1), "_seq": Decimal(2**64 - 1)}
+    assert rows[1]["_seq"] == 1
+
+
+def test_ids_of_different_lengths_are_read() -> None:
+    rows = columns("_ms bigint, _seq bigint", [b"9-10", []], [b"10-9", []], [b"11-0", []])
+
+    assert [tuple(row.values()) for row in rows] == [(9, 10), (10, 9), (11, 0)]
+
+
+@pytest.mark.parametrize(
+    "ddl", ["_id bigint", "_timestamp string", "fields map<string,bigint>", "x map<string,string>", "_stream double"]
+)
+def test_a_column_that_cannot_be_had_is_refused_before_anything_is_read(ddl: str) -> None:
+    with pytest.raises(OptionError):
+        columns(ddl)

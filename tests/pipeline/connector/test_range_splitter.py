@@ -1,0 +1,52 @@
+"""Cuts through streams whose entries are anything but evenly spread."""
+
+import pytest
+
+pytest.importorskip("hiredis")
+
+import redis
+
+from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
+from penstock.pipeline.connector.source.id_ranges import cut
+from penstock.pipeline.connector.source.range_splitter import find_cuts
+from penstock.storage import ids
+from tests.reference import LOCALHOST
+
+PARTS = 8
+EVEN = [(1_000 + number, 0) for number in range(4_000)]
+BURSTS = [(1_000 + 97 * number, 0) for number in range(400)] + [
+    (begin + number % 5, number) for begin in (9_000, 31_000) for number in range(1_800)
+]
+ONE_MILLISECOND = [(1_000 + number, 0) for number in range(2_000)] + [(2_500, number) for number in range(1, 2_000)]
+LATE = [(1, 1)] + [(10**13 + number, 0) for number in range(3_999)]
+
+
+@pytest.fixture
+def client(server: redis.Redis, server_port: int) -> Client:
+    return Client(Endpoint("main", LOCALHOST, server_port), Access())
+
+
+@pytest.mark.parametrize("places", [EVEN, BURSTS, ONE_MILLISECOND, LATE], ids=["even", "bursts", "one ms", "late"])
+def test_no_part_is_much_larger_than_the_mean(
+    server: redis.Redis, client: Client, places: list[tuple[int, int]]
+) -> None:
+    with server.pipeline(transaction=False) as pipe:
+        for ms, seq in sorted(set(places)):
+            pipe.xadd("s", {"n": 1}, id=f"{ms}-{seq}")
+        pipe.execute()
+    total = server.xlen("s")
+    cuts = find_cuts(client, b"s", ids.ZERO, ids.MAX, total, PARTS)
+    sizes = [
+        len(server.xrange("s", f"({ids.text(after).decode()}", ids.text(upto).decode()))
+        for after, upto in cut(ids.ZERO, ids.MAX, cuts)
+    ]
+
+    assert sum(sizes) == total
+    assert max(sizes) <= 2 * total / PARTS
+    assert find_cuts(client, b"s", ids.ZERO, ids.MAX, total, PARTS) == cuts
+    client.close()
+
+
+def test_an_empty_range_has_no_cuts(server: redis.Redis, client: Client) -> None:
+    assert find_cuts(client, b"nothing", ids.ZERO, ids.MAX, 1_000, PARTS) == []
+    client.close()

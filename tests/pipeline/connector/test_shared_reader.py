@@ -1,0 +1,230 @@
+"""The streaming source as one worker of a group among others, driven as Spark drives it, against a server."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+import redis
+
+from penstock.pipeline.errors import DataLoss, OptionError
+from tests.pipeline.connector.test_cursor_reader import fill
+from tests.pipeline.driving import Query
+
+
+@pytest.fixture
+def query(endpoint: str) -> Any:
+    made: list[Query] = []
+
+    def begin(ddl: str = "_stream string, _id string", **options: Any) -> Query:
+        given = {name: str(value) for name, value in options.items()}
+        defaults = {"endpoints": endpoint, "stream": "s", "group": "g", "groupMode": "shared", "startingId": "earliest"}
+        made.append(Query(ddl, **{**defaults, **given}))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.stop()
+
+
+@pytest.fixture
+def xnack(server: redis.Redis) -> Any:
+    """Releases entries; skipped where the server does not know XNACK (before Redis 8.8)."""
+
+    def release(mode: str, *ids: str) -> None:
+        try:
+            server.execute_command("XNACK", "s", "g", mode, "IDS", len(ids), *ids)
+        except redis.ResponseError as refusal:
+            pytest.skip(f"this server has no XNACK: {refusal}")
+
+    return release
+
+
+def pending(server: redis.Redis) -> list[tuple[str, str, int]]:
+    return [
+        (one["message_id"].decode(), one["consumer"].decode(), one["times_delivered"])
+        for one in server.xpending_range("s", "g", "-", "+", 10_000)
+    ]
+
+
+def test_deliveries_are_pending_until_spark_asks_for_more(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2, 3)
+    stream = query(consumer="spark")
+
+    assert stream.ids() == ["1-1", "1-2", "1-3"]
+    assert pending(server) == [(f"1-{seq}", "spark", 1) for seq in (1, 2, 3)]
+    assert stream.ids() is None
+    assert pending(server) == []
+
+
+def test_work_is_shared_with_an_ordinary_worker(server: redis.Redis, query: Any) -> None:
+    expected = fill(server, "s", *range(1, 1001))
+    stream = query(maxEntriesPerTrigger=100)
+    seen = []
+    for _ in range(5):
+        seen += stream.ids()
+        theirs = [entry_id.decode() for entry_id, _ in server.xreadgroup("g", "alice", {"s": ">"}, count=100)[0][1]]
+        server.xack("s", "g", *theirs)
+        seen += theirs
+
+    assert seen == expected
+    assert stream.ids() is None
+    assert pending(server) == []
+
+
+def test_what_was_delivered_to_a_driver_that_died_before_it_was_logged_comes_again(
+    server: redis.Redis, query: Any
+) -> None:
+    expected = fill(server, "s", *range(1, 51))
+    stream = query(maxEntriesPerTrigger=20)
+    stream.batch()
+    stream.plan()
+    stream.log.pop()  # it died with the offset in its hands
+
+    stream.start_driver()
+    assert [row["_id"] for row in stream.drain()] == expected[20:]
+    assert pending(server) == []
+
+
+def test_a_batch_that_was_logged_is_run_again_with_the_same_rows(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(minPartitions=3)
+    stream.plan()
+    rows, tasks = stream.run(), stream.tasks()
+    fill(server, "s", *range(200, 300))
+
+    stream.start_driver()
+    assert stream.run() == rows
+    assert [task.pieces for task in stream.tasks()] == [task.pieces for task in tasks]
+    assert len(tasks) == 3
+    assert len(stream.batch()) == 100
+    assert stream.batch() is None
+    assert pending(server) == []
+
+
+def test_nobody_elses_entries_are_acknowledged_after_a_crash(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 11))
+    stream = query(consumer="spark")
+    stream.plan()
+    server.xclaim("s", "g", "bob", 0, ["1-4"])
+
+    stream.start_driver()
+    assert len(stream.run()) == 10
+    assert stream.batch() is None
+    assert [row[:2] for row in pending(server)] == [("1-4", "bob")]
+
+
+def test_what_others_left_lying_is_taken_over(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2, 3)
+    server.xgroup_create("s", "g", "0")
+    server.xreadgroup("g", "alice", {"s": ">"}, count=2)
+    server.execute_command("XCLAIM", "s", "g", "alice", 0, "1-1", "IDLE", 60_000, "RETRYCOUNT", 1)
+    stream = query("_id string, _deliveries bigint", claimMinIdle="30s", consumer="spark")
+
+    assert [tuple(row.values()) for row in stream.batch()] == [("1-1", 2), ("1-3", 1)]
+    assert stream.ids() is None
+    assert [row[:2] for row in pending(server)] == [("1-2", "alice")]
+
+
+def test_released_entries_come_at_once_and_fatal_ones_are_left(server: redis.Redis, query: Any, xnack: Any) -> None:
+    fill(server, "s", 1, 2, 3)
+    server.xgroup_create("s", "g", "0")
+    server.xreadgroup("g", "alice", {"s": ">"})
+    xnack("FAIL", "1-1")
+    xnack("FATAL", "1-2")
+    stream = query(claimMinIdle="1h")
+
+    assert stream.ids() == ["1-1"]
+    assert stream.ids() is None
+    assert [(entry_id, owner) for entry_id, owner, _ in pending(server)] == [("1-2", ""), ("1-3", "alice")]
+
+
+def test_without_claim_min_idle_nothing_is_taken_over(server: redis.Redis, query: Any, xnack: Any) -> None:
+    fill(server, "s", 1)
+    server.xgroup_create("s", "g", "0")
+    server.xreadgroup("g", "alice", {"s": ">"})
+    xnack("FAIL", "1-1")
+
+    assert query().ids() is None
+
+
+def test_many_pending_entries_are_looked_through_page_by_page(
+    server: redis.Redis, query: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.pipeline.connector.source.shared_reader.PENDING_PAGE", 10)
+    expected = fill(server, "s", *range(1, 96))
+    server.xgroup_create("s", "g", "0")
+    server.xreadgroup("g", "alice", {"s": ">"})
+    stream = query(claimMinIdle="0")
+
+    assert stream.ids() == expected
+    assert stream.ids() is None
+    assert pending(server) == []
+
+
+def test_a_destroyed_group_is_a_loss_or_made_again_where_it_was(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2)
+    strict, lenient = query(), query(failOnDataLoss="false", group="h")
+    assert strict.ids() == lenient.ids() == ["1-1", "1-2"]
+    server.xgroup_destroy("s", "g")
+    server.xgroup_destroy("s", "h")
+    fill(server, "s", 3)
+
+    with pytest.raises(DataLoss, match="group 'g' was destroyed"):
+        strict.drain()
+    with pytest.warns(UserWarning, match="group 'h' was destroyed"):
+        assert lenient.plan() is None
+    assert lenient.ids() == ["1-3"]
+
+
+def test_available_now_ends_under_constant_writes_with_nothing_pending(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(maxEntriesPerTrigger=40)
+    stream.start_driver(available_now=True)
+    batches = 0
+    while stream.batch() is not None:
+        batches += 1
+        fill(server, "s", *range(1000 * batches, 1000 * batches + 30))
+
+    assert batches == 3
+    assert pending(server) == []
+
+
+def test_entries_deleted_meanwhile_are_left_out(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 11))
+    stream = query()
+    stream.plan()
+    server.xdel("s", "1-3")
+
+    assert len(stream.run()) == 9
+    assert stream.batch() is None
+    assert pending(server) == []
+
+
+def test_a_group_that_is_not_there_yet_begins_where_it_is_told_to(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2, 3)
+
+    assert query(startingId="latest", group="late").ids() is None
+    assert query(startingId="1-2", group="middle").ids() == ["1-2", "1-3"]
+
+
+def test_streams_of_a_pattern_join_while_the_query_runs(server: redis.Redis, endpoint: str) -> None:
+    options = {"streamPattern": "p:*", "group": "g", "groupMode": "shared", "discoveryInterval": "0"}
+    stream = Query(endpoints=endpoint, **options)
+    fill(server, "p:1", 1)
+    assert stream.ids() is None or stream.ids() is None
+    fill(server, "p:1", 2)
+    fill(server, "p:2", 7)
+
+    assert {row["_id"] for row in stream.drain()} >= {"1-2", "1-7"}
+    stream.stop()
+
+
+@pytest.mark.parametrize(
+    "options", [{"minEntriesPerTrigger": "3"}, {"startingId": "group"}, {"claimMinIdle": "soon"}, {"group": ""}]
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(OptionError):
+        Query(**{"stream": "s", "group": "g", "groupMode": "shared", **options})
