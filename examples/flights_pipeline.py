@@ -20,6 +20,8 @@ import redis
 from pyspark.errors import PySparkException
 from tqdm import tqdm
 
+from examples.audit.audit_spark import audit, is_clean
+from examples.audit.journals import journals as read_journals
 from examples.flights.data import ALL_FLIGHTS, archive
 from examples.flights.server import Server, penstock
 from examples.flights.wire import GROUP, STREAM, connect
@@ -128,8 +130,6 @@ def journals(spark: Any, directory: Path, deliveries: Any) -> Any:
     """Everybody's: Spark's own is its table of clean rows, with the count of the delivery that brought each."""
     from pyspark.sql import functions as f
 
-    from penstock.pipeline.jobs import jobs
-
     folder = str(directory / "pipeline")
     rows = [
         spark.read.option("recursiveFileLookup", "true").parquet(f"{folder}/{name}").select("_id")
@@ -141,7 +141,7 @@ def journals(spark: Any, directory: Path, deliveries: Any) -> Any:
         name: f.lit(None).cast(kind) for name, kind in (("line", "bigint"), ("serial", "string"), ("at_ns", "bigint"))
     }
     own = own.withColumns(columns).withColumns({"actor": f.lit(SPARKS_OWN), "verb": f.lit("processed")})
-    return jobs.journals(spark, str(directory)).unionByName(own)
+    return read_journals(spark, str(directory)).unionByName(own)
 
 
 def judge(spark: Any, directory: Path) -> bool:
@@ -166,9 +166,9 @@ def judge(spark: Any, directory: Path) -> bool:
         "from one delivery of a flight to the next",
         str(directory / "redelivery.png"),
     )
-    verdict = jobs.audit(log, journals(spark, directory, jobs.deliveries(log)), STREAM, GROUP)
+    verdict = audit(log, journals(spark, directory, jobs.deliveries(log)), STREAM, GROUP)
     verdict.show(50, truncate=False)
-    return jobs.is_clean(verdict)
+    return is_clean(verdict)
 
 
 def main() -> int:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from examples.audit.journals import Journal, Line, lines
 from examples.flights.data import Flight, is_cancelled, read_flights
-from examples.flights.journal import Journal
 from examples.flights.judge import Verdict, judge, table
-from penstock.pipeline.journals import Line, lines
 
 SMALL = 33_677
 STREAM = {"1-0": "0", "2-0": "1"}

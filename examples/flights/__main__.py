@@ -21,11 +21,11 @@ from typing import Any, Final
 import redis
 from tqdm import tqdm
 
+from examples.audit import audit_local
 from examples.flights.data import ALL_FLIGHTS, archive
 from examples.flights.judge import Verdict, judge, log_table, table
 from examples.flights.server import Server, penstock
 from examples.flights.wire import GROUP, LOST, STREAM, connect
-from penstock.pipeline import checking
 from penstock.pipeline.errors import PipelineError
 
 PRODUCERS: Final = ("producer-1", "producer-2")
@@ -181,7 +181,7 @@ class Director:
     # -- the end ------------------------------------------------------------
 
     def _judge(self) -> Verdict:
-        lines = chain.from_iterable(checking.journals_in(self._directory).values())
+        lines = chain.from_iterable(audit_local.journals_in(self._directory).values())
         pending = int(self._client.xpending(STREAM, GROUP)["pending"])
         return judge(self._flights, self._stream(), pending, lines)
 
@@ -211,8 +211,8 @@ def main() -> int:
             directory.mkdir(parents=True)
         program = [chosen.server] if chosen.server else penstock()
         verdict, wall_s = Director(chosen.flights, program, directory, chosen.quiet).run()
-        log, journals = checking.requests(str(directory)), checking.journals_in(directory)
-        findings = checking.check(log, journals, STREAM.encode(), GROUP.encode())
+        log, journals = audit_local.requests(str(directory)), audit_local.journals_in(directory)
+        findings = audit_local.check(log, journals, STREAM.encode(), GROUP.encode())
     except (OSError, RuntimeError, redis.RedisError, PipelineError) as reason:
         print(f"flights: {reason}\nwhat there is of logs and journals: {directory}", file=sys.stderr)
         return 1

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.pipeline.checks import Finding
-from penstock.pipeline.journals import Line
+from examples.audit.checks import Finding
+from examples.audit.journals import Line
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from typing import Final
 
 import redis
 
+from examples.audit.journals import Journal
 from examples.flights.data import Flight, read_flights
-from examples.flights.journal import Journal
 from examples.flights.wire import LOST, RECONNECT_S, STREAM, connect
 
 BATCH: Final = 100

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from examples.audit.journals import Journal
 from examples.flights.data import Flight, is_cancelled
-from examples.flights.journal import Journal
 from examples.flights.wire import GROUP, LOST, RECONNECT_S, STREAM, connect
 
 COUNT: Final = 50

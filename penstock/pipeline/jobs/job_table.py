@@ -12,7 +12,7 @@ from penstock.pipeline.connector.connection.stream_info import survey
 from penstock.pipeline.connector.source.source_options import read_entries
 from penstock.pipeline.errors import OptionError, PipelineError
 
-PENDING, GROUPS, ENTRIES, LOG, JOURNALS = "pending", "groups", "entries", "log", "journals"
+PENDING, GROUPS, ENTRIES, LOG = "pending", "groups", "entries", "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +122,6 @@ def _history(spark: Any, chosen: Namespace) -> Any:
     return log.groupBy("command").count().orderBy("command")
 
 
-def _audit(spark: Any, chosen: Namespace) -> Any:
-    from penstock.pipeline.jobs import jobs
-
-    if not (chosen.journals and chosen.stream and chosen.group):
-        raise OptionError("the job 'audit' needs --journals, --stream and --group")
-    log = _log(spark, chosen)
-    return jobs.audit(log, jobs.journals(spark, chosen.journals), chosen.stream, chosen.group, chosen.serial)
-
-
 def _pending(name: str, *words: str) -> Callable[[Any, Namespace], Any]:
     def work(spark: Any, chosen: Namespace) -> Any:
         from penstock.pipeline.jobs import jobs
@@ -199,5 +190,4 @@ JOBS: Final = (
         ("deliveries", "entries"),
         "group",
     ),
-    Job("audit", LOG, "what producers' and workers' journals say, against the log", _audit, ("check", "entries")),
 )

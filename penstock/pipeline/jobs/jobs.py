@@ -7,7 +7,6 @@ jobs.redelivery_latency(log).show()
 """
 
 from penstock.pipeline.aof.log_table import filled as log
-from penstock.pipeline.audit import audit, is_clean
 from penstock.pipeline.jobs.log_jobs import (
     acknowledgements,
     attempts_at_ack,
@@ -28,19 +27,15 @@ from penstock.pipeline.jobs.pending_jobs import (
     redrive,
     stuck,
 )
-from penstock.pipeline.journals import journals
 
 __all__ = [
     "acknowledgements",
     "attempts_at_ack",
-    "audit",
     "bury",
     "deliveries",
     "delivery_histogram",
     "entries",
     "history",
-    "is_clean",
-    "journals",
     "lag",
     "letters",
     "log",

@@ -1,6 +1,6 @@
 """The judge: what producers and workers say they did, joined with what the server's log says happened.
 
-Each check (see checks.py) is a number of entries, and an example of one. checking.py judges the same without Spark.
+Each check (see checks.py) is a number of entries, and an example of one. audit_local.py judges the same without Spark.
 """
 
 from typing import Final
@@ -9,11 +9,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from penstock.pipeline import checks
-from penstock.pipeline.checks import CHECKS
+from examples.audit import checks
+from examples.audit.checks import CHECKS
+from examples.audit.journals import ACKED, PROCESSED, SENT, WORKED
 from penstock.pipeline.jobs import log_jobs
 from penstock.pipeline.jobs.log_jobs import ACKNOWLEDGED, DELIVERED, ORDER, RELEASED
-from penstock.pipeline.journals import ACKED, PROCESSED, SENT, WORKED
 
 COLUMNS: Final = "check string, entries bigint, example string, must_be_zero boolean"
 SERIAL: Final = "serial"

@@ -1,7 +1,7 @@
-"""The judge without Spark: the checks of audit.py in one process, line by line, for what fits in its memory.
+"""The judge without Spark: the checks of audit_spark.py in one process, line by line, for what fits in its memory.
 
-`make demo` asks it: half a million entries take it some seconds. A bigger log, or one that lies elsewhere, is a job
-for `penstock pipeline audit`.
+`make demo` asks it: half a million entries take it some seconds. A bigger log, or one that lies elsewhere, is for
+`python -m examples.audit --master`.
 """
 
 from collections import Counter, defaultdict
@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from examples.audit.checks import CHECKS, Finding
+from examples.audit.journals import ACKED, ENDING, PROCESSED, SENT, WORKED, Line, lines
 from penstock.pipeline.aof.log_files import opened, parts_of
 from penstock.pipeline.aof.log_parser import Request, Unfinished, runs
-from penstock.pipeline.checks import CHECKS, Finding
-from penstock.pipeline.journals import ACKED, ENDING, PROCESSED, SENT, WORKED, Line, lines
 from penstock.storage import ids
 
 PENDING_EVENTS: Final = (b"XCLAIM", b"XNACK", b"XACK", b"XACKDEL")
@@ -36,9 +36,14 @@ class Found:
                 self.example = entry_id
 
 
-def check(log: Iterable[Request], journals: dict[str, Iterable[Line]], stream: bytes, group: bytes) -> list[Finding]:
-    """What became of the entries of `stream` in `group`; `journals` are everybody's lines by name."""
-    return Audit(stream, group).read_log(log).read_journals(journals).findings()
+def check(
+    log: Iterable[Request], journals: dict[str, Iterable[Line]], stream: bytes, group: bytes, serial: bytes = SERIAL
+) -> list[Finding]:
+    """What became of the entries of `stream` in `group`; `journals` are everybody's lines by name.
+
+    `serial` is the field that producers number their entries with.
+    """
+    return Audit(stream, group, serial).read_log(log).read_journals(journals).findings()
 
 
 def requests(path: str) -> Iterator[Request]:
@@ -62,9 +67,10 @@ def journals_in(folder: Path) -> dict[str, Iterable[Line]]:
 class Audit:
     """What has been read so far: by id, unless it says otherwise."""
 
-    def __init__(self, stream: bytes, group: bytes) -> None:
+    def __init__(self, stream: bytes, group: bytes, serial: bytes) -> None:
         self._stream = stream
         self._group = group
+        self._serial = serial
         self._serials: dict[str, bytes | None] = {}  # of the entries in the log
         self._deliveries: Counter[str] = Counter()
         self._releases: Counter[str] = Counter()
@@ -93,7 +99,7 @@ class Audit:
         at = id_at(request)
         pairs = request[at + 1 :]
         named = dict(zip(pairs[-2::-2], pairs[::-2], strict=True))  # backwards: of two with one name the first counts
-        self._serials.setdefault(request[at].decode(), named.get(SERIAL))
+        self._serials.setdefault(request[at].decode(), named.get(self._serial))
 
     def _told(self, verb: bytes, request: Request) -> None:
         match verb:

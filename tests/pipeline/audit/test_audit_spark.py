@@ -8,10 +8,11 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from penstock.pipeline import checking
+from examples.audit import audit_local
+from examples.audit.audit_spark import audit, is_clean
+from examples.audit.journals import journals
 from penstock.pipeline.connector.schemas import AOF
-from penstock.pipeline.jobs import jobs
-from tests.pipeline.test_checking import EVERYTHING
+from tests.pipeline.audit.test_audit_local import EVERYTHING
 
 
 def test_spark_finds_what_one_process_finds(spark: Any, tmp_path: Path) -> None:
@@ -22,12 +23,12 @@ def test_spark_finds_what_one_process_finds(spark: Any, tmp_path: Path) -> None:
         ("log", 1, at, None, 0, words[0].decode(), words[1], words[1:], False) for at, words in enumerate(case.log())
     ]
     log = spark.createDataFrame(rows, AOF)
-    alone = checking.check(case.log(), checking.journals_in(tmp_path), b"s", b"g")
+    alone = audit_local.check(case.log(), audit_local.journals_in(tmp_path), b"s", b"g")
 
-    verdict = jobs.audit(log, jobs.journals(spark, str(tmp_path)), "s", "g")
+    verdict = audit(log, journals(spark, str(tmp_path)), "s", "g")
 
     assert [(row.check, row.entries, row.example, row.must_be_zero) for row in verdict.collect()] == [
         (one.check.name, one.entries, one.example, one.check.must_be_zero) for one in alone
     ]
-    assert not jobs.is_clean(verdict)
-    assert jobs.is_clean(verdict.where("NOT must_be_zero"))
+    assert not is_clean(verdict)
+    assert is_clean(verdict.where("NOT must_be_zero"))

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline import checking
+from examples.audit import audit_local
+from examples.audit.__main__ import main
+from examples.audit.checks import CHECKS
 from penstock.pipeline.aof.log_parser import Unfinished
 from penstock.pipeline.connector.connection.client import packed
 
@@ -115,15 +117,38 @@ def test_a_judge_finds_these_faults_and_no_others(case: Case, tmp_path: Path) ->
     for name, said in case.journals().items():
         (tmp_path / f"{name}.journal").write_text(said)
 
-    found = checking.check(case.log(), checking.journals_in(tmp_path), b"s", b"g")
+    found = audit_local.check(case.log(), audit_local.journals_in(tmp_path), b"s", b"g")
 
     assert {one.check.name: one.entries for one in found if one.is_a_fault} == case.faults
+
+
+@pytest.mark.parametrize(("case", "code"), [(CASES[0], 0), (EVERYTHING, 2)], ids=["clean", "faults"])
+def test_the_command_shows_every_check_and_its_exit_code_says_whether_all_is_well(
+    case: Case, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, said in case.journals().items():
+        (tmp_path / f"{name}.journal").write_text(said)
+    (tmp_path / "log").write_bytes(b"".join(packed(*line) for line in case.log()))
+    words = ["--log", str(tmp_path / "log"), "--journals", str(tmp_path), "--stream", "s", "--group", "g"]
+
+    assert main(words) == code
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.rsplit("  must", 1)[0].rstrip().rsplit(None, 1)[0] for line in shown] == [
+        check.name for check in CHECKS
+    ]
+
+
+def test_the_command_names_a_log_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = str(tmp_path / "nowhere")
+
+    assert main(["--log", log, "--journals", str(tmp_path), "--stream", "s", "--group", "g"]) == 1
+    assert capsys.readouterr().err.startswith(f"audit: there is no {log}")
 
 
 def test_what_is_no_fault_is_told(tmp_path: Path) -> None:
     (tmp_path / "rescuer.journal").write_text("".join(line + "\n" for line in RESCUER))
 
-    found = checking.check(CASES[0].log(), checking.journals_in(tmp_path), b"s", b"g")
+    found = audit_local.check(CASES[0].log(), audit_local.journals_in(tmp_path), b"s", b"g")
 
     assert [(one.check.name, one.entries, one.example) for one in found if not one.check.must_be_zero] == [
         ("entries in the log", 3, "1-0"),
@@ -140,7 +165,7 @@ def test_a_log_s_files_are_read_in_order_and_a_torn_end_is_left_out(tmp_path: Pa
     (tmp_path / "b").write_bytes(b"".join(lines[:4]))
     (tmp_path / "a").write_bytes(b"#TS:1700000000\r\n" + b"".join(lines[4:]) + lines[1][:-3])
 
-    assert list(checking.requests(str(tmp_path))) == CASES[0].log()
+    assert list(audit_local.requests(str(tmp_path))) == CASES[0].log()
 
 
 def test_a_file_that_ends_amid_a_line_and_is_not_the_last_stops_the_judge(tmp_path: Path) -> None:
@@ -149,4 +174,4 @@ def test_a_file_that_ends_amid_a_line_and_is_not_the_last_stops_the_judge(tmp_pa
     (tmp_path / "a").write_bytes(b"")
 
     with pytest.raises(Unfinished):
-        list(checking.requests(str(tmp_path)))
+        list(audit_local.requests(str(tmp_path)))
