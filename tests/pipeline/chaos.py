@@ -39,7 +39,7 @@ FAILURES = 3
 
 def drive(job: dict[str, str]) -> None:
     """Copy the stream `from` to `to`, to its end; run again with the same checkpoint, go on."""
-    from penstock.pipeline.runner.runner import drain
+    from penstock.pipeline.runner.runner import run_to_end
     from penstock.pipeline.session import session
 
     spark = session(
@@ -61,7 +61,7 @@ def drive(job: dict[str, str]) -> None:
     rows = reader.option("minPartitions", "2").schema("n bigint, payload string").load()
     writer = rows.writeStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", "to")
     writer = writer.option("delivery", job["delivery"]).option("checkpointLocation", job["checkpoint"])
-    drain(lambda **trigger: writer.trigger(**trigger).start())
+    run_to_end(lambda **trigger: writer.trigger(**trigger).start())
     spark.stop()
 
 

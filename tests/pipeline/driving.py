@@ -9,7 +9,7 @@ from pyspark.sql import types
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from penstock.pipeline.connector.source import batch_reader, stream_reader
-from penstock.pipeline.runner.runner import LATE_WORKER, Start, drain
+from penstock.pipeline.runner.runner import LATE_WORKER, Start, run_to_end
 
 TYPES = {
     "string": types.StringType(),
@@ -49,7 +49,7 @@ def rows_of(reader: Any, tasks: Iterable[Any]) -> list[dict[str, Any]]:
 
 def read(ddl: str = IDS, **options: str) -> list[dict[str, Any]]:
     """What `spark.read` would give."""
-    reader = batch_reader.reader(options, schema(ddl))
+    reader = batch_reader.create_reader(options, schema(ddl))
     return rows_of(reader, reader.partitions())
 
 
@@ -60,7 +60,7 @@ def to_its_end(start: Start) -> None:
     not enough, this machine is too busy for the test to say anything.
     """
     try:
-        drain(start)
+        run_to_end(start)
     except StreamingQueryException as reason:
         if LATE_WORKER in str(reason):
             pytest.skip("the machine is too busy for Spark, which gives its Python ten seconds to start")
@@ -81,7 +81,7 @@ class Query:
 
     def start_driver(self, available_now: bool = False) -> None:
         """A new process with the same checkpoint, as after a crash."""
-        self.reader: Any = stream_reader.reader(self.options, schema(self._ddl))
+        self.reader: Any = stream_reader.create_reader(self.options, schema(self._ddl))
         if available_now:
             self.reader.prepareForTriggerAvailableNow()
         if not self.log:
@@ -115,7 +115,7 @@ class Query:
             else sorted((row["_id"] for row in found), key=lambda one: [*map(int, one.split("-"))])
         )
 
-    def drain(self, most: int = 100) -> list[dict[str, Any]]:
+    def run_to_end(self, most: int = 100) -> list[dict[str, Any]]:
         """Batch after batch until there is nothing new."""
         rows: list[dict[str, Any]] = []
         for _ in range(most):

@@ -37,7 +37,7 @@ class DamagedLog(PipelineError):
     """A file of the log cannot be read as requests; the text names file, offset and what would help."""
 
 
-class Run:
+class RequestRun:
     """Consecutive requests and the offset of each; or one annotation line, which begins with `#` and ends them.
 
     `annotation` is b"" where there is none.
@@ -51,7 +51,7 @@ class Run:
         self.annotation = annotation
 
 
-def runs(file: BinaryIO, start: int, end: int) -> Iterator[Run]:
+def runs(file: BinaryIO, start: int, end: int) -> Iterator[RequestRun]:
     """What stands between two offsets, the first of which begins a request.
 
     Unfinished where the last request goes on behind `end`; Damage, with the file's offset, where bytes are no request.
@@ -62,10 +62,10 @@ def runs(file: BinaryIO, start: int, end: int) -> Iterator[Run]:
     at = 0  # what has been parsed of the block
     left = end - start
     while True:
-        run, taken = _quick(block, at, base)
+        run, taken = _parse_fast(block, at, base)
         if not taken:
             try:
-                run, taken = _exact(block, at, base)
+                run, taken = _parse_strict(block, at, base)
             except Unfinished:
                 if not left:
                     if at < len(block):
@@ -82,7 +82,7 @@ def runs(file: BinaryIO, start: int, end: int) -> Iterator[Run]:
         yield run
 
 
-def _quick(block: bytes, at: int, base: int) -> tuple[Run, int]:
+def _parse_fast(block: bytes, at: int, base: int) -> tuple[RequestRun, int]:
     """Whole requests from `at` on, as far as a block's size goes, and the bytes they take: 0 if in doubt."""
     piece = block[at : at + BLOCK_BYTES]
     reader = hiredis.Reader(notEnoughData=None)
@@ -92,25 +92,25 @@ def _quick(block: bytes, at: int, base: int) -> tuple[Run, int]:
         while type(request := reader.gets()) is list:
             requests.append(request)
     except hiredis.ProtocolError:
-        pass  # what stands there is looked at by _exact, when its turn comes
+        pass  # what stands there is looked at by _parse_strict, when its turn comes
     try:
         packed = [hiredis.pack_command(tuple(request)) for request in requests]  # type: ignore[arg-type]  # see entries
     except TypeError:
-        return Run([], []), 0  # lists within lists, nulls
+        return RequestRun([], []), 0  # lists within lists, nulls
     whole = b"".join(packed)
     if [] in requests or not piece.startswith(whole):
-        return Run([], []), 0
+        return RequestRun([], []), 0
     offsets = []
     offset = base + at
     for request in packed:
         offsets.append(offset)
         offset += len(request)
-    return Run(requests, offsets), len(whole)
+    return RequestRun(requests, offsets), len(whole)
 
 
-def _exact(block: bytes, at: int, base: int) -> tuple[Run, int]:
+def _parse_strict(block: bytes, at: int, base: int) -> tuple[RequestRun, int]:
     """As many requests as fit into a block's size, or one annotation; at least one of either."""
-    run = Run([], [])
+    run = RequestRun([], [])
     place = at
     while place - at < BLOCK_BYTES:
         try:
@@ -125,7 +125,7 @@ def _exact(block: bytes, at: int, base: int) -> tuple[Run, int]:
             break
         if not words:
             if place == at:
-                return Run([], [], block[place:behind]), behind - place
+                return RequestRun([], [], block[place:behind]), behind - place
             break
         run.requests.append(words)
         run.offsets.append(base + place)

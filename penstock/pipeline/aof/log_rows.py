@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.pipeline.aof.log_files import opened
-from penstock.pipeline.aof.log_parser import Damage, DamagedLog, Request, Run, Unfinished, runs
+from penstock.pipeline.aof.log_parser import Damage, DamagedLog, Request, RequestRun, Unfinished, runs
 from penstock.pipeline.aof.log_splits import Split
 
 COLUMNS: Final = ("file", "file_seq", "offset", "ts", "db", "command", "key", "args", "in_multi", "split")
@@ -30,7 +30,7 @@ _STAMP: Final = b"#TS:"
 _SECOND: Final = 1_000_000  # in a timestamp's microseconds
 
 
-class Place:
+class LogContext:
     """What the lines so far say about the next one; None is unknown."""
 
     __slots__ = ("db", "in_multi", "ts")
@@ -73,10 +73,10 @@ class Commands:
 class Rows:
     """The columns of a batch, being filled."""
 
-    __slots__ = ("_commands", "_place", "commands", "db", "in_multi", "keys", "offsets", "requests", "size", "ts")
+    __slots__ = ("_commands", "_context", "commands", "db", "in_multi", "keys", "offsets", "requests", "size", "ts")
 
-    def __init__(self, place: Place, commands: Commands) -> None:
-        self._place = place
+    def __init__(self, context: LogContext, commands: Commands) -> None:
+        self._context = context
         self._commands = commands
         self.size = 0  # bytes
         self.requests: list[Request] = []
@@ -87,29 +87,29 @@ class Rows:
         self.ts: list[int | None] = []
         self.in_multi: list[bool | None] = []
 
-    def add(self, run: Run) -> None:
+    def add(self, run: RequestRun) -> None:
         """Take in what the parser found."""
         if run.annotation:
             stamp = run.annotation.removeprefix(_STAMP).strip()
             if run.annotation.startswith(_STAMP) and stamp.isdigit():
-                self._place.ts = int(stamp) * _SECOND
+                self._context.ts = int(stamp) * _SECOND
             return
         if not run.requests:
             return
         self.requests += run.requests
         self.offsets += run.offsets
         self.size += run.offsets[-1] - run.offsets[0] + sum(map(len, run.requests[-1]))
-        place, of, changers = self._place, self._commands.of, Commands.CHANGERS
+        context, of, changers = self._context, self._commands.of, Commands.CHANGERS
         for request in run.requests:
             command, key_at = of(request[0])
             changes = command in changers
             if changes:
-                place.read(command, request)
+                context.read(command, request)
             self.commands.append(command)
             self.keys.append(request[key_at] if 0 < key_at < len(request) else None)
-            self.db.append(place.db)
-            self.ts.append(place.ts)
-            self.in_multi.append(True if changes and command == "EXEC" else place.in_multi)
+            self.db.append(context.db)
+            self.ts.append(context.ts)
+            self.in_multi.append(True if changes and command == "EXEC" else context.in_multi)
 
     def batch(self, split: Split, schema: pa.Schema) -> pa.RecordBatch:
         """The columns that the schema names, in its order and types."""
@@ -170,15 +170,15 @@ def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     DamagedLog where its bytes are no requests, or the next split does not begin where this one ends. A torn end of
     the log's last file is left out, as a server that loads it does.
     """
-    place, commands = Place(split.start == 0), Commands()
-    rows = Rows(place, commands)
+    context, commands = LogContext(split.start == 0), Commands()
+    rows = Rows(context, commands)
     try:
         with opened(split.part.path) as file:
             for run in runs(file, split.start, split.end):
                 rows.add(run)
                 if len(rows.requests) >= BATCH_ROWS or rows.size >= BATCH_BYTES:
                     yield rows.batch(split, schema)
-                    rows = Rows(place, commands)
+                    rows = Rows(context, commands)
     except Unfinished:
         if not split.is_end:
             raise DamagedLog(_not_even(split)) from None

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from penstock.pipeline.aof import log_files, log_rows, log_splits
 from penstock.pipeline.connector import schemas
-from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.source.source_options import TABLES
 from penstock.pipeline.errors import OptionError
 
@@ -57,17 +57,17 @@ class LogOptions:
 
 def read_options(options: Mapping[str, str]) -> LogOptions:
     """The options of the table `aof`; OptionError for a mistake."""
-    given = Given(options, "log table")
-    given.choice("table", "aof", TABLES)
-    path = given.text("path")
-    split_bytes = given.integer("splitBytes", log_splits.SPLIT_BYTES)
-    given.end()
+    reader = OptionReader(options, "log table")
+    reader.choice("table", "aof", TABLES)
+    path = reader.text("path")
+    split_bytes = reader.integer("splitBytes", log_splits.SPLIT_BYTES)
+    reader.end()
     if path is None:
         raise OptionError("the table 'aof' needs the path of a log: its directory, its manifest, or one file")
     return LogOptions(path.removeprefix("file://"), split_bytes)
 
 
-def reader(options: Mapping[str, str], schema: StructType) -> "LogReader":
+def create_reader(options: Mapping[str, str], schema: StructType) -> "LogReader":
     """The reader of `schema`'s columns; OptionError for a column that the table does not have."""
     for field in schema:
         if field.name not in TYPES:

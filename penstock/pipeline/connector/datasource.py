@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource
 
 from penstock.pipeline.connector import schemas
-from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.source.source_options import TABLES
 from penstock.pipeline.errors import OptionError
 
@@ -30,21 +30,21 @@ class StreamsDataSource(DataSource):
         if table == "entries":
             from penstock.pipeline.connector.source import batch_reader
 
-            return batch_reader.reader(self.options, schema)
+            return batch_reader.create_reader(self.options, schema)
         if table == "aof":
             from penstock.pipeline.aof import log_table
 
-            return log_table.reader(self.options, schema)
+            return log_table.create_reader(self.options, schema)
         from penstock.pipeline.connector.tables import server_tables
 
-        return server_tables.reader(table, self.options, schema)
+        return server_tables.create_reader(table, self.options, schema)
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
         if self._table() != "entries":
             raise OptionError(f"the table {self._table()!r} is read in batches: only 'entries' can be streamed")
         from penstock.pipeline.connector.source import stream_reader
 
-        return stream_reader.reader(self.options, schema)
+        return stream_reader.create_reader(self.options, schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
         from penstock.pipeline.connector.sink import sink_writer
@@ -57,4 +57,4 @@ class StreamsDataSource(DataSource):
         return sink_writer.stream_writer(self.options, schema, overwrite)
 
     def _table(self) -> str:
-        return Given(self.options, "source").choice("table", "entries", TABLES)
+        return OptionReader(self.options, "source").choice("table", "entries", TABLES)

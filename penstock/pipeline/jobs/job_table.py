@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.pipeline.connector.connection.client import Client
-from penstock.pipeline.connector.connection.option_reader import Given
-from penstock.pipeline.connector.connection.stream_info import survey
+from penstock.pipeline.connector.connection.option_reader import OptionReader
+from penstock.pipeline.connector.connection.stream_info import stream_states
 from penstock.pipeline.connector.source.source_options import read_entries
 from penstock.pipeline.errors import OptionError, PipelineError
 
@@ -44,7 +44,7 @@ def require_streams(options: dict[str, str], streams: str) -> None:
     missing = {name.encode() for name in asked.keys.names}
     for endpoint in asked.servers.endpoints:
         with Client(endpoint, asked.servers.access) as client:
-            missing -= survey(client, missing).keys()
+            missing -= stream_states(client, missing).keys()
     if missing:
         names = ", ".join(sorted(repr(key.decode()) for key in missing))
         where = ", ".join(one.address for one in asked.servers.endpoints)
@@ -63,7 +63,7 @@ def connection(chosen: Namespace) -> dict[str, str]:
 
 
 def duration_ms(name: str, words: str) -> int:
-    return int(Given({name: words}, "job").duration_ms(name, None))
+    return int(OptionReader({name: words}, "job").duration_ms(name, None))
 
 
 def _log(spark: Any, chosen: Namespace) -> Any:
@@ -97,7 +97,7 @@ def _dead_letters(spark: Any, chosen: Namespace) -> Any:
     if chosen.dead_letter_stream:
         options["deadLetterStream"] = chosen.dead_letter_stream
     found.count()  # what is moved is what was seen
-    jobs.bury(found, options)
+    jobs.move_to_dead_letter(found, options)
     return found
 
 
@@ -108,7 +108,9 @@ def _redrive(spark: Any, chosen: Namespace) -> Any:
         raise OptionError("the job 'redrive' needs --stream: the dead-letter stream")
     letters = table(spark, chosen, ENTRIES)
     jobs.redrive(letters, connection(chosen))
-    return jobs.letters(letters).select("stream", "group", "id", "deliveries", "reason", "letter_stream", "letter_id")
+    return jobs.dead_letters(letters).select(
+        "stream", "group", "id", "deliveries", "reason", "letter_stream", "letter_id"
+    )
 
 
 def _history(spark: Any, chosen: Namespace) -> Any:

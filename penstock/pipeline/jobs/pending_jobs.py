@@ -76,12 +76,12 @@ def lag(groups: DataFrame, earlier: DataFrame | None = None, between_s: float = 
 # -- dead letters -----------------------------------------------------------------------------------------------------
 
 
-def bury(poisoned: DataFrame, options: Mapping[str, str]) -> None:
+def move_to_dead_letter(poisoned: DataFrame, options: Mapping[str, str]) -> None:
     """Move entries to their dead-letter stream; `options` are the sink's (`endpoints`, `minIdle`, ...)."""
     poisoned.write.format(FORMAT).options(**options).option("operation", "deadletter").mode("append").save()
 
 
-def letters(dead: DataFrame) -> DataFrame:
+def dead_letters(dead: DataFrame) -> DataFrame:
     """A dead-letter stream's entries as they once were: `fields` without what was added, and that as columns.
 
     `dead` is the table `entries` of it, with `fields map<string,string>`.
@@ -97,7 +97,7 @@ def redrive(dead: DataFrame, options: Mapping[str, str]) -> None:
 
     The letters stay where they are. A server remembers keys for a while only: delete what was re-driven.
     """
-    again = letters(dead).select(
+    again = dead_letters(dead).select(
         f.col("stream").alias("_stream"),
         f.concat_ws(":", "letter_stream", "letter_id").alias("_id"),
         "fields",

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.pipeline.errors import PipelineError
 
 
-class Folders:
+class BatchFolders:
     """Files below any path that Spark understands."""
 
     def __init__(self, spark: Any) -> None:

@@ -22,7 +22,7 @@ from penstock.pipeline.connector.datasource import FORMAT
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.runner import balance, ingest, stages
 from penstock.pipeline.runner.balance import Stage
-from penstock.pipeline.runner.batch_folders import Folders
+from penstock.pipeline.runner.batch_folders import BatchFolders
 from penstock.pipeline.runner.pipeline_file import LOG, Pipeline
 from penstock.pipeline.runner.stages import REASON, ROW, ROWS
 
@@ -37,7 +37,7 @@ PATIENCE: Final = 15
 Start = Callable[..., Any]  # with a trigger as keyword; the query, or None where the pipeline has no such stage
 
 
-def drain(start: Start) -> None:
+def run_to_end(start: Start) -> None:
     """One query, to the end of what there is."""
     query = start(availableNow=True)
     for tries in range(PATIENCE):
@@ -59,7 +59,7 @@ class Runner:
         self._spark = spark
         self._pipeline = pipeline
         self._say = say or (lambda text: sys.stderr.write(text + "\n\n"))
-        self._folders = Folders(spark)
+        self._folders = BatchFolders(spark)
         self._lookups = [stages.read_lookup(spark, lookup) for lookup in pipeline.lookups]
         self._clean = f"{pipeline.folder}/clean"
         self._quarantine = f"{pipeline.folder}/quarantine"
@@ -80,7 +80,7 @@ class Runner:
         else:
             starts.insert(0, self._start_first)
         for start in starts:
-            drain(start)
+            run_to_end(start)
         return self.totals()
 
     def start(self, every: str) -> None:

@@ -108,8 +108,8 @@ def test_a_pattern_leaves_out_what_the_sink_notes_of_itself_unless_it_asks_for_t
     fill(server, "__spark:5e55:0", 7)
     fill(server, "__sparkling", 8)
 
-    everything = query(streamPattern="*", startingId="earliest").drain()
-    markers = query(streamPattern="__spark:*", startingId="earliest").drain()
+    everything = query(streamPattern="*", startingId="earliest").run_to_end()
+    markers = query(streamPattern="__spark:*", startingId="earliest").run_to_end()
 
     assert sorted(row["_stream"] for row in everything) == ["__sparkling", "s"]
     assert [row["_stream"] for row in markers] == ["__spark:5e55:0"]
@@ -165,7 +165,7 @@ def test_limits_are_shared_in_proportion_and_nobody_waits_for_ever(server: redis
 
     first = [row["_stream"] for row in stream.batch()]
     assert (first.count("large"), first.count("small"), first.count("tiny")) == (90, 9, 1)
-    rest = stream.drain()
+    rest = stream.run_to_end()
     assert (len(first) + len(rest), len(stream.log)) == (1001, 12)
 
 
@@ -174,7 +174,7 @@ def test_limited_batches_are_complete_and_disjoint(server: redis.Redis, query: A
     server.xdel("s", *expected[100:200])
     stream = query(stream="s", startingId="earliest", maxEntriesPerTrigger=130, fetchSize=50, minPartitions=3)
 
-    assert [row["_id"] for row in stream.drain()] == expected[:100] + expected[200:]
+    assert [row["_id"] for row in stream.run_to_end()] == expected[:100] + expected[200:]
 
 
 def test_a_query_waits_for_enough_entries_but_not_for_ever(
@@ -205,14 +205,14 @@ def test_available_now_ends_where_it_began_however_much_is_added(server: redis.R
     assert batches == [30, 30, 30, 10]
     assert stream.batch() is None
     stream.start_driver(available_now=True)
-    assert len(stream.drain()) == 40
+    assert len(stream.run_to_end()) == 40
 
 
 def test_available_now_does_not_see_what_came_after_it_was_prepared(server: redis.Redis, query: Any) -> None:
     fill(server, "s", 1, 2)
     stream = query(stream="s", startingId="earliest")
     stream.log.clear()
-    reader = stream.reader = stream_reader.reader(stream.options, schema("_id string"))
+    reader = stream.reader = stream_reader.create_reader(stream.options, schema("_id string"))
     reader.prepareForTriggerAvailableNow()
     fill(server, "s", 3)
     stream.log.append(reader.initialOffset())
@@ -382,7 +382,7 @@ def test_a_group_shows_how_far_the_query_is(server: redis.Redis, query: Any) -> 
     stream.plan()
 
     assert [(one["last-delivered-id"], one["lag"]) for one in server.xinfo_groups("s")] == [(b"1-4", 6)]
-    assert len(stream.run()) + len(stream.drain()) == 6
+    assert len(stream.run()) + len(stream.run_to_end()) == 6
     assert [(one["last-delivered-id"], one["lag"]) for one in server.xinfo_groups("s")] == [(b"1-10", 0)]
 
 

@@ -35,7 +35,7 @@ STREAMS = "stream string, length bigint, first_id string, last_id string, entrie
 def table(endpoint: str) -> Any:
     def read(name: str, ddl: str, **options: Any) -> list[tuple[Any, ...]]:
         given = {option: str(value) for option, value in options.items()}
-        reader = server_tables.reader(name, {"endpoints": endpoint, **given}, schema(ddl))
+        reader = server_tables.create_reader(name, {"endpoints": endpoint, **given}, schema(ddl))
         return sorted(tuple(row.values()) for row in rows_of(reader, reader.partitions()))
 
     return read
@@ -106,7 +106,7 @@ def test_a_long_pending_list_is_read_by_several_tasks(server: redis.Redis, endpo
         server.xgroup_create("a", group, "0")
         server.xreadgroup(group, "alice", {"a": ">"})
     options = {"endpoints": endpoint, "minPartitions": "4", "fetchSize": "100"}
-    reader = server_tables.reader("pending", options, schema("group string, id string"))
+    reader = server_tables.create_reader("pending", options, schema("group string, id string"))
     tasks = reader.partitions()
     sizes = [len(rows_of(reader, [task])) for task in tasks]
 
@@ -134,9 +134,9 @@ def test_pending_entries_with_what_they_hold(server: redis.Redis, table: Any) ->
 
 def test_a_column_that_a_table_does_not_have_is_refused(endpoint: str) -> None:
     with pytest.raises(OptionError, match="no column 'sku'"):
-        server_tables.reader("groups", {"endpoints": endpoint}, schema("sku string"))
+        server_tables.create_reader("groups", {"endpoints": endpoint}, schema("sku string"))
     with pytest.raises(OptionError, match="did you mean 'streamPattern'"):
-        server_tables.reader("groups", {"streampatern": "*"}, schema("stream string"))
+        server_tables.create_reader("groups", {"streampatern": "*"}, schema("stream string"))
 
 
 ROW = st.tuples(

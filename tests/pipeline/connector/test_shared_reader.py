@@ -84,7 +84,7 @@ def test_what_was_delivered_to_a_driver_that_died_before_it_was_logged_comes_aga
     stream.log.pop()  # it died with the offset in its hands
 
     stream.start_driver()
-    assert [row["_id"] for row in stream.drain()] == expected[20:]
+    assert [row["_id"] for row in stream.run_to_end()] == expected[20:]
     assert pending(server) == []
 
 
@@ -173,7 +173,7 @@ def test_a_destroyed_group_is_a_loss_or_made_again_where_it_was(server: redis.Re
     fill(server, "s", 3)
 
     with pytest.raises(DataLoss, match="group 'g' was destroyed"):
-        strict.drain()
+        strict.run_to_end()
     with pytest.warns(UserWarning, match="group 'h' was destroyed"):
         assert lenient.plan() is None
     assert lenient.ids() == ["1-3"]
@@ -218,7 +218,7 @@ def test_streams_of_a_pattern_join_while_the_query_runs(server: redis.Redis, end
     fill(server, "p:1", 2)
     fill(server, "p:2", 7)
 
-    assert {row["_id"] for row in stream.drain()} >= {"1-2", "1-7"}
+    assert {row["_id"] for row in stream.run_to_end()} >= {"1-2", "1-7"}
     stream.stop()
 
 

@@ -200,11 +200,11 @@ def test_fewer_partitions_amid_a_batch_are_noticed(server, endpoint, write):
     crash(write, rows(1), task=Task("5e55-query", 7, 5))
     found = read_sink({"endpoints": endpoint, "stream": "s"}, False)
     with Client(found.servers.endpoints[0], found.servers.access) as client:
-        ledger.refuse_orphans(client, "5e55-query", 7, 6)
-        ledger.refuse_orphans(client, "5e55-query", 8, 2)
+        ledger.refuse_other_partitioning(client, "5e55-query", 7, 6)
+        ledger.refuse_other_partitioning(client, "5e55-query", 8, 2)
 
         with pytest.raises(PipelineError, match="partition 5 had written rows"):
-            ledger.refuse_orphans(client, "5e55-query", 7, 2)
+            ledger.refuse_other_partitioning(client, "5e55-query", 7, 2)
 
 
 def test_long_rows_are_sent_few_at_a_time(server, write, monkeypatch):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.pipeline.connector.connection.client import Endpoint
-from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.source.source_options import Entries, read_endpoint, read_entries
 from penstock.pipeline.errors import OptionError
 from penstock.storage import ids
@@ -40,7 +40,7 @@ def test_what_is_no_endpoint(word: str) -> None:
     [("500ms", 500), ("10s", 10_000), ("1.5m", 90_000), ("2h", 7_200_000), ("1d", 86_400_000), ("7", 7)],
 )
 def test_durations(word: str, milliseconds: int) -> None:
-    assert Given({"wait": word}, "test").duration_ms("wait", None) == milliseconds
+    assert OptionReader({"wait": word}, "test").duration_ms("wait", None) == milliseconds
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_durations(word: str, milliseconds: int) -> None:
     ],
 )
 def test_timestamps(word: str, milliseconds: int) -> None:
-    assert Given({"at": word}, "test").timestamp_ms("at") == milliseconds
+    assert OptionReader({"at": word}, "test").timestamp_ms("at") == milliseconds
 
 
 def test_names_are_options_in_any_case() -> None:
@@ -109,7 +109,7 @@ def test_a_stream_query_has_no_end() -> None:
 
 
 def test_a_password_is_never_shown() -> None:
-    mistake: Any = Given({"password": "secret"}, "test").mistake("password", "is wrong")
+    mistake: Any = OptionReader({"password": "secret"}, "test").mistake("password", "is wrong")
     assert "secret" not in str(mistake)
 
 

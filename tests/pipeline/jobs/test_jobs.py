@@ -72,9 +72,9 @@ def test_lag_and_its_rate_between_two_looks(server: redis.Redis, table: Any, hel
 def test_poison_is_buried_and_driven_again_once(
     server: redis.Redis, table: Any, held: list[str], endpoint: str
 ) -> None:
-    jobs.bury(jobs.poison(table("pending"), 5), {"endpoints": endpoint})
+    jobs.move_to_dead_letter(jobs.poison(table("pending"), 5), {"endpoints": endpoint})
     assert server.xpending("s", "g")["pending"] == 4
-    (letter,) = rows(jobs.letters(table("entries", stream="s:dead")), "stream", "id", "reason", "fields")
+    (letter,) = rows(jobs.dead_letters(table("entries", stream="s:dead")), "stream", "id", "reason", "fields")
     assert letter == ("s", held[0], "delivered 9 times", {"n": "1"})
 
     for _ in range(2):

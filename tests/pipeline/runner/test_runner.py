@@ -13,8 +13,8 @@ from pyspark.errors import StreamingQueryException
 
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.runner import balance, pipeline_file
-from penstock.pipeline.runner.batch_folders import Folders
-from penstock.pipeline.runner.runner import LATE_WORKER, Runner, drain
+from penstock.pipeline.runner.batch_folders import BatchFolders
+from penstock.pipeline.runner.runner import LATE_WORKER, Runner, run_to_end
 from tests.reference import LOCALHOST
 from tests.serverproc import running_server
 
@@ -130,16 +130,16 @@ def test_a_second_run_goes_on_and_late_rows_are_told(server: redis.Redis, spark:
 def dies_at_move(spark: Any, tables: dict[str, Any], patched: pytest.MonkeyPatch, number: int) -> None:
     """A run whose driver dies before it renames its folder of that number."""
     moves = []
-    move = Folders.move
+    move = BatchFolders.move
 
-    def dying(self: Folders, source: str, target: str) -> None:
+    def dying(self: BatchFolders, source: str, target: str) -> None:
         moves.append(target)
         if len(moves) == number:
             raise RuntimeError("the driver dies")
         move(self, source, target)
 
     with patched.context() as patch:
-        patch.setattr(Folders, "move", dying)
+        patch.setattr(BatchFolders, "move", dying)
         with pytest.raises(Exception, match="the driver dies"):
             run(spark, tables)
 
@@ -195,11 +195,11 @@ def test_a_log_is_taken_from_where_the_last_run_ended(spark: Any, tables: dict[s
 def test_a_query_whose_python_comes_late_begins_again() -> None:
     late = StreamingQueryException(f"[STREAM_FAILED] {LATE_WORKER}. SQLSTATE: XXKST")
     queries = [Query(late), Query(late), Query(None)]
-    drain(lambda **_: queries.pop(0))
+    run_to_end(lambda **_: queries.pop(0))
     assert queries == []
 
     with pytest.raises(StreamingQueryException, match="no disk"):
-        drain(lambda **_: Query(StreamingQueryException("no disk")))
+        run_to_end(lambda **_: Query(StreamingQueryException("no disk")))
 
 
 class Query:

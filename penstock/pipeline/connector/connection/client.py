@@ -120,7 +120,7 @@ class Client:
                     raise _NotReady(reply.text.decode(errors="replace"))
             return replies
 
-        return self._persist(once, retry)
+        return self._with_retries(once, retry)
 
     def framed(self, payload: bytes) -> bytes:
         """The replies to the reading requests in `payload`, as they came, not parsed.
@@ -129,7 +129,7 @@ class Client:
         """
         if self._ahead is not None and self._ahead[0] != payload:
             self.close()
-        return self._persist(lambda: self._framed_once(payload), True)
+        return self._with_retries(lambda: self._framed_once(payload), True)
 
     def send_ahead(self, payload: bytes) -> None:
         """Send what `framed` will be asked for next: the server works on it, while the caller is busy otherwise.
@@ -163,7 +163,7 @@ class Client:
 
     # -- the connection -----------------------------------------------------------------------------------------------
 
-    def _persist(self, once: Callable[[], Answer], retry: bool) -> Answer:
+    def _with_retries(self, once: Callable[[], Answer], retry: bool) -> Answer:
         """Do `once`, again and again with growing pauses while the server cannot be had.
 
         What is not to be sent twice is only kept from *before* it is sent: connecting is always tried again.
@@ -182,17 +182,17 @@ class Client:
                     trouble = failure
                     if not retry:
                         self.close()
-                        raise ServerGone(self._said("the connection broke amid a write", failure)) from failure
+                        raise ServerGone(self._sentence("the connection broke amid a write", failure)) from failure
                 except BaseException:
                     self.close()  # half a reply may be on its way
                     raise
             self.close()
             if now_s() + pause_s > give_up_s:
-                raise ServerGone(self._said("the server does not answer", trouble)) from trouble
+                raise ServerGone(self._sentence("the server does not answer", trouble)) from trouble
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _said(self, sentence: str, failure: Exception) -> str:
+    def _sentence(self, sentence: str, failure: Exception) -> str:
         reason = str(failure) or type(failure).__name__
         return (
             f"{self.endpoint.address}: {sentence}: {reason} (readTimeout {self.access.read_s:g} s, "

@@ -20,7 +20,7 @@ NO: Final = ("false", "no", "0", "off")
 SPARKS_OWN: Final = ("checkpointlocation", "path", "queryname", "numpartitions", "inferschema")
 
 
-class Given:
+class OptionReader:
     """The options of one `load`, `save` or `start`; `role` names it in messages."""
 
     def __init__(self, options: Mapping[str, str], role: str) -> None:

@@ -59,7 +59,7 @@ def find_keys(client: Client, keys: Keys) -> list[bytes]:
     return sorted(found)
 
 
-def survey(client: Client, keys: Iterable[bytes]) -> dict[bytes, StreamState]:
+def stream_states(client: Client, keys: Iterable[bytes]) -> dict[bytes, StreamState]:
     """The state of every key that exists; PipelineError for a key that is no stream."""
     keys = list(keys)
     states = {}

@@ -12,16 +12,16 @@ from typing import Any
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request
-from penstock.pipeline.connector.sink.idempotent_writes import Memory
+from penstock.pipeline.connector.sink.idempotent_writes import IdmpSettings
 from penstock.pipeline.connector.sink.ledger import text_of
-from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, Held, checked, chunks
+from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, PendingRow, checked, chunks
 from penstock.pipeline.connector.sink.sink_options import KEY_HERE, SinkOptions
 from penstock.pipeline.errors import PipelineError
 from penstock.storage import ids
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Route:
     """Where entries come from and go to."""
 
     stream: bytes
@@ -42,11 +42,11 @@ class DeadLetters:
     def put(self, batch: Any) -> None:
         for (stream, group), all_held in self._columns.held(batch).items():
             dead = self._options.dead_letter_stream.replace(KEY_HERE, stream.decode("utf-8", "surrogateescape"))
-            place = Place(stream, group, dead.encode("utf-8", "surrogateescape"))
-            if place.dead == stream:
+            route = Route(stream, group, dead.encode("utf-8", "surrogateescape"))
+            if route.dead == stream:
                 raise PipelineError(f"the dead letters of {stream!r} would go to the stream itself")
             for held in chunks(all_held, self._options.pipeline):
-                self.skipped += len(held) - self._move(place, held)
+                self.skipped += len(held) - self._move(route, held)
 
     def end(self) -> None:
         """Nothing is kept back."""
@@ -54,39 +54,39 @@ class DeadLetters:
     def close(self) -> None:
         self._client.close()
 
-    def _move(self, place: Place, held: list[Held]) -> int:
+    def _move(self, route: Route, held: list[PendingRow]) -> int:
         """How many of the entries were moved."""
-        ours = self._taken(place, held)
+        ours = self._taken(route, held)
         if not ours:
             return 0
-        with_key = self._knows_idmp(place.dead)
-        payloads = self._client.pipeline([["XRANGE", place.stream, one.id, one.id] for one in ours])
-        requests: list[Request] = [["MULTI"], ["XREVRANGE", place.dead, "+", "-", "COUNT", 1]]
+        with_key = self._knows_idmp(route.dead)
+        payloads = self._client.pipeline([["XRANGE", route.stream, one.id, one.id] for one in ours])
+        requests: list[Request] = [["MULTI"], ["XREVRANGE", route.dead, "+", "-", "COUNT", 1]]
         for one, payload in zip(ours, payloads, strict=True):
             found = checked(payload, "XRANGE")
             fields = found[0][1] if found else []
-            requests.append(self._copy(place, one, fields, with_key))
-            requests.append(["XACK", place.stream, place.group, one.id])
+            requests.append(self._copy(route, one, fields, with_key))
+            requests.append(["XACK", route.stream, route.group, one.id])
         # Not sent twice: a broken connection fails the task, whose next try sees what is pending still.
         *_, answer = replies = self._client.pipeline([*requests, ["EXEC"]], retry=False)
         if not isinstance(answer, list):
             refused = next((text_of(reply) for reply in replies if isinstance(reply, ReplyError)), "EXEC did nothing")
-            raise PipelineError(f"dead letters cannot be written to {place.dead!r}: {refused}")
-        return self._settle(place, ours, answer)
+            raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {refused}")
+        return self._settle(route, ours, answer)
 
-    def _taken(self, place: Place, held: list[Held]) -> list[Held]:
+    def _taken(self, route: Route, held: list[PendingRow]) -> list[PendingRow]:
         """Those that are ours now. Also those that an earlier try had taken and did not come to move."""
         entry_ids = [one.id for one in held]
         lowest, highest = min(entry_ids, key=ids.parse), max(entry_ids, key=ids.parse)
         consumer = self._options.consumer
         requests: list[Request] = [
-            ["TYPE", place.dead],
-            ["XPENDING", place.stream, place.group, lowest, highest, len(held), consumer],
-            ["XCLAIM", place.stream, place.group, consumer, self._options.min_idle_ms, *entry_ids, "JUSTID"],
+            ["TYPE", route.dead],
+            ["XPENDING", route.stream, route.group, lowest, highest, len(held), consumer],
+            ["XCLAIM", route.stream, route.group, consumer, self._options.min_idle_ms, *entry_ids, "JUSTID"],
         ]
         kind, mine, taken = self._client.pipeline(requests)
         if checked(kind, "TYPE") not in (b"stream", b"none"):
-            raise PipelineError(f"the key {place.dead!r} holds a {kind.decode()}: dead letters need a stream")
+            raise PipelineError(f"the key {route.dead!r} holds a {kind.decode()}: dead letters need a stream")
         ours = set(checked(taken, "XCLAIM"))
         ours.update(row[0] for row in checked(mine, "XPENDING"))
         found = {one.id: one for one in held if one.id in ours}  # each once, however often the rows name it
@@ -98,27 +98,27 @@ class DeadLetters:
             known = checked(self._client.call("COMMAND", "INFO", "XCFGSET"), "COMMAND")
             self._remembers[dead] = bool(known and known[0])
             if self._remembers[dead]:
-                Memory(self._client, creates=True).prepare([dead])
+                IdmpSettings(self._client, creates=True).prepare([dead])
         return self._remembers[dead]
 
-    def _copy(self, place: Place, held: Held, fields: list[bytes], with_key: bool) -> Request:
+    def _copy(self, route: Route, held: PendingRow, fields: list[bytes], with_key: bool) -> Request:
         """The XADD of a dead letter: the entry's fields, and where it comes from."""
-        key = [b"IDMP", b"dead:" + place.group, place.stream + b":" + held.id] if with_key else []
-        about: list[bytes] = [b"_stream", place.stream, b"_group", place.group, b"_id", held.id]
+        key = [b"IDMP", b"dead:" + route.group, route.stream + b":" + held.id] if with_key else []
+        about: list[bytes] = [b"_stream", route.stream, b"_group", route.group, b"_id", held.id]
         if held.deliveries is not None:
             about += [b"_deliveries", b"%d" % held.deliveries]
         if held.consumer:
             about += [b"_consumer", held.consumer]
         about += [b"_reason", _reason(held, bool(fields))]
-        return [b"XADD", place.dead, *key, b"*", *fields, *about]
+        return [b"XADD", route.dead, *key, b"*", *fields, *about]
 
-    def _settle(self, place: Place, ours: list[Held], answer: list[Reply]) -> int:
+    def _settle(self, route: Route, ours: list[PendingRow], answer: list[Reply]) -> int:
         """Take back copies that were made for nothing, and count the others."""
         newest, *replies = answer
         before = ids.parse(newest[0][0]) if newest and not isinstance(newest, ReplyError) else ids.ZERO
         moved = 0
         in_vain: list[bytes] = []
-        lost: list[Held] = []
+        lost: list[PendingRow] = []
         refused = ""
         for held, copy, acknowledged in zip(ours, replies[::2], replies[1::2], strict=True):
             for reply in (copy, acknowledged):
@@ -131,24 +131,24 @@ class DeadLetters:
             elif ids.parse(copy) > before:  # else it is another job's copy, known by its key
                 in_vain.append(copy)
         if in_vain:
-            checked(self._client.call("XDEL", place.dead, *in_vain), "XDEL")
+            checked(self._client.call("XDEL", route.dead, *in_vain), "XDEL")
         if lost:
-            self._make_pending_again(place, lost)
+            self._make_pending_again(route, lost)
         if refused:
-            raise PipelineError(f"dead letters cannot be written to {place.dead!r}: {refused}")
+            raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {refused}")
         return moved
 
-    def _make_pending_again(self, place: Place, lost: list[Held]) -> None:
+    def _make_pending_again(self, route: Route, lost: list[PendingRow]) -> None:
         """A copy that is refused amid the transaction, behind our back, must not cost the entry."""
         again: list[Request] = []
         for held in lost:
             count = 1 if held.deliveries is None else held.deliveries
-            claim: Request = ["XCLAIM", place.stream, place.group, self._options.consumer, 0, held.id]
+            claim: Request = ["XCLAIM", route.stream, route.group, self._options.consumer, 0, held.id]
             again.append([*claim, "RETRYCOUNT", count, "FORCE", "JUSTID"])
         self._client.pipeline(again)
 
 
-def _reason(held: Held, has_fields: bool) -> bytes:
+def _reason(held: PendingRow, has_fields: bool) -> bytes:
     if held.reason is not None:
         return held.reason
     if not has_fields:

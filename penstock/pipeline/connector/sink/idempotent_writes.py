@@ -71,7 +71,7 @@ class ColumnKeys:
         return pa.array([self._producers[bucket] for bucket in buckets], BINARY), keys
 
 
-class Memory:
+class IdmpSettings:
     """Sees to it that streams remember keys long enough, once each. A change clears what a stream remembers, so none
     is made where it remembers as much already."""
 

@@ -209,7 +209,7 @@ def text_of(refusal: ReplyError) -> str:
 # -- on the driver ----------------------------------------------------------------------------------------------------
 
 
-def refuse_orphans(client: Client, query: str, batch: int, partitions: int) -> None:
+def refuse_other_partitioning(client: Client, query: str, batch: int, partitions: int) -> None:
     """PipelineError if a try of this batch with more partitions wrote rows: they may be there twice now.
 
     A query that is restarted amid a batch must cut it as before; Spark tells a task how many there are nowhere.
@@ -225,7 +225,7 @@ def refuse_orphans(client: Client, query: str, batch: int, partitions: int) -> N
             )
 
 
-def forget(client: Client, query: str, partitions: int) -> None:
+def delete_markers(client: Client, query: str, partitions: int) -> None:
     """Delete the markers of a job that is over."""
     if partitions:
         client.call("DEL", *(marker_key(query, at) for at in range(partitions)))

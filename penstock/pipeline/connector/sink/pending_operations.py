@@ -31,7 +31,7 @@ class Operation(Protocol):
 
 
 @dataclass(slots=True)
-class Held:
+class PendingRow:
     """A pending entry, as a row has it; `deliveries` and `consumer` None: the row does not say, or nobody holds it."""
 
     id: bytes
@@ -62,7 +62,7 @@ class Columns:
             "pending entries, and the table 'pending' has all that is needed"
         )
 
-    def held(self, batch: Any) -> dict[tuple[bytes, bytes], list[Held]]:
+    def held(self, batch: Any) -> dict[tuple[bytes, bytes], list[PendingRow]]:
         """The entries of a batch, by stream and group."""
         count = batch.num_rows
         streams = self._texts(batch, self.stream, self._options.stream, count)
@@ -71,9 +71,9 @@ class Columns:
         deliveries = batch.column("deliveries").to_pylist() if "deliveries" in self._names else [None] * count
         consumers = self._optional(batch, "consumer", count)
         reasons = self._optional(batch, "reason", count)
-        found: dict[tuple[bytes, bytes], list[Held]] = {}
+        found: dict[tuple[bytes, bytes], list[PendingRow]] = {}
         for at in range(count):
-            held = Held(ids[at], deliveries[at], consumers[at], reasons[at])
+            held = PendingRow(ids[at], deliveries[at], consumers[at], reasons[at])
             found.setdefault((streams[at], groups[at]), []).append(held)
         return found
 
@@ -93,7 +93,7 @@ class Columns:
         return found
 
 
-def chunks(held: list[Held], size: int) -> Iterator[list[Held]]:
+def chunks(held: list[PendingRow], size: int) -> Iterator[list[PendingRow]]:
     for first in range(0, len(held), size):
         yield held[first : first + size]
 
@@ -144,7 +144,7 @@ class Nack:
                 self._give_back(stream, group, ours)
                 self.skipped += len(held) - len(ours)
 
-    def _claimed(self, stream: bytes, group: bytes, held: list[Held]) -> list[Held]:
+    def _claimed(self, stream: bytes, group: bytes, held: list[PendingRow]) -> list[PendingRow]:
         """Those that have idled for long enough; they are ours now, so that nobody can be at work on them."""
         ids = [one.id for one in held]
         options = self._options
@@ -152,7 +152,7 @@ class Nack:
         taken = set(checked(self._client.call(*request), "XCLAIM"))
         return [one for one in held if one.id in taken]
 
-    def _give_back(self, stream: bytes, group: bytes, held: list[Held]) -> None:
+    def _give_back(self, stream: bytes, group: bytes, held: list[PendingRow]) -> None:
         by_count: dict[int | None, list[bytes]] = {}
         for one in held:
             by_count.setdefault(self._count_of(one), []).append(one.id)
@@ -167,7 +167,7 @@ class Nack:
             done += checked(reply, "XNACK")
         self.skipped += len(held) - done
 
-    def _count_of(self, held: Held) -> int | None:
+    def _count_of(self, held: PendingRow) -> int | None:
         if self._options.retry_count is not None:
             return self._options.retry_count
         if self._options.nack_mode == "SILENT" and held.deliveries is not None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.source.source_options import Servers, read_servers
 from penstock.pipeline.errors import OptionError
 from penstock.storage import ids as stream_ids
@@ -44,50 +44,50 @@ class SinkOptions:
 
 def read_sink(options: Mapping[str, str], overwrite: bool) -> SinkOptions:
     """The options of a sink; OptionError for a mistake."""
-    given = Given(options, "sink")
+    reader = OptionReader(options, "sink")
     if overwrite:
         raise OptionError(
             "a stream is only appended to: write with mode('append'), a streaming query with outputMode('append')"
         )
-    if given.text("table") not in (None, "entries"):
-        raise given.mistake("table", "can only be entries: what is written is entries")
+    if reader.text("table") not in (None, "entries"):
+        raise reader.mistake("table", "can only be entries: what is written is entries")
     found = SinkOptions(
-        servers=read_servers(given),
-        operation=given.choice("operation", ADD, OPERATIONS),
-        pipeline=given.integer("pipeline", 1_000, 1, 100_000),
-        stream=given.text("stream"),
-        delivery=given.choice("delivery", EXACTLY_ONCE, DELIVERIES),
-        idempotency_column=given.text("idempotencyColumn"),
-        own_ids=given.choice("ids", AUTO, (AUTO, COLUMN)) == COLUMN,
-        before_id=_read_before_id(given),
-        trim=_read_trim(given),
-        skip_nulls=given.choice("nulls", "skip", ("skip", "empty")) == "skip",
-        group=given.text("group"),
-        nack_mode=given.choice("nackMode", NACK_MODES[0], NACK_MODES),
-        retry_count=given.integer("retryCount", None),
-        min_idle_ms=given.duration_ms("minIdle", "0"),
-        dead_letter_stream=given.text("deadLetterStream") or f"{KEY_HERE}:dead",
-        consumer=given.text("consumer") or "dead-letter",
+        servers=read_servers(reader),
+        operation=reader.choice("operation", ADD, OPERATIONS),
+        pipeline=reader.integer("pipeline", 1_000, 1, 100_000),
+        stream=reader.text("stream"),
+        delivery=reader.choice("delivery", EXACTLY_ONCE, DELIVERIES),
+        idempotency_column=reader.text("idempotencyColumn"),
+        own_ids=reader.choice("ids", AUTO, (AUTO, COLUMN)) == COLUMN,
+        before_id=_read_before_id(reader),
+        trim=_read_trim(reader),
+        skip_nulls=reader.choice("nulls", "skip", ("skip", "empty")) == "skip",
+        group=reader.text("group"),
+        nack_mode=reader.choice("nackMode", NACK_MODES[0], NACK_MODES),
+        retry_count=reader.integer("retryCount", None),
+        min_idle_ms=reader.duration_ms("minIdle", "0"),
+        dead_letter_stream=reader.text("deadLetterStream") or f"{KEY_HERE}:dead",
+        consumer=reader.text("consumer") or "dead-letter",
     )
-    given.end()
-    _check(found, given)
+    reader.end()
+    _check(found, reader)
     return found
 
 
-def _read_before_id(given: Given) -> tuple[str, ...]:
-    words = ("NOMKSTREAM",) if given.flag("nomkstream", False) else ()
-    return (*words, given.choice("refs", REFS[0], REFS)) if given.has("refs") else words
+def _read_before_id(reader: OptionReader) -> tuple[str, ...]:
+    words = ("NOMKSTREAM",) if reader.flag("nomkstream", False) else ()
+    return (*words, reader.choice("refs", REFS[0], REFS)) if reader.has("refs") else words
 
 
-def _read_trim(given: Given) -> tuple[str, ...]:
-    maxlen = given.integer("maxlen", None)
-    minid = given.text("minid")
-    how = given.choice("trim", "~", ("~", "="))
-    limit = given.integer("limit", None)
+def _read_trim(reader: OptionReader) -> tuple[str, ...]:
+    maxlen = reader.integer("maxlen", None)
+    minid = reader.text("minid")
+    how = reader.choice("trim", "~", ("~", "="))
+    limit = reader.integer("limit", None)
     if maxlen is not None and minid is not None:
         raise OptionError("give only one of the options 'maxlen' and 'minid'")
     if maxlen is None and minid is None:
-        if given.has("trim") or limit is not None:
+        if reader.has("trim") or limit is not None:
             raise OptionError("'trim' and 'limit' need 'maxlen' or 'minid' beside them")
         return ()
     if limit is not None and how == "=":
@@ -96,7 +96,7 @@ def _read_trim(given: Given) -> tuple[str, ...]:
         try:
             stream_ids.parse(minid.encode())
         except ValueError:
-            raise given.mistake("minid", "is to be an id (1700000000000-0)") from None
+            raise reader.mistake("minid", "is to be an id (1700000000000-0)") from None
     words = ("MAXLEN", how, str(maxlen)) if maxlen is not None else ("MINID", how, str(minid))
     return words if limit is None else (*words, "LIMIT", str(limit))
 
@@ -113,10 +113,10 @@ _ONLY_OF: Final = {  # which operations take an option that not all of them take
 }
 
 
-def _check(found: SinkOptions, given: Given) -> None:
+def _check(found: SinkOptions, reader: OptionReader) -> None:
     """What does not go together."""
     for name, operations in _ONLY_OF.items():
-        if given.has(name) and found.operation not in operations:
+        if reader.has(name) and found.operation not in operations:
             raise OptionError(f"{name!r} is for the operation {' or '.join(operations)}, not {found.operation!r}")
     if found.idempotency_column is not None and found.delivery != IDMP:
         raise OptionError("'idempotencyColumn' needs 'delivery' to be idmp")

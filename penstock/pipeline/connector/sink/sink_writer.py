@@ -97,7 +97,7 @@ class BatchWriter(DataSourceArrowWriter):
         if uses_ledger(self.options):
             for endpoint in self.options.servers.endpoints:
                 with Client(endpoint, self.options.servers.access) as client:
-                    ledger.forget(client, self.job, partitions)
+                    ledger.delete_markers(client, self.job, partitions)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -114,7 +114,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if uses_ledger(self.options) and queries:
             for endpoint in self.options.servers.endpoints:
                 with Client(endpoint, self.options.servers.access) as client:
-                    ledger.refuse_orphans(client, queries[0], batchId, len(messages))
+                    ledger.refuse_other_partitioning(client, queries[0], batchId, len(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Nothing: the batch will be tried again, and its tasks find what they have written."""
@@ -142,23 +142,23 @@ def uses_ledger(options: SinkOptions) -> bool:
 
 def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Written:
     """Write all rows of a task."""
-    outlets: dict[str, Outlet | pending_operations.Operation] = {}
+    writers: dict[str, EndpointWriter | pending_operations.Operation] = {}
     rows = 0
     try:
         for batch in batches:
             rows += batch.num_rows
             for endpoint, part in routed(options, batch):
-                if endpoint.name not in outlets:
-                    outlets[endpoint.name] = _outlet(options, task, endpoint, batch.schema)
-                outlets[endpoint.name].put(part)
-        for outlet in outlets.values():
-            outlet.end()
+                if endpoint.name not in writers:
+                    writers[endpoint.name] = _endpoint_writer(options, task, endpoint, batch.schema)
+                writers[endpoint.name].put(part)
+        for writer in writers.values():
+            writer.end()
         if uses_ledger(options):
-            _refuse_fewer(options, task, [one for one in options.servers.endpoints if one.name not in outlets])
+            _refuse_fewer(options, task, [one for one in options.servers.endpoints if one.name not in writers])
     finally:
-        for outlet in outlets.values():
-            outlet.close()
-    return Written(task.query, rows, sum(outlet.skipped for outlet in outlets.values()))
+        for writer in writers.values():
+            writer.close()
+    return Written(task.query, rows, sum(writer.skipped for writer in writers.values()))
 
 
 def _refuse_fewer(options: SinkOptions, task: Task, endpoints: list[Endpoint]) -> None:
@@ -168,9 +168,9 @@ def _refuse_fewer(options: SinkOptions, task: Task, endpoints: list[Endpoint]) -
             ledger.Ledger(client, task.query, task.partition, task.batch).end()
 
 
-def _outlet(
+def _endpoint_writer(
     options: SinkOptions, task: Task, endpoint: Endpoint, schema: Any
-) -> "Outlet | pending_operations.Operation":
+) -> "EndpointWriter | pending_operations.Operation":
     client = Client(endpoint, options.servers.access)
     match options.operation:
         case operation if operation == ACK:
@@ -180,10 +180,10 @@ def _outlet(
         case operation if operation == DEADLETTER:
             return dead_letters.DeadLetters(client, options, schema.names)
         case _:
-            return Outlet(client, options, task, schema)
+            return EndpointWriter(client, options, task, schema)
 
 
-class Outlet:
+class EndpointWriter:
     """A task's way to one endpoint: XADDs, in the delivery that the options name."""
 
     def __init__(self, client: Client, options: SinkOptions, task: Task, schema: Any) -> None:
@@ -203,7 +203,7 @@ class Outlet:
         elif options.delivery == AT_LEAST_ONCE:
             self._put = self._put_plain
         else:
-            self._memory = idempotent_writes.Memory(client, "NOMKSTREAM" not in options.before_id)
+            self._memory = idempotent_writes.IdmpSettings(client, "NOMKSTREAM" not in options.before_id)
             self._content_keys = idempotent_writes.ContentKeys(
                 task.query.removeprefix("job-"), task.partition, task.batch
             )

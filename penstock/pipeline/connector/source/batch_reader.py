@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
-from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, survey
+from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
 from penstock.pipeline.connector.source import source_options as reading_options
 from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
@@ -18,7 +18,7 @@ from penstock.storage import ids
 from penstock.storage.ids import StreamId
 
 
-def reader(options: Mapping[str, str], schema: Any) -> "BatchReader":
+def create_reader(options: Mapping[str, str], schema: Any) -> "BatchReader":
     """The reader of a query; with `pushFilters` one that Spark may give conditions on ids and streams."""
     found = reading_options.read_entries(options, streaming=False)
     if found.push_filters:
@@ -55,7 +55,7 @@ class BatchReader(TaskReader, DataSourceReader):
 
     def _pieces(self, client: Client) -> list[Piece]:
         """One piece for every stream of a server that has entries in the range."""
-        states = survey(client, self.wanted_keys(client))
+        states = stream_states(client, self.wanted_keys(client))
         pieces = []
         for key, state in states.items():
             place = self.options.start.of(key.decode(errors="surrogateescape"))

@@ -12,9 +12,9 @@ from penstock.pipeline.connector.connection.client import Request, now_s, pause_
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source import group_progress, rate_limit
 from penstock.pipeline.connector.source.batch_reader import divide_evenly, first_ids, place_after
-from penstock.pipeline.connector.source.data_loss import loss
+from penstock.pipeline.connector.source.data_loss import find_loss
 from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack, shares
-from penstock.pipeline.connector.source.offsets import Place, StreamOf, cursor_json, cursor_of
+from penstock.pipeline.connector.source.offsets import Position, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
@@ -30,18 +30,18 @@ class CursorReader(StreamReader):
     def _begin(self) -> None:
         super()._begin()
         self._initial: dict[str, Any] | None = None
-        self._looked_s = 0.0
+        self._refreshed_s = 0.0
         self._idle = False
         self._short_since_s: float | None = None  # since when there has been something, but less than a batch
         self._published: dict[StreamOf, StreamId] = {}
-        self._company_checked = self.options.group is None or self.options.group_force
+        self._group_checked = self.options.group is None or self.options.group_force
 
     # -- where it begins ----------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         if self._initial is None:
             if not self.frozen:
-                self.look()
+                self.refresh_states()
             places = {}
             for name, keys in self.keys().items():
                 for key in keys:
@@ -49,22 +49,22 @@ class CursorReader(StreamReader):
             self._initial = cursor_json(places)
         return self._initial
 
-    def _initial_place(self, name: str, key: bytes) -> Place:
+    def _initial_place(self, name: str, key: bytes) -> Position:
         state = self.states.get((name, key))
         if state is None:
-            return Place(ids.ZERO, 0)  # whatever comes into it will be new
+            return Position(ids.ZERO, 0)  # whatever comes into it will be new
         start = self.options.start.of(key.decode(errors="surrogateescape"))
         if start == EARLIEST:
             return earliest(state)
         if start == LATEST:
-            return Place(state.last, state.added)
+            return Position(state.last, state.added)
         after = place_after(self.connections.asking[name], key, state, start, self.options.group)
-        return Place(after, state.added if after == state.last else None)
+        return Position(after, state.added if after == state.last else None)
 
     # -- how far it goes ----------------------------------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self.look()
+        self.refresh_states()
         self.frozen = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -74,7 +74,7 @@ class CursorReader(StreamReader):
         """
         places = cursor_of(start)
         self._publish(places)
-        if self._idle and not self._wait(places) and now_s() - self._looked_s < LOOK_EVERY_S:
+        if self._idle and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
             return start
         found = self._plan(places, limit)
         if found is None and not self._idle and not self.frozen and self._short_since_s is None:
@@ -91,13 +91,13 @@ class CursorReader(StreamReader):
         """How far the streams were at the last look, for the query's progress."""
         if not self.states:
             return None
-        return cursor_json({stream: rate_limit.to_the_end(state) for stream, state in self.states.items()})
+        return cursor_json({stream: rate_limit.end_position(state) for stream, state in self.states.items()})
 
-    def _plan(self, places: dict[StreamOf, Place], limit: ReadLimit) -> dict[str, Any] | None:
+    def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
         """The end of the next batch, as the streams are now; None if there is nothing new, or too little."""
         if not self.frozen:
-            self.look()
-            self._looked_s = now_s()
+            self.refresh_states()
+            self._refreshed_s = now_s()
         begin = self._checked(places)
         weights = {stream: rate_limit.backlog(begin[stream], state) for stream, state in self.states.items()}
         ahead = [stream for stream in sorted(self.states) if self.states[stream].last > begin[stream].id]
@@ -107,15 +107,15 @@ class CursorReader(StreamReader):
         if isinstance(limit, ReadMaxRows):
             granted = dict(zip(ahead, shares(limit.max_rows, [weights[stream] for stream in ahead]), strict=True))
         ends = {
-            stream: Place(place.id, place.added) for stream, place in begin.items()
+            stream: Position(place.id, place.added) for stream, place in begin.items()
         }  # without the last batch's cuts
         marks: dict[StreamOf, list[StreamId]] = {}
         for stream in ahead:
             name, key = stream
             if granted[stream] >= weights[stream]:
-                ends[stream], marks[stream] = rate_limit.to_the_end(self.states[stream]), []
+                ends[stream], marks[stream] = rate_limit.end_position(self.states[stream]), []
             elif granted[stream]:
-                ends[stream], marks[stream] = rate_limit.count_off(
+                ends[stream], marks[stream] = rate_limit.position_after(
                     self.connections.asking[name],
                     key,
                     begin[stream],
@@ -126,17 +126,17 @@ class CursorReader(StreamReader):
         self._cut(begin, ends, {stream: granted[stream] for stream in marks}, marks)
         return cursor_json(ends)
 
-    def _checked(self, places: dict[StreamOf, Place]) -> dict[StreamOf, Place]:
+    def _checked(self, places: dict[StreamOf, Position]) -> dict[StreamOf, Position]:
         """The places from which the next batch begins: with streams that are new, and losses seen to."""
         begin = dict(places)
         for stream, state in self.states.items():
             if stream not in begin:
                 begin[stream] = earliest(state)
                 continue
-            lost = loss(begin[stream], state)
+            lost = find_loss(begin[stream], state)
             if lost is not None:
-                self.mind(*stream, lost.text)
-                begin[stream] = lost.go_on
+                self.report_loss(*stream, lost.text)
+                begin[stream] = lost.resume_at
         return begin
 
     def _too_few(self, entries: int) -> bool:
@@ -154,8 +154,8 @@ class CursorReader(StreamReader):
 
     def _cut(
         self,
-        begin: dict[StreamOf, Place],
-        ends: dict[StreamOf, Place],
+        begin: dict[StreamOf, Position],
+        ends: dict[StreamOf, Position],
         weights: dict[StreamOf, int],
         marks: dict[StreamOf, list[StreamId]],
     ) -> None:
@@ -174,7 +174,7 @@ class CursorReader(StreamReader):
                 weight,
                 -(-weight // max(share, 1)),
             )
-            ends[stream] = Place(end.id, end.added, cuts)
+            ends[stream] = Position(end.id, end.added, cuts)
 
     def _tasks(self, entries: int) -> int:
         sizing = self.options.sizing
@@ -182,7 +182,7 @@ class CursorReader(StreamReader):
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def _wait(self, places: dict[StreamOf, Place]) -> bool:
+    def _wait(self, places: dict[StreamOf, Position]) -> bool:
         """Wait until there is something beyond the places, or what is known already; False if nothing came."""
         poll_ms = self.options.poll_ms
         requests: dict[str, Request] = {}
@@ -196,7 +196,7 @@ class CursorReader(StreamReader):
         replies = self.connections.wait(requests, poll_ms, retry=True)
         return any(reply is not None for reply in replies.values())
 
-    def _known(self, places: dict[StreamOf, Place], name: str, key: bytes) -> StreamId:
+    def _known(self, places: dict[StreamOf, Position], name: str, key: bytes) -> StreamId:
         """Where to wait: behind what was read; where that is too little for a batch, behind what was seen."""
         state = self.states.get((name, key))
         if self._short_since_s is not None and state is not None:
@@ -214,15 +214,15 @@ class CursorReader(StreamReader):
         pieces = []
         for stream in sorted(ends):
             until = ends[stream]
-            place = begin.get(stream, Place(ids.ZERO, None))
+            place = begin.get(stream, Position(ids.ZERO, None))
             if until.id < place.id:
-                place = Place(ids.ZERO, None)  # it had gone backwards, and was begun anew
+                place = Position(ids.ZERO, None)  # it had gone backwards, and was begun anew
             pieces += self._pieces(stream, place, until)
         if not pieces:
             return []
         return [Task(some) for some in pack(self._with_firsts(pieces), self._tasks(sum(one.weight for one in pieces)))]
 
-    def _pieces(self, stream: StreamOf, place: Place, until: Place) -> list[Piece]:
+    def _pieces(self, stream: StreamOf, place: Position, until: Position) -> list[Piece]:
         name, key = stream
         spans = cut(place.id, until.id, until.cuts)
         if not spans:
@@ -250,13 +250,13 @@ class CursorReader(StreamReader):
 
     # -- the bookmark -------------------------------------------------------------------------------------------------
 
-    def _publish(self, places: dict[StreamOf, Place]) -> None:
+    def _publish(self, places: dict[StreamOf, Position]) -> None:
         group = self.options.group
         if group is None:
             return
         for name, client in self.connections.asking.items():
-            if not self._company_checked:
-                group_progress.refuse_company(client, group, self.keys()[name])
+            if not self._group_checked:
+                group_progress.refuse_shared_group(client, group, self.keys()[name])
             moved = {
                 key: place
                 for (where, key), place in places.items()
@@ -264,11 +264,11 @@ class CursorReader(StreamReader):
             }
             if moved:
                 group_progress.publish(client, group, moved)
-        self._company_checked = True
+        self._group_checked = True
         self._published = {stream: place.id for stream, place in places.items()}
 
 
-def earliest(state: StreamState) -> Place:
+def earliest(state: StreamState) -> Position:
     """Before a stream's first entry. What was trimmed before today is not counted as read, nor as lost."""
     counted = state.max_deleted < state.first or not state.length
-    return Place(ids.ZERO, state.added - state.length if counted else None)
+    return Position(ids.ZERO, state.added - state.length if counted else None)

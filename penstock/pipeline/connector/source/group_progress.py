@@ -4,12 +4,12 @@ import warnings
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Request, mapping
-from penstock.pipeline.connector.source.offsets import Place
+from penstock.pipeline.connector.source.offsets import Position
 from penstock.pipeline.errors import PipelineError
 from penstock.storage import ids
 
 
-def refuse_company(client: Client, group: str, keys: list[bytes]) -> None:
+def refuse_shared_group(client: Client, group: str, keys: list[bytes]) -> None:
     """PipelineError if somebody else uses the group: moving it would make entries pass its consumers by."""
     for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
         for told in () if isinstance(reply, ReplyError) else reply:
@@ -22,7 +22,7 @@ def refuse_company(client: Client, group: str, keys: list[bytes]) -> None:
                 )
 
 
-def publish(client: Client, group: str, places: dict[bytes, Place]) -> None:
+def publish(client: Client, group: str, places: dict[bytes, Position]) -> None:
     """Move the group of each stream to a place; it is made where there is none. Never fails: it is only a bookmark."""
     try:
         replies = client.pipeline([_move("SETID", key, group, place) for key, place in places.items()])
@@ -39,6 +39,6 @@ def publish(client: Client, group: str, places: dict[bytes, Place]) -> None:
         warnings.warn(f"group {group!r} was not moved: {failure}", stacklevel=2)
 
 
-def _move(subcommand: str, key: bytes, group: str, place: Place) -> Request:
+def _move(subcommand: str, key: bytes, group: str, place: Position) -> Request:
     read: list[str | int] = [] if place.added is None else ["ENTRIESREAD", place.added]
     return ["XGROUP", subcommand, key, group, ids.text(place.id), *read]

@@ -27,7 +27,7 @@ StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """How far a stream was read; `added` is the entries added up to there, None if that is not known."""
 
     id: StreamId
@@ -36,7 +36,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DeliveredIds:
     """What a group delivered in one go: ids from first to last, about `count` of them, or the `ids` named."""
 
     first: StreamId
@@ -51,24 +51,24 @@ class Delivered:
 
     number: int
     consumer: str
-    runs: dict[StreamOf, tuple[Run, ...]] = field(default_factory=dict)
+    runs: dict[StreamOf, tuple[DeliveredIds, ...]] = field(default_factory=dict)
     last: dict[StreamOf, StreamId] = field(default_factory=dict)
 
 
-def cursor_json(places: dict[StreamOf, Place]) -> dict[str, Any]:
+def cursor_json(places: dict[StreamOf, Position]) -> dict[str, Any]:
     at = {stream: [_text(place.id), place.added, *_cuts(place)] for stream, place in places.items()}
     return {"v": VERSION, "at": _nested(at)}
 
 
-def _cuts(place: Place) -> list[list[str]]:
+def _cuts(place: Position) -> list[list[str]]:
     return [[_text(one) for one in place.cuts]] if place.cuts else []
 
 
-def cursor_of(offset: dict[str, Any]) -> dict[StreamOf, Place]:
+def cursor_of(offset: dict[str, Any]) -> dict[StreamOf, Position]:
     """The places in an offset; PipelineError if another mode, or a later version, wrote it."""
     _check(offset, "at")
     return {
-        stream: Place(_id(row[0]), row[1], tuple(_id(one) for one in (row[2] if len(row) > 2 else ())))
+        stream: Position(_id(row[0]), row[1], tuple(_id(one) for one in (row[2] if len(row) > 2 else ())))
         for stream, row in _flat(offset["at"])
     }
 
@@ -92,15 +92,15 @@ def delivered_of(offset: dict[str, Any]) -> Delivered:
     return Delivered(offset["n"], offset["consumer"], runs, last)
 
 
-def _run_row(run: Run) -> list[Any]:
+def _run_row(run: DeliveredIds) -> list[Any]:
     return [IDS, *map(_text, run.ids)] if run.ids else [_text(run.first), _text(run.last), run.count]
 
 
-def _run_of(row: list[Any]) -> Run:
+def _run_of(row: list[Any]) -> DeliveredIds:
     if row[0] != IDS:
-        return Run(_id(row[0]), _id(row[1]), row[2])
+        return DeliveredIds(_id(row[0]), _id(row[1]), row[2])
     found = tuple(_id(word) for word in row[1:])
-    return Run(found[0], found[-1], len(found), found)
+    return DeliveredIds(found[0], found[-1], len(found), found)
 
 
 def _check(offset: dict[str, Any], member: str) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Endpoint, Request, packed
-from penstock.pipeline.connector.connection.stream_info import refused, survey
+from penstock.pipeline.connector.connection.stream_info import refused, stream_states
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import Piece
@@ -74,7 +74,7 @@ class TaskReader:
         return Columns(arrow, self.options.fail_fast, self.options.replace_bad_text)
 
 
-class _Asked:
+class _PieceProgress:
     """A piece and how far it has been read."""
 
     __slots__ = ("after", "piece", "rows")
@@ -104,7 +104,7 @@ class _Reading:
 
         While the caller has one, the server is at work on the next.
         """
-        waiting = deque(_Asked(piece) for piece in pieces)
+        waiting = deque(_PieceProgress(piece) for piece in pieces)
         while waiting:
             if waiting[0].piece.ids:
                 yield from self._listed(waiting.popleft().piece)
@@ -129,7 +129,7 @@ class _Reading:
                 if len(page):
                     yield keys, page
 
-    def _next(self, waiting: deque[_Asked]) -> list[_Asked]:
+    def _next(self, waiting: deque[_PieceProgress]) -> list[_PieceProgress]:
         """Pieces that together fit into one page, or the first alone."""
         asked = [waiting.popleft()]
         weight = asked[0].piece.weight
@@ -140,7 +140,7 @@ class _Reading:
             asked.append(waiting.popleft())
         return asked
 
-    def _requests(self, asked: list[_Asked]) -> list[Request]:
+    def _requests(self, asked: list[_PieceProgress]) -> list[Request]:
         return [
             ["XRANGE", one.piece.key, exclusive(one.after), ids.text(one.piece.upto), "COUNT", self._fetch]
             for one in asked
@@ -165,7 +165,7 @@ class _Reading:
 
     # -- what is missing ----------------------------------------------------------------------------------------------
 
-    def _check(self, one: _Asked, page: Page, number: int) -> None:
+    def _check(self, one: _PieceProgress, page: Page, number: int) -> None:
         """Whether entries were trimmed away between this page and what came before it, where no count can tell."""
         piece = one.piece
         if piece.exact or not self._options.fail_on_loss:
@@ -176,18 +176,18 @@ class _Reading:
             seen = piece.first - 1
         else:
             seen = one.after
-        state = survey(self._client, [piece.key]).get(piece.key)
+        state = stream_states(self._client, [piece.key]).get(piece.key)
         if state is not None and (state.max_deleted > seen or (state.length and state.first <= seen)):
             return
         raise DataLoss(self._lost(piece, f"entries after {ids.text(seen).decode()} were trimmed while they were read"))
 
-    def _check_end(self, one: _Asked) -> None:
+    def _check_end(self, one: _PieceProgress) -> None:
         """Whether a piece had as many entries as were counted when it was planned."""
         piece = one.piece
         if not piece.exact or one.rows >= piece.weight:
             return
         missing = piece.weight - one.rows
-        state = survey(self._client, [piece.key]).get(piece.key)
+        state = stream_states(self._client, [piece.key]).get(piece.key)
         if state is not None and state.max_deleted > piece.after:
             return  # deleted one by one: that is how its owner wants it
         text = self._lost(piece, f"{missing} of {piece.weight} entries were trimmed before they were read")

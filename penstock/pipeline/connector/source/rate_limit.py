@@ -6,7 +6,7 @@ from penstock.pipeline.connector.connection.client import Client, packed
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import even_cuts
-from penstock.pipeline.connector.source.offsets import Place
+from penstock.pipeline.connector.source.offsets import Position
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
 from penstock.storage import ids
 from penstock.storage.ids import StreamId
@@ -14,7 +14,7 @@ from penstock.storage.ids import StreamId
 MARKS: Final = 256  # about so many ids of a counted range are kept: it can be cut there
 
 
-def backlog(place: Place, state: StreamState) -> int:
+def backlog(place: Position, state: StreamState) -> int:
     """How many entries a stream has beyond a place: exactly, if none beyond it were deleted, and places are counted."""
     if state.last <= place.id or not state.length:
         return 0
@@ -26,14 +26,14 @@ def backlog(place: Place, state: StreamState) -> int:
     return max(state.length * (state.last - place.id) // span, 1)
 
 
-def to_the_end(state: StreamState) -> Place:
+def end_position(state: StreamState) -> Position:
     """Everything that is there now: whatever comes later has a greater id."""
-    return Place(state.last, state.added)
+    return Position(state.last, state.added)
 
 
-def count_off(
-    client: Client, key: bytes, place: Place, state: StreamState, entries: int, fetch: int
-) -> tuple[Place, list[StreamId]]:
+def position_after(
+    client: Client, key: bytes, place: Position, state: StreamState, entries: int, fetch: int
+) -> tuple[Position, list[StreamId]]:
     """The place so many entries beyond another, and ids at even distances on the way; reads them all for that."""
     after, seen = place.id, 0
     marks: list[StreamId] = []
@@ -42,7 +42,7 @@ def count_off(
         count = min(fetch, entries - seen)
         page = decode(client.framed(packed("XRANGE", key, exclusive(after), ids.text(state.last), "COUNT", count)))
         if not len(page):
-            return to_the_end(state), marks
+            return end_position(state), marks
         texts = page.texts(page.id_at[(-seen - 1) % every :: every])
         marks += [ids.parse(one) for one in texts.to_pylist()]
         after = ids.parse(page.last_id())
@@ -50,14 +50,14 @@ def count_off(
         if len(page) < count:
             break
     if after >= state.last:
-        return to_the_end(state), marks
+        return end_position(state), marks
     # A deleted entry on the way was added once, and not seen: then nobody knows the count any more.
     known = place.added is not None and state.max_deleted <= place.id
-    return Place(after, place.added + seen if known and place.added is not None else None), marks
+    return Position(after, place.added + seen if known and place.added is not None else None), marks
 
 
 def cuts_of(
-    client: Client, key: bytes, after: StreamId, end: Place, marks: list[StreamId], entries: int, parts: int
+    client: Client, key: bytes, after: StreamId, end: Position, marks: list[StreamId], entries: int, parts: int
 ) -> tuple[StreamId, ...]:
     """Where `parts` parts of a range end: at counted marks where there are some, at probed places else."""
     if parts < 2 or entries < 2:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
 from penstock.pipeline.connector.source.id_ranges import Piece, how_many, pack
-from penstock.pipeline.connector.source.offsets import Delivered, Run, StreamOf, delivered_json, delivered_of
+from penstock.pipeline.connector.source.offsets import Delivered, DeliveredIds, StreamOf, delivered_json, delivered_of
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
@@ -38,9 +38,10 @@ class SharedReader(StreamReader):
         self._join_due_s = 0.0
         self._first_join = True
         self._recover = True  # our pending list may hold what no offset speaks of
-        self._settled = -1
-        self._in_hand: dict[StreamOf, list[bytes]] = {}  # the ids of the last offset, so that nobody must look them up
-        self._in_hand_number = -1
+        self._acknowledged_up_to = -1
+        # The ids of the newest offset, so that they need not be looked up when it is acknowledged.
+        self._newest_ids: dict[StreamOf, list[bytes]] = {}
+        self._newest_number = -1
         self._idle = False
         self._target: dict[StreamOf, StreamId] = {}
         self._claimed_up_to: dict[StreamOf, bytes] = {}
@@ -57,7 +58,7 @@ class SharedReader(StreamReader):
         return delivered_json(Delivered(0, self._name))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self.look()
+        self.refresh_states()
         self._target = {stream: state.last for stream, state in self.states.items()}
         self.frozen = True
 
@@ -65,7 +66,7 @@ class SharedReader(StreamReader):
         """The next deliveries; `start` itself if there are none. All that `start` names is acknowledged: it is done."""
         done = delivered_of(start)
         self._name = done.consumer
-        self._settle(done)
+        self._acknowledge(done)
         try:
             taken = self._take(done, limit)
         except ServerGone:
@@ -99,21 +100,21 @@ class SharedReader(StreamReader):
 
     def _take(self, done: Delivered, limit: ReadLimit) -> dict[StreamOf, list[tuple[bool, list[bytes]]]]:
         """The ids of each stream that are ours now; True where they follow each other, with nothing between."""
-        self._join(done)
+        self._join_groups(done)
         taken: dict[StreamOf, list[tuple[bool, list[bytes]]]] = {}
         if self._recover:
-            self._gather(taken, self._orphans(), together=False)
+            self._add(taken, self._pending_in_no_offset(), together=False)
             self._recover = False
         per_key = self._per_key(limit)
         if self.options.claim_min_idle_ms is not None:
             for name, client in self.connections.asking.items():
-                self._gather(taken, self._claim(client, self._joined[name], per_key), together=False)
+                self._add(taken, self._claim(client, self._joined[name], per_key), together=False)
         wanted = self._behind_target() if self.frozen else self._joined
         blocks = self._idle and not taken
-        self._gather(taken, self._read_new(wanted, per_key, blocks, done), together=True)
+        self._add(taken, self._read_new(wanted, per_key, blocks, done), together=True)
         return taken
 
-    def _gather(
+    def _add(
         self,
         taken: dict[StreamOf, list[tuple[bool, list[bytes]]]],
         found: dict[StreamOf, list[bytes]],
@@ -163,7 +164,7 @@ class SharedReader(StreamReader):
             self._recover = True  # another server may have delivered something
             if not refusal.text.startswith(b"NOGROUP"):
                 raise
-            self._mourn(done)
+            self._on_group_destroyed(done)
             return {}
         found = {}
         for name, reply in replies.items():
@@ -178,11 +179,11 @@ class SharedReader(StreamReader):
             client = self.connections.asking[name]
             for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
                 target = self._target.get((name, key), ids.ZERO)
-                if isinstance(reply, ReplyError) or self._led(reply) < target:
+                if isinstance(reply, ReplyError) or self._last_delivered(reply) < target:
                     behind.setdefault(name, []).append(key)
         return behind
 
-    def _led(self, reply: Reply) -> StreamId:
+    def _last_delivered(self, reply: Reply) -> StreamId:
         """How far the group is, from XINFO GROUPS; ZERO where it is not."""
         for told in reply:
             one = mapping(told)
@@ -200,17 +201,17 @@ class SharedReader(StreamReader):
             for together, some in parts:
                 for at in range(0, len(some), share):
                     numbers = tuple(ids.parse(one) for one in some[at : at + share])
-                    runs.append(Run(numbers[0], numbers[-1], len(numbers), () if together else numbers))
+                    runs.append(DeliveredIds(numbers[0], numbers[-1], len(numbers), () if together else numbers))
                 if together:
                     offset.last[stream] = runs[-1].last
             offset.runs[stream] = tuple(runs)
-        self._in_hand = {stream: [one for _, some in parts for one in some] for stream, parts in taken.items()}
-        self._in_hand_number = offset.number
+        self._newest_ids = {stream: [one for _, some in parts for one in some] for stream, parts in taken.items()}
+        self._newest_number = offset.number
         return offset
 
     # -- taking over --------------------------------------------------------------------------------------------------
 
-    def _orphans(self) -> dict[StreamOf, list[bytes]]:
+    def _pending_in_no_offset(self) -> dict[StreamOf, list[bytes]]:
         """What is pending for us and in no offset: delivered to a driver that died before it could write it down."""
         found: dict[StreamOf, list[bytes]] = {}
         for name, keys in self._joined.items():
@@ -270,9 +271,9 @@ class SharedReader(StreamReader):
 
     # -- being done ---------------------------------------------------------------------------------------------------
 
-    def _settle(self, done: Delivered) -> None:
+    def _acknowledge(self, done: Delivered) -> None:
         """XACK everything an offset names. Entries that somebody has claimed from us meanwhile are theirs."""
-        if done.number == self._settled:
+        if done.number == self._acknowledged_up_to:
             return
         for (name, key), runs in done.runs.items():
             client = self.connections.asking.get(name)
@@ -288,11 +289,11 @@ class SharedReader(StreamReader):
                     for at in range(0, len(acked), ACKED_AT_ONCE)
                 ]
             )
-        self._settled = done.number
+        self._acknowledged_up_to = done.number
 
-    def _ids_of(self, client: Client, stream: StreamOf, runs: tuple[Run, ...], number: int) -> list[bytes]:
-        if number == self._in_hand_number:
-            return self._in_hand.get(stream, [])
+    def _ids_of(self, client: Client, stream: StreamOf, runs: tuple[DeliveredIds, ...], number: int) -> list[bytes]:
+        if number == self._newest_number:
+            return self._newest_ids.get(stream, [])
         found: list[bytes] = []
         for run in runs:
             if run.ids:
@@ -303,7 +304,7 @@ class SharedReader(StreamReader):
 
     # -- the group ----------------------------------------------------------------------------------------------------
 
-    def _join(self, done: Delivered) -> None:
+    def _join_groups(self, done: Delivered) -> None:
         """See to it that the group is there in every stream that there is; look for streams now and then.
 
         A named stream is made if there is one server only: with several, nobody knows whose it is.
@@ -316,7 +317,7 @@ class SharedReader(StreamReader):
             client = self.connections.asking[name]
             known = set(self._joined.get(name, ()))
             new = [key for key in keys if key not in known]
-            places = [self._beginning((name, key), done) for key in new]
+            places = [self._group_start((name, key), done) for key in new]
             replies = client.pipeline(
                 [
                     ["XGROUP", "CREATE", key, self.group, place, *(["MKSTREAM"] if makes else [])]
@@ -331,7 +332,7 @@ class SharedReader(StreamReader):
                     raise reply
         self._first_join = False
 
-    def _beginning(self, stream: StreamOf, done: Delivered) -> bytes:
+    def _group_start(self, stream: StreamOf, done: Delivered) -> bytes:
         """Where a group begins that is not there yet: a stream that came later is read from its first entry."""
         if stream in done.last:
             return ids.text(done.last[stream])
@@ -342,7 +343,7 @@ class SharedReader(StreamReader):
             return b"$"
         return ids.text(max(ids.parse(start.encode()) - 1, ids.ZERO))
 
-    def _mourn(self, done: Delivered) -> None:
+    def _on_group_destroyed(self, done: Delivered) -> None:
         """A group that we had joined is gone, or its stream: a loss, or it is made again where we left it."""
         for name, keys in self._joined.items():
             client = self.connections.asking[name]
@@ -350,7 +351,9 @@ class SharedReader(StreamReader):
             for key, reply in list(zip(keys, replies, strict=True)):
                 names = [] if isinstance(reply, ReplyError) else [mapping(told)[b"name"] for told in reply]
                 if self.group.encode() not in names:
-                    self.mind(name, key, f"group {self.group!r} was destroyed, and what was pending in it is unknown")
+                    self.report_loss(
+                        name, key, f"group {self.group!r} was destroyed, and what was pending in it is unknown"
+                    )
                     keys.remove(key)
                     if isinstance(reply, ReplyError):
                         done.last.pop((name, key), None)  # a new stream of that name is read from its beginning

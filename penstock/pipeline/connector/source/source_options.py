@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.pipeline.connector.connection.client import Access, Endpoint
-from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.errors import OptionError
 from penstock.storage import ids
 
@@ -30,22 +30,22 @@ class Servers:
         return {endpoint.name: endpoint for endpoint in self.endpoints}
 
 
-def read_servers(given: Given) -> Servers:
+def read_servers(reader: OptionReader) -> Servers:
     """The connection's options, of every role."""
-    endpoints = tuple(read_endpoint(word) for word in given.names("endpoints") or [f"127.0.0.1:{DEFAULT_PORT}"])
+    endpoints = tuple(read_endpoint(word) for word in reader.names("endpoints") or [f"127.0.0.1:{DEFAULT_PORT}"])
     if len({endpoint.name for endpoint in endpoints}) < len(endpoints):
-        raise given.mistake("endpoints", "is to name every endpoint once")
+        raise reader.mistake("endpoints", "is to name every endpoint once")
     access = Access(
-        username=given.text("username"),
-        password=given.text("password"),
-        db=given.integer("db", 0),
-        tls=given.flag("tls", False),
-        tls_ca=given.text("tlsCa"),
-        tls_cert=given.text("tlsCert"),
-        tls_key=given.text("tlsKey"),
-        connect_s=given.duration_ms("connectTimeout", "5s") / 1000,
-        read_s=given.duration_ms("readTimeout", "30s") / 1000,
-        retry_s=given.duration_ms("retryTimeout", "60s") / 1000,
+        username=reader.text("username"),
+        password=reader.text("password"),
+        db=reader.integer("db", 0),
+        tls=reader.flag("tls", False),
+        tls_ca=reader.text("tlsCa"),
+        tls_cert=reader.text("tlsCert"),
+        tls_key=reader.text("tlsKey"),
+        connect_s=reader.duration_ms("connectTimeout", "5s") / 1000,
+        read_s=reader.duration_ms("readTimeout", "30s") / 1000,
+        retry_s=reader.duration_ms("retryTimeout", "60s") / 1000,
     )
     if access.username is not None and access.password is None:
         raise OptionError("option 'username' needs 'password' beside it")
@@ -82,9 +82,9 @@ class Keys:
     discovery_ms: int
 
 
-def read_keys(given: Given) -> Keys:
-    names, pattern = given.names("stream"), given.text("streamPattern")
-    return Keys(tuple(dict.fromkeys(names)), pattern, given.duration_ms("discoveryInterval", "10s"))
+def read_keys(reader: OptionReader) -> Keys:
+    names, pattern = reader.names("stream"), reader.text("streamPattern")
+    return Keys(tuple(dict.fromkeys(names)), pattern, reader.duration_ms("discoveryInterval", "10s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +97,16 @@ class Sizing:
     fetch: int  # entries a request
 
 
-def read_sizing(given: Given, per_partition: int = 50_000, fetch: int = 5_000) -> Sizing:
+def read_sizing(reader: OptionReader, per_partition: int = 50_000, fetch: int = 5_000) -> Sizing:
     sizing = Sizing(
-        entries_per_partition=given.integer("entriesPerPartition", per_partition, 1),
-        min_partitions=given.integer("minPartitions", 1, 1),
-        max_partitions=given.integer("maxPartitions", 64, 1),
-        fetch=given.integer("fetchSize", fetch, 1, 1_000_000),
+        entries_per_partition=reader.integer("entriesPerPartition", per_partition, 1),
+        min_partitions=reader.integer("minPartitions", 1, 1),
+        max_partitions=reader.integer("maxPartitions", 64, 1),
+        fetch=reader.integer("fetchSize", fetch, 1, 1_000_000),
     )
     if sizing.min_partitions > sizing.max_partitions:
-        if given.has("maxPartitions"):
-            raise given.mistake("minPartitions", "is to be at most maxPartitions")
+        if reader.has("maxPartitions"):
+            raise reader.mistake("minPartitions", "is to be at most maxPartitions")
         return Sizing(sizing.entries_per_partition, sizing.min_partitions, sizing.min_partitions, sizing.fetch)
     return sizing
 
@@ -122,10 +122,10 @@ class Start:
         return dict(self.by_key).get(key, self.at)
 
 
-def read_start(given: Given, default: str) -> Start:
+def read_start(reader: OptionReader, default: str) -> Start:
     """`startingId` or `startingTimestamp`. Ids are exclusive when they begin a range: see `after`."""
-    moment_ms = given.timestamp_ms("startingTimestamp")
-    word = given.text("startingId")
+    moment_ms = reader.timestamp_ms("startingTimestamp")
+    word = reader.text("startingId")
     if word is not None and moment_ms is not None:
         raise OptionError("give only one of the options 'startingId' and 'startingTimestamp'")
     if moment_ms is not None:
@@ -133,21 +133,21 @@ def read_start(given: Given, default: str) -> Start:
     if word is None:
         return Start(default)
     if not word.lstrip().startswith("{"):
-        return Start(_place(given, "startingId", word))
+        return Start(_place(reader, "startingId", word))
     try:
         by_key = json.loads(word)
     except ValueError:
-        raise given.mistake("startingId", "is no JSON") from None
-    return Start(default, tuple((key, _place(given, "startingId", str(by_key[key]))) for key in sorted(by_key)))
+        raise reader.mistake("startingId", "is no JSON") from None
+    return Start(default, tuple((key, _place(reader, "startingId", str(by_key[key]))) for key in sorted(by_key)))
 
 
-def _place(given: Given, name: str, word: str) -> str:
+def _place(reader: OptionReader, name: str, word: str) -> str:
     if word.lower() in (EARLIEST, LATEST, GROUP):
         return word.lower()
     try:
         return ids.text(ids.parse(word.encode())).decode()
     except ValueError:
-        raise given.mistake(name, "is to be earliest, latest, group or an id (1700000000000-0)") from None
+        raise reader.mistake(name, "is to be earliest, latest, group or an id (1700000000000-0)") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,36 +176,36 @@ class Entries:
 
 def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
     """The options of the table `entries`; OptionError for a mistake."""
-    given = Given(options, "streaming source" if streaming else "batch source")
-    given.choice("table", "entries", TABLES)
+    reader = OptionReader(options, "streaming source" if streaming else "batch source")
+    reader.choice("table", "entries", TABLES)
     found = Entries(
-        servers=read_servers(given),
-        keys=read_keys(given),
-        sizing=read_sizing(given),
-        start=read_start(given, LATEST if streaming else EARLIEST),
-        end=_read_end(given, streaming),
-        max_per_trigger=given.integer("maxEntriesPerTrigger", None, 1),
-        min_per_trigger=given.integer("minEntriesPerTrigger", None, 1),
-        max_delay_ms=given.duration_ms("maxTriggerDelay", "15m"),
-        poll_ms=given.duration_ms("pollTimeout", "500ms"),
-        fail_on_loss=given.flag("failOnDataLoss", True),
-        group=given.text("group"),
-        group_mode=given.choice("groupMode", CURSOR, (CURSOR, SHARED)),
-        group_force=given.flag("groupForce", False),
-        consumer=given.text("consumer"),
-        claim_min_idle_ms=given.duration_ms("claimMinIdle", None),
-        fail_fast=given.choice("mode", "PERMISSIVE", ("PERMISSIVE", "FAILFAST")) == "FAILFAST",
-        replace_bad_text=given.choice("decodeErrors", "strict", ("strict", "replace")) == "replace",
-        push_filters=given.flag("pushFilters", False),
+        servers=read_servers(reader),
+        keys=read_keys(reader),
+        sizing=read_sizing(reader),
+        start=read_start(reader, LATEST if streaming else EARLIEST),
+        end=_read_end(reader, streaming),
+        max_per_trigger=reader.integer("maxEntriesPerTrigger", None, 1),
+        min_per_trigger=reader.integer("minEntriesPerTrigger", None, 1),
+        max_delay_ms=reader.duration_ms("maxTriggerDelay", "15m"),
+        poll_ms=reader.duration_ms("pollTimeout", "500ms"),
+        fail_on_loss=reader.flag("failOnDataLoss", True),
+        group=reader.text("group"),
+        group_mode=reader.choice("groupMode", CURSOR, (CURSOR, SHARED)),
+        group_force=reader.flag("groupForce", False),
+        consumer=reader.text("consumer"),
+        claim_min_idle_ms=reader.duration_ms("claimMinIdle", None),
+        fail_fast=reader.choice("mode", "PERMISSIVE", ("PERMISSIVE", "FAILFAST")) == "FAILFAST",
+        replace_bad_text=reader.choice("decodeErrors", "strict", ("strict", "replace")) == "replace",
+        push_filters=reader.flag("pushFilters", False),
     )
-    given.end()
+    reader.end()
     _check(found, streaming)
     return found
 
 
-def _read_end(given: Given, streaming: bool) -> int:
+def _read_end(reader: OptionReader, streaming: bool) -> int:
     """`endingId` (inclusive, as XRANGE has it) or `endingTimestamp` (exclusive, so that hours do not overlap)."""
-    word, moment_ms = given.text("endingId"), given.timestamp_ms("endingTimestamp")
+    word, moment_ms = reader.text("endingId"), reader.timestamp_ms("endingTimestamp")
     if streaming and (word or moment_ms is not None):
         raise OptionError("a streaming query has no end: 'endingId' and 'endingTimestamp' are the batch source's")
     if word is not None and moment_ms is not None:
@@ -217,7 +217,7 @@ def _read_end(given: Given, streaming: bool) -> int:
     try:
         return ids.parse(word.encode(), ids.HALF)
     except ValueError:
-        raise given.mistake("endingId", "is to be latest or an id (1700000000000-0)") from None
+        raise reader.mistake("endingId", "is to be latest or an id (1700000000000-0)") from None
 
 
 def _check(found: Entries, streaming: bool) -> None:

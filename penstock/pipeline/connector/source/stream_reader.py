@@ -9,7 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from penstock.pipeline.connector.connection.client import Client, now_s
 from penstock.pipeline.connector.connection.connection_pool import Connections
-from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, survey
+from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
 from penstock.pipeline.connector.source import source_options as reading_options
 from penstock.pipeline.connector.source.offsets import StreamOf
 from penstock.pipeline.connector.source.partition_reader import TaskReader
@@ -17,7 +17,7 @@ from penstock.pipeline.connector.source.source_options import SHARED, Entries
 from penstock.pipeline.errors import DataLoss
 
 
-def reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
+def create_reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
     """The reader of a query, by its `groupMode`."""
     found = reading_options.read_entries(options, streaming=True)
     if found.group_mode == SHARED:
@@ -82,18 +82,18 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
             self._discovered_s = now_s()
         return self._keys
 
-    def look(self) -> None:
+    def refresh_states(self) -> None:
         """See how far every stream is, in one round trip a server."""
         keys = self.keys()
 
         def ask(client: Client) -> dict[bytes, StreamState]:
-            return survey(client, keys[client.endpoint.name])
+            return stream_states(client, keys[client.endpoint.name])
 
         self.states = {
             (name, key): state for name, states in self.connections.each(ask).items() for key, state in states.items()
         }
 
-    def mind(self, name: str, key: bytes, text: str) -> None:
+    def report_loss(self, name: str, key: bytes, text: str) -> None:
         """A loss: DataLoss, or a warning if `failOnDataLoss` is false."""
         address = self.endpoint(name).address
         sentence = f"{address}: stream {key.decode(errors='replace')!r}: {text}"

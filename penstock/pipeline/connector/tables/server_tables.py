@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
-from penstock.pipeline.connector.connection.option_reader import Given
+from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, find_keys
 from penstock.pipeline.connector.source.id_ranges import how_many
 from penstock.pipeline.connector.source.source_options import TABLES, Keys, Servers, Sizing, read_servers, read_sizing
@@ -36,22 +36,22 @@ class Source:
     sizing: Sizing
 
 
-def reader(table: str, options: Mapping[str, str], schema: Any) -> "TableReader":
+def create_reader(table: str, options: Mapping[str, str], schema: Any) -> "TableReader":
     """The reader of one of the tables; OptionError for a mistake, or for a column it does not have."""
-    given = Given(options, f"table {table!r}")
-    given.choice("table", table, TABLES)
-    names, pattern = given.names("stream"), given.text("streamPattern")
+    reader = OptionReader(options, f"table {table!r}")
+    reader.choice("table", table, TABLES)
+    names, pattern = reader.names("stream"), reader.text("streamPattern")
     if names and pattern is not None:
         raise OptionError("give only one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
-    group = given.text("group")
+    group = reader.text("group")
     source = Source(
         table,
-        read_servers(given),
+        read_servers(reader),
         Keys(tuple(dict.fromkeys(names)), None if names else pattern or "*", 0),
         None if group is None else group.encode(),
-        read_sizing(given, PER_TASK, FETCH),
+        read_sizing(reader, PER_TASK, FETCH),
     )
-    given.end()
+    reader.end()
     if table == "pending":
         from penstock.pipeline.connector.tables.pending_table import PendingReader
 
