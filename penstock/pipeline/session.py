@@ -41,6 +41,17 @@ def session(master: str = "local[*]", name: str = "penstock", **settings: str) -
     return builder.getOrCreate()
 
 
+def register(spark: Any) -> None:
+    """Make the format `redis_streams` known to a session where Spark does not find it by itself.
+
+    That is so where the code came by `--py-files` or `addPyFile` after the session was made, and where another package
+    of a name `pyspark_*` fails to import, which ends Spark's search.
+    """
+    from penstock.pipeline.connector.datasource import StreamsDataSource
+
+    spark.dataSource.register(StreamsDataSource)
+
+
 def require() -> None:
     """PipelineError, with what to do, where Spark cannot run."""
     lack = missing()

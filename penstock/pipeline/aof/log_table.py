@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 from penstock.pipeline.aof import log_files, log_rows, log_splits
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.option_reader import OptionReader
-from penstock.pipeline.connector.source.source_options import TABLES
+from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.errors import OptionError
 
 # What each column may be declared as; `split` is there for those who ask for it by name.

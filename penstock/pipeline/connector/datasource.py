@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource
 
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.option_reader import OptionReader
-from penstock.pipeline.connector.source.source_options import TABLES
+from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.errors import OptionError
 
 FORMAT = "redis_streams"

@@ -39,3 +39,5 @@ DEFAULT: Final = {
     "streams": STREAMS,
     "aof": AOF,
 }
+
+TABLES: Final = tuple(DEFAULT)  # the values of the option `table`

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from penstock.pipeline.connector.connection.client import Endpoint
+from penstock.pipeline.connector.connection.connection_options import read_endpoint
 from penstock.pipeline.connector.connection.option_reader import OptionReader
-from penstock.pipeline.connector.source.source_options import Entries, read_endpoint, read_entries
+from penstock.pipeline.connector.source.source_options import Entries, read_entries
 from penstock.pipeline.errors import OptionError
 from penstock.storage import ids
 

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request
-from penstock.pipeline.connector.source.source_options import Servers
+from penstock.pipeline.connector.connection.connection_options import Servers
 
 Answer = TypeVar("Answer")
 

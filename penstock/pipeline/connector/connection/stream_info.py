@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from penstock.errors import ReplyError
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, mapping
-from penstock.pipeline.connector.source.source_options import Keys
+from penstock.pipeline.connector.connection.connection_options import Keys
 from penstock.pipeline.errors import PipelineError
 from penstock.storage import ids
 from penstock.storage.ids import StreamId

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.pipeline.connector.connection.connection_options import Servers, read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
-from penstock.pipeline.connector.source.source_options import Servers, read_servers
 from penstock.pipeline.errors import OptionError
 from penstock.storage import ids as stream_ids
 

@@ -13,10 +13,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.connection.connection_options import Keys, Servers, read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, find_keys
+from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.source.id_ranges import how_many
-from penstock.pipeline.connector.source.source_options import TABLES, Keys, Servers, Sizing, read_servers, read_sizing
+from penstock.pipeline.connector.source.source_options import Sizing, read_sizing
 from penstock.pipeline.errors import OptionError
 from penstock.storage import ids
 
