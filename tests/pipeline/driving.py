@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import types
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from penstock.pipeline.connector.source import batch_reader, stream_reader
@@ -44,7 +45,9 @@ def schema(ddl: str) -> types.StructType:
 
 
 def rows_of(reader: Any, tasks: Iterable[Any]) -> list[dict[str, Any]]:
-    return [row for task in tasks for page in reader.read(task) for row in page.to_pylist()]
+    """What Spark would read: for a plan without tasks it makes one that holds None."""
+    planned = list(tasks) or [InputPartition(None)]
+    return [row for task in planned for page in reader.read(task) for row in page.to_pylist()]
 
 
 def read(ddl: str = IDS, **options: str) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from penstock.pipeline.aof import log_files, log_rows, log_splits
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.option_reader import OptionReader
+from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.errors import OptionError
 
@@ -92,7 +93,7 @@ class LogReader(DataSourceReader):
         return [LogPartition(split) for split in log_splits.splits_of(parts, self.options.split_bytes)]
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        if partition is None:  # Spark's way of saying that there are no partitions
+        if is_placeholder(partition):
             return
         assert isinstance(partition, LogPartition), "partitions() makes no others"
         yield from log_rows.batches(partition.split, to_arrow_schema(self.schema, timezone="UTC"))

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Endpoint, Request, packed
 from penstock.pipeline.connector.connection.stream_info import refused, stream_states
+from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import Piece
@@ -51,8 +52,8 @@ class TaskReader:
         self._columns()  # a schema that cannot be read is refused when the query is made, not in a task
 
     def read(self, partition: Any) -> Iterator[Any]:
-        """The record batches of a task; Spark makes one with nothing in it (None) of an empty list of tasks."""
-        if partition is None:
+        """The record batches of a task."""
+        if is_placeholder(partition):
             return
         columns = self._columns()
         endpoints = self.options.servers.by_name()

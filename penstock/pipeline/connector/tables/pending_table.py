@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping, packed
 from penstock.pipeline.connector.connection.stream_info import find_keys
+from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.source.entry_columns import LATEST_MS
 from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack
@@ -94,7 +95,7 @@ class PendingReader(TableReader):
         return [Piece(piece.endpoint, piece.key, after, upto, weight) for after, upto in spans]
 
     def read(self, partition: Any) -> Iterator[Any]:
-        if partition is None:
+        if is_placeholder(partition):
             return
         for piece, group in zip(*partition.value, strict=True):
             with Client(self.source.servers.by_name()[piece.endpoint], self.source.servers.access) as client:

@@ -16,6 +16,7 @@ from penstock.pipeline.connector.connection.client import Client, mapping
 from penstock.pipeline.connector.connection.connection_options import Keys, Servers, read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, find_keys
+from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.source.id_ranges import how_many
 from penstock.pipeline.connector.source.source_options import Sizing, read_sizing
@@ -111,7 +112,7 @@ class RowsReader(TableReader):
         return tasks
 
     def read(self, partition: Any) -> Iterator[Any]:
-        if partition is None:
+        if is_placeholder(partition):
             return
         endpoint, keys = partition.value
         columns, rows_of = _ROWS[self.source.table]
