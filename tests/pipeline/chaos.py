@@ -4,7 +4,7 @@ First a plain process stands for Spark, which is so cheap to start that it can b
 400,000 entries, stream to stream, with each delivery that promises every row once; the driver's processes are killed
 (SIGKILL, Java and Python together) at moments that a seed decides, and it is started again, until it comes to its
 end. Then once more on `local-cluster`, where executors are killed and the query must survive. Missing and doubled
-rows must be 0.
+rows must be 0, and each run must have killed something: a copy that was over before the first kill shows nothing.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import redis
@@ -251,6 +253,29 @@ class Run:
         return total, self._words.entries - len(seen), total - len(seen)
 
 
+@dataclass(frozen=True)
+class Result:
+    """What one run did, and what its copy holds."""
+
+    kind: str
+    delivery: str
+    kills: int
+    total: int
+    missing: int
+    doubled: int
+
+    def faults(self) -> list[str]:
+        """Why the run proves nothing, or proves something bad; empty if it is right."""
+        found = []
+        if not self.kills:
+            found.append(f"no {self.kind} was killed: copy more (--entries), or kill earlier (--up-to)")
+        if self.missing:
+            found.append("rows are missing")
+        if self.doubled and self.delivery != "at-least-once":
+            found.append("rows are doubled")
+        return found
+
+
 def fill(client: redis.Redis, entries: int) -> None:
     for first in range(0, entries, 5_000):
         pipeline = client.pipeline(transaction=False)
@@ -259,8 +284,7 @@ def fill(client: redis.Redis, entries: int) -> None:
         pipeline.execute()
 
 
-def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed: int) -> bool:
-    """True if the copy is right."""
+def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed: int) -> Result:
     with redis.Redis(LOCALHOST, port, socket_timeout=300) as client:
         client.delete("to", *client.keys("__spark:*"))
     began_s = time.monotonic()
@@ -281,7 +305,10 @@ def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed
         f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows, {run.failures} failures: "
         f"{total} rows, {missing} missing, {doubled} doubled  ({time.monotonic() - began_s:.0f} s)"
     )
-    return missing == 0 and (doubled == 0 or delivery == "at-least-once")
+    result = Result(kind, delivery, run.kills, total, missing, doubled)
+    for fault in result.faults():
+        say(f"          {fault}")
+    return result
 
 
 def say(line: str) -> None:
@@ -289,7 +316,8 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 1 where rows are missing or doubled, or a run killed nothing."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--entries", type=int, default=400_000)
     parser.add_argument("--batch", type=int, default=25_000, help="entries a micro-batch")
@@ -303,7 +331,7 @@ def main() -> int:
     parser.add_argument("--redis", action="store_true", help="copy at a real Redis")
     parser.add_argument("--drive", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--write", type=json.loads, help=argparse.SUPPRESS)
-    words = parser.parse_args()
+    words = parser.parse_args(arguments)
     if words.drive:
         drive(words.drive)
         return 0
@@ -311,7 +339,7 @@ def main() -> int:
         write_batches(words.write)
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what was started is stopped too
-    right = True
+    results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="chaos-log-") as log:
         start = reference_server() if words.redis else running_server("--appendonly", "no", dir=log)
         with start as server:
@@ -322,9 +350,11 @@ def main() -> int:
                 for delivery in words.delivery:
                     for kind in KINDS:
                         if words.only in (None, kind):
-                            right &= one_run(words, port, kind, delivery, seed)
-    say("every row once" if right else "ROWS WERE LOST OR DOUBLED")
-    return 0 if right else 1
+                            results.append(one_run(words, port, kind, delivery, seed))
+    kills = sum(result.kills for result in results)
+    faulty = [result for result in results if result.faults()]
+    say(f"{len(results)} runs, {kills} kills: " + (f"{len(faulty)} RUNS FAILED" if faulty else "every row once"))
+    return 1 if faulty or not kills else 0
 
 
 if __name__ == "__main__":

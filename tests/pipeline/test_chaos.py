@@ -1,0 +1,39 @@
+"""The judge of `make chaos`: what it calls right."""
+
+import signal
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from tests.pipeline.chaos import Result, main
+
+
+@pytest.mark.parametrize(
+    ("result", "faults"),
+    [
+        (Result("driver", "exactly-once", 4, 100, 0, 0), 0),
+        (Result("driver", "exactly-once", 0, 100, 0, 0), 1),
+        (Result("task", "idmp", 4, 99, 1, 0), 1),
+        (Result("task", "idmp", 4, 101, 0, 1), 1),
+        (Result("task", "at-least-once", 4, 101, 0, 1), 0),
+    ],
+    ids=["right", "no-kill", "missing", "doubled", "may-double"],
+)
+def test_a_run_is_right_that_killed_something_and_has_every_row_once(result: Result, faults: int) -> None:
+    assert len(result.faults()) == faults
+
+
+def test_a_run_that_killed_nothing_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--entries", "0", "--only", "task", "--task-kills", "1", "--seeds", "1", "--delivery", "exactly-once"]
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert main(words) == 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "          no task was killed: copy more (--entries), or kill earlier (--up-to)",
+        "1 runs, 0 kills: 1 RUNS FAILED",
+    ]
