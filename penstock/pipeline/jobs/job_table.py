@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.pipeline.connector.connection.client import Client
+from penstock.pipeline.connector.connection.connection_options import read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.connection.stream_info import stream_states
 from penstock.pipeline.connector.source.source_options import read_entries
@@ -25,6 +26,23 @@ class Job:
     work: Callable[[Any, Namespace], Any]
     chart: tuple[str, ...] = ()
     split_by: str = ""
+    required: tuple[str, ...] = ()  # flags without which it cannot be done
+    writes_itself: bool = False  # --out is its own: what it gives back is not written there
+
+
+def check(chosen: Namespace) -> Job:
+    """The job that was named; OptionError for flags that it cannot be done with, or without."""
+    job = next(job for job in JOBS if job.name == chosen.job)
+    if chosen.plot and not job.chart:
+        raise OptionError(f"the job {job.name!r} has no chart")
+    for flag in job.required:
+        if not getattr(chosen, flag):
+            raise OptionError(f"the job {job.name!r} needs --{flag}")
+    for flag in ("idle", "min_idle", "between"):
+        duration_ms(flag.replace("_", "-"), getattr(chosen, flag) or "0")
+    if job.needs != LOG:
+        read_servers(OptionReader(connection(chosen), "job"))
+    return job
 
 
 def table(spark: Any, chosen: Namespace, name: str) -> Any:
@@ -69,8 +87,6 @@ def duration_ms(name: str, words: str) -> int:
 def _log(spark: Any, chosen: Namespace) -> Any:
     from penstock.pipeline.jobs import jobs
 
-    if not chosen.log:
-        raise OptionError(f"the job {chosen.job!r} needs --log: a server's log directory")
     return jobs.log(spark, chosen.log)
 
 
@@ -92,36 +108,23 @@ def _lag(spark: Any, chosen: Namespace) -> Any:
 def _dead_letters(spark: Any, chosen: Namespace) -> Any:
     from penstock.pipeline.jobs import jobs
 
-    found = jobs.poison(table(spark, chosen, PENDING), chosen.least).persist()
+    found = jobs.poison(table(spark, chosen, PENDING), chosen.least)
     options = connection(chosen) | {"minIdle": chosen.min_idle}
     if chosen.dead_letter_stream:
         options["deadLetterStream"] = chosen.dead_letter_stream
-    found.count()  # what is moved is what was seen
-    jobs.move_to_dead_letter(found, options)
-    return found
+    return jobs.move_to_dead_letter(found, options)
 
 
 def _redrive(spark: Any, chosen: Namespace) -> Any:
     from penstock.pipeline.jobs import jobs
 
-    if not chosen.stream:
-        raise OptionError("the job 'redrive' needs --stream: the dead-letter stream")
-    letters = table(spark, chosen, ENTRIES)
-    jobs.redrive(letters, connection(chosen))
-    return jobs.dead_letters(letters).select(
-        "stream", "group", "id", "deliveries", "reason", "letter_stream", "letter_id"
-    )
+    return jobs.redrive(table(spark, chosen, ENTRIES), connection(chosen))
 
 
 def _history(spark: Any, chosen: Namespace) -> Any:
     from penstock.pipeline.jobs import jobs
 
-    if not chosen.out:
-        raise OptionError("the job 'history' needs --out: a folder for the Parquet files")
-    log = _log(spark, chosen)
-    jobs.history(log, chosen.out)
-    chosen.out = None  # it is written
-    return log.groupBy("command").count().orderBy("command")
+    return jobs.history(_log(spark, chosen), chosen.out)
 
 
 def _pending(name: str, *words: str) -> Callable[[Any, Namespace], Any]:
@@ -172,8 +175,16 @@ JOBS: Final = (
     ),
     Job("lag", GROUPS, "how far groups are behind; with --between 10s also how fast they read", _lag, ("group", "lag")),
     Job("dead-letters", PENDING, "moves poison entries to their dead-letter stream", _dead_letters),
-    Job("redrive", ENTRIES, "adds dead letters to the streams they came from", _redrive),
-    Job("history", LOG, "a log as Parquet, by day and command", _history, ("command", "count")),
+    Job("redrive", ENTRIES, "adds dead letters to the streams they came from", _redrive, required=("stream",)),
+    Job(
+        "history",
+        LOG,
+        "a log as Parquet, by day and command",
+        _history,
+        ("command", "lines"),
+        required=("out",),
+        writes_itself=True,
+    ),
     Job("deliveries", LOG, "every delivery, to the millisecond", _of_log("deliveries"), ("deliveries",)),
     Job(
         "redelivery-latency",

@@ -25,9 +25,15 @@ _NEXT_OPTION: Final = """
 _ID_AT: Final = f"aggregate(sequence(1, 6), 1, (at, _) -> {_NEXT_OPTION})"
 
 
-def history(log: DataFrame, path: str) -> None:
-    """Write the log to Parquet, in a folder for each day and command; what has no time is in the day of null."""
-    log.withColumn("day", f.to_date("ts")).write.partitionBy("day", "command").mode("overwrite").parquet(path)
+def history(log: DataFrame, path: str) -> DataFrame:
+    """Write the log to Parquet, in a folder for each day and command; lines without a time have the day null.
+
+    Returns how many `lines` of each `day` and `command` were written, as read back from the files.
+    """
+    days = log.withColumn("day", f.to_date("ts"))
+    days.write.partitionBy("day", "command").mode("overwrite").parquet(path)
+    written = log.sparkSession.read.schema(days.schema).parquet(path)
+    return written.groupBy("day", "command").agg(f.count("*").alias("lines")).orderBy("day", "command")
 
 
 def entries(log: DataFrame) -> DataFrame:

@@ -3,18 +3,25 @@
 `pending`, `groups` and `consumers` are the tables of those names (`docs/pipeline.md`), of any number of servers.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from penstock.pipeline.connector import schemas
+from penstock.pipeline.connector.connection.connection_options import connection_options
+from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.datasource import FORMAT
+from penstock.pipeline.connector.sink.sink_options import DEAD_LETTER_STREAM, KEY_HERE
 from penstock.pipeline.errors import PipelineError
+from penstock.storage import ids
 
 POISON: Final = 5  # deliveries after which an entry is not thought to be handled any more
 STUCK_MS: Final = 60_000
 WHERE: Final = ("endpoint", "stream", "group")
+REPORTED: Final = ("stream", "group", "id", "deliveries", "consumer", "reason", "letter_stream", "letter_id")
 LETTER: Final = ("_stream", "_group", "_id", "_deliveries", "_consumer", "_reason")  # what a dead letter has besides
 
 
@@ -76,9 +83,48 @@ def lag(groups: DataFrame, earlier: DataFrame | None = None, between_s: float = 
 # -- dead letters -----------------------------------------------------------------------------------------------------
 
 
-def move_to_dead_letter(poisoned: DataFrame, options: Mapping[str, str]) -> None:
-    """Move entries to their dead-letter stream; `options` are the sink's (`endpoints`, `minIdle`, ...)."""
-    poisoned.write.format(FORMAT).options(**options).option("operation", "deadletter").mode("append").save()
+def move_to_dead_letter(poisoned: DataFrame, options: Mapping[str, str]) -> DataFrame:
+    """Move entries to their dead-letter stream; `options` are the sink's (`endpoints`, `minIdle`, ...).
+
+    Returns the letters that were written, a row for each: `stream`, `group`, `id`, `deliveries`, `consumer`, `reason`,
+    `letter_stream`, `letter_id`. An entry that was acknowledged, or claimed by a worker, in the meantime has none.
+    """
+    spark = poisoned.sparkSession
+    poisoned = poisoned.persist()
+    try:
+        streams = [row["stream"] for row in poisoned.select("stream").distinct().collect()]
+        name = {option.lower(): value for option, value in options.items()}.get("deadletterstream", DEAD_LETTER_STREAM)
+        targets = sorted({name.replace(KEY_HERE, stream) for stream in streams})
+        before = _last_ids(spark, targets, options) if targets else {}
+        poisoned.write.format(FORMAT).options(**options).option("operation", "deadletter").mode("append").save()
+        written = _written_after(spark, before, options)
+        found = written.join(poisoned.select("stream", "group", "id"), ["stream", "group", "id"], "left_semi")
+        found = found.select(*REPORTED).persist()
+        found.count()  # before others write to the dead-letter stream
+        return found
+    finally:
+        poisoned.unpersist()
+
+
+def _last_ids(spark: Any, names: list[str], options: Mapping[str, str]) -> dict[str, str]:
+    """The last id of each stream, 0-0 where there is none; of several servers the smallest."""
+    reader = spark.read.format(FORMAT).options(**connection_options(options)).option("table", "streams")
+    found = dict.fromkeys(names, ids.MAX)
+    rows = reader.option("stream", json.dumps(names)).load().select("stream", "last_id").collect()
+    servers = len(OptionReader(options, "sink").names("endpoints")) or 1
+    for name in names:
+        last = [ids.parse(row["last_id"].encode()) for row in rows if row["stream"] == name]
+        found[name] = min(last) if len(last) == servers else ids.ZERO
+    return {name: ids.text(last).decode() for name, last in found.items()}
+
+
+def _written_after(spark: Any, last_ids: Mapping[str, str], options: Mapping[str, str]) -> DataFrame:
+    """The letters in dead-letter streams that come after these ids."""
+    if not last_ids:
+        return dead_letters(spark.createDataFrame([], schemas.ENTRIES))
+    places = {name: ids.text(ids.parse(last.encode()) + 1).decode() for name, last in last_ids.items()}
+    reader = spark.read.format(FORMAT).options(**connection_options(options)).option("stream", json.dumps([*places]))
+    return dead_letters(reader.option("startingId", json.dumps(places)).load())
 
 
 def dead_letters(dead: DataFrame) -> DataFrame:
@@ -86,24 +132,29 @@ def dead_letters(dead: DataFrame) -> DataFrame:
 
     `dead` is the table `entries` of it, with `fields map<string,string>`.
     """
-    about = [f.col("fields")[name].alias(name.removeprefix("_")) for name in LETTER]
+    kinds = {"_deliveries": "bigint"}
+    about = [f.col("fields")[name].try_cast(kinds.get(name, "string")).alias(name.removeprefix("_")) for name in LETTER]
     names = ", ".join(f"'{name}'" for name in LETTER)
     own = f.expr(f"map_filter(fields, (name, value) -> name NOT IN ({names}))").alias("fields")
     return dead.select(f.col("_stream").alias("letter_stream"), f.col("_id").alias("letter_id"), *about, own)
 
 
-def redrive(dead: DataFrame, options: Mapping[str, str]) -> None:
+def redrive(dead: DataFrame, options: Mapping[str, str]) -> DataFrame:
     """Add dead letters to the streams they came from, each once: a letter's id is its key there (IDMP).
 
-    The letters stay where they are. A server remembers keys for a while only: delete what was re-driven.
+    The letters stay where they are. A server remembers keys for a while only: delete what was re-driven. Returns the
+    letters that were sent, with the columns of `move_to_dead_letter`; one that had been re-driven before is among
+    them, because a server answers it as it did the first time.
     """
-    again = dead_letters(dead).select(
+    letters = dead_letters(dead).persist()
+    again = letters.select(
         f.col("stream").alias("_stream"),
         f.concat_ws(":", "letter_stream", "letter_id").alias("_id"),
         "fields",
     )
     writer = again.write.format(FORMAT).options(**options).option("delivery", "idmp")
     writer.option("idempotencyColumn", "_id").mode("append").save()
+    return letters.select(*REPORTED)
 
 
 def _sequence(entry_id: Any) -> Any:

@@ -18,6 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from penstock.pipeline.connector.connection.connection_options import connection_options
 from penstock.pipeline.connector.datasource import FORMAT
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.runner import balance, ingest, stages
@@ -26,7 +27,6 @@ from penstock.pipeline.runner.batch_folders import BatchFolders
 from penstock.pipeline.runner.pipeline_file import LOG, Pipeline
 from penstock.pipeline.runner.stages import REASON, ROW, ROWS
 
-CONNECTION: Final = ("endpoints", "username", "password", "db", "tls", "tlsCa", "tlsCert", "tlsKey")
 NO_DATA: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 TRIMS: Final = ("maxlen", "minid")
 
@@ -268,7 +268,7 @@ class Runner:
         count = 0 if published is None else published.count()
         if published is None or any(name in options for name in TRIMS):
             return Stage("stream", count, count, note="not looked for: the stream is trimmed" if count else "")
-        reading = {name: word for name, word in options.items() if name in CONNECTION}
+        reading = connection_options(options)
         sent = (
             self._spark.read.format(FORMAT).schema(f"{ROW} string").options(**reading, stream=options["stream"]).load()
         )

@@ -72,14 +72,35 @@ def test_lag_and_its_rate_between_two_looks(server: redis.Redis, table: Any, hel
 def test_poison_is_buried_and_driven_again_once(
     server: redis.Redis, table: Any, held: list[str], endpoint: str
 ) -> None:
-    jobs.move_to_dead_letter(jobs.poison(table("pending"), 5), {"endpoints": endpoint})
+    moved = jobs.move_to_dead_letter(jobs.poison(table("pending"), 5), {"endpoints": endpoint})
     assert server.xpending("s", "g")["pending"] == 4
+    ((letter_id, _),) = server.xrange("s:dead")
+    reported = [("s", "g", held[0], 9, "bob", "delivered 9 times", "s:dead", letter_id.decode())]
+    assert rows(moved, "stream", "group", "id", "deliveries", "consumer", "reason", "letter_stream", "letter_id") == (
+        reported
+    )
     (letter,) = rows(jobs.dead_letters(table("entries", stream="s:dead")), "stream", "id", "reason", "fields")
     assert letter == ("s", held[0], "delivered 9 times", {"n": "1"})
 
     for _ in range(2):
-        jobs.redrive(table("entries", stream="s:dead"), {"endpoints": endpoint})
+        sent = jobs.redrive(table("entries", stream="s:dead"), {"endpoints": endpoint})
+        assert rows(sent, *sent.columns) == reported
     assert [fields for _, fields in server.xrange("s")][5:] == [{b"n": b"1"}]
+
+
+def test_what_was_moved_before_or_could_not_be_moved_is_not_reported(
+    server: redis.Redis, table: Any, held: list[str], endpoint: str
+) -> None:
+    seen = table("pending").persist()
+    seen.count()
+    server.xadd("s:dead", {"_stream": "s", "_group": "g", "_id": held[1], "n": "2"})  # an older letter of that entry
+    server.xack("s", "g", held[0])
+
+    moved = jobs.move_to_dead_letter(seen, {"endpoints": endpoint, "minIdle": "0"})
+
+    assert sorted(rows(moved, "id")) == [(entry_id,) for entry_id in held[1:]]
+    assert rows(jobs.move_to_dead_letter(table("pending"), {"endpoints": endpoint}), "id") == []
+    seen.unpersist()
 
 
 def job(spark: Any, *words: str) -> int:
@@ -198,8 +219,12 @@ def test_attempts_and_time_to_an_acknowledgement(log: Any) -> None:
 
 
 def test_the_log_becomes_folders_of_days_and_commands(log: Any, spark: Any, tmp_path: Path) -> None:
-    jobs.history(log, str(tmp_path / "history"))
+    written = jobs.history(log, str(tmp_path / "history"))
 
+    assert {row.command: row.lines for row in written.collect()} == {
+        row.command: row["count"] for row in log.groupBy("command").count().collect()
+    }
+    assert rows(jobs.history(log.where("command = 'NONE'"), str(tmp_path / "none")), "lines") == []
     kept = spark.read.parquet(str(tmp_path / "history"))
     assert kept.where("command = 'XADD'").count() == log.where("command = 'XADD'").count()
     assert next((tmp_path / "history").glob("day=*")).name != "day=__HIVE_DEFAULT_PARTITION__"

@@ -3,6 +3,7 @@
 `docs/pipeline.md` explains them to users; the defaults are here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,10 @@ from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.errors import OptionError
 
 DEFAULT_PORT: Final = 6379
+CONNECTION: Final = (
+    "endpoints", "username", "password", "db", "tls", "tlsCa", "tlsCert", "tlsKey", "connectTimeout", "readTimeout",
+    "retryTimeout",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,12 @@ class Servers:
 
     def by_name(self) -> dict[str, Endpoint]:
         return {endpoint.name: endpoint for endpoint in self.endpoints}
+
+
+def connection_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options among these that say which servers, and how to speak to them, however their names are written."""
+    names = {name.lower() for name in CONNECTION}
+    return {name: value for name, value in options.items() if name.lower() in names}
 
 
 def read_servers(reader: OptionReader) -> Servers:

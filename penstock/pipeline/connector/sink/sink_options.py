@@ -17,6 +17,7 @@ AUTO, COLUMN = "auto", "column"
 NACK_MODES: Final = ("FAIL", "SILENT", "FATAL")
 REFS: Final = ("KEEPREF", "DELREF", "ACKED")
 KEY_HERE: Final = "{key}"  # in `deadLetterStream`
+DEAD_LETTER_STREAM: Final = f"{KEY_HERE}:dead"
 LARGEST: Final = 2**63 - 1
 
 
@@ -66,7 +67,7 @@ def read_sink(options: Mapping[str, str], overwrite: bool) -> SinkOptions:
         nack_mode=reader.choice("nackMode", NACK_MODES[0], NACK_MODES),
         retry_count=reader.integer("retryCount", None),
         min_idle_ms=reader.duration_ms("minIdle", "0"),
-        dead_letter_stream=reader.text("deadLetterStream") or f"{KEY_HERE}:dead",
+        dead_letter_stream=reader.text("deadLetterStream") or DEAD_LETTER_STREAM,
         consumer=reader.text("consumer") or "dead-letter",
     )
     reader.end()
