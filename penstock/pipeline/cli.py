@@ -9,35 +9,54 @@ from typing import Any, Final
 
 from penstock.pipeline import session
 from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.pipeline.interrupt import INTERRUPTED, Interrupt
 from penstock.pipeline.jobs import job_table
 from penstock.pipeline.jobs.job_table import JOBS, Job
+from penstock.pipeline.runner import pipeline_file
+from penstock.pipeline.runner.pipeline_file import Pipeline
 
 SHOWN: Final = 20  # rows on the terminal
 WIDEST: Final = 60  # letters of a value there
 WAIT_S: Final = 1.0
 FORMATS: Final = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
-UNEVEN, FAILED = 2, 1  # exit codes
+UNEVEN, FAILED = 2, 1  # exit codes, with INTERRUPTED
+RUN: Final = "run"
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 2 where a pipeline's counts do not balance, 1 for what cannot be done."""
+    """The exit code: 2 where a pipeline's counts do not balance, 1 for what cannot be done, 130 after Ctrl-C."""
     chosen = parser().parse_args(words)
-    try:
-        session.require()
-        spark = _session(chosen)
-        from pyspark.errors import PySparkException
-
+    interrupt = Interrupt()
+    with interrupt.handled():
         try:
-            return run_pipeline(spark, chosen) if chosen.job == "run" else run_job(spark, chosen)
-        except PySparkException as reason:
-            raise PipelineError(_first_cause(str(reason))) from None
-        finally:
-            spark.stop()
-    except PipelineError as reason:
-        sys.stderr.write(f"penstock pipeline: {reason}\n")
-        return FAILED
-    except KeyboardInterrupt:
-        return FAILED
+            return _run(chosen, interrupt)
+        except PipelineError as reason:
+            if interrupt.is_requested:
+                raise
+            sys.stderr.write(f"penstock pipeline: {reason}\n")
+            return FAILED
+    return INTERRUPTED
+
+
+def _run(chosen: argparse.Namespace, interrupt: Interrupt) -> int:
+    """Start Spark and do what was asked for; what is wrong with that is told before Spark starts."""
+    pipeline = pipeline_file.read(chosen.file) if chosen.job == RUN else None
+    if pipeline is None:
+        job_table.check(chosen)
+    settings = _settings(chosen)
+    session.require()
+    spark = _session(chosen, settings)
+    from pyspark.errors import PySparkException
+
+    try:
+        if not interrupt.watch(spark):
+            return INTERRUPTED
+        found = run_job(spark, chosen) if pipeline is None else run_pipeline(spark, pipeline, chosen.quiet, interrupt)
+        return INTERRUPTED if interrupt.is_requested else found
+    except PySparkException as reason:
+        raise PipelineError(_first_cause(str(reason))) from None
+    finally:
+        spark.stop()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     subcommands = found.add_subparsers(title="jobs", metavar="job", dest="job", required=True)
     for job in JOBS:
         _add_job(subcommands.add_parser(job.name, help=job.text, description=job.text + "."), job)
-    run = subcommands.add_parser("run", help="run the pipeline that a file describes", description="Run a pipeline.")
+    run = subcommands.add_parser(RUN, help="run the pipeline that a file describes", description="Run a pipeline.")
     run.add_argument("file", type=Path, metavar="pipeline.toml")
     _add_spark(run)
     return found
@@ -80,7 +99,8 @@ def _add_spark(one: argparse.ArgumentParser) -> None:
     one.add_argument("--quiet", action="store_true", help="no progress")
 
 
-def _session(chosen: argparse.Namespace) -> Any:
+def _settings(chosen: argparse.Namespace) -> dict[str, str]:
+    """Spark's settings; OptionError for a mistake in --conf."""
     settings = {
         "spark__ui__enabled": "false",
         "spark__ui__showConsoleProgress": str(sys.stderr.isatty() and not chosen.quiet).lower(),
@@ -95,6 +115,10 @@ def _session(chosen: argparse.Namespace) -> Any:
         if not equals:
             raise OptionError(f"--conf is to be name=value, not {pair!r}")
         settings[name.replace(".", "__")] = value
+    return settings
+
+
+def _session(chosen: argparse.Namespace, settings: dict[str, str]) -> Any:
     found = session.session(chosen.master, f"penstock {chosen.job}", **settings)
     found.sparkContext.setLogLevel("ERROR")
     return found
@@ -102,12 +126,10 @@ def _session(chosen: argparse.Namespace) -> Any:
 
 def run_job(spark: Any, chosen: argparse.Namespace) -> int:
     """Show a job's rows, and write and draw them where that is wanted."""
-    job = next(job for job in JOBS if job.name == chosen.job)
-    if chosen.plot and not job.chart:
-        raise OptionError(f"the job {job.name!r} has no chart")
+    job = job_table.check(chosen)
     found = job.work(spark, chosen).persist()
     count = found.count()
-    if chosen.out:
+    if chosen.out and not job.writes_itself:
         form = FORMATS.get(Path(chosen.out).suffix, "parquet")
         found.write.format(form).option("header", "true").mode("overwrite").save(chosen.out)
     found.show(SHOWN, WIDEST)
@@ -119,13 +141,12 @@ def run_job(spark: Any, chosen: argparse.Namespace) -> int:
     return 0
 
 
-def run_pipeline(spark: Any, chosen: argparse.Namespace) -> int:
-    """Run a pipeline to its end, or until it is stopped, and print the table of all its rows."""
-    from penstock.pipeline.runner import balance, pipeline_file
+def run_pipeline(spark: Any, pipeline: Pipeline, quiet: bool, interrupt: Interrupt) -> int:
+    """Run a pipeline to its end, or until SIGTERM, and print the table of all its rows."""
+    from penstock.pipeline.runner import balance
     from penstock.pipeline.runner.runner import Runner
 
-    pipeline = pipeline_file.read(chosen.file)
-    runner = Runner(spark, pipeline, (lambda _: None) if chosen.quiet else None)
+    runner = Runner(spark, pipeline, (lambda _: None) if quiet else None)
     if pipeline.trigger is None:
         totals = runner.run()
     else:
@@ -133,12 +154,12 @@ def run_pipeline(spark: Any, chosen: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
         runner.start(pipeline.trigger)
         try:
-            while not stopping:
+            while not stopping and not interrupt.is_requested:
                 runner.wait(WAIT_S)
-        except KeyboardInterrupt:
-            pass  # the way to end it
         finally:
             runner.stop()
+        if interrupt.is_requested:
+            return INTERRUPTED
         totals = runner.totals()
     sys.stdout.write(balance.table("all batches", totals) + "\n")
     return 0 if all(stage.balances for stage in totals) else UNEVEN

@@ -93,6 +93,31 @@ def test_without_java_one_sentence_says_how_to_get_it(
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "nope.toml"], "nope.toml cannot be read: No such file or directory"),
+        (["run", "nope.toml", "--conf", "x"], "nope.toml cannot be read: No such file or directory"),
+        (["lag", "--conf", "x"], "--conf is to be name=value, not 'x'"),
+        (["poison", "--plot", "x.png"], "the job 'poison' has no chart"),
+        (["redrive"], "the job 'redrive' needs --stream"),
+        (["history", "--log", "d"], "the job 'history' needs --out"),
+        (["stuck", "--idle", "soon"], "option 'idle' of the job is to be a duration"),
+        (["stuck", "--option", "password"], "--option is to be name=value, not 'password'"),
+        (["stuck", "--endpoint", "a:x"], "endpoint 'a:x' is to be host:port or name=host:port"),
+    ],
+    ids=lambda value: value.replace(" ", "_") if isinstance(value, str) else "",
+)
+def test_what_cannot_work_is_told_before_spark_starts(
+    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "require", lambda: pytest.fail("Spark was looked for"))
+
+    assert cli.main(["pipeline", *words]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"penstock pipeline: {sentence}")
+
+
 def test_a_job_that_is_none_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["pipeline", "lagg"])
