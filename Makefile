@@ -18,7 +18,7 @@ MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test check compiled lint compare demo demo-spark spark chaos bench wheel clients clean
+.PHONY: help install run test check compiled lint compare demo demo-spark spark chaos bench wheel py-files clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
 	@echo "make clients   run queue frameworks and client libraries unmodified, write docs/clients.md  (NAMES='rq celery')"
 	@echo "make wheel     build a compiled wheel into dist/"
+	@echo "make py-files  build dist/penstock-py-files.zip, for spark-submit --py-files"
 	@echo "make clean     remove what these made, but for the data"
 
 install: $(VENV)/installed
@@ -60,9 +61,7 @@ compare: $(VENV)/tested
 demo: $(VENV)/demo
 	$(BIN)/python -m examples.flights --flights $(FLIGHTS)
 
-# A chart comes with it, so matplotlib is wanted.
 demo-spark: $(VENV)/demo $(VENV)/spark
-	@$(PIP) install --constraint constraints.txt --editable '.[plot]'
 	@rm -rf $(DEMO_SPARK)
 	$(BIN)/python -m examples.flights_pipeline --flights $(FLIGHTS) --keep $(DEMO_SPARK)
 
@@ -83,6 +82,9 @@ clients: $(VENV)/tested $(CLIENTS)/installed
 
 wheel: $(VENV)/installed
 	PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist .
+
+py-files: $(VENV)/python
+	$(BIN)/python packaging/py_files.py dist/penstock-py-files.zip
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -56,6 +56,7 @@ def test_java_home_is_looked_at_first(java: Path, monkeypatch: pytest.MonkeyPatc
 def test_where_there_is_no_pyspark_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session.importlib.util, "find_spec", lambda name: None)
 
-    assert session.missing() == (
-        "the pipeline needs pyspark, which is not installed: pip install '.[spark]' in a clone of Penstock"
+    assert (
+        session.missing()
+        == "the pipeline needs pyspark, which is not installed: pip install '.[spark]' in a clone of Penstock"
     )

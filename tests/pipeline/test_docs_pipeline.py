@@ -1,0 +1,167 @@
+"""docs/pipeline.md as a reader types it: the examples, and code that comes by `--py-files`."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+import redis
+
+from penstock.pipeline.session import missing
+from tests.pipeline.conftest import REAL_REDIS
+from tests.reference import LOCALHOST
+from tests.serverproc import running_server
+
+pytestmark = [
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.skipif(bool(REAL_REDIS), reason="the server is started with its log in the example's folder"),
+]
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = 6
+EXAMPLE_FILES = [
+    ROOT / "examples/flights_pipeline.py",
+    *sorted((ROOT / "examples/flights").glob("*.py")),
+    *sorted((ROOT / "examples/audit").glob("*.py")),
+]
+PATIENCE_S = 900
+SPARKS = (  # what makes a session small; the examples' own text leaves it out
+    "--driver-memory 768m --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 "
+    f"--conf spark.driver.host={LOCALHOST} --conf spark.driver.bindAddress={LOCALHOST} "
+    "--conf spark.python.authenticate.socketTimeout=2m "
+    "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' "
+)
+JOB = """
+import sys
+from pyspark.sql import SparkSession
+from penstock.pipeline.session import register
+
+spark = SparkSession.builder.getOrCreate()
+register(spark)
+rows = spark.read.format("redis_streams").option("endpoints", sys.argv[1]).option("stream", "s").load()
+print("rows", sorted(row._id for row in rows.collect()), sys.modules["penstock"].__file__)
+"""
+
+
+def blocks() -> list[str]:
+    """The session's block, then the six examples."""
+    found = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/pipeline.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert [block[:3] for block in found[1:]] == [f"# {number}" for number in range(1, EXAMPLES + 1)]
+    return found
+
+
+def fill(client: redis.Redis) -> None:
+    """Something for each example to find."""
+    client.xadd("orders:1", {"sku": "a1", "qty": "7"})
+    client.xadd("orders", {"sku": "a1"}, "1795168800000-0")  # 2026-11-20T10:00Z
+    client.xadd("jobs", {"n": 1})
+    client.xgroup_create("jobs", "workers", "0")
+    client.xadd("scores", {"user": "ann", "score": "0.5", "model": "m"})
+    client.xadd("bad", {"n": 1}, "1-0")
+    client.xgroup_create("bad", "g", "0")
+    client.xreadgroup("g", "bob", {"bad": ">"})
+    client.execute_command("XCLAIM", "bad", "g", "eve", 0, "1-0", "RETRYCOUNT", 9)
+
+
+@pytest.mark.slow
+def test_the_six_examples_run_as_they_are_written(tmp_path: Path) -> None:
+    session, *examples = blocks()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").write_text("#!/bin/sh\necho not this python3 >&2\nexit 1\n")
+    (tmp_path / "bin/python3").chmod(0o755)
+    environment = {name: word for name, word in os.environ.items() if name != "PYSPARK_PYTHON"} | {
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_SUBMIT_ARGS": f"{SPARKS} pyspark-shell",
+    }
+    with (
+        running_server("--appendonly", "yes", dir=tmp_path / "data") as server,
+        redis.Redis(LOCALHOST, server.port, decode_responses=True) as client,
+    ):
+        fill(client)
+        assert '"127.0.0.1:6379"' in session
+        program = "\n".join([session.replace("127.0.0.1:6379", f"{LOCALHOST}:{server.port}"), *examples])
+        (tmp_path / "examples.py").write_text(program)
+        done = subprocess.run(
+            [sys.executable, "examples.py"],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
+        )  # fmt: skip
+
+        assert done.returncode == 0, done.stderr[-5000:]
+        assert list(tmp_path.glob("out/*.parquet")) and list(tmp_path.glob("history/day=*/command=XADD"))
+        assert client.xpending("jobs", "workers")["pending"] == 0
+        assert [fields for _, fields in client.xrange("user:ann")] == [{"score": "0.5", "model": "m"}]
+        assert [fields["_id"] for _, fields in client.xrange("bad:dead")] == ["1-0"]
+        assert "delivered 9 times" in done.stdout
+
+
+def imported(text: str) -> set[str]:
+    """The packages that a program imports anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(str(node.module).split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n".join(blocks()), *(path.read_text() for path in EXAMPLE_FILES)],
+    ids=["docs/pipeline.md", *(str(path.relative_to(ROOT)) for path in EXAMPLE_FILES)],
+)
+def test_the_extra_spark_brings_what_its_examples_import(text: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    brought = {re.match(r"[\w-]+", need)[0] for need in needs}  # type: ignore[index]  # every one begins with a name
+
+    assert imported(text) - brought - sys.stdlib_module_names - {"penstock", "examples"} == set()
+
+
+@pytest.mark.slow
+def test_code_that_comes_by_py_files_reads_a_stream(tmp_path: Path) -> None:
+    archive = tmp_path / "penstock-py-files.zip"
+    subprocess.run([sys.executable, str(ROOT / "packaging/py_files.py"), str(archive)], check=True)
+    python = without_penstock(tmp_path / "python")
+    (tmp_path / "job.py").write_text(JOB)
+    environment = {name: word for name, word in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"PYSPARK_PYTHON": str(python), "SPARK_HOME": spark_home()}
+    with running_server("--appendonly", "no", dir=tmp_path) as server, redis.Redis(LOCALHOST, server.port) as client:
+        client.xadd("s", {"n": 1}, "1-0")
+        client.xadd("s", {"n": 2}, "2-0")
+        submit = f"{spark_home()}/bin/spark-submit --master 'local[2]' {SPARKS} --py-files {archive} job.py"
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{submit} {LOCALHOST}:{server.port}"],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
+        )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert "rows ['1-0', '2-0']" in done.stdout and "penstock-py-files.zip/penstock/" in done.stdout
+
+
+def spark_home() -> str:
+    import pyspark
+
+    return str(Path(pyspark.__file__).parent)
+
+
+def without_penstock(folder: Path) -> Path:
+    """A Python that has what this one has installed, but for editable packages: the paths of a .pth file are added
+    without reading the .pth files there.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / "bin/python"
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = subprocess.run([python, "-c", purelib], capture_output=True, text=True, check=True).stdout.strip()
+    (Path(own) / "theirs.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    found = subprocess.run([python, "-c", "import penstock"], capture_output=True, text=True, cwd=folder, env={})
+    if found.returncode == 0:
+        pytest.skip("penstock is installed here, not in editable form: nothing could be shown")
+    return python
