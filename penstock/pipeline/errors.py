@@ -1,7 +1,4 @@
-"""What can go wrong in the pipeline, as sentences for the person who runs the query.
-
-A refusal by the server itself is a `penstock.errors.ReplyError`.
-"""
+"""The pipeline's exceptions; their texts are sentences for the user. An error reply is a ReplyError."""
 
 
 class PipelineError(Exception):
@@ -9,7 +6,7 @@ class PipelineError(Exception):
 
 
 class OptionError(PipelineError):
-    """An option is unknown, missing, or has a value that is none."""
+    """An option is unknown, missing, or has an invalid value."""
 
 
 class ServerGone(PipelineError):
@@ -17,4 +14,4 @@ class ServerGone(PipelineError):
 
 
 class DataLoss(PipelineError):
-    """Entries that a query was to read are gone; the text counts them as far as that is known."""
+    """Entries that a query should have read are gone; the text has their number if it is known."""

@@ -1,4 +1,4 @@
-"""A Spark session that finds its Java, its Python and this package, or one sentence that says what is missing."""
+"""Creates a Spark session with the right Python and import path; or says in one sentence what is missing."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ HOW_TO_GET_JAVA: Final = (
     "install it (Debian, Ubuntu: `apt-get install openjdk-17-jre-headless`; macOS: `brew install openjdk@17`) "
     "or set JAVA_HOME"
 )
-LATE_PYTHON: Final = "2m"  # Spark gives a Python process 15 s to say who it is, which on a busy machine is not enough
+LATE_PYTHON: Final = "2m"  # Spark's default of 15 s for a Python process to authenticate is too short on a busy machine
 _VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
 
 
@@ -60,7 +60,7 @@ def require() -> None:
 
 
 def missing() -> str | None:
-    """One sentence about what Spark lacks here; None where nothing is missing."""
+    """One sentence about what is missing for Spark; None if nothing is."""
     for package in ("pyspark", "pyarrow", "numpy"):
         if importlib.util.find_spec(package) is None:
             return (

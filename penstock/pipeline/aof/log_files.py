@@ -1,7 +1,7 @@
-"""The files that make up a log, in the order in which a server loads them, and their bytes.
+"""The files of a log, in the order in which a server loads them.
 
-A path is a log's directory (or the directory above it), its manifest, or one file. What has `://` in it is opened by
-fsspec, if that is installed; everything else is a local path, which on a cluster every executor must see.
+A path is a log's directory (or its parent), its manifest, or one file. A URL (`://`) is opened by fsspec, which must be
+installed; any other path is local, and on a cluster every executor must be able to read it.
 """
 
 import os
@@ -24,9 +24,9 @@ UNFINISHED: Final = "temp-"  # what a server is still writing
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """One file of a log: its place in the order (from 1), and its size when the log was looked at.
+    """One file of a log: its number in the order (from 1), and its size in bytes when the read was planned.
 
-    `is_last`: the file that the server may still be writing, the only one whose end may be torn.
+    `is_last`: the server may still be writing this file; only its end may be incomplete.
     """
 
     path: str
@@ -40,9 +40,9 @@ class LogPart:
 
 
 def parts_of(path: str) -> tuple[list[LogPart], list[str]]:
-    """The log's files, and what is to be said about those that are left out.
+    """The log's files, and a warning for each that is left out.
 
-    A base that is an RDB snapshot is left out: it holds what was there at the last rewrite, not how it came about.
+    A base file in RDB form is left out: it has the state at the last rewrite, not the commands that led to it.
     """
     manifest = _manifest_of(path)
     if manifest is None:

@@ -1,8 +1,8 @@
-"""A log's bytes as requests with their offsets: at hiredis's speed, and exactly.
+"""Parses a log's bytes into requests with their offsets.
 
-hiredis parses; every request is then packed again and must give the very bytes that it came from, or the parser in
-plain Python takes over, which knows the place of everything. So no damage, and no reply among the requests, is ever
-taken for a request.
+hiredis parses; each request is then packed again and compared with the bytes it came from. If they differ, the strict
+parser in plain Python takes over, which knows the offset of everything. So neither damage nor a reply among the
+requests is ever taken for a request.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import hiredis
 
 from penstock.pipeline.errors import PipelineError
 
-BLOCK_BYTES: Final = 64 * 1024  # hiredis moves what it has not parsed yet, so it is not given more at once
+BLOCK_BYTES: Final = 64 * 1024  # hiredis copies unparsed bytes on each feed, so it is fed in parts
 READ_BYTES: Final = 1024 * 1024
 LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
 ANNOTATION: Final = b"#"
@@ -21,11 +21,11 @@ Request = list[bytes]
 
 
 class Unfinished(Exception):
-    """The bytes end within a request; so far they fit."""
+    """The bytes end within a request that is well-formed so far."""
 
 
 class Damage(Exception):
-    """The bytes at `offset` are no request; `expected` says what should stand there, for a person."""
+    """The bytes at `offset` are not a request; `expected` says what should be there, for error messages."""
 
     def __init__(self, offset: int, expected: str) -> None:
         super().__init__(f"expected {expected} at byte {offset}")
@@ -38,10 +38,7 @@ class DamagedLog(PipelineError):
 
 
 class RequestRun:
-    """Consecutive requests and the offset of each; or one annotation line, which begins with `#` and ends them.
-
-    `annotation` is b"" where there is none.
-    """
+    """Consecutive requests and their offsets, or one annotation line (`#...`): `annotation` is b"" if there is none."""
 
     __slots__ = ("annotation", "offsets", "requests")
 
@@ -52,9 +49,9 @@ class RequestRun:
 
 
 def runs(file: BinaryIO, start: int, end: int) -> Iterator[RequestRun]:
-    """What stands between two offsets, the first of which begins a request.
+    """The requests and annotations between two offsets; a request must begin at `start`.
 
-    Unfinished where the last request goes on behind `end`; Damage, with the file's offset, where bytes are no request.
+    Unfinished if the last request goes beyond `end`; Damage, with the offset in the file, if bytes are not a request.
     """
     file.seek(start)
     block = b""
@@ -71,7 +68,7 @@ def runs(file: BinaryIO, start: int, end: int) -> Iterator[RequestRun]:
                     if at < len(block):
                         raise
                     return
-                unparsed = len(block) - at  # a value longer than the block: twice as much at each try
+                unparsed = len(block) - at  # a value longer than the block: read twice as much each time
                 more = file.read(min(left, max(READ_BYTES, unparsed)))
                 if not more:
                     raise Unfinished from None
@@ -83,7 +80,7 @@ def runs(file: BinaryIO, start: int, end: int) -> Iterator[RequestRun]:
 
 
 def _parse_fast(block: bytes, at: int, base: int) -> tuple[RequestRun, int]:
-    """Whole requests from `at` on, as far as a block's size goes, and the bytes they take: 0 if in doubt."""
+    """Whole requests from `at` on, up to BLOCK_BYTES, and the bytes they take; 0 if hiredis and the bytes disagree."""
     piece = block[at : at + BLOCK_BYTES]
     reader = hiredis.Reader(notEnoughData=None)
     reader.feed(piece)
@@ -92,7 +89,7 @@ def _parse_fast(block: bytes, at: int, base: int) -> tuple[RequestRun, int]:
         while type(request := reader.gets()) is list:
             requests.append(request)
     except hiredis.ProtocolError:
-        pass  # what stands there is looked at by _parse_strict, when its turn comes
+        pass  # _parse_strict examines it when its turn comes
     try:
         packed = [hiredis.pack_command(tuple(request)) for request in requests]  # type: ignore[arg-type]  # see entries
     except TypeError:
@@ -109,7 +106,7 @@ def _parse_fast(block: bytes, at: int, base: int) -> tuple[RequestRun, int]:
 
 
 def _parse_strict(block: bytes, at: int, base: int) -> tuple[RequestRun, int]:
-    """As many requests as fit into a block's size, or one annotation; at least one of either."""
+    """Requests up to BLOCK_BYTES, at least one; or one annotation."""
     run = RequestRun([], [])
     place = at
     while place - at < BLOCK_BYTES:
@@ -134,9 +131,9 @@ def _parse_strict(block: bytes, at: int, base: int) -> tuple[RequestRun, int]:
 
 
 def next_request(block: bytes, at: int) -> tuple[Request, int]:
-    """The request at an offset and the offset behind it; no words for an annotation line.
+    """The request at an offset, and the offset after it; no words for an annotation line.
 
-    Unfinished where the block ends too early, Damage where it is no request.
+    Unfinished if the block ends too early, Damage if it is not a request.
     """
     if block[at : at + 1] == ANNOTATION:
         end = block.find(b"\n", at)
@@ -161,7 +158,7 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
 
 
 def header(block: bytes, at: int, kind: bytes, expected: str) -> tuple[int, int]:
-    """The number in a header line, and the offset behind the line."""
+    """The number in a header line, and the offset after the line."""
     if at >= len(block):
         raise Unfinished
     end = block.find(b"\r\n", at, at + LONGEST_HEADER)

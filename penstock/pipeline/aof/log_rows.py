@@ -1,7 +1,7 @@
-"""A log's requests as columns: what the table `aof` shows of each line.
+"""A log's requests as the columns of the table `aof`.
 
-Database, time and transaction are said by other lines (SELECT, `#TS:`, MULTI and EXEC), so they are unknown, null, at
-the head of a split until one of those comes by; at a file's beginning they are known.
+Database, time and transaction come from other lines (SELECT, `#TS:`, MULTI and EXEC). At the start of a split they are
+unknown (null) until the first such line; at the start of a file they are known.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _SECOND: Final = 1_000_000  # in a timestamp's microseconds
 
 
 class LogContext:
-    """What the lines so far say about the next one; None is unknown."""
+    """Database, time and transaction of the next line, from the lines before it; None if unknown."""
 
     __slots__ = ("db", "in_multi", "ts")
 
@@ -41,7 +41,7 @@ class LogContext:
         self.in_multi: bool | None = False if at_beginning else None
 
     def read(self, command: str, request: Request) -> None:
-        """Take in a line that changes what is said."""
+        """Update from MULTI, EXEC or SELECT."""
         if command == "MULTI":
             self.in_multi = True
         elif command == "EXEC":
@@ -51,7 +51,7 @@ class LogContext:
 
 
 class Commands:
-    """What is to be known of each command's name as it was written, found once."""
+    """A cache: for each command name as written, its name in upper case and which word is the key."""
 
     __slots__ = ("_known",)
 
@@ -71,7 +71,7 @@ class Commands:
 
 
 class Rows:
-    """The columns of a batch, being filled."""
+    """The columns of a batch while it is filled."""
 
     __slots__ = ("_commands", "_context", "commands", "db", "in_multi", "keys", "offsets", "requests", "size", "ts")
 
@@ -88,7 +88,7 @@ class Rows:
         self.in_multi: list[bool | None] = []
 
     def add(self, run: RequestRun) -> None:
-        """Take in what the parser found."""
+        """Append the requests that the parser found, or take the time from an annotation."""
         if run.annotation:
             stamp = run.annotation.removeprefix(_STAMP).strip()
             if run.annotation.startswith(_STAMP) and stamp.isdigit():
@@ -155,7 +155,7 @@ class Rows:
 
 
 def _words(words: list[Any], wanted: pa.DataType) -> pa.Array:
-    """Words as a column; asked for as text, bytes that are none are shown as U+FFFD."""
+    """Words as a column; in a string column, bytes that are not UTF-8 become U+FFFD."""
     if not (pa.types.is_string(wanted) or pa.types.is_large_string(wanted)):
         return pa.array(words, wanted)
     try:
@@ -167,8 +167,8 @@ def _words(words: list[Any], wanted: pa.DataType) -> pa.Array:
 def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of one split.
 
-    DamagedLog where its bytes are no requests, or the next split does not begin where this one ends. A torn end of
-    the log's last file is left out, as a server that loads it does.
+    DamagedLog if its bytes are not requests, or the next split does not begin where this one ends. An incomplete
+    request at the end of the log's last file is ignored, as a loading server ignores it.
     """
     context, commands = LogContext(split.start == 0), Commands()
     rows = Rows(context, commands)
@@ -199,7 +199,7 @@ def _not_even(split: Split) -> str:
 
 
 def _only_zeros(split: Split, offset: int) -> bool:
-    """Whether nothing else stands from `offset` on: what a loss of power may leave of a write."""
+    """Whether the rest of the file is zeros: a power failure may leave them in place of the last write."""
     with opened(split.part.path) as file:
         file.seek(offset)
         left = split.part.size - offset

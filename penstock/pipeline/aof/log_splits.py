@@ -1,10 +1,10 @@
-"""Where a log's file may be cut, so that several tasks can read it.
+"""Splits a log's file into parts for several tasks.
 
-A cut is moved to the next boundary between requests, which is found by trying: a place some way before the cut is
-taken for a request's beginning if what follows it parses until well behind the cut. That can be deceived, by a long
-value that is itself a log, so every task also proves its neighbour: the first task begins at the file's beginning,
-which is right, and a task that reads exactly up to where the next one begins proves that one right. One wrong cut
-makes the task before it fail; nothing is ever read wrongly in silence.
+Each split is moved to a boundary between requests. The boundary is found by trying: an offset before the split that
+looks like the start of a request is accepted if everything parses from there to PROOF bytes after the split. A long
+value that is itself a log can deceive this, so each task verifies the start of the next one: the first task starts at
+the file's beginning, which is right, and a task that ends exactly where the next one starts proves that start right. A
+wrong split therefore makes the task before it fail; no request is ever read wrongly in silence.
 """
 
 import re
@@ -17,8 +17,8 @@ from penstock.pipeline.aof.log_files import LogPart, opened
 from penstock.pipeline.aof.log_parser import ANNOTATION, LONGEST_HEADER, Damage, Unfinished, header
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
-LOOK_BACK: Final = 256 * 1024  # bytes before a cut in which a boundary is looked for: values up to that are no trap
-PROOF: Final = 64 * 1024  # bytes behind a cut that must parse
+LOOK_BACK: Final = 256 * 1024  # bytes before a split that are searched: values up to that size cannot deceive
+PROOF: Final = 64 * 1024  # bytes after a split that must parse
 WINDOW: Final = 64 * 1024
 
 _CANDIDATE: Final = re.compile(rb"\r\n(?=\*[1-9][0-9]{0,9}\r\n\$[0-9]{1,10}\r\n|#TS:[0-9])")
@@ -58,13 +58,15 @@ def splits_of(parts: list[LogPart], split_bytes: int) -> list[Split]:
 
 
 def boundary(file: BinaryIO, cut: int, size: int) -> int:
-    """The first boundary between requests at `cut` or behind it, as far as can be told; `size` where there is none."""
+    """The first boundary between requests at or after `cut`, most probably; `size` if there is none."""
     if cut <= 0 or cut >= size:
         return max(0, min(cut, size))
     walk = Walk(file, size)
     begin = max(0, cut - LOOK_BACK)
-    torn: int | None = None  # what a candidate says whose last request goes on behind the file's end
-    passed: set[int] = set()  # by a candidate's requests: what begins there goes the same way, and was tried
+    torn: int | None = None  # the boundary found from a candidate whose last request goes beyond the end of the file
+    passed: set[int] = (
+        set()
+    )  # offsets of requests parsed from earlier candidates: trying them again would give the same
     for candidate in chain([0] if begin == 0 else [], candidates(file, begin, size)):
         if candidate in passed:
             continue
@@ -79,9 +81,9 @@ def boundary(file: BinaryIO, cut: int, size: int) -> int:
 
 
 def _proven(walk: "Walk", candidate: int, cut: int, size: int, passed: set[int]) -> int | None:
-    """The boundary at or behind `cut`, if requests follow each other from the candidate until well behind it.
+    """The boundary at or after `cut`, if everything parses from the candidate to PROOF bytes after it.
 
-    Unfinished, with the boundary, where the file ends within one of them.
+    Unfinished, with the boundary, if the file ends within a request.
     """
     place, found = candidate, None
     try:
@@ -108,7 +110,7 @@ def candidates(file: BinaryIO, begin: int, size: int) -> Iterator[int]:
 
 
 class Walk:
-    """From request to request through a file, without reading long values: only where they end is looked at."""
+    """Steps from request to request through a file; long values are skipped, only their ends are read."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
@@ -117,7 +119,7 @@ class Walk:
         self._base = 0
 
     def behind(self, place: int) -> int:
-        """The offset behind the request, or annotation, at `place`; Unfinished, Damage as the parser has them."""
+        """The offset after the request or annotation at `place`; Unfinished or Damage as in log_parser."""
         if self._bytes(place, 1) == ANNOTATION:
             line = self._bytes(place, 1024)
             end = line.find(b"\n")

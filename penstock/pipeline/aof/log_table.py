@@ -1,4 +1,4 @@
-"""The table `aof`: a server's log, a row a line, read by as many tasks as it has splits."""
+"""The table `aof`: a row for each request in a server's log, read by a task for each split."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -80,7 +80,7 @@ def create_reader(options: Mapping[str, str], schema: StructType) -> "LogReader"
 
 
 class LogReader(DataSourceReader):
-    """A log as it was when the read was planned: what is written to it later is not seen."""
+    """Reads a log as it was when the read was planned; later writes are not seen."""
 
     def __init__(self, options: LogOptions, schema: StructType) -> None:
         self.options = options
@@ -100,9 +100,9 @@ class LogReader(DataSourceReader):
 
 
 def filled(spark: SparkSession, path: str, split_bytes: int = log_splits.SPLIT_BYTES) -> DataFrame:
-    """The table `aof` with `db`, `ts` and `in_multi` known at the heads of splits too.
+    """The table `aof` with `db`, `ts` and `in_multi` filled in at the starts of splits too.
 
-    One row a split is carried over to the next ones; the log is read twice, and nothing is sorted as a whole.
+    The last values of each split are joined to the splits after it. The log is read twice; there is no global sort.
     """
     log = (
         spark.read.format("redis_streams")
@@ -126,6 +126,6 @@ def filled(spark: SparkSession, path: str, split_bytes: int = log_splits.SPLIT_B
     joined = log.join(f.broadcast(heads), log["split"] == heads["of_split"], "left")
     columns = [column for column in log.columns if column != "split"]
     known = {name: f.coalesce(log[name], f.col(f"head_{name}")).alias(name) for name in carried}
-    # A log without a single MULTI is outside of one; a file's first split knows that, and it is carried on.
+    # No MULTI before means not in a transaction.
     known["in_multi"] = f.coalesce(log["in_multi"], f.col("head_in_multi"), f.lit(False)).alias("in_multi")
     return joined.select(*(known.get(column, log[column]) for column in columns))

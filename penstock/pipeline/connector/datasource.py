@@ -1,6 +1,6 @@
 """The format `redis_streams`: which reader or writer a query gets.
 
-What reads and writes is imported when it is asked for: Spark imports this module in processes that need none of it.
+Readers and writers are imported when they are asked for: Spark also imports this module in processes that need none.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The jobs of `penstock pipeline JOB`: what each needs, what it does, and what a chart of it shows."""
+"""The jobs of the command line, `penstock pipeline JOB`: what each needs, does, and draws as a chart."""
 
 import time
 from argparse import Namespace
@@ -18,7 +18,7 @@ PENDING, GROUPS, ENTRIES, LOG = "pending", "groups", "entries", "log"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`work` gives a DataFrame, or None where all is done; `chart` is x and y of it, or only x for a histogram."""
+    """`work` returns a DataFrame; `chart` is its x and y columns, or only x for a histogram."""
 
     name: str
     needs: str  # a server's table, or LOG
@@ -57,7 +57,7 @@ def table(spark: Any, chosen: Namespace, name: str) -> Any:
 
 
 def require_streams(options: dict[str, str], streams: str) -> None:
-    """PipelineError for a stream that none of the servers has: a job with no rows would not say so."""
+    """PipelineError for a stream that no server has: the job would only show no rows."""
     asked = read_entries({**options, "stream": streams}, streaming=False)
     missing = {name.encode() for name in asked.keys.names}
     for endpoint in asked.servers.endpoints:

@@ -1,4 +1,4 @@
-"""Questions about streams, groups and logs, as functions of DataFrames; `penstock pipeline JOB` runs them.
+"""The jobs: functions of DataFrames about streams, groups and logs. `penstock pipeline JOB` runs them.
 
 from penstock.pipeline.jobs import jobs
 

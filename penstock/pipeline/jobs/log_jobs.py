@@ -1,9 +1,8 @@
-"""What a server's log tells of its entries and groups: each a function of the table `aof`.
+"""Jobs over a server's log: each is a function of the table `aof`.
 
-The log has the time of each delivery to the millisecond, in the words of its XCLAIM; the time of anything else is that
-of the `#TS:` line before it, in whole seconds, and null if the server runs without `aof-timestamp-enabled yes`. After
-a rewriting, what was before it is known only as far as the base tells it: entries and pending entries, not how these
-came about.
+The log has the time of each delivery in milliseconds, in its XCLAIM. The time of any other line is that of the `#TS:`
+line before it, in whole seconds, and null if the server runs without `aof-timestamp-enabled yes`. After a log rewrite
+the base file has the entries and pending entries of that moment, and not the commands before it.
 """
 
 from typing import Final
@@ -11,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-ORDER: Final = ("file_seq", "offset")  # which is the order of what happened
+ORDER: Final = ("file_seq", "offset")  # the order in which commands were executed
 PLACE: Final = ("stream", "group", "id")
 DELIVERED, RELEASED, ACKNOWLEDGED = "delivered", "released", "acknowledged"
 
@@ -39,7 +38,7 @@ def history(log: DataFrame, path: str) -> DataFrame:
 def entries(log: DataFrame) -> DataFrame:
     """Every entry that was added: `stream`, `id`, `timestamp`, `fields`, and the line's `file_seq` and `offset`.
 
-    An entry whose XADD a producer repeated (IDMP) is there once.
+    An entry whose XADD was repeated by its producer (IDMP) appears once.
     """
     words = _words(log.where("command = 'XADD'")).withColumn("id_at", f.expr(_ID_AT))
     found = words.select(
@@ -64,7 +63,7 @@ def entries(log: DataFrame) -> DataFrame:
 def deliveries(log: DataFrame) -> DataFrame:
     """Every delivery: `stream`, `group`, `id`, `consumer`, `delivered_at` (to the millisecond), `deliveries` so far.
 
-    A claim that changes only the owner (JUSTID) is told like one; its count is then that of the delivery before.
+    A claim that changes only the owner (JUSTID) appears too; its count is that of the delivery before it.
     """
     words = (
         _words(log.where("command = 'XCLAIM'"))
@@ -86,7 +85,7 @@ def deliveries(log: DataFrame) -> DataFrame:
 
 
 def releases(log: DataFrame) -> DataFrame:
-    """Every entry that XNACK gave back: `stream`, `group`, `id`, its `deliveries` from then on, `ts`."""
+    """Every entry that XNACK released: `stream`, `group`, `id`, its delivery count after that, `ts`."""
     words = _words(log.where("command = 'XNACK'")).withColumn("ids_at", f.expr("array_position(words, 'IDS')"))
     return words.where("ids_at > 0").select(
         f.col("words")[0].alias("stream"),
@@ -118,7 +117,7 @@ def acknowledgements(log: DataFrame) -> DataFrame:
 
 
 def events(log: DataFrame) -> DataFrame:
-    """Deliveries, releases and acknowledgements of every pending entry, each with `event` and its line's place."""
+    """Deliveries, releases and acknowledgements, each with `event` and the `file_seq` and `offset` of its line."""
     none = f.lit(None)
     delivered = deliveries(log).withColumn("event", f.lit(DELIVERED))
     released = releases(log).withColumn("event", f.lit(RELEASED))
@@ -130,8 +129,8 @@ def events(log: DataFrame) -> DataFrame:
 def redelivery_latency(log: DataFrame) -> DataFrame:
     """Each delivery that was not an entry's first, and the milliseconds since the one before it.
 
-    `cause` is `nacked` if the entry was given back in between and `claimed` if it was taken from `former`. A claim
-    that left the count as it was (JUSTID) is no delivery.
+    `cause` is `nacked` if the entry was released in between, and `claimed` if it was claimed from the consumer
+    `former`. A claim that did not change the delivery count (JUSTID) is not a delivery.
     """
     line = Window.partitionBy(*PLACE).orderBy(*ORDER)
     known = (
@@ -171,9 +170,9 @@ def redelivery_latency(log: DataFrame) -> DataFrame:
 
 
 def time_to_ack(log: DataFrame) -> DataFrame:
-    """Of each acknowledged entry, the seconds from its first delivery to its acknowledgement.
+    """For each acknowledged entry, the seconds from its first delivery to its acknowledgement.
 
-    A log without `#TS:` lines has no times of acknowledgements: `seconds` is null. It may be up to a second too short.
+    Acknowledgements have whole seconds, so the value may be up to a second too small. Without `#TS:` lines it is null.
     """
     return _acknowledged(log).select(
         *PLACE,
@@ -184,7 +183,7 @@ def time_to_ack(log: DataFrame) -> DataFrame:
 
 
 def attempts_at_ack(log: DataFrame) -> DataFrame:
-    """How many entries of each group were acknowledged after how many deliveries."""
+    """For each group and delivery count, the number of entries acknowledged after that many deliveries."""
     return (
         _acknowledged(log)
         .groupBy("stream", "group", f.col("attempts").alias("deliveries"))
@@ -217,6 +216,6 @@ def _words(log: DataFrame) -> DataFrame:
 
 
 def _moment(entry_id: Column) -> Column:
-    """When an entry was added, which its id says; null for an id beyond Spark's times."""
+    """The time in an entry's id; null beyond the times that Spark can hold."""
     ms = f.substring_index(entry_id, "-", 1).try_cast("bigint")
     return f.when(ms < 253_402_300_800_000, f.timestamp_millis(ms))

@@ -1,6 +1,6 @@
-"""Questions about pending lists and groups, and what is done with dead letters: each a function of a DataFrame.
+"""Jobs over pending entries and groups, and over dead letters: each is a function of a DataFrame.
 
-`pending`, `groups` and `consumers` are the tables of those names (`docs/pipeline.md`), of any number of servers.
+`pending` and `groups` are the tables of those names (docs/pipeline.md), of any number of servers.
 """
 
 import json
@@ -18,15 +18,22 @@ from penstock.pipeline.connector.sink.sink_options import DEAD_LETTER_STREAM, KE
 from penstock.pipeline.errors import PipelineError
 from penstock.storage import ids
 
-POISON: Final = 5  # deliveries after which an entry is not thought to be handled any more
+POISON: Final = 5  # deliveries after which an entry is regarded as poison
 STUCK_MS: Final = 60_000
 WHERE: Final = ("endpoint", "stream", "group")
 REPORTED: Final = ("stream", "group", "id", "deliveries", "consumer", "reason", "letter_stream", "letter_id")
-LETTER: Final = ("_stream", "_group", "_id", "_deliveries", "_consumer", "_reason")  # what a dead letter has besides
+LETTER: Final = (
+    "_stream",
+    "_group",
+    "_id",
+    "_deliveries",
+    "_consumer",
+    "_reason",
+)  # what a dead letter has beside the entry's fields
 
 
 def delivery_histogram(pending: DataFrame) -> DataFrame:
-    """How many pending entries were delivered how often, in each group; fatal ones in a row of their own."""
+    """For each group and delivery count, the number of pending entries; fatal entries in rows of their own."""
     return (
         pending.groupBy(*WHERE, "deliveries", "fatal").agg(f.count("*").alias("entries")).orderBy(*WHERE, "deliveries")
     )
@@ -39,7 +46,7 @@ def poison(pending: DataFrame, least: int = POISON) -> DataFrame:
 
 
 def stuck(pending: DataFrame, idle_ms: int = STUCK_MS) -> DataFrame:
-    """Consumers that hold entries for longer than `idle_ms`: how many, the longest, and its id."""
+    """Consumers with entries idle for `idle_ms` or longer: the number, the longest idle time, and that entry's id."""
     return (
         pending.where(f.col("idle_ms") >= idle_ms)
         .groupBy(*WHERE, "consumer")
@@ -54,16 +61,16 @@ def stuck(pending: DataFrame, idle_ms: int = STUCK_MS) -> DataFrame:
 
 
 def oldest_pending(pending: DataFrame) -> DataFrame:
-    """The entry of each group that entered its stream first and is pending still."""
+    """The pending entry with the smallest id in each group, and its age."""
     rank = f.row_number().over(Window.partitionBy(*WHERE).orderBy("timestamp", _sequence(f.col("id"))))
     first = pending.withColumn("rank", rank).where("rank = 1").drop("rank")
     return first.withColumn("age_ms", f.unix_millis(f.current_timestamp()) - f.unix_millis("timestamp"))
 
 
 def lag(groups: DataFrame, earlier: DataFrame | None = None, between_s: float = 0) -> DataFrame:
-    """How far each group is behind; with an `earlier` look, `between_s` before, also how fast it reads and is fed.
+    """Each group's lag; with the table as it was `between_s` seconds `earlier`, also the rates of reading and adding.
 
-    `drained_s` is how long it takes to catch up at these rates: null where it does not catch up.
+    `drained_s` is the time to catch up at these rates; null if it does not catch up.
     """
     columns = [*WHERE, "consumers", "pending", "lag"]
     if earlier is None:
@@ -128,7 +135,7 @@ def _written_after(spark: Any, last_ids: Mapping[str, str], options: Mapping[str
 
 
 def dead_letters(dead: DataFrame) -> DataFrame:
-    """A dead-letter stream's entries as they once were: `fields` without what was added, and that as columns.
+    """A dead-letter stream's entries: the original `fields`, and what the move added as columns of their own.
 
     `dead` is the table `entries` of it, with `fields map<string,string>`.
     """

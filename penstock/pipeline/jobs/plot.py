@@ -1,4 +1,4 @@
-"""Charts of what jobs find: bars of one column over another, or a histogram, in a colour for each kind."""
+"""Charts of jobs' results: bars of one column over another, or a histogram, with a colour for each group."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from penstock.pipeline.errors import PipelineError
 
 MOST_BARS: Final = 40
 BINS: Final = 40
-RATIO: Final = 1_000  # largest to smallest from which on an axis is logarithmic
+RATIO: Final = 1_000  # of the largest to the smallest value, above which the axis is logarithmic
 
 
 def chart(rows: Any, columns: Sequence[str], split_by: str, title: str, path: str) -> None:

@@ -1,4 +1,4 @@
-"""How many rows went into each stage and came out: a table that must balance, for a batch and for all of them."""
+"""Rows into and out of each stage, as a table that must balance, for one batch and for all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ _HEAD: Final = ("stage", "rows in", "rows out", "held back", "", "balance")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`held` rows are neither lost nor passed on: `where` says where they are."""
+    """Counts of a stage. `held` rows are not passed on and not lost: `where` names their folder or window."""
 
     name: str
     taken: int
     passed: int
     held: int = 0
     where: str = ""
-    note: str = ""  # what a stage says whose rows out are not rows in
+    note: str = ""  # shown in place of the verdict
 
     @property
     def balances(self) -> bool:

@@ -1,7 +1,7 @@
-"""Folders that appear whole or not at all, on whatever Spark can write to: a local disk, HDFS, an object store.
+"""Folders that are renamed into place, on any file system that Spark can write to, through Hadoop's FileSystem API.
 
-Hadoop's own file systems do it, through the JVM that Spark runs in. Where a rename is not atomic (plain S3), a death in
-the middle of one leaves a folder in parts; use a committer or a disk for the pipeline's folder there.
+Where a rename is not atomic (plain S3), a crash within one leaves an incomplete folder: keep the pipeline's folder on a
+disk or on HDFS there.
 """
 
 import json

@@ -22,7 +22,7 @@ def streamed(spark: Any, ingest: Ingest) -> DataFrame:
 
 
 def _files(spark: Any, ingest: Ingest) -> DataFrame:
-    """A row's stream is its file. What columns there are is seen at the files that are there at the start."""
+    """A row's `_stream` is its file. The schema is inferred from the files that are there at the start."""
     options = {"header": "true", **ingest.options} if ingest.file_format == "csv" else dict(ingest.options)
     path = options.pop("path")
     if ingest.file_format == "json":
@@ -43,7 +43,7 @@ def _files(spark: Any, ingest: Ingest) -> DataFrame:
 
 
 def logged(spark: Any, ingest: Ingest, after: dict[str, str]) -> DataFrame:
-    """The entries that a log has of some streams now, behind the ids `after`."""
+    """The entries of some streams in a log, after the ids `after`."""
     streams = [word.strip() for word in ingest.options["stream"].split(",")]
     log = log_table.filled(spark, ingest.options["path"]).where("command = 'XADD'")
     found = log_jobs.entries(log).where(f.col("stream").isin(*streams))
@@ -55,5 +55,5 @@ def logged(spark: Any, ingest: Ingest, after: dict[str, str]) -> DataFrame:
 
 
 def number(entry_id: Any) -> Any:
-    """An id as what it is compared by."""
+    """An id as a struct of two numbers, which compares as ids do."""
     return f.struct(*(f.split(entry_id, "-")[at].cast("decimal(20,0)").alias(f"part{at}") for at in (0, 1)))

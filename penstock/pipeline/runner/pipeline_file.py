@@ -1,4 +1,4 @@
-"""A pipeline's description, `pipeline.toml`, as frozen rows; a mistake is told by the table and word it is in.
+"""Reads a pipeline's description, `pipeline.toml`, into frozen rows; errors name the table and the key.
 
 Strings take environment variables (`$HOST`, `${HOST}`); paths are relative to where the pipeline is started.
 """
@@ -30,7 +30,7 @@ class Ingest:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A table to the left of which rows are put: joined by equal columns `on`, taking `columns` over."""
+    """A table that is left-joined to the rows by the columns `on`, and adds `columns`."""
 
     name: str
     path: str
@@ -56,7 +56,7 @@ class Pipeline:
 
     name: str
     folder: str
-    trigger: str | None  # None: what is there now, and an end
+    trigger: str | None  # None: process what is there now, then end
     ingest: Ingest
     columns: Mapping[str, str]
     rules: Mapping[str, str]
@@ -133,7 +133,7 @@ def _read_aggregate(table: "Table") -> Aggregate:
 
 
 def _check(pipeline: Pipeline) -> None:
-    """What does not go together."""
+    """OptionError for parts that exclude each other, and for column names that are used twice or unknown."""
     if pipeline.trigger is not None and pipeline.ingest.source == LOG:
         raise OptionError("a log is read as it is now: leave [pipeline] 'trigger' out, and run the pipeline again")
     if pipeline.stream is not None and "stream" not in pipeline.stream:
@@ -153,7 +153,7 @@ def _check(pipeline: Pipeline) -> None:
 
 
 class Table:
-    """One table of the file: what is asked for is known, and `end` refuses the rest."""
+    """One table of the file. `end` refuses keys that were not read."""
 
     def __init__(self, name: str, words: Mapping[str, Any]) -> None:
         self._name = name

@@ -1,12 +1,12 @@
-"""`penstock pipeline run`: a pipeline's stages as up to three queries, which hand each other tables.
+"""`penstock pipeline run`: runs a pipeline's stages as up to three streaming queries, connected by Parquet folders.
 
-The first query reads, validates, enriches and sorts out late rows; each of its batches becomes one folder of clean rows
-and one of quarantined rows. The second turns clean rows into windows, the third sends what is published to a stream.
-A folder is written aside and renamed, so that it is there whole or not at all; a batch that Spark runs again after a
-death finds its folder and does nothing. So every stage has each row once, whatever dies.
+The first query reads, validates, enriches and finds late rows; each of its batches becomes one folder of clean rows and
+one of quarantined rows. The second aggregates clean rows in windows. The third writes the published rows to a stream.
+A folder is written under another name and then renamed, so it is complete or absent. A batch that Spark runs again
+after a crash finds its folder and does nothing. So each stage has each row once, whichever process dies.
 
-What is late is decided by the first query: its watermark is never behind that of the second one, which therefore drops
-nothing unseen.
+The first query decides which rows are late. Its watermark is never behind the second query's, so that the second one
+drops no rows.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from penstock.pipeline.runner.stages import REASON, ROW, ROWS
 NO_DATA: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 TRIMS: Final = ("maxlen", "minid")
 
-# Spark gives a Python process 10 s to start, which a busy machine may not manage. Nothing was done: it can begin again.
+# Spark gives a Python process 10 s to start, which is too short on a busy machine. Nothing was done: start again.
 LATE_WORKER: Final = "Python worker failed to connect back"
 PATIENCE: Final = 15
 
@@ -38,7 +38,7 @@ Start = Callable[..., Any]  # with a trigger as keyword; the query, or None wher
 
 
 def run_to_end(start: Start) -> None:
-    """One query, to the end of what there is."""
+    """Run one query with Trigger.AvailableNow until it has read everything."""
     query = start(availableNow=True)
     for tries in range(PATIENCE):
         if query is None:
@@ -73,7 +73,7 @@ class Runner:
     # -- running ------------------------------------------------------------------------------------------------------
 
     def run(self) -> list[Stage]:
-        """Do what there is to do now, stage by stage; the table of all batches so far."""
+        """Process what is there now, stage by stage; returns the counts of all batches so far."""
         starts = [self._start_windows, self._start_stream]
         if self._pipeline.ingest.source == LOG:
             self._take_log()
@@ -84,7 +84,7 @@ class Runner:
         return self.totals()
 
     def start(self, every: str) -> None:
-        """Go on in the background, a batch of each query every so often, until `stop`."""
+        """Start the queries in the background, with a batch every `every`, until `stop`."""
         self._every = every
         for start in (self._start_first, self._start_windows, self._start_stream):
             query = start(processingTime=every)
@@ -116,7 +116,7 @@ class Runner:
         return writer.option("checkpointLocation", self._checkpoint("rows")).trigger(**trigger).start()
 
     def _take_log(self) -> None:
-        """What the log has beyond the last batch, as one more."""
+        """Process the log's entries after the last batch, as one more batch."""
         number = len(self._folders.names(self._clean))
         after = self._counts("clean", number - 1).get("last_ids", {}) if number else {}
         rows = ingest.logged(self._spark, self._pipeline.ingest, after)
@@ -124,7 +124,7 @@ class Runner:
             self._take(rows, number)
 
     def _take(self, rows: DataFrame, number: int) -> None:
-        """One batch, up to its two folders. PipelineError, and no folder, if its counts do not balance."""
+        """Process one batch into its two folders. PipelineError, and no folders, if its counts do not balance."""
         if self._folders.exists(_of_batch(self._clean, number)):
             self._say(f"batch {number} was done before")
             return
@@ -166,7 +166,7 @@ class Runner:
         if uneven:
             raise PipelineError(balance.table(f"batch {number} does not balance", uneven))
         self._folders.write(self._counted("clean", number), counts)
-        # The clean rows come last: once they are there the batch is done, and until then it is done anew.
+        # The folder of clean rows comes last: while it is missing, the batch is processed again.
         self._folders.delete(_of_batch(self._quarantine, number))
         self._folders.move(aside[0], _of_batch(self._quarantine, number))
         self._folders.move(aside[1], _of_batch(self._clean, number))
@@ -226,7 +226,7 @@ class Runner:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def totals(self) -> list[Stage]:
-        """The table of all batches, counted anew in what lies in the folders and in the stream."""
+        """The counts of all batches, counted again in the folders and in the stream."""
         numbers = [int(name.partition("=")[2]) for name in self._folders.names(self._clean)]
         counted = [self._counts("clean", number) for number in numbers]
         sums = {name: sum(counts[name] for counts in counted) for name in balance.COUNTED}
@@ -264,7 +264,7 @@ class Runner:
         ]
 
     def _stream_stage(self, published: DataFrame | None, options: Any) -> Stage:
-        """Published rows against those that are found in the stream; a stream that is trimmed cannot be asked."""
+        """The published rows, and how many of them are in the stream; not checked if the sink trims the stream."""
         count = 0 if published is None else published.count()
         if published is None or any(name in options for name in TRIMS):
             return Stage("stream", count, count, note="not looked for: the stream is trimmed" if count else "")
@@ -285,13 +285,13 @@ class Runner:
     # -- names --------------------------------------------------------------------------------------------------------
 
     def _shape(self) -> Any:
-        """The clean rows' schema, from an empty frame's way through the stages."""
+        """The clean rows' schema, found by passing an empty DataFrame through the stages."""
         empty = self._spark.createDataFrame([], ingest.ROW)
         known = self._numbered(stages.enriched(stages.validated(empty, self._pipeline), self._pipeline, self._lookups))
         return known.drop(stages.FIELDS, REASON).schema
 
     def _numbered(self, rows: DataFrame) -> DataFrame:
-        """With what tells a row from all others, where clean rows are what is published. A file's row has no id."""
+        """With the column `row`, unique for each row, if clean rows are published. A row of a file gets a UUID."""
         if self._pipeline.aggregate is not None:
             return rows
         place = f.when(f.col("_id").isNull(), f.expr("uuid()")).otherwise(f.concat_ws("/", "_stream", "_id"))
@@ -321,7 +321,7 @@ class Runner:
 
 
 def _fit_and_unfit(rows: DataFrame) -> tuple[int, int]:
-    """How many rows a stage passes on, and how many it gives a reason."""
+    """The number of rows without a reason, and with one."""
     (counts,) = rows.agg(f.count_if(f.col(REASON) == "").alias("fit"), f.count("*").alias("all")).collect()
     return counts["fit"], counts["all"] - counts["fit"]
 

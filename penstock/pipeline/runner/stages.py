@@ -1,7 +1,7 @@
 """The stages of a pipeline between ingest and publish, as functions of DataFrames.
 
-Every row that is ingested has `_stream`, `_id`, `_timestamp` and its fields as texts, `fields`. A stage that cannot go
-on with a row says why in `_reason`; until then that is an empty text.
+An ingested row has `_stream`, `_id`, `_timestamp` and `fields`, a map of texts. A stage that rejects a row writes the
+reason to `_reason`, which is empty until then.
 """
 
 from functools import reduce
@@ -15,14 +15,14 @@ from penstock.pipeline.runner.pipeline_file import METADATA, Aggregate, Lookup, 
 
 REASON: Final = "_reason"
 ROWS: Final = "rows"  # how many rows a window has
-ROW: Final = "row"  # what tells a published row from all others
+ROW: Final = "row"  # unique for each published row
 FIELDS: Final = "fields"
 QUARANTINE: Final = (*METADATA, FIELDS)
 NOT_NULL: Final = " not null"
 
 
 def validated(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """The declared columns, and why a row does not fit: a value is missing, has another type, or breaks a rule."""
+    """Adds the declared columns, and the reason for a row with a missing value, a wrong type, or a broken rule."""
     columns: dict[str, Column] = {}
     reasons = []
     for name, declared in pipeline.columns.items():
@@ -40,7 +40,7 @@ def validated(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
         f.when(~f.coalesce(f.expr(f"try_cast(({rule}) AS boolean)"), f.lit(False)), name)
         for name, rule in pipeline.rules.items()
     ]
-    # A rule is about values that have their types: it is not asked where one has not.
+    # Rules are evaluated only for rows whose values have their types.
     return typed.withColumn(REASON, f.when(f.col(REASON) == "", f.concat_ws("; ", *broken)).otherwise(f.col(REASON)))
 
 
@@ -56,7 +56,7 @@ def split_type(declared: str) -> tuple[str, bool]:
 
 
 def read_lookup(spark: Any, lookup: Lookup) -> DataFrame:
-    """The table of a lookup. PipelineError where a key is there twice: rows that meet it would double."""
+    """The table of a lookup. PipelineError if a key is there twice: the join would double rows."""
     reader = spark.read.format(lookup.file_format)
     if lookup.file_format == "csv":
         reader = reader.option("header", "true")
@@ -76,7 +76,7 @@ def enriched(rows: DataFrame, pipeline: Pipeline, lookups: list[DataFrame]) -> D
 
 
 def on_time(rows: DataFrame, aggregate: Aggregate, watermark_ms: int | None) -> DataFrame:
-    """Says so of rows without a time, and of those whose window was closed before they came."""
+    """Adds the reason for rows without a time, and for late ones: their window was closed before they came."""
     moment = f.col(aggregate.time)
     late = f.lit(False)
     if watermark_ms is not None:

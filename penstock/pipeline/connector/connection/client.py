@@ -1,7 +1,7 @@
-"""A blocking client: requests out, replies in, over one socket that is opened again when it breaks.
+"""A blocking RESP2 client over one socket, which reconnects when the connection breaks.
 
-A reply is what hiredis makes of it: bytes, int, None or a list; a refusal is a `ReplyError` *in the place of* the
-reply, so that one refused request of many does not hide the others' replies. RESP2 throughout.
+Replies are as hiredis parses them: bytes, int, None or a list. An error reply is a `ReplyError` in the list of replies,
+so that one refused request does not hide the replies to the others.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ Request: TypeAlias = Sequence[Word]
 Reply: TypeAlias = Any  # bytes | int | None | ReplyError | list["Reply"]; every caller knows which
 Answer = TypeVar("Answer")
 
-FEED: Final = 1 << 16  # bytes; hiredis moves what it has not parsed yet, so it must not be given a whole reply at once
+FEED: Final = 1 << 16  # bytes; hiredis copies unparsed bytes on each feed, so a large reply is fed in parts
 RECEIVE: Final = 1 << 20
-SEND_AT_ONCE: Final = 1 << 16  # what the sockets' buffers surely hold; more is sent while replies are being read
+SEND_AT_ONCE: Final = 1 << 16  # bytes that the sockets' buffers hold; more is sent while replies are read
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
-NOT_READY: Final = (b"LOADING", b"BUSY ", b"MASTERDOWN")  # refusals that pass by themselves
+NOT_READY: Final = (b"LOADING", b"BUSY ", b"MASTERDOWN")  # error replies that are temporary
 
 now_s = time.monotonic
 pause_s = time.sleep
@@ -99,9 +99,9 @@ class Client:
         return reply
 
     def pipeline(self, requests: Iterable[Request], *, retry: bool = True, wait_s: float = 0.0) -> list[Reply]:
-        """The replies to several requests, in one round trip; a refusal stands in its request's place.
+        """The replies to several requests, in one round trip; an error reply stands in its request's place.
 
-        `retry`: all may be sent again on a new connection (they read, or do the same when done twice).
+        `retry`: all may be sent again on a new connection, because they only read or are idempotent.
         """
         sent = [packed(*words) for words in requests]
         return self.exchange(b"".join(sent), len(sent), retry=retry, wait_s=wait_s)
@@ -123,18 +123,18 @@ class Client:
         return self._with_retries(once, retry)
 
     def framed(self, payload: bytes) -> bytes:
-        """The replies to the reading requests in `payload`, as they came, not parsed.
+        """The unparsed replies to the reading requests in `payload`.
 
-        An ECHO of a random word goes along, whose reply marks the end: nothing needs to be parsed to find it.
+        An ECHO of a random word is sent after them; its reply marks the end, so nothing is parsed to find it.
         """
         if self._ahead is not None and self._ahead[0] != payload:
             self.close()
         return self._with_retries(lambda: self._framed_once(payload), True)
 
     def send_ahead(self, payload: bytes) -> None:
-        """Send what `framed` will be asked for next: the server works on it, while the caller is busy otherwise.
+        """Send the requests of the next `framed` call now, so that the server works on them in the meantime.
 
-        Nothing else may be asked in between; if it is, the connection is given up, and `framed` asks anew.
+        If anything else is sent in between, the connection is closed and `framed` sends them again.
         """
         if self._socket is None or self._ahead is not None or len(payload) > SEND_AT_ONCE:
             return
@@ -164,9 +164,9 @@ class Client:
     # -- the connection -----------------------------------------------------------------------------------------------
 
     def _with_retries(self, once: Callable[[], Answer], retry: bool) -> Answer:
-        """Do `once`, again and again with growing pauses while the server cannot be had.
+        """Call `once`, with growing pauses between tries while the server is unreachable, up to `retry_s`.
 
-        What is not to be sent twice is only kept from *before* it is sent: connecting is always tried again.
+        Without `retry` only connecting is tried again: requests that were sent may have been executed.
         """
         give_up_s = now_s() + self.access.retry_s
         pause_s = FIRST_PAUSE_S
@@ -255,7 +255,7 @@ class Client:
         return replies
 
     def _send_and_read(self, payload: bytes, replies: list[Reply]) -> None:
-        """Send more than the buffers hold: what the server answers meanwhile is read, or both would wait for ever."""
+        """Send more than the buffers hold, and read replies meanwhile: else both sides would wait for each other."""
         assert self._socket is not None, "_connect came first"
         self._socket.settimeout(0.0)
         rest = memoryview(payload)

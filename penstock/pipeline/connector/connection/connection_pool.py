@@ -1,4 +1,4 @@
-"""The servers of a streaming query, as its driver sees them: asked side by side, waited for all at once."""
+"""The connections of a streaming query's driver: requests to several servers at the same time, and blocking reads."""
 
 import contextlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ AGAIN_S: Final = 0.01
 
 
 class Connections:
-    """A connection to each server for questions and, where there are several servers, one more to wait on."""
+    """One connection to each server; with several servers a second one to each, for requests that block."""
 
     def __init__(self, servers: Servers) -> None:
         self.asking = {one.name: Client(one, servers.access) for one in servers.endpoints}
@@ -30,8 +30,9 @@ class Connections:
         return {name: future.result() for name, future in futures.items()}
 
     def wait(self, requests: dict[str, Request], wait_ms: int, retry: bool) -> dict[str, Reply]:
-        """The replies to requests that block for up to `wait_ms`, once one of them is served: the others by then have
-        none (None), or theirs.
+        """The replies to requests that block for up to `wait_ms`.
+
+        As soon as one is served the others are unblocked, and have the reply None.
         """
         if self._pool is None:
             return {
@@ -48,8 +49,8 @@ class Connections:
         return {name: call.result() for name, call in calls.items()}
 
     def _unblock(self, name: str, call: "Future[Reply]") -> None:
-        """End a wait, also one that is still on its way to the server: then there is nothing to unblock yet."""
-        with contextlib.suppress(ReplyError):  # not allowed to: then it waits until its time is over
+        """Unblock a request; repeated until it is answered, because it may not have reached the server yet."""
+        with contextlib.suppress(ReplyError):  # no permission: then it ends by its timeout
             while not call.done() and not self.asking[name].call(
                 "CLIENT", "UNBLOCK", self._waiting[name].connection_id
             ):

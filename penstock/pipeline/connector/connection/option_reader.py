@@ -1,7 +1,7 @@
-"""What a user gave as options: strings under lower-cased names, read one by one, and nothing left over.
+"""Reads a user's options one by one, with their types; option names are case-insensitive.
 
-Every role reads the options it knows, then calls `end`, which refuses what nobody asked for and names the nearest
-option that exists.
+Each role reads the options it knows and then calls `end`, which refuses unknown ones and names the nearest known
+option.
 """
 
 import difflib
@@ -29,7 +29,7 @@ class OptionReader:
         self._asked: dict[str, str] = {}
 
     def text(self, name: str) -> str | None:
-        """The value as it was given; None where it was not, or is empty."""
+        """The value as text; None if it is missing or empty."""
         self._asked[name.lower()] = name
         return self._options.get(name.lower()) or None
 
@@ -87,7 +87,7 @@ class OptionReader:
         return milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
     def names(self, name: str) -> list[str]:
-        """A list: parted by commas, or a JSON array of strings (for a name with a comma in it); [] if not given."""
+        """A list: separated by commas, or a JSON array of strings (for names with commas); [] if missing."""
         word = self.text(name)
         if word is None:
             return []
@@ -102,12 +102,12 @@ class OptionReader:
         return list(found)
 
     def mistake(self, name: str, what: str) -> OptionError:
-        """The refusal of one option's value."""
+        """An OptionError about one option's value."""
         value = "" if name in ("password",) else f", not {self._options.get(name.lower(), '')!r}"
         return OptionError(f"option {name!r} of the {self._role} {what}{value}")
 
     def end(self) -> None:
-        """Refuse what is left over: a mistyped option must not be a silent default."""
+        """OptionError for an option that nobody read: a mistyped name must not be ignored silently."""
         for name in self._options:
             if name in self._asked or name in SPARKS_OWN or name.startswith("spark."):
                 continue

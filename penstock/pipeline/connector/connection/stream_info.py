@@ -1,4 +1,4 @@
-"""What streams there are, and how far each has got: one look at every server, one round trip for all its keys."""
+"""Which streams there are, and the counters of each from XINFO STREAM: one round trip for all keys of a server."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ OURS = f"{schemas.MARKERS}:".encode()
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """A stream as XINFO STREAM tells it; ids are ZERO where there is none."""
+    """The counters of a stream from XINFO STREAM; an absent id is ZERO."""
 
     length: int
     first: StreamId
@@ -42,8 +42,8 @@ class StreamState:
 def find_keys(client: Client, keys: Keys) -> list[bytes]:
     """The streams' keys, in order: those that are named, or those that the pattern finds now.
 
-    A pattern finds the sink's markers only if it begins like them: else a query of `*` that writes to the server it
-    reads would read what it notes of itself, and never come to an end.
+    The sink's marker streams are left out unless the pattern begins like them: else a query that reads `*` and writes
+    to the same server would read its own markers, for ever.
     """
     if keys.pattern is None:
         return [name.encode() for name in keys.names]
@@ -73,6 +73,6 @@ def stream_states(client: Client, keys: Iterable[bytes]) -> dict[bytes, StreamSt
 
 
 def refused(client: Client, key: bytes, refusal: ReplyError) -> PipelineError:
-    """What a server's refusal means to whoever runs the query."""
+    """A server's error reply about a key, as an error for the user."""
     name, text = key.decode(errors="replace"), refusal.text.decode(errors="replace")
     return PipelineError(f"{client.endpoint.address}: key {name!r}: {text}")

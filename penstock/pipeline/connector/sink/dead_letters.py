@@ -1,9 +1,8 @@
-"""Poison entries moved to a dead-letter stream: out of the group's pending list and into the stream, as one.
+"""The sink operation `deadletter`: moves pending entries to a dead-letter stream, copy and XACK in one transaction.
 
-Safe to be done twice, by a task that is tried again or by two jobs at once: an entry is taken over first, which only
-works while it is pending (and idle for long enough, so that nobody at work loses it); copy and acknowledgement are one
-transaction; the copy carries the entry's id as a key (IDMP), where the server has that; and a copy whose entry turns
-out to have been acknowledged meanwhile is taken back.
+It is safe to run twice, in a task that is run again or in two jobs at the same time. An entry is claimed first, which
+works only while it is pending and has been idle for `minIdle`. The copy has the entry's id as its idempotency key
+(IDMP), if the server knows that. A copy of an entry that turns out to have been acknowledged meanwhile is deleted.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from penstock.storage import ids
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where entries come from and go to."""
+    """Source stream and group, and the dead-letter stream."""
 
     stream: bytes
     group: bytes
@@ -30,7 +29,7 @@ class Route:
 
 
 class DeadLetters:
-    """Moves the entries that the rows name. `skipped`: they were pending no more, or somebody is at work on them."""
+    """Moves the entries that rows name. `skipped` counts those no longer pending, or not idle for long enough."""
 
     def __init__(self, client: Client, options: SinkOptions, names: Sequence[str]) -> None:
         self._client = client
@@ -67,7 +66,7 @@ class DeadLetters:
             fields = found[0][1] if found else []
             requests.append(self._copy(route, one, fields, with_key))
             requests.append(["XACK", route.stream, route.group, one.id])
-        # Not sent twice: a broken connection fails the task, whose next try sees what is pending still.
+        # No retry: if the connection breaks the task fails, and its next try sees which entries are still pending.
         *_, answer = replies = self._client.pipeline([*requests, ["EXEC"]], retry=False)
         if not isinstance(answer, list):
             refused = next((text_of(reply) for reply in replies if isinstance(reply, ReplyError)), "EXEC did nothing")
@@ -75,7 +74,7 @@ class DeadLetters:
         return self._settle(route, ours, answer)
 
     def _taken(self, route: Route, held: list[PendingRow]) -> list[PendingRow]:
-        """Those that are ours now. Also those that an earlier try had taken and did not come to move."""
+        """The entries claimed now, and those that an earlier try had claimed and did not move."""
         entry_ids = [one.id for one in held]
         lowest, highest = min(entry_ids, key=ids.parse), max(entry_ids, key=ids.parse)
         consumer = self._options.consumer
@@ -93,7 +92,7 @@ class DeadLetters:
         return list(found.values())
 
     def _knows_idmp(self, dead: bytes) -> bool:
-        """Can the dead-letter stream tell copies apart? It is made, and told to remember long, the first time."""
+        """Whether the server knows IDMP; the first time, the dead-letter stream is created with its settings."""
         if dead not in self._remembers:
             known = checked(self._client.call("COMMAND", "INFO", "XCFGSET"), "COMMAND")
             self._remembers[dead] = bool(known and known[0])
@@ -113,7 +112,7 @@ class DeadLetters:
         return [b"XADD", route.dead, *key, b"*", *fields, *about]
 
     def _settle(self, route: Route, ours: list[PendingRow], answer: list[Reply]) -> int:
-        """Take back copies that were made for nothing, and count the others."""
+        """Delete copies whose entries were acknowledged meanwhile, and count the others."""
         newest, *replies = answer
         before = ids.parse(newest[0][0]) if newest and not isinstance(newest, ReplyError) else ids.ZERO
         moved = 0
@@ -128,7 +127,7 @@ class DeadLetters:
                 lost.append(held)
             elif acknowledged == 1:
                 moved += 1
-            elif ids.parse(copy) > before:  # else it is another job's copy, known by its key
+            elif ids.parse(copy) > before:  # else IDMP returned the id of another job's copy
                 in_vain.append(copy)
         if in_vain:
             checked(self._client.call("XDEL", route.dead, *in_vain), "XDEL")
@@ -139,7 +138,7 @@ class DeadLetters:
         return moved
 
     def _make_pending_again(self, route: Route, lost: list[PendingRow]) -> None:
-        """A copy that is refused amid the transaction, behind our back, must not cost the entry."""
+        """Make entries pending again that were acknowledged although their copy was refused in the transaction."""
         again: list[Request] = []
         for held in lost:
             count = 1 if held.deliveries is None else held.deliveries

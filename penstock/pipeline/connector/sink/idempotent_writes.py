@@ -1,7 +1,7 @@
-"""Rows that the server itself tells apart: by a producer's key (IDMP, Redis 8.6), or by ids that they bring.
+"""Rows that the server deduplicates: by an idempotency key (IDMP, Redis 8.6), or by the ids that the rows have.
 
-IDMP remembers, for each stream and producer, the newest 10,000 keys for a time; so each task speaks as many producers,
-and a row's key decides which.
+The server keeps the newest 10,000 keys of each stream and producer, for a time; so each task uses BUCKETS producers,
+and the row's key chooses one of them.
 """
 
 import warnings
@@ -27,9 +27,9 @@ DIGEST_BYTES: Final = 12
 
 
 class ContentKeys:
-    """A key of each row from what it holds: the same in every try of a batch, in whatever order the rows come.
+    """Makes a key of each row from its content: the same in every try of a batch, in any order of rows.
 
-    Equal rows are numbered. The batch is part of the key, so the same row in another batch is another row.
+    Equal rows are numbered. The batch number is part of the key, so an equal row of another batch is written too.
     """
 
     def __init__(self, query: str, partition: int, batch: int) -> None:
@@ -57,7 +57,7 @@ class ContentKeys:
 
 
 class ColumnKeys:
-    """A key of each row that a column brings. Which producer it has is the same in every job that writes it."""
+    """Takes each row's key from a column. The producer depends on the key alone, so it is the same in every job."""
 
     def __init__(self, column: str) -> None:
         self._column = column
@@ -72,11 +72,13 @@ class ColumnKeys:
 
 
 class IdmpSettings:
-    """Sees to it that streams remember keys long enough, once each. A change clears what a stream remembers, so none
-    is made where it remembers as much already."""
+    """Sets how many keys a stream keeps and for how long, once for each stream.
+
+    Changing the settings clears the stream's keys, so they are changed only if they are too small.
+    """
 
     def __init__(self, client: Client, creates: bool) -> None:
-        """creates: a stream that is not there is made; else it is left alone (NOMKSTREAM)."""
+        """creates: a missing stream is created; else it is left missing (NOMKSTREAM)."""
         self._client = client
         self._creates = creates
         self._rows: Counter[bytes] = Counter()
@@ -99,7 +101,7 @@ class IdmpSettings:
                 raise PipelineError(f"the stream {key!r} cannot be written: {text_of(reply)}")
             if not self._creates:
                 return []
-            # The only way to an empty stream; its settings are to be there before its first entry.
+            # XGROUP CREATE is the only way to create an empty stream; it needs its settings before the first entry.
             requests += [["XGROUP", "CREATE", key, "__spark", "$", "MKSTREAM"], ["XGROUP", "DESTROY", key, "__spark"]]
             duration_s = maxsize = 0
         else:
@@ -113,7 +115,7 @@ class IdmpSettings:
         return requests
 
     def count(self, key: bytes, rows: int) -> None:
-        """Warn, once, when a task writes more rows to one stream than are remembered."""
+        """Warn, once, when a task writes more rows to one stream than the server keeps keys for."""
         before = self._rows[key]
         self._rows[key] += rows
         if before <= SAFE_ROWS < self._rows[key]:
@@ -128,17 +130,17 @@ class IdmpSettings:
 
 
 class OwnIds:
-    """Rows whose ids are given, as of a stream that is mirrored: a row that is there is not written again."""
+    """Writes rows with given ids, as of a mirrored stream; a row that is in the stream already is skipped."""
 
     def __init__(self, client: Client, trims: bool) -> None:
-        """trims: old entries may be gone again already."""
+        """trims: entries written earlier may have been trimmed since."""
         self._client = client
         self._trims = trims
         self._last: dict[bytes, int] = {}
         self.skipped = 0
 
     def write(self, encoder: Encoder, rows: Encoded, chunk: int) -> None:
-        """Add the rows. PipelineError where their ids do not ascend, or the stream holds something else."""
+        """Add the rows. PipelineError if their ids do not ascend, or the stream has other content under an id."""
         keys = encoder.keys_of(rows) * rows.count if rows.keys is None else rows.keys.array.to_pylist()
         own_ids = rows.ids.to_pylist()
         for key, own_id in zip(keys, own_ids, strict=True):
@@ -173,7 +175,7 @@ class OwnIds:
         self._last[key] = place
 
     def _compare(self, late: list[tuple[bytes, bytes, bytes]]) -> None:
-        """Rows whose ids were too small: are they there? Then an earlier try wrote them."""
+        """Rows whose ids were refused as too small: skipped if an earlier try wrote the same; else PipelineError."""
         if not late:
             return
         there = self._client.pipeline([["XRANGE", key, own_id, own_id] for key, own_id, _ in late])

@@ -1,10 +1,10 @@
-"""The ledger: what a task has written is noted in the transaction that writes it, so that no row is written twice.
+"""Exactly-once writing: the transaction that writes rows also records how many rows its task has written.
 
-Each task of a query has a *marker*, a stream with one entry at the endpoint of the data, key
-`__spark:<query>:<partition>`. Its id is `<batch + 1>-<rows written of it>`, its fields are checksums of those rows.
-A chunk of XADDs is one MULTI with the next marker, guarded by WATCH; so a task that is tried again, in this run or
-after a restart of anything, finds how many rows are there already, skips them after comparing the checksums, and goes
-on. Rows are counted, not chunks, so `pipeline` may change between two tries.
+Each task of a query has a *marker* on the server of its data: a stream with one entry, key
+`__spark:<query>:<partition>`. The entry's id is `<batch + 1>-<rows written>`, its fields are checksums of those rows.
+A chunk of XADDs and the next marker are one MULTI/EXEC, guarded by WATCH. A task that is run again, in this run or
+after a restart of anything, reads the marker, compares the checksums, skips the rows that were written, and goes on.
+Rows are counted, not chunks, so the option `pipeline` may change between two tries.
 """
 
 import zlib
@@ -19,7 +19,7 @@ from penstock.pipeline.connector.sink.row_encoder import Encoded, Texts
 from penstock.pipeline.errors import PipelineError, ServerGone
 from penstock.storage import ids
 
-REFUSED_SEQ: Final = ids.HALF  # of the marker that says that a row was refused amid a transaction
+REFUSED_SEQ: Final = ids.HALF  # in the id of a marker that says that the server refused a row within a transaction
 TRIES: Final = 5  # of one transaction, each on a new connection
 
 ADVICE: Final = (
@@ -55,16 +55,16 @@ class Mark:
 
 
 class Ledger:
-    """A task's writing of one batch to one endpoint, exactly once.
+    """Writes the rows of one task and batch to one server, exactly once.
 
-    `recorded` is what the marker says, `done` what this try has passed: until it reaches `recorded`, rows are skipped.
+    `recorded` is the marker's count, `done` the count of this try; rows are skipped until it reaches `recorded`.
     """
 
     def __init__(self, client: Client, query: str, partition: int, batch: int) -> None:
         self._client = client
         self.key = marker_key(query, partition)
         self._batch = batch
-        # Were MULTI refused later, what was to be in the transaction would be done without one.
+        # Checked before writing: if MULTI were refused later, the rows after it would be written without a transaction.
         for reply in client.pipeline([["MULTI"], ["DISCARD"]]):
             if isinstance(reply, ReplyError):
                 raise PipelineError(f"the server has no transactions ({text_of(reply)}): use delivery=idmp")
@@ -73,7 +73,7 @@ class Ledger:
         self.skipped = 0
 
     def write(self, rows: Encoded, requests: Texts, chunk: int) -> None:
-        """Write the rows that are not there yet, `chunk` of them in a transaction, or fewer if they are long."""
+        """Write the rows that were not written before, in transactions of `chunk` rows, or fewer if they are long."""
         first = self._skip(rows)
         while first < rows.count:
             behind = requests.step(first, chunk)
@@ -83,7 +83,7 @@ class Ledger:
             first = behind
 
     def end(self) -> None:
-        """All rows came. PipelineError if the marker knows of more."""
+        """All rows were handed over. PipelineError if the marker counts more than these."""
         if self.done.rows < self.recorded.rows:
             raise PipelineError(
                 f"an earlier try of this task wrote {self.recorded.rows} rows, and now there are only "
@@ -91,9 +91,9 @@ class Ledger:
             )
 
     def refuse_other_types(self, keys: Sequence[bytes]) -> None:
-        """PipelineError where a key holds no stream: amid a transaction it would be refused when others are written.
+        """PipelineError if a key holds another type: within a transaction its XADD would fail and others succeed.
 
-        The marker is looked at again along with it: the connection may be a new one, which watches nothing yet.
+        The marker is read again too: the connection may be a new one, which does not WATCH it yet.
         """
         requests: list[Request] = [["TYPE", key] for key in keys]
         *kinds, watched, found = self._client.pipeline([*requests, *self._look_requests()])
@@ -106,7 +106,7 @@ class Ledger:
             raise self._overtaken()
 
     def _skip(self, rows: Encoded) -> int:
-        """How many of the rows are there already; PipelineError if they are not the same."""
+        """The number of leading rows that were written before; PipelineError if their checksums differ."""
         count = min(rows.count, self.recorded.rows - self.done.rows)
         if not count:
             return 0
@@ -122,7 +122,7 @@ class Ledger:
     # -- the marker ---------------------------------------------------------------------------------------------------
 
     def _look(self) -> Mark:
-        """What the marker says of this batch; from here on, whoever changes it makes our next EXEC fail."""
+        """Read and WATCH the marker: if another task changes it, our next EXEC fails."""
         watched, found = self._client.pipeline(self._look_requests())
         return self._mark_of(watched, found)
 
@@ -151,9 +151,9 @@ class Ledger:
         return Mark(batch, rows, int(crc[:8], 16), int(crc[8:], 16))
 
     def _transact(self, mark: Mark, requests: bytes, count: int) -> None:
-        """Write rows and marker, both or neither, and look at the marker for the next time.
+        """Write rows and marker in one transaction, and read the marker again for the next one.
 
-        When the connection breaks, nobody knows what happened; the marker does.
+        If the connection breaks, the marker tells whether the transaction was executed.
         """
         begin = packed("MULTI") + packed(*mark.request(self.key))
         end = packed("EXEC") + b"".join(packed(*words) for words in self._look_requests())
@@ -210,9 +210,10 @@ def text_of(refusal: ReplyError) -> str:
 
 
 def refuse_other_partitioning(client: Client, query: str, batch: int, partitions: int) -> None:
-    """PipelineError if a try of this batch with more partitions wrote rows: they may be there twice now.
+    """PipelineError if an earlier try of this batch had more partitions and wrote rows: some may be written twice.
 
-    A query that is restarted amid a batch must cut it as before; Spark tells a task how many there are nowhere.
+    A restarted query must split an open batch as before. Checked on the driver: a task is not told the number of
+    partitions.
     """
     beyond = range(partitions, 2 * partitions + 16)
     requests: list[Request] = [["XREVRANGE", marker_key(query, at), "+", "-", "COUNT", 1] for at in beyond]
@@ -226,6 +227,6 @@ def refuse_other_partitioning(client: Client, query: str, batch: int, partitions
 
 
 def delete_markers(client: Client, query: str, partitions: int) -> None:
-    """Delete the markers of a job that is over."""
+    """Delete the markers of a finished job."""
     if partitions:
         client.call("DEL", *(marker_key(query, at) for at in range(partitions)))

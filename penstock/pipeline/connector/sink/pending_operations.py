@@ -1,4 +1,4 @@
-"""Rows that name pending entries, and what is done to those: acknowledged, or given back to their group.
+"""The sink operations `ack` and `nack`: acknowledge, or release with XNACK, the pending entries that rows name.
 
 The rows are those of the table `pending`, or any with their columns: `stream`, `group` and `id` (`_stream` and `_id`
 will do, and the options `stream` and `group` stand for a column), `endpoint` where there are several.
@@ -21,7 +21,7 @@ FATAL: Final = 2**63 - 1  # deliveries of an entry that XNACK has marked so (Red
 class Operation(Protocol):
     """What a task does with its rows at one endpoint."""
 
-    skipped: int  # rows with which nothing was to be done any more
+    skipped: int  # rows whose entries were not pending any more
 
     def put(self, batch: Any) -> None: ...
 
@@ -32,7 +32,7 @@ class Operation(Protocol):
 
 @dataclass(slots=True)
 class PendingRow:
-    """A pending entry, as a row has it; `deliveries` and `consumer` None: the row does not say, or nobody holds it."""
+    """A pending entry as a row names it. `deliveries` or `consumer` None: the row lacks it, or there is no owner."""
 
     id: bytes
     deliveries: int | None = None
@@ -41,7 +41,7 @@ class PendingRow:
 
 
 class Columns:
-    """Which columns say which entries. OptionError where that is not clear."""
+    """The columns, or options, that name stream, group and id. OptionError if one is missing."""
 
     def __init__(self, options: SinkOptions, names: Sequence[str]) -> None:
         self._options = options
@@ -99,7 +99,7 @@ def chunks(held: list[PendingRow], size: int) -> Iterator[list[PendingRow]]:
 
 
 class Ack:
-    """XACK. Done twice it is the same as once."""
+    """XACK, which is idempotent."""
 
     def __init__(self, client: Client, options: SinkOptions, names: Sequence[str]) -> None:
         self._client = client
@@ -125,10 +125,10 @@ class Ack:
 
 
 class Nack:
-    """XNACK (Penstock, Redis 8.8): the entries belong to nobody, and the group's next reader that claims gets them.
+    """XNACK (Penstock, Redis 8.8): the entries lose their owner, and the next consumer that claims gets them.
 
-    FAIL keeps the count of deliveries, SILENT takes one off, FATAL makes it the largest there is. So that a task that
-    is tried again takes off no second one, SILENT is sent with the count that it leads to, if the rows tell theirs.
+    FAIL keeps the delivery count, SILENT decrements it, FATAL sets it to the maximum. SILENT is sent with the resulting
+    count (RETRYCOUNT) if the rows have theirs, so that a task that is run again does not decrement it twice.
     """
 
     def __init__(self, client: Client, options: SinkOptions, names: Sequence[str]) -> None:
@@ -145,7 +145,7 @@ class Nack:
                 self.skipped += len(held) - len(ours)
 
     def _claimed(self, stream: bytes, group: bytes, held: list[PendingRow]) -> list[PendingRow]:
-        """Those that have idled for long enough; they are ours now, so that nobody can be at work on them."""
+        """The entries that were idle for `minIdle`, claimed for our consumer so that no other works on them."""
         ids = [one.id for one in held]
         options = self._options
         request: Request = ["XCLAIM", stream, group, options.consumer, options.min_idle_ms, *ids, "JUSTID"]
@@ -182,7 +182,7 @@ class Nack:
 
 
 def checked(reply: Reply, what: str) -> Reply:
-    """A reply; PipelineError for a refusal."""
+    """The reply; PipelineError if it is an error reply."""
     if isinstance(reply, ReplyError):
         raise PipelineError(f"{what} is refused: {text_of(reply)}")
     return reply

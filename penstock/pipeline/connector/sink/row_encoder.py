@@ -1,7 +1,7 @@
-"""Rows as XADD requests: Arrow columns are joined to requests without touching a row in Python.
+"""Rows as XADD requests: Arrow columns are joined to requests without a Python loop over rows.
 
-The bytes of all requests of a batch stand behind each other in the buffer of one Arrow array, so a chunk of them is a
-slice of it. Beside them are the rows' contents (key, and fields) alone, which a checksum is made of.
+All requests of a batch are consecutive in the buffer of one Arrow array, so a chunk of them is a slice of it. The keys
+and the fields are kept apart as well, for checksums.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ CHUNK_BYTES: Final = 8 * 1024 * 1024  # of requests sent at once, unless one row
 
 
 class Texts:
-    """Byte strings, of which consecutive ones are at hand as one: `between(i, j)`."""
+    """Byte strings in one buffer: `between(i, j)` is the strings i to j - 1 as one, without copying."""
 
     __slots__ = ("_bytes", "_offsets", "array")
 
@@ -42,7 +42,7 @@ class Texts:
         return self._bytes[self._offsets[first].as_py() : self._offsets[behind].as_py()]
 
     def step(self, first: int, most: int) -> int:
-        """Where a chunk that begins at `first` ends: `most` texts on, or earlier where they are long."""
+        """Where a chunk that begins at `first` ends: after `most` texts, or fewer if they exceed CHUNK_BYTES."""
         behind = min(first + most, len(self.array))
         begin = self._offsets[first].as_py()
         while behind > first + 1 and self._offsets[behind].as_py() - begin > CHUNK_BYTES:
@@ -50,7 +50,7 @@ class Texts:
         return behind
 
     def ends(self) -> list[int]:
-        """Where each begins, and the last one ends, in `between(0, len)`."""
+        """The offsets at which each text begins, and the end of the last, in `between(0, len)`."""
         found: list[int] = self._offsets.to_pylist()
         return found
 
@@ -172,7 +172,7 @@ class Encoder:
 
 
 def check_kind(name: str, kind: Any) -> None:
-    """OptionError for a column whose values have no obvious text."""
+    """OptionError for a column of a type that cannot be written as text."""
     if pa.types.is_map(kind):
         inner = [kind.key_type, kind.item_type]
     elif pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2:
@@ -208,7 +208,7 @@ def as_bytes(column: Any) -> Any:
 
 
 def _pairs(column: Any, skip_nulls: bool) -> tuple[Any, Any]:
-    """A map, or a list of pairs, as the words of each row and how many pairs they are."""
+    """A map, or a list of pairs, as RESP words of each row, and the number of pairs in each row."""
     if pa.types.is_map(column.type):
         names, values = column.keys, column.items  # those of all rows, whatever slice this is
     else:
@@ -247,7 +247,7 @@ def _length(texts: Any) -> Any:
 
 
 def _join(parts: list[Any], count: int = 0) -> Any:
-    """Arrays of texts joined row by row, with the bytes in between the same for each; `count` rows if there is none."""
+    """Arrays of texts joined row by row, with constant bytes between them; `count` rows if there is no array."""
     joined: list[Any] = []
     run = b""
     for part in parts:

@@ -1,4 +1,4 @@
-"""Every option of the writing side, as one frozen row; what does not go together is refused when a query begins."""
+"""Every option of the sink, as one frozen row; options that exclude each other are refused when a query starts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class SinkOptions:
 
     servers: Servers
     operation: str
-    pipeline: int  # rows sent at once, which is what one transaction of the ledger holds
+    pipeline: int  # rows in one round trip, and in one transaction of the ledger
     stream: str | None
     delivery: str
     idempotency_column: str | None
@@ -115,7 +115,7 @@ _ONLY_OF: Final = {  # which operations take an option that not all of them take
 
 
 def _check(found: SinkOptions, reader: OptionReader) -> None:
-    """What does not go together."""
+    """Refuse options that exclude each other, or that another operation takes."""
     for name, operations in _ONLY_OF.items():
         if reader.has(name) and found.operation not in operations:
             raise OptionError(f"{name!r} is for the operation {' or '.join(operations)}, not {found.operation!r}")

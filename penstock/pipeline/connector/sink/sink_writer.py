@@ -1,4 +1,4 @@
-"""The sink: what Spark calls to write a batch, and what each task does with its rows."""
+"""The sink: the writers that Spark calls, and what each task does with its rows."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ BATCH_PROPERTY: Final = "streaming.sql.batchId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task did. `skipped` rows were there already: an earlier try had written them."""
+    """What one task did. `skipped` counts rows that an earlier try had written."""
 
     query: str
     rows: int
@@ -43,7 +43,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Which part of which batch of which query this is: the same in every try."""
+    """Query, batch and partition: the same in every try of a task."""
 
     query: str
     batch: int
@@ -76,7 +76,7 @@ def check_schema(options: SinkOptions, schema: StructType) -> None:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """One job. Its name is made here, once, and goes to every try of every task; another run is another job."""
+    """The writer of a batch job. The job's name is made here once, and is the same in every try of every task."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
@@ -101,7 +101,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """A streaming query, whose tasks are told by Spark which batch they write."""
+    """The writer of a streaming query. Its tasks learn the batch from Spark's task properties."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
@@ -117,7 +117,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
                     ledger.refuse_other_partitioning(client, queries[0], batchId, len(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Nothing: the batch will be tried again, and its tasks find what they have written."""
+        """Does nothing: when the batch is run again its tasks find the rows that were written."""
 
 
 def streaming_task() -> Task:
@@ -162,7 +162,7 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
 
 
 def _refuse_fewer(options: SinkOptions, task: Task, endpoints: list[Endpoint]) -> None:
-    """PipelineError if an earlier try of the task wrote rows to one of these, and this one had none for it."""
+    """PipelineError if an earlier try of the task wrote rows to an endpoint for which this try had none."""
     for endpoint in endpoints:
         with Client(endpoint, options.servers.access) as client:
             ledger.Ledger(client, task.query, task.partition, task.batch).end()
@@ -184,7 +184,7 @@ def _endpoint_writer(
 
 
 class EndpointWriter:
-    """A task's way to one endpoint: XADDs, in the delivery that the options name."""
+    """Writes a task's rows to one endpoint by XADD, with the delivery that the options name."""
 
     def __init__(self, client: Client, options: SinkOptions, task: Task, schema: Any) -> None:
         self._client = client

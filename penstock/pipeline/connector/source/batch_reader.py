@@ -1,4 +1,4 @@
-"""The batch source: what the streams hold now, between two places, as a snapshot."""
+"""The batch source: a snapshot of the entries between two ids of each stream."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from penstock.storage.ids import StreamId
 
 
 def create_reader(options: Mapping[str, str], schema: Any) -> "BatchReader":
-    """The reader of a query; with `pushFilters` one that Spark may give conditions on ids and streams."""
+    """The reader of a query. With `pushFilters` it accepts conditions on ids, times and streams from Spark."""
     found = reading_options.read_entries(options, streaming=False)
     if found.push_filters:
         from penstock.pipeline.connector.source.filtering_reader import FilteringReader
@@ -70,7 +70,7 @@ class BatchReader(TaskReader, DataSourceReader):
 
 
 def place_after(client: Client, key: bytes, state: StreamState, place: str, group: str | None) -> StreamId:
-    """The id after which a query begins that is to begin at `place`: an id there is the first to be read."""
+    """The id after which to read, from an option: earliest, latest, group, or the first id to be read."""
     if place == EARLIEST:
         return ids.ZERO
     if place == LATEST:
@@ -94,7 +94,7 @@ def group_place(client: Client, key: bytes, group: str) -> StreamId:
 
 
 def interpolated(state: StreamState, after: StreamId, upto: StreamId) -> int:
-    """About how many of a stream's entries are in a range, as if they were spread evenly; at least 1."""
+    """An estimate of the entries in a range, as if they were spread evenly over the ids; at least 1."""
     span = max(state.last - state.first, 1)
     inside = max(min(upto, state.last) - max(after, state.first), 0)
     return max(state.length * inside // span, 1)
@@ -118,7 +118,7 @@ def divide_evenly(entries: int, parts: int) -> int:
 
 
 def with_firsts(client: Client, pieces: list[Piece]) -> list[Piece]:
-    """The pieces whose entries nobody counted, each with its first id; without those that hold nothing."""
+    """All pieces; those without an exact count get the id of their first entry, or are left out if they are empty."""
     firsts = first_ids(client, [piece for piece in pieces if not piece.exact])
     found = []
     for piece in pieces:
@@ -131,7 +131,7 @@ def with_firsts(client: Client, pieces: list[Piece]) -> list[Piece]:
 
 
 def first_ids(client: Client, pieces: list[Piece]) -> dict[tuple[bytes, StreamId], StreamId]:
-    """The first id in each piece, by key and the id it begins after; none for a piece that holds nothing."""
+    """The id of the first entry in each piece, by (key, after). An empty piece is not among them. One round trip."""
     looks = client.pipeline(
         [["XRANGE", piece.key, exclusive(piece.after), ids.text(piece.upto), "COUNT", 1] for piece in pieces]
     )

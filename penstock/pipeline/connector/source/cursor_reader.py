@@ -1,7 +1,7 @@
-"""The streaming source that reads ranges: `(start, end]` of every stream, and nobody else's business.
+"""The streaming source that reads ranges of ids, `(start, end]` of each stream, outside any consumer group.
 
-An interval of ids is closed once its end is the stream's last id, and entries never change. So a batch that is run
-again, by whomever, has the same rows, and nothing needs to be acknowledged. A group, if there is one, is a bookmark.
+New entries always get ids above the stream's last id, and entries never change. So a batch that is run again has the
+same rows, and nothing needs to be acknowledged. If the option `group` is given, that group only shows the progress.
 """
 
 from typing import Any, Final
@@ -21,11 +21,11 @@ from penstock.pipeline.connector.source.stream_reader import StreamReader
 from penstock.storage import ids
 from penstock.storage.ids import StreamId
 
-LOOK_EVERY_S: Final = 2.0  # an idle query sees by waiting what is added, and only by looking what is deleted
+LOOK_EVERY_S: Final = 2.0  # XREAD BLOCK wakes an idle query for new entries; deletions are seen by polling only
 
 
 class CursorReader(StreamReader):
-    """`groupMode=cursor`, and no group at all."""
+    """`groupMode=cursor`, also where no group is given."""
 
     def _begin(self) -> None:
         super()._begin()
@@ -68,9 +68,9 @@ class CursorReader(StreamReader):
         self.frozen = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """The end of the next batch; `start` itself if there is to be none.
+        """The end of the next batch, or `start` if there is nothing to read.
 
-        That Spark asks for what follows `start` is the one sure sign that everything up to there is done with.
+        Spark calls this only after everything up to `start` is complete; `commit` may come late or never.
         """
         places = cursor_of(start)
         self._publish(places)
@@ -88,13 +88,13 @@ class CursorReader(StreamReader):
         return found
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """How far the streams were at the last look, for the query's progress."""
+        """The ends of the streams when they were last looked at, for the query's progress."""
         if not self.states:
             return None
         return cursor_json({stream: rate_limit.end_position(state) for stream, state in self.states.items()})
 
     def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
-        """The end of the next batch, as the streams are now; None if there is nothing new, or too little."""
+        """The end of the next batch; None if there are no new entries, or fewer than minEntriesPerTrigger."""
         if not self.frozen:
             self.refresh_states()
             self._refreshed_s = now_s()
@@ -127,7 +127,7 @@ class CursorReader(StreamReader):
         return cursor_json(ends)
 
     def _checked(self, places: dict[StreamOf, Position]) -> dict[StreamOf, Position]:
-        """The places from which the next batch begins: with streams that are new, and losses seen to."""
+        """The start of the next batch: adds new streams, and reports losses and moves behind them."""
         begin = dict(places)
         for stream, state in self.states.items():
             if stream not in begin:
@@ -140,7 +140,7 @@ class CursorReader(StreamReader):
         return begin
 
     def _too_few(self, entries: int) -> bool:
-        """Whether to wait for `minEntriesPerTrigger`; not for longer than `maxTriggerDelay`."""
+        """Whether to wait for more entries: fewer than minEntriesPerTrigger, and maxTriggerDelay has not passed."""
         least = self.options.min_per_trigger
         if least is None or self.frozen or entries >= least:
             self._short_since_s = None
@@ -159,7 +159,7 @@ class CursorReader(StreamReader):
         weights: dict[StreamOf, int],
         marks: dict[StreamOf, list[StreamId]],
     ) -> None:
-        """Cut the streams that are more than one task's share, in the offset: so a batch always has the same tasks."""
+        """Split streams with more than one task's share of entries; the splits are part of the offset."""
         total = sum(weights.values())
         share = -(-total // self._tasks(total))
         for stream, weight in weights.items():
@@ -183,7 +183,7 @@ class CursorReader(StreamReader):
     # -- waiting ------------------------------------------------------------------------------------------------------
 
     def _wait(self, places: dict[StreamOf, Position]) -> bool:
-        """Wait until there is something beyond the places, or what is known already; False if nothing came."""
+        """Block, up to `pollTimeout`, until there are new entries; False if there are none."""
         poll_ms = self.options.poll_ms
         requests: dict[str, Request] = {}
         for name, keys in self.keys().items():
@@ -197,7 +197,7 @@ class CursorReader(StreamReader):
         return any(reply is not None for reply in replies.values())
 
     def _known(self, places: dict[StreamOf, Position], name: str, key: bytes) -> StreamId:
-        """Where to wait: behind what was read; where that is too little for a batch, behind what was seen."""
+        """The id after which to wait: the last one read, or the last one seen while entries are being collected."""
         state = self.states.get((name, key))
         if self._short_since_s is not None and state is not None:
             return state.last
@@ -209,14 +209,14 @@ class CursorReader(StreamReader):
     # -- the tasks ----------------------------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
-        """The tasks of a batch: the same for the same two offsets and options, whoever asks, and when."""
+        """The tasks of a batch. They depend on the two offsets and the options only, so that a rerun has the same."""
         begin, ends = cursor_of(start), cursor_of(end)
         pieces = []
         for stream in sorted(ends):
             until = ends[stream]
             place = begin.get(stream, Position(ids.ZERO, None))
             if until.id < place.id:
-                place = Position(ids.ZERO, None)  # it had gone backwards, and was begun anew
+                place = Position(ids.ZERO, None)  # the stream was deleted and created again
             pieces += self._pieces(stream, place, until)
         if not pieces:
             return []
@@ -235,7 +235,7 @@ class CursorReader(StreamReader):
         return [Piece(name, key, after, upto, max(weight, 1)) for after, upto in spans]
 
     def _with_firsts(self, pieces: list[Piece]) -> list[Piece]:
-        """The pieces with the first id of each that has no count: what is trimmed before it is read is missed by it."""
+        """The pieces; those without an exact count get their first id, by which a task notices that it was trimmed."""
         if not self.options.fail_on_loss:
             return pieces
         found = []
@@ -269,6 +269,6 @@ class CursorReader(StreamReader):
 
 
 def earliest(state: StreamState) -> Position:
-    """Before a stream's first entry. What was trimmed before today is not counted as read, nor as lost."""
+    """The position before a stream's first entry. Entries trimmed earlier count neither as read nor as lost."""
     counted = state.max_deleted < state.first or not state.length
     return Position(ids.ZERO, state.added - state.length if counted else None)

@@ -1,4 +1,4 @@
-"""What a stream has lost since a query was there: entries trimmed away unread, or the stream itself."""
+"""Detects entries that were trimmed before a query read them, and streams that were deleted or went back."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ from penstock.storage import ids
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One sentence, and the place from which to go on if nobody minds."""
+    """A sentence for the user, and the position from which a query with failOnDataLoss=false goes on."""
 
     text: str
     resume_at: Position
 
 
 def find_loss(place: Position, state: StreamState) -> Loss | None:
-    """What was lost between a place and a stream's present; None if nothing was, as far as can be told.
+    """What was lost after a position, from the stream's counters; None if nothing was, or it cannot be known.
 
-    Entries that were deleted one by one (XDEL) are no loss; where some were, nobody can tell how many were trimmed.
+    Entries deleted by XDEL are not a loss. Where some were, the number of trimmed entries cannot be computed.
     """
     if state.last < place.id or (place.added is not None and state.added < place.added):
         beginning = Position(ids.ZERO, 0 if state.max_deleted < state.first and state.added == state.length else None)

@@ -1,4 +1,4 @@
-"""Pages of entries as Arrow record batches: the schema decides which columns there are and what a text becomes."""
+"""Pages of entries as Arrow record batches, with the columns and types of the schema."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LATEST_MS: Final = 2**63 // 1000 - 1  # the last moment that Spark's microsecond
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a page's entries come from: one stream for each of its replies; deliveries by id, where that is asked."""
+    """Where a page comes from: the stream of each reply, and delivery counts by id if the schema asks for them."""
 
     endpoint: str
     streams: tuple[bytes, ...]
@@ -30,7 +30,7 @@ Builder: TypeAlias = Callable[[Page, Origin], Any]
 
 
 class Columns:
-    """What makes a record batch of a page: one builder a column. Made once a task."""
+    """Builds record batches from pages, with one builder for each column. Created once for each task."""
 
     def __init__(self, schema: Any, fail_fast: bool, replace_bad_text: bool) -> None:
         """`schema` is Arrow's, as Spark expects it; OptionError for a column that cannot be had so."""
@@ -117,7 +117,7 @@ def field_of(page: Page, wanted: bytes) -> Any:
 
 
 def _same_place(page: Page, wanted: bytes) -> int:
-    """Which field it is, if in all entries the fields up to it have the same names; -1 if not, or if there is none."""
+    """The index of the field, if it and the fields before it have the same names in all entries; else -1."""
     known = page.same_names
     for at in range(page.width):
         if at == len(known):
@@ -131,7 +131,7 @@ def _same_place(page: Page, wanted: bytes) -> int:
 
 
 class _Texts:
-    """What a value's bytes become under a declared type; what does not fit becomes null, or stops the query."""
+    """Converts values to the declared types. One that does not fit becomes null, or with FAILFAST ends the query."""
 
     def __init__(self, fail_fast: bool, replace_bad_text: bool) -> None:
         self._fail_fast = fail_fast
@@ -167,7 +167,7 @@ class _Texts:
 
 
 def _value(text: str | None, kind: Any) -> Any:
-    """One text under a type, None where it is none: what Arrow reads, and times in other ISO forms."""
+    """One value converted by Arrow, or as an ISO time in another form; None if it is neither."""
     if text is None:
         return None
     try:
@@ -185,7 +185,7 @@ def _value(text: str | None, kind: Any) -> Any:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-# -- what is known of every entry -------------------------------------------------------------------------------------
+# -- metadata columns -------------------------------------------------------------------------------------
 
 
 def _stream(page: Page, origin: Origin, kind: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Replies to XRANGE as columns of places: where in the bytes every id, name and value stands. No object per entry.
+"""Replies to XRANGE as arrays of positions: where each id, name and value stands in the bytes. No object per entry.
 
-A reply is cut at its line ends, all at once. That every length header agrees with the piece behind it is what makes
-the cuts right: the first entry begins where it must, and whatever is as long as it says ends where the next begins.
-A value with a line end in it fails that check, and the reply goes through hiredis, which is exact and a good deal
-slower (tests/pipeline/connector/test_entry_pages.py has the one beside the other).
+A reply is split at all its line ends at once, with numpy. Then every length header is compared with the length of the
+line after it; if all agree, the split is right, because each part ends where the next one begins. A value that holds a
+line end fails that check, and the reply goes through hiredis, which is exact and much slower
+(tests/pipeline/connector/test_entry_pages.py compares the two).
 """
 
 from typing import Any, Final
@@ -103,7 +103,7 @@ def from_lists(replies: list[Any]) -> Page:
 
 
 def _by_columns(replies: bytes, count: int) -> Page | None:
-    """The page, or None where the bytes are not as simple as they look."""
+    """The page, or None if a value holds a line end, or the reply is not made of entries."""
     text = numpy.frombuffer(replies, numpy.uint8)
     ends = numpy.flatnonzero(text == CR)
     if not len(ends) or ends[-1] != len(text) - 2:
@@ -157,7 +157,7 @@ class _Lines:
         return _Lines(self.replies, self.text, numpy.delete(self.starts, heads.at), numpy.delete(self.ends, heads.at))
 
     def heads_of_a_grid(self, count: int) -> _Heads | None:
-        """The heads of so many replies if all their entries had as many fields; None where that cannot be."""
+        """The heads of `count` replies if all entries have the same number of fields; None if they do not."""
         found = _Heads()
         at = 0
         for _ in range(count):
@@ -176,7 +176,7 @@ class _Lines:
         return found if at == len(self.starts) and found.width >= 0 else None
 
     def heads_one_by_one(self, count: int) -> _Heads | None:
-        """The same, and where every entry begins, whatever it has; None where lines do not follow each other so."""
+        """The heads, and where each entry begins, for any numbers of fields; None if the lines are not entries."""
         found = _Heads()
         at = 0
         for _ in range(count):
@@ -195,7 +195,7 @@ class _Lines:
         return found if at == len(self.starts) else None
 
     def _announced(self, at: int) -> int:
-        """The number in a line that is to be an array's head; -1 where it is none."""
+        """The number in a line that must be an array's head; -1 if it is not one."""
         if at >= len(self.starts):
             return -1
         line = self.replies[self.starts[at] : self.ends[at]]
@@ -245,7 +245,7 @@ class _Lines:
         return numbers(self.text, begin + 1, end)
 
     def _tokens(self) -> Any:
-        """Arrow's view of the text, lines in the even places, what is between them in the odd ones: no copy."""
+        """An Arrow array over the reply without copying: lines at even positions, line ends at odd ones."""
         bounds: Any = numpy.empty(2 * len(self.starts), numpy.int32)
         bounds[0::2] = self.starts
         bounds[1::2] = self.ends
@@ -256,7 +256,7 @@ class _Lines:
 def numbers(text: Any, begin: Any, end: Any) -> Any:
     """The decimal numbers at these places of a text, as int64; None where one is no number, or too large a one.
 
-    The text goes on behind every number.
+    At least one byte must follow every number.
     """
     if not begin.size:
         return numpy.zeros(begin.shape, numpy.int64)

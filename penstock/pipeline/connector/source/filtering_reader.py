@@ -26,14 +26,15 @@ STREAM, TIME = ("_stream",), ("_timestamp",)
 
 
 class FilteringReader(BatchReader):
-    """A batch reader that narrows its range before it plans. Spark checks conditions on `_id` itself: ids are strings
-    to it, and strings do not compare as ids do.
+    """A batch reader that narrows its range before it plans.
+
+    Of conditions on `_id` only equality is used: Spark compares ids as strings, whose order is another.
     """
 
     streams: frozenset[bytes] | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take in what narrows the range; what is given back Spark checks row by row."""
+        """Use what narrows the range. Spark evaluates the conditions that are returned row by row."""
         return [one for one in filters if not self._take(one)]
 
     def wanted_keys(self, client: Client) -> list[bytes]:
@@ -41,7 +42,7 @@ class FilteringReader(BatchReader):
         return keys if self.streams is None else [key for key in keys if key in self.streams]
 
     def _take(self, condition: Any) -> bool:
-        """Whether a condition is wholly obeyed from here on."""
+        """Whether a condition needs no further check by Spark."""
         column, value = getattr(condition, "attribute", None), getattr(condition, "value", None)
         if column == STREAM and isinstance(condition, EqualTo | In):
             names = condition.value if isinstance(condition, In) else (value,)

@@ -1,4 +1,4 @@
-"""A group as a bookmark (`groupMode=cursor`): how far a query has come, where a server's own tools show it."""
+"""`groupMode=cursor`: publishes a query's progress as a consumer group's last-delivered id, so that XINFO shows lag."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from penstock.storage import ids
 
 
 def refuse_shared_group(client: Client, group: str, keys: list[bytes]) -> None:
-    """PipelineError if somebody else uses the group: moving it would make entries pass its consumers by."""
+    """PipelineError if the group has consumers or pending entries: moving it would make its consumers miss entries."""
     for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
         for told in () if isinstance(reply, ReplyError) else reply:
             one = mapping(told)
@@ -23,7 +23,7 @@ def refuse_shared_group(client: Client, group: str, keys: list[bytes]) -> None:
 
 
 def publish(client: Client, group: str, places: dict[bytes, Position]) -> None:
-    """Move the group of each stream to a place; it is made where there is none. Never fails: it is only a bookmark."""
+    """Set each stream's group to a position, creating it if needed. Failures are warnings: nothing depends on it."""
     try:
         replies = client.pipeline([_move("SETID", key, group, place) for key, place in places.items()])
         absent = [

@@ -1,7 +1,7 @@
-"""Ranges of ids: cut into pieces, and pieces packed into tasks. Numbers in, numbers out; nothing asks a server.
+"""Ranges of ids, split into pieces, and pieces packed into tasks. Pure functions: no server is asked.
 
-A range holds the ids *after* one id and *up to* another, `(after, upto]`: ranges of successive batches touch, and
-nothing is in two of them.
+A range is `(after, upto]`: ids after the one, up to and including the other. Ranges of successive batches touch and do
+not overlap.
 """
 
 import heapq
@@ -13,10 +13,10 @@ from penstock.storage.ids import StreamId
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one request after another reads: ids after `after` up to `upto` of one stream, or `ids` only.
+    """A part of one stream for a task to read: ids in `(after, upto]`, or only those in `ids` if it is not empty.
 
-    `weight` is about how many entries that is; `exact` says that it is exactly so many, unless some were deleted.
-    `first` is the first id that was there when the piece was planned, where somebody looked.
+    `weight` is the number of entries: exact if `exact` (deleted entries aside), else an estimate. `first` is the id of
+    the first entry when the piece was planned; None if it was not looked up.
     """
 
     endpoint: str
@@ -30,7 +30,7 @@ class Piece:
 
 
 def cut(after: StreamId, upto: StreamId, cuts: Sequence[StreamId]) -> list[tuple[StreamId, StreamId]]:
-    """The range in parts that end at `cuts`; a cut outside of it is none.
+    """The range split at `cuts`; those outside it are ignored.
 
     >>> cut(0, 9, [3, 6])
     [(0, 3), (3, 6), (6, 9)]
@@ -40,7 +40,7 @@ def cut(after: StreamId, upto: StreamId, cuts: Sequence[StreamId]) -> list[tuple
 
 
 def even_cuts(after: StreamId, upto: StreamId, parts: int) -> list[StreamId]:
-    """Where to cut so that every part spans as many ids, of which most do not exist.
+    """Ids that split a range into parts of equal span (most of these ids do not exist).
 
     >>> even_cuts(0, 100, 4)
     [25, 50, 75]
@@ -51,9 +51,9 @@ def even_cuts(after: StreamId, upto: StreamId, parts: int) -> list[StreamId]:
 
 
 def shares(total: int, weights: Sequence[int]) -> list[int]:
-    """`total` in whole numbers, in proportion to `weights`: nobody gets more than its weight, and at least 1 of it.
+    """`total` divided in proportion to `weights`, in whole numbers: at least 1 and at most its weight for each.
 
-    (So a total below the number of weights is exceeded: no key is left out for ever.)
+    With more weights than `total` the sum exceeds `total`, so that no stream starves.
 
     >>> shares(10, [100, 50, 1, 0])
     [6, 3, 1, 0]
@@ -63,7 +63,7 @@ def shares(total: int, weights: Sequence[int]) -> list[int]:
         return list(weights)
     parts = [max(total * weight // everything, 1) if weight else 0 for weight in weights]
     rest = total - sum(parts)
-    # What rounding left goes to the largest backlogs; what the ones took too much comes from the largest shares.
+    # What rounding leaves goes to the largest backlogs; what the minimum of 1 exceeds comes from the largest shares.
     for at in sorted(range(len(weights)), key=lambda at: (-weights[at], at)):
         if rest <= 0:
             break
@@ -81,17 +81,17 @@ def shares(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def how_many(weight: int, per_task: int, at_least: int, at_most: int) -> int:
-    """How many tasks so many entries are: about `per_task` in each, within the bounds."""
+    """The number of tasks for `weight` entries, about `per_task` in each, within the bounds."""
     return min(max(-(-weight // per_task), at_least, 1), at_most)
 
 
 def pack(pieces: Sequence[Piece], tasks: int) -> list[tuple[Piece, ...]]:
-    """Pieces in at most so many tasks of about equal weight, the heaviest piece first into the lightest task.
+    """Pieces packed into at most `tasks` tasks of about equal weight: the largest piece first, into the lightest task.
 
-    The same pieces give the same tasks, whatever their order. Inside a task they stand by endpoint, key and id, so
-    that each stream is read in its own order.
+    The result does not depend on the order of the pieces. Inside a task they are sorted by endpoint, key and id, so
+    that each stream is read in order. O(n log n).
     """
-    # A piece costs a request even if it is empty: a thousand empty ones do not belong into one task.
+    # + 1: an empty piece costs a request too, so a thousand of them are spread over the tasks.
     ordered = sorted(pieces, key=lambda piece: (-piece.weight, piece.endpoint, piece.key, piece.after, piece.ids))
     loads: list[tuple[int, int]] = [(0, number) for number in range(tasks)]
     packed: list[list[Piece]] = [[] for _ in range(tasks)]

@@ -1,12 +1,13 @@
-"""Offsets as Spark keeps them in its checkpoint: plain JSON, with its keys in order, so that equal ones are equal text.
+"""Offsets as Spark keeps them in its checkpoint: JSON with sorted keys, because Spark compares offsets as text.
 
-A cursor's offset names, for every stream, the last id that was read, how many entries had been added up to it (null
-where nobody knows), and where the batch that ends there is cut into parts. Cuts belong into the offset: a batch that
-is run again must have the same tasks, or a sink could not tell what it has written already.
+An offset of `groupMode=cursor` has, for each stream, the last id read, the number of entries added up to it (null if
+unknown), and the ids at which the batch that ends there is split into tasks. The splits are part of the offset because
+a batch that is run again must have the same tasks: the sink counts the rows that each task has written.
 
     {"v": 1, "at": {"main": {"orders": ["1795214535211-9", 1834211, ["1795214530000-0"]]}}}
 
-The shared mode's names the deliveries of one batch, as runs of ids or single ids, and how far each group was led.
+An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and the last id
+delivered to the group in each stream.
 
     {"v": 1, "n": 17, "consumer": "spark-6f1c", "last": {"main": {"orders": "7-1"}},
      "runs": {"main": {"orders": [["5-0", "7-1", 41], ["ids", "3-0", "3-9"]]}}}
@@ -28,7 +29,7 @@ StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a stream was read; `added` is the entries added up to there, None if that is not known."""
+    """How far a stream was read. `added` is its entries-added counter there, None if unknown."""
 
     id: StreamId
     added: int | None
@@ -37,7 +38,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredIds:
-    """What a group delivered in one go: ids from first to last, about `count` of them, or the `ids` named."""
+    """Ids that a group delivered: all `count` from `first` to `last`, or only those in `ids` if it is not empty."""
 
     first: StreamId
     last: StreamId

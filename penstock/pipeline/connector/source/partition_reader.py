@@ -1,7 +1,8 @@
-"""What an executor does: read the pieces of a task, page by page, and yield them as record batches.
+"""What an executor does: reads the pieces of a task, page by page, and yields record batches.
 
-A piece can be read again at any time, with the same entries: by a second attempt, by a second action on the batch, by
-the next driver. What is missing when it is read is told from what somebody deleted, as far as the server knows.
+A piece can be read again at any time, with the same entries: by another attempt of the task, by another action on the
+batch, or by the next driver. Entries that are missing were deleted on purpose (XDEL) or trimmed too early; the stream's
+counters tell which, where they can.
 """
 
 import warnings
@@ -44,12 +45,12 @@ class Task(InputPartition):
 
 
 class TaskReader:
-    """The half of a reader that travels to the executors: options and schema, no connection."""
+    """The part of a reader that is pickled for the executors: options and schema, no connection."""
 
     def __init__(self, options: Entries, schema: Any) -> None:
         self.options = options
         self.schema = schema
-        self._columns()  # a schema that cannot be read is refused when the query is made, not in a task
+        self._columns()  # refuses a bad schema when the query is made, not in a task
 
     def read(self, partition: Any) -> Iterator[Any]:
         """The record batches of a task."""
@@ -94,16 +95,16 @@ class _Reading:
     """One task at one server."""
 
     def __init__(self, client: Client, options: Entries, ahead: bool) -> None:
-        """`ahead`: between two pages nothing else is asked, so the next can be asked for early."""
+        """`ahead`: nothing else is sent between two pages, so the next one may be requested early."""
         self._client = client
         self._options = options
         self._fetch = options.sizing.fetch
         self._ahead = ahead
 
     def pages(self, pieces: Iterable[Piece]) -> Iterator[tuple[tuple[bytes, ...], Page]]:
-        """Pages of at most about `fetchSize` entries, and the key of each reply in them.
+        """Pages of about `fetchSize` entries at most, with the key of each reply in them.
 
-        While the caller has one, the server is at work on the next.
+        The next page is requested before the current one is yielded.
         """
         waiting = deque(_PieceProgress(piece) for piece in pieces)
         while waiting:
@@ -131,7 +132,7 @@ class _Reading:
                     yield keys, page
 
     def _next(self, waiting: deque[_PieceProgress]) -> list[_PieceProgress]:
-        """Pieces that together fit into one page, or the first alone."""
+        """Pieces that fit into one page together, or the first alone."""
         asked = [waiting.popleft()]
         weight = asked[0].piece.weight
         while waiting and len(asked) < MOST_REQUESTS and not waiting[0].piece.ids:
@@ -157,7 +158,7 @@ class _Reading:
             raise refused(self._client, key, refusal) from None
 
     def _listed(self, piece: Piece) -> Iterator[tuple[tuple[bytes, ...], Page]]:
-        """The entries of a piece that is a list of ids; those that are gone by now are left out, as XCLAIM does."""
+        """The entries of a piece that is a list of ids. Deleted ones are left out, as XCLAIM leaves them out."""
         for at in range(0, len(piece.ids), MOST_REQUESTS):
             some = [ids.text(one) for one in piece.ids[at : at + MOST_REQUESTS]]
             page = self._page([["XRANGE", piece.key, one, one] for one in some], piece.key)
@@ -167,7 +168,7 @@ class _Reading:
     # -- what is missing ----------------------------------------------------------------------------------------------
 
     def _check(self, one: _PieceProgress, page: Page, number: int) -> None:
-        """Whether entries were trimmed away between this page and what came before it, where no count can tell."""
+        """For a piece without an exact count: DataLoss if entries were trimmed since the previous page."""
         piece = one.piece
         if piece.exact or not self._options.fail_on_loss:
             return
@@ -183,14 +184,14 @@ class _Reading:
         raise DataLoss(self._lost(piece, f"entries after {ids.text(seen).decode()} were trimmed while they were read"))
 
     def _check_end(self, one: _PieceProgress) -> None:
-        """Whether a piece had as many entries as were counted when it was planned."""
+        """DataLoss, or a warning, if a piece with an exact count had fewer entries than planned."""
         piece = one.piece
         if not piece.exact or one.rows >= piece.weight:
             return
         missing = piece.weight - one.rows
         state = stream_states(self._client, [piece.key]).get(piece.key)
         if state is not None and state.max_deleted > piece.after:
-            return  # deleted one by one: that is how its owner wants it
+            return  # deleted by XDEL, on purpose
         text = self._lost(piece, f"{missing} of {piece.weight} entries were trimmed before they were read")
         if self._options.fail_on_loss:
             raise DataLoss(text)
@@ -206,7 +207,7 @@ class _Reading:
     # -- deliveries ---------------------------------------------------------------------------------------------------
 
     def deliveries(self, keys: tuple[bytes, ...], page: Page) -> dict[bytes, int]:
-        """How often each entry of a page has been delivered in the group, as its pending list has it now."""
+        """The delivery count of each entry of a page that is pending in the group now."""
         if self._options.group is None:
             return {}
         found: dict[bytes, int] = {}

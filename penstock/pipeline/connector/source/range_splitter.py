@@ -1,10 +1,12 @@
-"""Where to cut a long range so that its parts hold about as many entries, without reading it.
+"""Splits a long range of ids into parts with about the same number of entries, without reading it.
 
-Ids are times, and times come in bursts: even spans of ids may hold nearly nothing, or nearly all. So the range is
-looked at in places: each cell is narrowed to the entries really in it and cut evenly, a few entries from each part
-tell how dense it is there, and parts that are still too heavy are cut again; all parts are, while many of the entries
-are nowhere to be seen. A million entries within one millisecond are no trouble: narrowed to that millisecond, a cell is
-cut by sequence number.
+Ids are times, and entries come in bursts: equal spans of ids may hold nearly no entries, or nearly all. So the range
+is sampled, in rounds. Each cell is narrowed to its first and last entry and split into equal spans; the first entries
+of each span give its density; spans that are still too large become cells of the next round. While the estimates sum
+up to far fewer entries than there are, all estimated spans are sampled again. A million entries within one millisecond
+are split by sequence number, because the cell is first narrowed to that millisecond.
+
+Each round costs two round trips to the server.
 """
 
 import itertools
@@ -25,7 +27,7 @@ MOST_CELLS: Final = 64  # cut in one round
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A range, and a guess at how many entries it holds; `exact` says that they were counted."""
+    """A range and the number of entries in it: counted if `exact`, else estimated."""
 
     after: StreamId
     upto: StreamId
@@ -34,7 +36,7 @@ class Cell:
 
 
 def find_cuts(client: Client, key: bytes, after: StreamId, upto: StreamId, entries: int, parts: int) -> list[StreamId]:
-    """Ids that cut `(after, upto]`, which holds about `entries`, into about `parts` parts of about equal weight."""
+    """Ids that split `(after, upto]`, with about `entries` entries, into about `parts` parts of about equal size."""
     if parts < 2:
         return []
     target = entries / parts / 2  # cells of half a part: gathering them gives parts of nearly the right weight
@@ -51,7 +53,7 @@ def find_cuts(client: Client, key: bytes, after: StreamId, upto: StreamId, entri
 
 
 def _coarse(cells: list[Cell], target: float, entries: int) -> set[Cell]:
-    """The cells to look at more closely: those that are too heavy; if entries are missing, all that may hide them."""
+    """The cells to sample again: the large ones, or all estimated ones while many entries are unaccounted for."""
     guessed = [cell for cell in cells if not cell.exact]
     missing = entries - sum(cell.weight for cell in cells)
     if missing <= target:
@@ -60,7 +62,7 @@ def _coarse(cells: list[Cell], target: float, entries: int) -> set[Cell]:
 
 
 def _divide(client: Client, key: bytes, cells: set[Cell]) -> list[Cell]:
-    """Every cell in PROBES parts between its first and its last entry, weighed by what stands at each part's head."""
+    """Each cell split into PROBES parts between its first and last entry, with the number of entries in each part."""
     looks: list[Request] = []
     for cell in sorted(cells, key=lambda cell: cell.after):
         looks.append(["XRANGE", key, exclusive(cell.after), ids.text(cell.upto), "COUNT", 1])
@@ -81,7 +83,7 @@ def _divide(client: Client, key: bytes, cells: set[Cell]) -> list[Cell]:
 
 
 def _weighed(after: StreamId, upto: StreamId, sample: Any) -> Cell:
-    """A range, weighed by its first few entries."""
+    """A cell whose size is estimated from the density of its first SAMPLE entries."""
     _refuse(sample)
     if len(sample) < SAMPLE:
         return Cell(after, upto, float(len(sample)), True)
@@ -90,7 +92,7 @@ def _weighed(after: StreamId, upto: StreamId, sample: Any) -> Cell:
 
 
 def _gather(cells: list[Cell], parts: int) -> list[StreamId]:
-    """The ends of neighbouring cells that weigh a part together, but for the last one's."""
+    """The ids that end each part but the last, when neighbouring cells are joined to parts of equal size."""
     share = sum(cell.weight for cell in cells) / parts
     cuts: list[StreamId] = []
     weight = 0.0
@@ -107,5 +109,5 @@ def _refuse(reply: Any) -> None:
 
 
 def exclusive(after: StreamId) -> bytes:
-    """The word for "after this id" in XRANGE and its kin (Redis 6.2 and later)."""
+    """An exclusive lower bound, as XRANGE, XREVRANGE and XPENDING take it: `(id` (Redis 6.2 and later)."""
     return b"(" + ids.text(after)

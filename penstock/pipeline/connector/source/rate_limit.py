@@ -1,4 +1,4 @@
-"""How far a batch goes: to every stream's end, or a fair share of each backlog, and where its parts are cut."""
+"""Where a batch ends: at the end of each stream, or after a share of its backlog; and where it is split into tasks."""
 
 from typing import Final
 
@@ -11,11 +11,14 @@ from penstock.pipeline.connector.source.range_splitter import exclusive, find_cu
 from penstock.storage import ids
 from penstock.storage.ids import StreamId
 
-MARKS: Final = 256  # about so many ids of a counted range are kept: it can be cut there
+MARKS: Final = 256  # ids kept while entries are counted, at even distances: the range can be split there
 
 
 def backlog(place: Position, state: StreamState) -> int:
-    """How many entries a stream has beyond a place: exactly, if none beyond it were deleted, and places are counted."""
+    """How many entries a stream has after a position.
+
+    Exact if none of them were deleted and the position has a count (`added`); else estimated from the ids.
+    """
     if state.last <= place.id or not state.length:
         return 0
     if place.added is not None:
@@ -27,14 +30,17 @@ def backlog(place: Position, state: StreamState) -> int:
 
 
 def end_position(state: StreamState) -> Position:
-    """Everything that is there now: whatever comes later has a greater id."""
+    """The position after the last entry there is now; entries added later have greater ids."""
     return Position(state.last, state.added)
 
 
 def position_after(
     client: Client, key: bytes, place: Position, state: StreamState, entries: int, fetch: int
 ) -> tuple[Position, list[StreamId]]:
-    """The place so many entries beyond another, and ids at even distances on the way; reads them all for that."""
+    """The position `entries` entries after `place`, and about MARKS ids on the way, at even distances.
+
+    It reads all those entries: O(entries), in pages of `fetch`.
+    """
     after, seen = place.id, 0
     marks: list[StreamId] = []
     every = max(entries // MARKS, 1)
@@ -51,7 +57,7 @@ def position_after(
             break
     if after >= state.last:
         return end_position(state), marks
-    # A deleted entry on the way was added once, and not seen: then nobody knows the count any more.
+    # A deleted entry counts in entries-added and was not read here: then the count is unknown.
     known = place.added is not None and state.max_deleted <= place.id
     return Position(after, place.added + seen if known and place.added is not None else None), marks
 
@@ -59,7 +65,7 @@ def position_after(
 def cuts_of(
     client: Client, key: bytes, after: StreamId, end: Position, marks: list[StreamId], entries: int, parts: int
 ) -> tuple[StreamId, ...]:
-    """Where `parts` parts of a range end: at counted marks where there are some, at probed places else."""
+    """The ids at which to split a range into `parts`: counted marks if there are any, else found by sampling."""
     if parts < 2 or entries < 2:
         return ()
     if marks:

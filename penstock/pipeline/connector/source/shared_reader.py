@@ -1,8 +1,8 @@
-"""The streaming source that takes part in a group (`groupMode=shared`), beside ordinary workers.
+"""The streaming source that is a consumer in a group (`groupMode=shared`), beside ordinary workers.
 
-The driver takes the deliveries, and they are written into the offset before any executor sees one. Executors then
-read entries by id. So a batch can be run again, with the same rows; what was delivered to a driver that died before
-it could say so is found in the group's pending list; and all is acknowledged once Spark is done with it.
+The driver calls XREADGROUP, and the delivered ids are in Spark's offset log before any executor runs. Executors read
+entries by id, so a batch that is run again has the same rows. Entries delivered to a driver that died before the offset
+was written are found in the pending entries list. A batch is acknowledged once Spark has completed it.
 """
 
 import secrets
@@ -63,7 +63,7 @@ class SharedReader(StreamReader):
         self.frozen = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """The next deliveries; `start` itself if there are none. All that `start` names is acknowledged: it is done."""
+        """The next deliveries, or `start` if there are none. Acknowledges `start`, whose batch is complete."""
         done = delivered_of(start)
         self._name = done.consumer
         self._acknowledge(done)
@@ -71,7 +71,7 @@ class SharedReader(StreamReader):
             taken = self._take(done, limit)
         except ServerGone:
             if not self._recover:
-                self._recover = True  # what it delivered before it went is pending for us, and nobody was told
+                self._recover = True  # entries delivered before the connection broke are pending for us
                 return start
             raise
         if not taken:
@@ -99,7 +99,7 @@ class SharedReader(StreamReader):
     # -- taking -------------------------------------------------------------------------------------------------------
 
     def _take(self, done: Delivered, limit: ReadLimit) -> dict[StreamOf, list[tuple[bool, list[bytes]]]]:
-        """The ids of each stream that are ours now; True where they follow each other, with nothing between."""
+        """The ids delivered to us, by stream, in parts; True if a part is a gapless run of the stream."""
         self._join_groups(done)
         taken: dict[StreamOf, list[tuple[bool, list[bytes]]]] = {}
         if self._recover:
@@ -131,7 +131,7 @@ class SharedReader(StreamReader):
     def _read_new(
         self, wanted: dict[str, list[bytes]], count: int, blocks: bool, done: Delivered
     ) -> dict[StreamOf, list[bytes]]:
-        """XREADGROUP: what is new in the group; with `blocks` it is waited for, `pollTimeout` at most."""
+        """XREADGROUP for new entries; with `blocks` it waits up to `pollTimeout`."""
         requests: dict[str, Request] = {}
         wait_ms = max(self.options.poll_ms, 1)
         for name, keys in wanted.items():
@@ -173,7 +173,7 @@ class SharedReader(StreamReader):
         return found
 
     def _behind_target(self) -> dict[str, list[bytes]]:
-        """The streams whose group has not come to where they were when the query began (Trigger.AvailableNow)."""
+        """The streams whose group has not reached the last id at the query's start (Trigger.AvailableNow)."""
         behind: dict[str, list[bytes]] = {}
         for name, keys in self._joined.items():
             client = self.connections.asking[name]
@@ -184,7 +184,7 @@ class SharedReader(StreamReader):
         return behind
 
     def _last_delivered(self, reply: Reply) -> StreamId:
-        """How far the group is, from XINFO GROUPS; ZERO where it is not."""
+        """The group's last-delivered id, from XINFO GROUPS; ZERO if there is no such group."""
         for told in reply:
             one = mapping(told)
             if one[b"name"] == self.group.encode():
@@ -192,7 +192,7 @@ class SharedReader(StreamReader):
         return ids.ZERO
 
     def _offset(self, done: Delivered, taken: dict[StreamOf, list[tuple[bool, list[bytes]]]]) -> Delivered:
-        """The offset that names what was taken, in runs that are a task's share at most."""
+        """The offset with these deliveries, in runs of at most one task's share."""
         total = sum(len(some) for parts in taken.values() for _, some in parts)
         share = max(-(-total // self._tasks(total)), 1)
         offset = Delivered(done.number + 1, done.consumer, last=dict(done.last))
@@ -212,7 +212,7 @@ class SharedReader(StreamReader):
     # -- taking over --------------------------------------------------------------------------------------------------
 
     def _pending_in_no_offset(self) -> dict[StreamOf, list[bytes]]:
-        """What is pending for us and in no offset: delivered to a driver that died before it could write it down."""
+        """Entries pending for our consumer: delivered to a driver that died before the offset was written."""
         found: dict[StreamOf, list[bytes]] = {}
         for name, keys in self._joined.items():
             for key in keys:
@@ -230,10 +230,11 @@ class SharedReader(StreamReader):
             first = b"(" + page[-1][0]
 
     def _claim(self, client: Client, keys: list[bytes], count: int) -> dict[StreamOf, list[bytes]]:
-        """Take over what others have left lying, and what nobody has (XNACK); not what is declared fatal.
+        """Claim entries that other consumers hold for longer than claimMinIdle, and entries without an owner (XNACK).
 
-        XPENDING's own IDLE would hide entries without an owner, whose idle time is -1; XAUTOCLAIM would take fatal
-        ones. XCLAIM without JUSTID counts as a delivery, and drops ids whose entries are gone.
+        Fatal entries are left alone, which is why XAUTOCLAIM is not used. XPENDING's IDLE filter would skip entries
+        without an owner: their idle time is -1. XCLAIM without JUSTID counts as a delivery, and leaves out ids whose
+        entries were deleted.
         """
         least_ms, us = self.options.claim_min_idle_ms or 0, (self._name or "").encode()
         found: dict[StreamOf, list[bytes]] = {}
@@ -272,17 +273,17 @@ class SharedReader(StreamReader):
     # -- being done ---------------------------------------------------------------------------------------------------
 
     def _acknowledge(self, done: Delivered) -> None:
-        """XACK everything an offset names. Entries that somebody has claimed from us meanwhile are theirs."""
+        """XACK the entries of an offset, except those that another consumer has claimed from us meanwhile."""
         if done.number == self._acknowledged_up_to:
             return
         for (name, key), runs in done.runs.items():
             client = self.connections.asking.get(name)
             if client is None:
-                continue  # an endpoint that is among the options no more
+                continue  # an endpoint that is no longer among the options
             try:
                 acked = self._ids_of(client, (name, key), runs, done.number)
             except ReplyError:
-                continue  # the group is gone, and with it what was pending
+                continue  # the group was destroyed, and its pending entries with it
             client.pipeline(
                 [
                     ["XACK", key, self.group, *acked[at : at + ACKED_AT_ONCE]]
@@ -305,9 +306,10 @@ class SharedReader(StreamReader):
     # -- the group ----------------------------------------------------------------------------------------------------
 
     def _join_groups(self, done: Delivered) -> None:
-        """See to it that the group is there in every stream that there is; look for streams now and then.
+        """Create the group in every stream that lacks it; look for new streams every `discoveryInterval`.
 
-        A named stream is made if there is one server only: with several, nobody knows whose it is.
+        A stream that is named and missing is created, but only with one server: with several it is unknown which one
+        should have it.
         """
         if not self._first_join and now_s() < self._join_due_s:
             return
@@ -333,7 +335,7 @@ class SharedReader(StreamReader):
         self._first_join = False
 
     def _group_start(self, stream: StreamOf, done: Delivered) -> bytes:
-        """Where a group begins that is not there yet: a stream that came later is read from its first entry."""
+        """The start of a group to be created; a stream that appeared later is read from its first entry."""
         if stream in done.last:
             return ids.text(done.last[stream])
         start = self.options.start.of(stream[1].decode(errors="surrogateescape"))
@@ -344,7 +346,7 @@ class SharedReader(StreamReader):
         return ids.text(max(ids.parse(start.encode()) - 1, ids.ZERO))
 
     def _on_group_destroyed(self, done: Delivered) -> None:
-        """A group that we had joined is gone, or its stream: a loss, or it is made again where we left it."""
+        """Report a destroyed group or stream; with failOnDataLoss=false it is created again where we left it."""
         for name, keys in self._joined.items():
             client = self.connections.asking[name]
             replies = client.pipeline([["XINFO", "GROUPS", key] for key in keys])

@@ -1,4 +1,4 @@
-"""The streaming source: which of its two ways of going forward a query takes, and what both have in common."""
+"""The streaming source: what the readers of both group modes have in common."""
 
 import warnings
 from collections.abc import Mapping
@@ -30,9 +30,9 @@ def create_reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
 
 
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What the driver's reader keeps between calls; its copies on the executors have options and schema only.
+    """The driver's reader; the executors' copies have options and schema only.
 
-    Spark calls latestOffset again and again, 90 times a second when nothing happens, so an idle one waits inside.
+    Spark calls latestOffset about 90 times a second on an idle query, so it blocks at the server inside.
     """
 
     def __init__(self, options: Entries, schema: Any) -> None:
@@ -40,12 +40,12 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._begin()
 
     def _begin(self) -> None:
-        """Everything that does not travel."""
+        """Set up the state that is not pickled."""
         self._opened: Connections | None = None
         self._keys: dict[str, list[bytes]] = {}
         self._discovered_s = 0.0
-        self.states: dict[StreamOf, StreamState] = {}  # as they were at the last look
-        self.frozen = False  # the last look was the last one: Trigger.AvailableNow
+        self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
+        self.frozen = False  # states are not refreshed any more: Trigger.AvailableNow
 
     def __getstate__(self) -> tuple[Entries, Any]:
         return self.options, self.schema
@@ -65,7 +65,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
             self._opened.close()
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: it comes late, or never, and what it raises ends the query. See `latestOffset`."""
+        """Does nothing: Spark calls it late or never, and an exception in it ends the query. See `latestOffset`."""
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         most = self.options.max_per_trigger
@@ -74,7 +74,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     # -- looking ------------------------------------------------------------------------------------------------------
 
     def keys(self) -> dict[str, list[bytes]]:
-        """The keys at every endpoint; a pattern is asked again every `discoveryInterval`."""
+        """The keys at each endpoint. A pattern is scanned for again every `discoveryInterval`."""
         wanted = self.options.keys
         due = wanted.pattern is not None and now_s() - self._discovered_s > wanted.discovery_ms / 1000
         if not self._keys or due:
@@ -83,7 +83,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return self._keys
 
     def refresh_states(self) -> None:
-        """See how far every stream is, in one round trip a server."""
+        """Ask for the state of every stream: one round trip to each server."""
         keys = self.keys()
 
         def ask(client: Client) -> dict[bytes, StreamState]:
@@ -94,7 +94,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         }
 
     def report_loss(self, name: str, key: bytes, text: str) -> None:
-        """A loss: DataLoss, or a warning if `failOnDataLoss` is false."""
+        """Raise DataLoss, or warn if `failOnDataLoss` is false."""
         address = self.endpoint(name).address
         sentence = f"{address}: stream {key.decode(errors='replace')!r}: {text}"
         if self.options.fail_on_loss:

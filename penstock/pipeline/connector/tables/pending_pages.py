@@ -1,4 +1,4 @@
-"""Pages of a pending list as columns: a reply to XPENDING has seven lines for every entry, whatever is in them."""
+"""Replies to XPENDING as columns: seven lines for each pending entry, split all at once (see entry_pages.py)."""
 
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ def _by_parser(replies: bytes) -> PendingPage:
 
 
 def _by_columns(replies: bytes) -> PendingPage | None:
-    """The page, or None where the bytes are not as simple as they look (entry_pages.py: why the cuts are right)."""
+    """The page, or None if a consumer's name holds a line end (entry_pages.py says why the split is right)."""
     text = numpy.frombuffer(replies, numpy.uint8)
     ends = numpy.flatnonzero(text == CR)
     count, rest = divmod(len(ends) - 1 - TIME_LINES, STRIDE)

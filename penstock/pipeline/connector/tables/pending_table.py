@@ -1,6 +1,6 @@
-"""The table `pending`: a row for every pending entry, with what the entry holds if the schema has a column `fields`.
+"""The table `pending`: a row for each pending entry, with the entry's fields if the schema has a column `fields`.
 
-Pages of a list are read one after the other while the server goes on: together they are no snapshot.
+Pages of a pending entries list are read one after another while the server goes on, so they are not a snapshot.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ COLUMNS: Final = (
 
 
 class PendingTask(InputPartition):
-    """Parts of pending lists, and the group of each; a piece's key is the stream's."""
+    """Parts of pending entries lists, and the group of each. A piece's key is the stream's."""
 
     def __init__(self, pieces: tuple[Piece, ...], groups: tuple[bytes, ...]) -> None:
         super().__init__((pieces, groups))
@@ -73,7 +73,7 @@ class PendingReader(TableReader):
         return [PendingTask(some, tuple(by_piece[piece].pop() for piece in some)) for some in pack(pieces, tasks)]
 
     def _lists(self, client: Client, keys: list[bytes]) -> Iterator[tuple[Piece, bytes]]:
-        """Every group's pending list that has something in it, whole."""
+        """The whole pending entries list of each group, if it is not empty."""
         wanted = [
             (key, one[b"name"])
             for key, reply in present(client, keys, "XINFO", "GROUPS")
@@ -87,7 +87,7 @@ class PendingReader(TableReader):
                 yield Piece(client.endpoint.name, key, max(first - 1, ids.ZERO), last, reply[0]), group
 
     def _parts(self, client: Client, piece: Piece, per_task: int) -> list[Piece]:
-        """A long list in parts: cut where the stream's entries are, which most of its pending entries still are."""
+        """A long list in parts, split by the stream's entries: most pending entries are still in the stream."""
         count = -(-piece.weight // max(per_task, 1))
         cuts = find_cuts(client, piece.key, piece.after, piece.upto, piece.weight, count)
         spans = cut(piece.after, piece.upto, cuts)
@@ -110,7 +110,7 @@ class PendingReader(TableReader):
                 page = decode_pending(client.framed(request + packed("TIME")))
             except ReplyError as refusal:
                 if refusal.text.startswith(b"NOGROUP"):
-                    return  # it went away since it was planned
+                    return  # the group was destroyed since the read was planned
                 raise
             if len(page):
                 yield self._page_batch(client, piece, group, page)
@@ -143,7 +143,7 @@ class PendingReader(TableReader):
         return self.batch(columns, count)
 
     def _fields(self, client: Client, key: bytes, wanted: list[bytes]) -> Any:
-        """What the entries hold; null for an entry that is gone and still pending."""
+        """The entries' fields; null for an entry that was deleted and is still pending."""
         kind = to_arrow_schema(self.schema, timezone="UTC").field("fields").type
         parts = []
         for at in range(0, len(wanted), PAYLOADS_AT_ONCE):
@@ -165,7 +165,7 @@ def _all(text: str, count: int) -> Any:
 
 
 def _strings(texts: Any) -> Any:
-    """Names as strings; one that is not UTF-8 is shown as well as it can be."""
+    """Names as strings; bytes that are not UTF-8 become U+FFFD."""
     try:
         return texts.cast(pyarrow.string())
     except pyarrow.ArrowInvalid:

@@ -1,7 +1,4 @@
-"""The tables `pending`, `groups`, `consumers` and `streams`: what a server tells of itself, as rows.
-
-Pages of a pending list are read one after the other while the server goes on: together they are no snapshot.
-"""
+"""The tables `groups`, `consumers` and `streams`, from XINFO; and what they share with `pending` (pending_table.py)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -70,7 +67,7 @@ class TableTask(InputPartition):
 
 
 class TableReader(DataSourceReader):
-    """What all tables have in common: `columns` names what a schema may ask for."""
+    """Base of the tables' readers. `columns` are the names that a schema may have."""
 
     columns: tuple[str, ...] = ()
 
@@ -122,7 +119,7 @@ class RowsReader(TableReader):
 
 
 def present(client: Client, keys: list[bytes], *subcommand: str) -> Iterator[tuple[bytes, Any]]:
-    """XINFO of every key that is a stream now; a key that went away since is no mistake, nor one of another type."""
+    """XINFO of every key that is a stream now. Keys that were deleted since, or have another type, are left out."""
     for key, reply in zip(keys, client.pipeline([[*subcommand, key] for key in keys]), strict=True):
         if not isinstance(reply, ReplyError):
             yield key, reply
