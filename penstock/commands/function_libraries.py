@@ -4,13 +4,16 @@ Where Lua is not installed, libraries that a log brings are kept as code, so tha
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.commands import script_shebang
 from penstock.errors import ReplyError
 
 if TYPE_CHECKING:
     from penstock.commands.scripts import Scripts
+
+
+LOAD_LIMIT_MS: Final = 500  # a library's code must be over by then (Redis 8.6.3)
 
 
 class Function:
@@ -92,8 +95,7 @@ class Libraries:
             return key
 
         calls = self._scripts.calls
-        calls.killed = False
-        calls.stop_at_us = 0
+        calls.begin_load(LOAD_LIMIT_MS)
         trouble = self._scripts.machine().load(body, found)
         if trouble is None and not library.functions:
             trouble = b"ERR No functions registered"

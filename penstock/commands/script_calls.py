@@ -23,6 +23,8 @@ UNKNOWN: Final = b"ERR Unknown Redis command called from script"
 WRONG_COUNT: Final = b"ERR Wrong number of args calling Redis command from script"
 NOT_ALLOWED: Final = b"ERR This Redis command is not allowed from script"
 READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
+KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
+LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
 SPREADING: Final = frozenset(("PUBLISH", "SPUBLISH", "PFCOUNT"))  # not writes, but no reads either
 
 
@@ -42,6 +44,7 @@ class Calls:
         self.killed = False
         self.wrote = False
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
+        self._stop_text = KILLED
         self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
         self.journal: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 
@@ -62,17 +65,24 @@ class Calls:
         self._read_only = read_only
         self.killed = self.wrote = False
         self.stop_at_us = stop_at_us
+        self._stop_text = KILLED
 
     @property
     def dirty(self) -> int:
         """Changes that the script has made."""
         return self._context.dirty
 
-    def is_killed(self) -> bool:
-        """Asked by the watched script itself, every now and then."""
+    def begin_load(self, limit_ms: int) -> None:
+        """The code of a library begins to run, which must be over after so long."""
+        self.killed = self.wrote = False
+        self.stop_at_us = self._engine.clock.now_us() + limit_ms * 1000
+        self._stop_text = LOAD_TIMEOUT
+
+    def why_stop(self) -> bytes | None:
+        """Asked by the watched script itself, every now and then: the error to end with."""
         if self.stop_at_us and not self.wrote and self._engine.clock.now_us() >= self.stop_at_us:
             self.killed = True
-        return self.killed
+        return self._stop_text if self.killed else None
 
     def call(self, *words: object) -> bytes:
         """The reply to a request, an error too."""

@@ -1,4 +1,4 @@
-"""What Lua 5.1 cannot do itself for its libraries: operations on 32 bits, numbers in binary, Redis's chance."""
+"""What Lua cannot do itself for its libraries: numbers in binary, numbers as texts, Redis's chance."""
 
 import struct
 from math import copysign, isfinite, isinf, isnan
@@ -6,7 +6,6 @@ from typing import Final
 
 from penstock.commands import numbers
 
-BIASED: Final = 6755399441055744.0  # 2^52 + 2^51: adding it leaves a double's low 32 bits as the whole number
 WHOLE: Final = 2.0**62  # whole numbers below are written with all their digits
 LEAST: Final = -(2**63)
 LARGEST_FLOAT: Final = 3.4028235677973366e38
@@ -50,54 +49,9 @@ def whole(number: float) -> bytes:
     return b"%d" % LEAST
 
 
-# -- bit --------------------------------------------------------------------------------------------------------------
-
-
-def _bits(number: float) -> int:
-    """The 32 bits of a number, unsigned, rounded to the nearest whole one."""
-    packed = struct.pack("<d", float(number) + BIASED)
-    low: int = struct.unpack("<I", packed[:4])[0]
-    return low
-
-
-def _signed(bits: int) -> int:
-    bits &= 0xFFFFFFFF
-    return bits - (1 << 32) if bits & 0x80000000 else bits
-
-
-def bits(name: bytes, number: float, other: float) -> int:
-    """One operation of the library bit."""
-    value, by = _bits(number), _bits(other)
-    shift = by & 31
-    if name == b"band":
-        return _signed(value & by)
-    if name == b"bor":
-        return _signed(value | by)
-    if name == b"bxor":
-        return _signed(value ^ by)
-    if name == b"bnot":
-        return _signed(~value)
-    if name == b"lshift":
-        return _signed(value << shift)
-    if name == b"rshift":
-        return _signed(value >> shift)
-    if name == b"arshift":
-        return _signed(_signed(value) >> shift)
-    if name == b"rol":
-        return _signed(value << shift | value >> (32 - shift))
-    if name == b"ror":
-        return _signed(value >> shift | value << (32 - shift))
-    if name == b"bswap":
-        return _signed(int.from_bytes(value.to_bytes(4, "little"), "big"))
-    return _signed(value)
-
-
-def hexadecimal(number: float, digits: float) -> bytes:
-    """bit.tohex: so many of the last digits, in capitals where the count is negative."""
-    count = _signed(_bits(digits))
-    text = b"%08X" % _bits(number) if count < 0 else b"%08x" % _bits(number)
-    count = min(abs(count), 8)
-    return text[8 - count :]
+def unsigned_text(spec: bytes, number: float) -> bytes:
+    """A number as string.format writes it for `%u`: 64 bits without a sign."""
+    return (spec[:-1] + b"d") % (int(number) & 0xFFFFFFFFFFFFFFFF)
 
 
 # -- cmsgpack ---------------------------------------------------------------------------------------------------------

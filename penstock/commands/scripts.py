@@ -1,18 +1,17 @@
 """The scripts that a server keeps, and the one that runs.
 
-A script without loops or functions cannot last: it runs at once. Any other runs in a thread of its own, and whoever
+A script that surely ends at once (script_source.py) runs in place. Any other runs in a thread of its own, and whoever
 asked waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is parked and
 the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
 """
 
 import hashlib
-import re
 from collections import OrderedDict
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands import refusals, script_locks, script_shebang
+from penstock.commands import refusals, script_locks, script_shebang, script_source
 from penstock.commands.context import NOTHING_YET, Context
 from penstock.commands.function_libraries import Libraries
 from penstock.commands.script_calls import Calls
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from penstock.commands.session import Session
 
 MOST_EVALUATED: Final = 500  # scripts known by EVAL alone; the one used longest ago goes (Redis 8.6.3)
-MAY_LAST: Final = re.compile(rb"\b(?:while|for|repeat|function|load|loadstring|_G)\b")
 BUSY: Final = b"BUSY Redis is busy running a script. You can only call %b or SHUTDOWN NOSAVE."
 NOT_BUSY: Final = b"NOTBUSY No scripts in execution right now."
 UNKILLABLE: Final = (
@@ -43,11 +41,11 @@ class Script:
 
     __slots__ = ("code", "flags", "lasts", "loaded")
 
-    def __init__(self, code: bytes, flags: frozenset[bytes] | None, loaded: bool) -> None:
+    def __init__(self, code: bytes, body: bytes, flags: frozenset[bytes] | None, loaded: bool) -> None:
         self.code = code
         self.flags = flags
         self.loaded = loaded
-        self.lasts = MAY_LAST.search(code) is not None  # it may
+        self.lasts = not script_source.is_short(body)  # it may
 
 
 class Transaction:
@@ -138,12 +136,12 @@ class Scripts:
             return sha
         flags, body = script_shebang.read(code)
         if script_locks.is_lock_script(sha) and not self._has_lua():
-            self.cached[sha] = Script(code, None, True)
+            self.cached[sha] = Script(code, code, None, True)
             return sha
         complaint = self.machine().compile(sha, body)
         if complaint is not None:
             raise ReplyError(b"ERR Error compiling script (new function): " + complaint)
-        self.cached[sha] = Script(code, flags, loaded)
+        self.cached[sha] = Script(code, body, flags, loaded)
         if not loaded:
             self._evaluated[sha] = None
             if len(self._evaluated) > MOST_EVALUATED:

@@ -153,8 +153,8 @@ def test_info_counts_scripts_and_functions(dialogue):
         "return python", "return io", "return debug", "return require", "return package", "return dofile",
         "return loadfile", "return print", "return getfenv", "return setfenv", "return newproxy", "return module",
         "return os.execute", "return os.getenv", "return string.python", "return getmetatable(redis.call)",
-        "return rawget(_G, 'debug')", "return getmetatable(_G).__index.debug",
-        "return loadstring(string.dump(redis.call))",
+        "return rawget(_G, 'debug')", "return getmetatable(_G).__index(_G, 'debug')",
+        "return loadstring('\\27' .. 'Lua')",
         "return select(2, pcall(loadstring('return io')))", "return coroutine.wrap(function() return package end)()",
     ],
 )  # fmt: skip

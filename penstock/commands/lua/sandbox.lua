@@ -1,43 +1,15 @@
--- What scripts see of Lua, and what they say to the server. Run once, before any script, with the host's functions:
--- call(words...) -> RESP2 or RESP3 bytes; number_text(n); sha1(text); log(level, text); allowed(words...) -> error text
--- or ""; set_resp(n); killed() -> boolean; untail(bytecode) -> bytecode; random() -> 0..1; seed(n); versions.
--- The tables that scripts get are stand-ins: reading goes to the real one, writing is refused, as Redis refuses it.
+-- What scripts see, and how they are run. Run once, before any script, with the host's functions (script_machine.py).
 
-local host, libraries = ...
-local OURS = "=penstock"
+local host, guard, shared, replies, text, libraries = ...
+local OURS = host.ours -- the source of what is ours; no chunk of a script can be named so
 
-local error, type, select, tostring, tonumber = error, type, select, tostring, tonumber
+local error, type, select, tostring, tonumber = error, type, select, text.tostring, text.tonumber
 local raw_pcall, raw_xpcall, raw_pairs, raw_next, raw_get, raw_set = pcall, xpcall, pairs, next, rawget, rawset
-local raw_getmetatable, raw_setmetatable, raw_loadstring, setfenv = getmetatable, setmetatable, loadstring, setfenv
-local getinfo, sethook = debug.getinfo, debug.sethook
-local byte, find, sub, gsub, concat = string.byte, string.find, string.sub, string.gsub, table.concat
-local dump, floor, count_memory = string.dump, math.floor, collectgarbage
-local create, resume, status = coroutine.create, coroutine.resume, coroutine.status
-local call, number_text, untail, killed = host.call, host.number_text, host.untail, host.killed
-
-local READONLY = "Attempt to modify a readonly table"
-local HOOK_EVERY = 100000 -- instructions
-
--- stand-ins ------------------------------------------------------------------------------------------------------------
-
-local real_of = raw_setmetatable({}, {__mode = "k"}) -- the real table of a stand-in
-
-local function refuse()
-    error(READONLY, 2)
-end
-
-local function standin(real, meta)
-    meta = meta or {}
-    meta.__index, meta.__newindex = real, refuse
-    local shown = raw_setmetatable({}, meta)
-    real_of[shown] = real
-    return shown
-end
-
-local function wrong(at, name, wanted, given, count)
-    error("bad argument #" .. at .. " to '" .. name .. "' (" .. wanted .. " expected, got "
-        .. (count < at and "no value" or type(given)) .. ")", 3)
-end
+local raw_setmetatable, raw_loadstring, setfenv = setmetatable, loadstring, setfenv
+local raw_load, getinfo = load, debug.getinfo
+local byte, find, sub, concat, floor = string.byte, string.find, string.sub, table.concat, math.floor
+local call, standin, wrong, clean = host.call, shared.standin, shared.wrong, guard.clean
+local parse, flat = replies.parse, replies.flat
 
 -- errors ---------------------------------------------------------------------------------------------------------------
 
@@ -49,9 +21,13 @@ local function located(problem)
         level = level + 1
         place = getinfo(level, "Sl")
     end
-    while place and (place.source == OURS or place.what == "tail") do
+    while place and (place.source == OURS) do
         level = level + 1
         place = getinfo(level, "Sl")
+    end
+    problem = clean(problem)
+    if problem == "stack overflow" and place and place.what ~= "C" then
+        problem = sub(place.source, 2) .. ":" .. place.currentline .. ": " .. problem
     end
     if type(problem) ~= "table" then
         problem = {err = "ERR " .. tostring(problem)}
@@ -60,222 +36,6 @@ local function located(problem)
         problem.source, problem.line = place.source, place.currentline
     end
     return problem
-end
-
-local function plain(done, ...)
-    if not done then
-        local problem = ...
-        if type(problem) == "table" and type(raw_get(problem, "err")) == "string" then
-            return false, problem.err
-        end
-    end
-    return done, ...
-end
-
-local function pcall(...)
-    if select("#", ...) == 0 then
-        error("bad argument #1 to 'pcall' (value expected)", 2)
-    end
-    return plain(raw_pcall(...))
-end
-
--- replies: RESP to Lua -------------------------------------------------------------------------------------------------
-
-local parse
-
-local function parse_many(text, at, count)
-    local values = {}
-    for place = 1, count do
-        values[place], at = parse(text, at)
-    end
-    return values, at
-end
-
-parse = function(text, at)
-    local stop = find(text, "\r\n", at, true)
-    local kind, head = byte(text, at), sub(text, at + 1, stop - 1)
-    local after = stop + 2
-    if kind == 36 then -- $
-        local size = tonumber(head)
-        if size < 0 then
-            return false, after
-        end
-        return sub(text, after, after + size - 1), after + size + 2
-    elseif kind == 58 then -- :
-        return tonumber(head), after
-    elseif kind == 42 or kind == 62 then -- * >
-        local count = tonumber(head)
-        if count < 0 then
-            return false, after
-        end
-        return parse_many(text, after, count)
-    elseif kind == 43 then -- +
-        return {ok = head}, after
-    elseif kind == 45 then -- -
-        return {err = head, ignore_error_stats_update = true}, after
-    elseif kind == 95 then -- _
-        return nil, after
-    elseif kind == 35 then -- #
-        return head == "t", after
-    elseif kind == 44 then -- ,
-        return {double = tonumber(head) or (head == "inf" and 1 / 0) or (head == "-inf" and -1 / 0) or 0 / 0}, after
-    elseif kind == 37 then -- %
-        local map, key, value = {}, nil, nil
-        for _ = 1, tonumber(head) do
-            key, after = parse(text, after)
-            value, after = parse(text, after)
-            map[key] = value
-        end
-        return {map = map}, after
-    elseif kind == 126 then -- ~
-        local set, key = {}, nil
-        for _ = 1, tonumber(head) do
-            key, after = parse(text, after)
-            set[key] = true
-        end
-        return {set = set}, after
-    elseif kind == 40 then -- (
-        return {big_number = head}, after
-    elseif kind == 61 then -- =
-        local size = tonumber(head)
-        local format, body = sub(text, after, after + 2), sub(text, after + 4, after + size - 1)
-        return {verbatim_string = {format = format, string = body}}, after + size + 2
-    end
-    error("the server's reply cannot be read", 0)
-end
-
--- replies: Lua to RESP -------------------------------------------------------------------------------------------------
-
-local client_resp, script_resp = 2, 2
-local DEEPEST = 5000
-
--- Statuses and errors are C strings in Redis: they end at the first NUL.
-local function flat(text)
-    local stop = find(text, "%z")
-    return (gsub(stop and sub(text, 1, stop - 1) or text, "[\r\n]", " "))
-end
-
-local function null()
-    return client_resp == 3 and "_\r\n" or "$-1\r\n"
-end
-
-local function bulk(text)
-    return "$" .. #text .. "\r\n" .. text .. "\r\n"
-end
-
-local render
-
-local function render_table(value, out, depth)
-    if depth > DEEPEST then
-        out[#out + 1] = "-ERR reached lua stack limit\r\n"
-        return
-    end
-    local part = raw_get(value, "err")
-    if type(part) == "string" then
-        out[#out + 1] = "-" .. flat(part) .. "\r\n"
-        return
-    end
-    part = raw_get(value, "ok")
-    if type(part) == "string" then
-        out[#out + 1] = "+" .. flat(part) .. "\r\n"
-        return
-    end
-    part = raw_get(value, "double")
-    if type(part) == "number" then
-        local text = number_text(part)
-        out[#out + 1] = client_resp == 3 and "," .. text .. "\r\n" or bulk(text)
-        return
-    end
-    part = raw_get(value, "map")
-    if type(part) == "table" then
-        local size = 0
-        for _ in raw_next, part do
-            size = size + 1
-        end
-        out[#out + 1] = client_resp == 3 and "%" .. size .. "\r\n" or "*" .. 2 * size .. "\r\n"
-        for name, held in raw_next, part do
-            render(name, out, depth + 1)
-            render(held, out, depth + 1)
-        end
-        return
-    end
-    part = raw_get(value, "set")
-    if type(part) == "table" then
-        local size = 0
-        for _ in raw_next, part do
-            size = size + 1
-        end
-        out[#out + 1] = (client_resp == 3 and "~" or "*") .. size .. "\r\n"
-        for name in raw_next, part do
-            render(name, out, depth + 1)
-        end
-        return
-    end
-    part = raw_get(value, "big_number")
-    if type(part) == "string" then
-        out[#out + 1] = client_resp == 3 and "(" .. flat(part) .. "\r\n" or bulk(flat(part))
-        return
-    end
-    part = raw_get(value, "verbatim_string")
-    if type(part) == "table" then
-        local text, format = raw_get(part, "string"), raw_get(part, "format")
-        if type(text) == "string" and type(format) == "string" then
-            out[#out + 1] = client_resp == 3
-                and "=" .. #text + 4 .. "\r\n" .. sub(format .. "   ", 1, 3) .. ":" .. text .. "\r\n" or bulk(text)
-            return
-        end
-    end
-    local at, count = #out + 1, 0
-    out[at] = ""
-    while true do
-        local item = raw_get(value, count + 1)
-        if item == nil then
-            break
-        end
-        count = count + 1
-        render(item, out, depth + 1)
-    end
-    out[at] = "*" .. count .. "\r\n"
-end
-
-render = function(value, out, depth)
-    local kind = type(value)
-    local text
-    if kind == "string" then
-        text = bulk(value)
-    elseif kind == "number" then
-        text = ":" .. host.integer_text(value) .. "\r\n"
-    elseif kind == "boolean" then
-        if script_resp == 3 then
-            text = client_resp == 3 and (value and "#t\r\n" or "#f\r\n") or (value and ":1\r\n" or ":0\r\n")
-        else
-            text = value and ":1\r\n" or null()
-        end
-    elseif kind == "table" then
-        return render_table(value, out, depth)
-    else
-        text = null()
-    end
-    out[#out + 1] = text
-end
-
-local function rendered(value)
-    local out = {}
-    render(value, out, 1)
-    return concat(out)
-end
-
-local function failure(problem, name)
-    local text = raw_get(problem, "err")
-    if type(text) ~= "string" then
-        text = "ERR unknown error"
-    end
-    text = flat(text)
-    local source, line = raw_get(problem, "source"), raw_get(problem, "line")
-    if source then
-        text = text .. " script: " .. name .. ", on " .. source .. ":" .. line .. "."
-    end
-    return "-" .. flat(text) .. "\r\n"
 end
 
 -- redis.* --------------------------------------------------------------------------------------------------------------
@@ -335,7 +95,7 @@ local redis = {
         if type(level) ~= "number" then
             raise("First argument must be a number (log level).")
         end
-        if level < 0 or level >= 4 then
+        if not (level >= 0 and level < 4) then
             raise("Invalid log level.")
         end
         local parts = {}
@@ -356,7 +116,7 @@ local redis = {
         if version ~= 2 and version ~= 3 then
             raise("RESP version must be 2 or 3.")
         end
-        script_resp = version
+        replies.set_script(version)
         host.set_resp(version)
     end,
     set_repl = function(...)
@@ -380,96 +140,107 @@ local redis = {
     REDIS_VERSION = host.version, REDIS_VERSION_NUM = host.version_number,
 }
 
--- what of Lua itself is changed ----------------------------------------------------------------------------------------
-
-local string_meta = {}
-
-local function getmetatable(...)
-    local value = ...
-    if select("#", ...) == 0 then
-        error("bad argument #1 to 'getmetatable' (value expected)", 2)
+-- Chance is Redis's own: the same sequence everywhere, until it is seeded.
+local maths = {}
+for _, name in ipairs({"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "deg", "exp", "floor", "fmod",
+    "frexp", "huge", "ldexp", "log10", "max", "min", "modf", "pi", "pow", "rad", "sin", "sinh", "sqrt", "tan",
+    "tanh"}) do
+    maths[name] = math[name]
+end
+maths.mod = math.fmod
+local raw_log = math.log
+maths.log = function(...)
+    if select("#", ...) > 1 then
+        return raw_log((...))
     end
-    if type(value) == "string" then
-        return string_meta.shown
-    elseif real_of[value] then
-        return string_meta[value]
-    elseif value == host.null then
-        return nil
+    return raw_log(...)
+end
+maths.randomseed = function(...)
+    local number = tonumber((...))
+    if not number then
+        wrong(1, "randomseed", "number", (...), select("#", ...))
     end
-    return raw_getmetatable(value)
+    host.seed(number)
 end
 
-local function setmetatable(...)
-    local value, meta = ...
-    if type(value) ~= "table" then
-        wrong(1, "setmetatable", "table", value, select("#", ...))
+-- As a C compiler casts a double to int on a 64-bit machine.
+local function as_integer(number)
+    if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
+        return 0
     end
-    if real_of[value] then
-        error(READONLY, 0)
-    end
-    if meta ~= nil and type(meta) ~= "table" or select("#", ...) < 2 then
-        error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
-    end
-    local before = raw_getmetatable(value)
-    if before and raw_get(before, "__metatable") ~= nil then
-        error("cannot change a protected metatable", 2)
-    end
-    return raw_setmetatable(value, meta)
+    number = math.fmod(number < 0 and -floor(-number) or floor(number), 4294967296)
+    return number >= 2147483648 and number - 4294967296 or number < -2147483648 and number + 4294967296 or number
 end
 
-local function rawget(...)
-    local value, name = ...
-    if type(value) ~= "table" then
-        wrong(1, "rawget", "table", value, select("#", ...))
+maths.random = function(...)
+    local count = select("#", ...)
+    local low, high = ...
+    if count == 0 then
+        return host.random()
+    elseif count > 2 then
+        error("wrong number of arguments", 2)
     end
-    return raw_get(real_of[value] or value, name)
+    for place = 1, count do
+        if not tonumber((select(place, ...))) then
+            wrong(place, "random", "number", (select(place, ...)), count)
+        end
+    end
+    if count == 1 then
+        low, high = 1, low
+    end
+    low, high = as_integer(tonumber(low)), as_integer(tonumber(high))
+    if not (low <= high) then
+        error("bad argument #" .. count .. " to 'random' (interval is empty)", 2)
+    end
+    return floor(host.random() * (high - low + 1)) + low
 end
 
-local function rawset(...)
-    local value, name, held = ...
-    if type(value) ~= "table" then
-        wrong(1, "rawset", "table", value, select("#", ...))
-    end
-    if real_of[value] then
-        error(READONLY, 0)
-    end
-    return raw_set(value, name, held)
-end
-
-local function next(...)
-    local value, name = ...
-    if type(value) ~= "table" then
-        wrong(1, "next", "table", value, select("#", ...))
-    end
-    return raw_next(real_of[value] or value, name)
-end
-
-local function pairs(...)
-    local value = ...
-    if type(value) ~= "table" then
-        wrong(1, "pairs", "table", value, select("#", ...))
-    end
-    return raw_next, real_of[value] or value, nil
-end
+-- compiling ------------------------------------------------------------------------------------------------------------
 
 local env, library_env
+local in_library = false -- what runs is a function's or a library's
+
+-- A chunk of a script's text, or nil and why not. Compiled chunks (byte 27) and our own name are refused.
+local function compiled(code, name, is_script)
+    if byte(code, 1) == 27 then
+        local shown = select(2, raw_loadstring("@", name))
+        if name == code then
+            shown = '[string "' .. sub(name:match("^[^\n]*"), 1, 46) .. "\"]:1: unexpected symbol near '@'"
+        end
+        return nil, shown:gsub("near '@'$", "") .. "near 'char(27)'"
+    end
+    if name == OURS then
+        name = OURS .. " "
+    end
+    local ready = host.prepare(code, is_script)
+    if not ready then
+        error("not enough memory", 0)
+    end
+    if byte(ready, 1) == 45 then -- -
+        local shown = select(2, raw_loadstring("@", name))
+        return nil, shown:gsub(":1: [^:]*$", "") .. ":" .. sub(ready, 2)
+    end
+    return raw_loadstring(sub(ready, 2), name)
+end
 
 local function in_env(chunk, problem)
     if chunk then
-        setfenv(chunk, string_meta.in_library and library_env or env)
+        setfenv(chunk, in_library and library_env or env)
     end
     return chunk, problem
 end
 
 local function loadstring(...)
-    local text, name = ...
-    if type(text) ~= "string" then
-        wrong(1, "loadstring", "string", text, select("#", ...))
+    local code, name = ...
+    if type(code) == "number" then
+        code = code .. ""
+    elseif type(code) ~= "string" then
+        wrong(1, "loadstring", "string", code, select("#", ...))
     end
-    if byte(text, 1) == 27 then
-        return nil, '[string "' .. tostring(name or "binary") .. '"]:1: unexpected symbol near \'char(27)\''
+    if name ~= nil and type(name) ~= "string" and type(name) ~= "number" then
+        wrong(2, "loadstring", "string", name, select("#", ...))
     end
-    return in_env(raw_loadstring(text, name or text))
+    return in_env(compiled(code, name and name .. "" or code, false))
 end
 
 local function load(...)
@@ -488,91 +259,11 @@ local function load(...)
         end
         pieces[#pieces + 1] = piece
     end
-    return loadstring(concat(pieces), name or "=(load)")
-end
-
-local hook -- of the script that runs, if it is watched
-
-local function watched(thread)
-    if hook then
-        sethook(thread, hook, "", HOOK_EVERY)
-    end
-    return thread
-end
-
-local coroutines = {}
-for name, tool in raw_pairs(coroutine) do
-    coroutines[name] = tool
-end
-coroutines.create = function(...)
-    local body = ...
-    if type(body) ~= "function" then
-        error("bad argument #1 to 'create' (Lua function expected)", 2)
-    end
-    return watched(create(body))
-end
-coroutines.wrap = function(...)
-    local body = ...
-    if type(body) ~= "function" then
-        error("bad argument #1 to 'wrap' (Lua function expected)", 2)
-    end
-    local thread = watched(create(body))
-    local function passed(done, ...)
-        if done then
-            return ...
-        end
-        error((...), 0)
-    end
-    return function(...)
-        return passed(resume(thread, ...))
-    end
-end
-
--- Chance is Redis's own: the same sequence everywhere, until it is seeded.
-local maths = {}
-for name, tool in raw_pairs(math) do
-    maths[name] = tool
-end
-maths.randomseed = function(...)
-    local number = tonumber((...))
-    if not number then
-        wrong(1, "randomseed", "number", (...), select("#", ...))
-    end
-    host.seed(number)
-end
-maths.random = function(...)
-    local count = select("#", ...)
-    local low, high = ...
-    if count == 0 then
-        return host.random()
-    elseif count > 2 then
-        error("wrong number of arguments", 2)
-    end
-    for place = 1, count do
-        if not tonumber((select(place, ...))) then
-            wrong(place, "random", "number", (select(place, ...)), count)
-        end
-    end
-    if count == 1 then
-        low, high = 1, low
-    end
-    low, high = tonumber(low), tonumber(high)
-    low, high = low < 0 and -floor(-low) or floor(low), high < 0 and -floor(-high) or floor(high)
-    if low > high then
-        error("bad argument #" .. count .. " to 'random' (interval is empty)", 2)
-    end
-    return floor(host.random() * (high - low + 1)) + low
+    return in_env(compiled(concat(pieces), type(name) == "string" and name or "=(load)", false))
 end
 
 -- the globals ----------------------------------------------------------------------------------------------------------
 
-local base = {
-    _VERSION = _VERSION, assert = assert, collectgarbage = collectgarbage, error = error, gcinfo = gcinfo,
-    getmetatable = getmetatable, ipairs = ipairs, load = load, loadstring = loadstring, next = next, pairs = pairs,
-    pcall = pcall, rawequal = rawequal, rawget = rawget, rawset = rawset, select = select, setmetatable = setmetatable,
-    tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, xpcall = xpcall,
-    __redis__err__handler = located,
-}
 local function copy(table)
     local twin = {}
     for name, held in raw_pairs(table) do
@@ -581,46 +272,35 @@ local function copy(table)
     return twin
 end
 
-local tables, insert = copy(table), table.insert
-tables.insert = function(...)
-    local count = select("#", ...)
-    local list, place, value = ...
-    if type(list) ~= "table" then
-        wrong(1, "insert", "table", list, count)
-    elseif real_of[list] then
-        error(READONLY, 0)
-    elseif count == 2 then
-        raw_set(list, #list + 1, place)
-        return
-    elseif count ~= 3 then
-        error("wrong number of arguments to 'insert'", 2)
-    elseif not tonumber(place) then
-        wrong(2, "insert", "number", place, count)
-    end
-    insert(list, place, value)
+local base = copy(shared.base)
+for name, tool in raw_pairs({
+    _VERSION = "Lua 5.1", assert = assert, collectgarbage = guard.collectgarbage, error = error, gcinfo = gcinfo,
+    ipairs = ipairs, load = load, loadstring = loadstring, pcall = guard.pcall, rawequal = rawequal, select = select,
+    tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, xpcall = guard.xpcall,
+    __redis__err__handler = located,
+}) do
+    base[name] = tool
 end
-base.string, base.table = standin(string), standin(tables)
+base.string, base.table = standin(text.library), standin(shared.tables)
 base.math, base.os = standin(maths), standin({clock = os.clock})
-base.coroutine = standin(coroutines)
-for name, make in raw_pairs(libraries) do
-    base[name] = standin(make(host))
+base.coroutine, base.bit = standin(guard.coroutine), standin(copy(bit))
+for name, library in raw_pairs(libraries) do
+    base[name] = standin(library)
 end
 
-local text_meta = raw_getmetatable("")
-text_meta.__index = base.string
-string_meta.shown = standin(text_meta)
+getmetatable("").__index = text.library
+shared.text_meta = standin({__index = base.string})
 
+local function nonexistent(_, name)
+    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+end
+
+-- A table of globals as scripts see it. What it has not got is refused by name.
 local function globals(real)
-    local nonexistent = raw_setmetatable(real, {
-        __index = function(_, name)
-            error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
-        end,
-    })
-    local meta = {}
-    local shown = standin(nonexistent, meta)
-    string_meta[shown] = standin(meta)
+    raw_setmetatable(real, {__index = nonexistent})
+    local shown = standin(real, standin({__index = nonexistent}))
     real._G = shown
-    return shown, meta
+    return shown
 end
 
 local for_scripts = copy(base)
@@ -637,50 +317,23 @@ env = globals(for_scripts)
 
 local for_functions = copy(base)
 for_functions.redis = standin(redis)
-local function_meta
-library_env, function_meta = globals(for_functions)
+library_env = globals(for_functions)
+local usual_meta = getmetatable(library_env)
 
 -- running --------------------------------------------------------------------------------------------------------------
 
 local scripts, functions = {}, {}
-local memory_limit = host.memory_limit / 1024
-local KILLED = {err = "ERR Script killed by user with SCRIPT KILL..."}
 
-local check_again
-local function check()
-    if getinfo(2, "S").source == OURS then
-        return -- what we do for a script is done to its end
-    end
-    if killed() then
-        sethook(check_again, "l") -- from here on at every line: no pcall keeps it alive
-        error({err = KILLED.err}, 0)
-    end
-    if count_memory("count") > memory_limit then
-        count_memory("collect")
-        if count_memory("count") > memory_limit then
-            error("not enough memory", 0)
-        end
-    end
-end
-
-check_again = check
-
-local function finish(name, done, answer)
-    if hook then
-        sethook()
-        hook = nil
+-- done, answer: of raw_xpcall; first whether the watch did not stop even that.
+local function finish(name, is_whole, done, answer)
+    guard.finish()
+    if not is_whole then
+        done, answer = false, done
     end
     if not done then
-        return failure(answer, name)
+        return replies.failure(type(answer) == "table" and answer or {err = "ERR " .. tostring(answer)}, name)
     end
-    local kind = type(answer)
-    if kind == "string" then
-        return bulk(answer)
-    elseif kind == "number" and answer >= 0 and answer < 1e9 then
-        return ":" .. floor(answer) .. "\r\n"
-    end
-    local rendered_well, text = raw_pcall(rendered, answer)
-    return rendered_well and text or "-ERR reached lua stack limit\r\n"
+    return answer
 end
 
 local function split(keys, ...)
@@ -701,12 +354,10 @@ local function split(keys, ...)
     return names, rest
 end
 
-local function begin(resp, is_watched)
-    client_resp, script_resp = resp, 2
-    if is_watched then
-        hook = check
-        sethook(check, "", HOOK_EVERY)
-    end
+local function begin(resp, is_watched, is_function)
+    in_library = is_function
+    replies.begin(resp)
+    guard.begin(is_watched)
 end
 
 local function words_of(keys, packed, ...)
@@ -727,11 +378,10 @@ end
 local interface = {}
 
 function interface.compile(sha, code)
-    local chunk, problem = raw_loadstring(code, "@user_script")
+    local chunk, problem = compiled(code, "@user_script", true)
     if not chunk then
         return problem
     end
-    chunk = raw_loadstring(untail(dump(chunk)))
     scripts[sha] = setfenv(chunk, env)
     return nil
 end
@@ -740,21 +390,35 @@ function interface.forget(sha)
     scripts[sha] = nil
 end
 
+local running, names_given, words_given
+
+local function run_script()
+    return replies.reply((running()))
+end
+
+local function run_function()
+    return replies.reply((running(names_given, words_given)))
+end
+
 function interface.run(sha, resp, is_watched, keys, packed, ...)
-    string_meta.in_library = false
     for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
-    begin(resp, is_watched)
-    return finish(sha, raw_xpcall(scripts[sha], located))
+    begin(resp, is_watched, false)
+    running = scripts[sha]
+    return finish(sha, raw_pcall(raw_xpcall, run_script, located))
 end
 
 function interface.call(name, shown, resp, is_watched, keys, packed, ...)
-    string_meta.in_library = true
-    local names, rest = words_of(keys, packed, ...)
-    local body = functions[name]
-    begin(resp, is_watched)
-    return finish(shown, raw_xpcall(function()
-        return (body(names, rest))
-    end, located))
+    names_given, words_given = words_of(keys, packed, ...)
+    begin(resp, is_watched, true)
+    usual_meta.__index = for_functions
+    running = functions[name]
+    return finish(shown, raw_pcall(raw_xpcall, run_function, located))
+end
+
+-- What a script left behind, for the collector.
+function interface.clear()
+    for_scripts.KEYS, for_scripts.ARGV, running, names_given, words_given = nil, nil, nil, nil, nil
+    guard.finish()
 end
 
 function interface.drop(name)
@@ -763,11 +427,10 @@ end
 
 -- While a library is loaded it sees little but redis.register_function; `found` gets (name, description, flags...).
 function interface.load(code, found)
-    local chunk, problem = raw_loadstring(code, "@user_function")
+    local chunk, problem = compiled(code, "@user_function", true)
     if not chunk then
         return "ERR Error compiling function: " .. problem
     end
-    chunk = raw_loadstring(untail(dump(chunk)))
     local registered = {}
     local function refuse_function(text)
         error({err = "ERR " .. text}, 0)
@@ -858,19 +521,19 @@ function interface.load(code, found)
     end
     loading_redis._G = nil
     globals(loading)
-    local usual = function_meta.__index
-    function_meta.__index = loading
+    usual_meta.__index = loading
     setfenv(chunk, library_env)
-    string_meta.in_library = true
-    begin(2, true)
-    local done, trouble = raw_xpcall(chunk, located)
-    sethook()
-    hook = nil
-    function_meta.__index = usual
+    begin(2, true, true)
+    local is_whole, done, trouble = raw_pcall(raw_xpcall, chunk, located)
+    guard.finish()
+    if not is_whole then
+        done, trouble = false, done
+    end
+    usual_meta.__index = for_functions
     if done then
         return nil
     end
-    local text = raw_get(trouble, "err")
+    local text = type(trouble) == "table" and raw_get(trouble, "err") or trouble
     return "ERR Error registering functions: " .. (type(text) == "string" and text or "ERR unknown error")
 end
 

@@ -1,0 +1,263 @@
+-- What keeps a script within its bounds: how deep it nests in C, how much memory it takes, whether it was killed.
+-- All that can catch an error is made here (pcall, xpcall, coroutines), so that no script outlives being killed, and
+-- what it catches is never an object of the host.
+
+local host = ...
+local error, select, type, raw_get = error, select, type, rawget
+local raw_pcall, raw_xpcall, collect, clock = pcall, xpcall, collectgarbage, os.clock
+local create, raw_resume, raw_yield, status, running = coroutine.create, coroutine.resume, coroutine.yield,
+    coroutine.status, coroutine.running
+local sethook = debug.sethook
+local killed, widen, narrow = host.killed, host.widen, host.narrow
+local null, soft_limit = host.null, host.soft_limit / 1024
+
+local OUT_OF_MEMORY = "not enough memory"
+local HOOK_EVERY, HOOK_SOON = 1000, 10 -- instructions; soon: where these take long
+local ASK_EVERY = 0.005 -- seconds of processor time between two looks at what the host wants
+local SLOW = 0.02 -- seconds that HOOK_EVERY instructions take where each of them does much
+local DEEPEST, DEEPEST_THREAD = 200, 201 -- levels of C calls, as in Lua 5.1; the script itself is at 2
+
+local guard = {}
+local depth, base = 2, 0 -- levels of C calls now, and where the running coroutine began
+local dying -- what the script ends with, once it must
+local is_watched = false
+
+-- What a script may see of an error.
+local function clean(problem)
+    if type(problem) == "userdata" and problem ~= null then
+        return "ERR internal error"
+    end
+    return problem
+end
+
+-- After the allocator said no, Lua does not collect by itself, and a collection needs memory, too.
+local function relieve()
+    widen()
+    collect("collect")
+    narrow()
+end
+
+local function caught(problem)
+    if dying then
+        error(dying, 0)
+    end
+    if problem == OUT_OF_MEMORY then
+        relieve()
+    end
+    return clean(problem)
+end
+
+function guard.deeper()
+    if depth >= DEEPEST then
+        error("C stack overflow", 0)
+    end
+    depth = depth + 1
+end
+
+function guard.shallower(...)
+    depth = depth - 1
+    return ...
+end
+
+-- catching -------------------------------------------------------------------------------------------------------------
+
+local function settled(level, done, ...)
+    depth = base + level
+    if done then
+        return true, ...
+    end
+    local problem = caught((...))
+    if type(problem) == "table" then
+        local text = raw_get(problem, "err")
+        if type(text) == "string" then
+            return false, text
+        end
+    end
+    return false, problem
+end
+
+function guard.pcall(...)
+    if select("#", ...) == 0 then
+        error("bad argument #1 to 'pcall' (value expected)", 2)
+    end
+    if depth >= DEEPEST then
+        return false, "C stack overflow"
+    end
+    local level = depth - base
+    depth = depth + 1
+    return settled(level, raw_pcall(...))
+end
+
+local function handled(level, done, ...)
+    depth = base + level
+    if done then
+        return true, ...
+    end
+    return false, caught((...))
+end
+
+function guard.xpcall(...)
+    if select("#", ...) < 2 then
+        error("bad argument #2 to 'xpcall' (value expected)", 2)
+    end
+    local body, handler = ...
+    local level = depth - base
+    if depth >= DEEPEST then
+        return false, "C stack overflow"
+    end
+    depth = depth + 1
+    return handled(level, raw_xpcall(body, function(problem)
+        if dying then
+            return dying
+        end
+        depth = depth + 1
+        return handler(clean(problem))
+    end))
+end
+
+-- coroutines -----------------------------------------------------------------------------------------------------------
+
+local function left(outer_base, outer_depth, done, ...)
+    base, depth = outer_base, outer_depth
+    if done then
+        return true, ...
+    end
+    return false, caught((...))
+end
+
+local function resume(thread, ...)
+    if depth >= DEEPEST_THREAD then
+        return false, "C stack overflow"
+    end
+    local outer_base, outer_depth = base, depth
+    depth = depth + 1
+    base = depth
+    return left(outer_base, outer_depth, raw_resume(thread, ...))
+end
+
+local function passed(done, ...)
+    if done then
+        return ...
+    end
+    local problem = ...
+    error(problem, type(problem) == "string" and 2 or 0)
+end
+
+guard.coroutine = {status = status, running = running}
+
+function guard.coroutine.create(...)
+    local body = ...
+    if type(body) ~= "function" then
+        error("bad argument #1 to 'create' (Lua function expected)", 2)
+    end
+    return create(body)
+end
+
+function guard.coroutine.resume(...)
+    local thread = ...
+    if type(thread) ~= "thread" then
+        error("bad argument #1 to 'resume' (coroutine expected)", 2)
+    end
+    return resume(...)
+end
+
+function guard.coroutine.wrap(...)
+    local body = ...
+    if type(body) ~= "function" then
+        error("bad argument #1 to 'wrap' (Lua function expected)", 2)
+    end
+    local thread = create(body)
+    return function(...)
+        return passed(resume(thread, ...))
+    end
+end
+
+function guard.coroutine.yield(...)
+    if depth ~= base then
+        error("attempt to yield across metamethod/C-call boundary", 0)
+    end
+    return raw_yield(...)
+end
+
+-- memory ---------------------------------------------------------------------------------------------------------------
+
+local pause, step_multiplier = 200, 200 -- as the script set them: told, and without effect
+
+-- No script turns the collector off.
+function guard.collectgarbage(...)
+    local option, number = ...
+    if option == "stop" or option == "restart" then
+        return 0
+    elseif option == "setpause" or option == "setstepmul" then
+        number = math.floor(tonumber(number) or 0)
+        local before
+        if option == "setpause" then
+            before, pause = pause, number
+        else
+            before, step_multiplier = step_multiplier, number
+        end
+        return before
+    end
+    return collect(...)
+end
+
+-- The size of a text to be made, in bytes: refused if it is beyond what any script may have.
+function guard.room(size)
+    if size > host.soft_limit then
+        error(OUT_OF_MEMORY, 0)
+    end
+end
+
+-- the watch ------------------------------------------------------------------------------------------------------------
+
+local asked_at, looked_at, every = 0, 0, HOOK_EVERY
+
+-- Called every so many instructions of a script that may last, whatever runs then.
+local function look()
+    if dying then
+        error(dying, 0)
+    end
+    local now = clock()
+    local wanted = now - looked_at > SLOW * every / HOOK_EVERY and HOOK_SOON or HOOK_EVERY
+    looked_at = now
+    if wanted ~= every then
+        every = wanted
+        sethook(look, "", every)
+    end
+    if now - asked_at >= ASK_EVERY then
+        asked_at = now
+        local text = killed()
+        if text then
+            dying, every = {err = text}, HOOK_EVERY -- time enough to say so: nothing catches it
+            sethook(look, "", HOOK_EVERY)
+            error(dying, 0)
+        end
+    end
+    if collect("count") > soft_limit then
+        collect("collect")
+        if collect("count") > soft_limit then
+            error(OUT_OF_MEMORY, 0)
+        end
+    end
+end
+
+-- Begin to run what a client sent. watched: it may last.
+function guard.begin(watched)
+    depth, base, dying = 2, 0, nil
+    is_watched = watched
+    if watched then
+        looked_at, asked_at, every = clock(), clock(), HOOK_EVERY
+        sethook(look, "", HOOK_EVERY)
+    end
+end
+
+function guard.finish()
+    if is_watched then
+        sethook()
+        is_watched = false
+    end
+    dying = nil
+end
+
+guard.clean = clean
+return guard

@@ -1,0 +1,233 @@
+-- Replies: RESP from the server as Lua's values, and values as RESP for the client.
+
+local host, guard = ...
+local error, type, tonumber, raw_next, raw_get = error, type, tonumber, next, rawget
+local byte, find, sub, gsub, concat, floor = string.byte, string.find, string.sub, string.gsub, table.concat, math.floor
+local number_text = host.number_text
+
+local replies = {}
+
+-- replies: RESP to Lua -------------------------------------------------------------------------------------------------
+
+local parse
+
+local function parse_many(text, at, count)
+    local values = {}
+    for place = 1, count do
+        values[place], at = parse(text, at)
+    end
+    return values, at
+end
+
+parse = function(text, at)
+    local stop = find(text, "\r\n", at, true)
+    local kind, head = byte(text, at), sub(text, at + 1, stop - 1)
+    local after = stop + 2
+    if kind == 36 then -- $
+        local size = tonumber(head)
+        if size < 0 then
+            return false, after
+        end
+        return sub(text, after, after + size - 1), after + size + 2
+    elseif kind == 58 then -- :
+        return tonumber(head), after
+    elseif kind == 42 or kind == 62 then -- * >
+        local count = tonumber(head)
+        if count < 0 then
+            return false, after
+        end
+        return parse_many(text, after, count)
+    elseif kind == 43 then -- +
+        return {ok = head}, after
+    elseif kind == 45 then -- -
+        return {err = head, ignore_error_stats_update = true}, after
+    elseif kind == 95 then -- _
+        return nil, after
+    elseif kind == 35 then -- #
+        return head == "t", after
+    elseif kind == 44 then -- ,
+        return {double = tonumber(head) or (head == "inf" and 1 / 0) or (head == "-inf" and -1 / 0) or 0 / 0}, after
+    elseif kind == 37 then -- %
+        local map, key, value = {}, nil, nil
+        for _ = 1, tonumber(head) do
+            key, after = parse(text, after)
+            value, after = parse(text, after)
+            map[key] = value
+        end
+        return {map = map}, after
+    elseif kind == 126 then -- ~
+        local set, key = {}, nil
+        for _ = 1, tonumber(head) do
+            key, after = parse(text, after)
+            set[key] = true
+        end
+        return {set = set}, after
+    elseif kind == 40 then -- (
+        return {big_number = head}, after
+    elseif kind == 61 then -- =
+        local size = tonumber(head)
+        local format, body = sub(text, after, after + 2), sub(text, after + 4, after + size - 1)
+        return {verbatim_string = {format = format, string = body}}, after + size + 2
+    end
+    error("the server's reply cannot be read", 0)
+end
+
+-- replies: Lua to RESP -------------------------------------------------------------------------------------------------
+
+local client_resp, script_resp = 2, 2 -- what the client speaks, what the script asked for
+local DEEPEST = 5000
+
+-- Statuses and errors are C strings in Redis: they end at the first NUL.
+local function flat(text)
+    local stop = find(text, "%z")
+    return (gsub(stop and sub(text, 1, stop - 1) or text, "[\r\n]", " "))
+end
+
+local function null()
+    return client_resp == 3 and "_\r\n" or "$-1\r\n"
+end
+
+local function bulk(text)
+    return "$" .. #text .. "\r\n" .. text .. "\r\n"
+end
+
+local render
+
+local function render_table(value, out, depth)
+    if depth > DEEPEST then
+        out[#out + 1] = "-ERR reached lua stack limit\r\n"
+        return
+    end
+    local part = raw_get(value, "err")
+    if type(part) == "string" then
+        out[#out + 1] = "-" .. flat(part) .. "\r\n"
+        return
+    end
+    part = raw_get(value, "ok")
+    if type(part) == "string" then
+        out[#out + 1] = "+" .. flat(part) .. "\r\n"
+        return
+    end
+    part = raw_get(value, "double")
+    if type(part) == "number" then
+        local text = number_text(part)
+        out[#out + 1] = client_resp == 3 and "," .. text .. "\r\n" or bulk(text)
+        return
+    end
+    part = raw_get(value, "map")
+    if type(part) == "table" then
+        local size = 0
+        for _ in raw_next, part do
+            size = size + 1
+        end
+        out[#out + 1] = client_resp == 3 and "%" .. size .. "\r\n" or "*" .. 2 * size .. "\r\n"
+        for name, held in raw_next, part do
+            render(name, out, depth + 1)
+            render(held, out, depth + 1)
+        end
+        return
+    end
+    part = raw_get(value, "set")
+    if type(part) == "table" then
+        local size = 0
+        for _ in raw_next, part do
+            size = size + 1
+        end
+        out[#out + 1] = (client_resp == 3 and "~" or "*") .. size .. "\r\n"
+        for name in raw_next, part do
+            render(name, out, depth + 1)
+        end
+        return
+    end
+    part = raw_get(value, "big_number")
+    if type(part) == "string" then
+        out[#out + 1] = client_resp == 3 and "(" .. flat(part) .. "\r\n" or bulk(flat(part))
+        return
+    end
+    part = raw_get(value, "verbatim_string")
+    if type(part) == "table" then
+        local text, format = raw_get(part, "string"), raw_get(part, "format")
+        if type(text) == "string" and type(format) == "string" then
+            out[#out + 1] = client_resp == 3
+                and "=" .. #text + 4 .. "\r\n" .. sub(format .. "   ", 1, 3) .. ":" .. text .. "\r\n" or bulk(text)
+            return
+        end
+    end
+    local at, count = #out + 1, 0
+    out[at] = ""
+    while true do
+        local item = raw_get(value, count + 1)
+        if item == nil then
+            break
+        end
+        count = count + 1
+        render(item, out, depth + 1)
+    end
+    out[at] = "*" .. count .. "\r\n"
+end
+
+render = function(value, out, depth)
+    local kind = type(value)
+    local text
+    if kind == "string" then
+        text = bulk(value)
+    elseif kind == "number" then
+        text = ":" .. host.integer_text(value) .. "\r\n"
+    elseif kind == "boolean" then
+        if script_resp == 3 then
+            text = client_resp == 3 and (value and "#t\r\n" or "#f\r\n") or (value and ":1\r\n" or ":0\r\n")
+        else
+            text = value and ":1\r\n" or null()
+        end
+    elseif kind == "table" then
+        return render_table(value, out, depth)
+    else
+        text = null()
+    end
+    out[#out + 1] = text
+end
+
+local function rendered(value)
+    local out = {}
+    render(value, out, 1)
+    return concat(out)
+end
+
+local function failure(problem, name)
+    local text = raw_get(problem, "err")
+    if type(text) ~= "string" then
+        text = "ERR unknown error"
+    end
+    text = flat(text)
+    local source, line = raw_get(problem, "source"), raw_get(problem, "line")
+    if source then
+        text = text .. " script: " .. name .. ", on " .. source .. ":" .. line .. "."
+    end
+    return "-" .. flat(text) .. "\r\n"
+end
+
+
+replies.parse, replies.rendered, replies.flat = parse, rendered, flat
+
+-- A new script runs, for a client that speaks so; scripts begin with RESP2.
+function replies.begin(resp)
+    client_resp, script_resp = resp, 2
+end
+
+function replies.set_script(resp)
+    script_resp = resp
+end
+
+-- What a script or a function gave, as a reply.
+function replies.reply(answer)
+    local kind = type(answer)
+    if kind == "string" then
+        return bulk(answer)
+    elseif kind == "number" and answer >= 0 and answer < 1e9 then
+        return ":" .. floor(answer) .. "\r\n"
+    end
+    return rendered(answer)
+end
+
+replies.failure = failure
+return replies

@@ -1,0 +1,315 @@
+-- The tables that all scripts share, which none of them may change, and the functions of tables.
+-- A shared table is shown as a stand-in: an empty table whose reading goes to the real one, which no script can reach.
+
+local host, guard = ...
+local error, type, select, tonumber, floor = error, type, select, tonumber, math.floor
+local raw_next, raw_get, raw_set, raw_equal = next, rawget, rawset, rawequal
+local raw_getmetatable, raw_setmetatable = getmetatable, setmetatable
+local raw_insert, raw_sort, raw_maxn = table.insert, table.sort, table.maxn
+
+local READONLY = "Attempt to modify a readonly table"
+local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which nobody can stop
+
+local shared = {}
+local real_of = raw_setmetatable({}, {__mode = "k"}) -- the real table of a stand-in
+local shown_meta = raw_setmetatable({}, {__mode = "k"}) -- what getmetatable says of a stand-in
+
+local function refuse()
+    error(READONLY, 2)
+end
+
+-- Show a table. meta: what scripts see as its metatable, itself a stand-in.
+function shared.standin(real, meta)
+    local shown = raw_setmetatable({}, {__index = real, __newindex = refuse})
+    real_of[shown] = real
+    shown_meta[shown] = meta
+    return shown
+end
+
+function shared.wrong(at, name, wanted, given, count)
+    error("bad argument #" .. at .. " to '" .. name .. "' (" .. wanted .. " expected, got "
+        .. (count < at and "no value" or type(given)) .. ")", 3)
+end
+
+local wrong = shared.wrong
+local base = {}
+shared.base = base
+
+function base.getmetatable(...)
+    local value = ...
+    if select("#", ...) == 0 then
+        error("bad argument #1 to 'getmetatable' (value expected)", 2)
+    end
+    local kind = type(value)
+    if kind == "string" then
+        return shared.text_meta
+    elseif kind == "table" then
+        if real_of[value] then
+            return shown_meta[value]
+        end
+        return raw_getmetatable(value)
+    end
+    return nil -- nothing else has one that is anybody's
+end
+
+function base.setmetatable(...)
+    local value, meta = ...
+    if type(value) ~= "table" then
+        wrong(1, "setmetatable", "table", value, select("#", ...))
+    end
+    if meta ~= nil and type(meta) ~= "table" or select("#", ...) < 2 then
+        error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
+    end
+    if real_of[value] then
+        error(READONLY, 0)
+    end
+    local before = raw_getmetatable(value)
+    if before and raw_get(before, "__metatable") ~= nil then
+        error("cannot change a protected metatable", 2)
+    end
+    return raw_setmetatable(value, meta)
+end
+
+function base.rawget(...)
+    local value, name = ...
+    if type(value) ~= "table" then
+        wrong(1, "rawget", "table", value, select("#", ...))
+    end
+    return raw_get(real_of[value] or value, name)
+end
+
+function base.rawset(...)
+    local value, name, held = ...
+    if type(value) ~= "table" then
+        wrong(1, "rawset", "table", value, select("#", ...))
+    end
+    if real_of[value] then
+        error(READONLY, 0)
+    end
+    if name == nil or name ~= name then
+        error("table index is " .. (name == nil and "nil" or "NaN"), 2)
+    end
+    return raw_set(value, name, held)
+end
+
+function base.next(...)
+    local value, name = ...
+    if type(value) ~= "table" then
+        wrong(1, "next", "table", value, select("#", ...))
+    end
+    if real_of[value] then
+        return raw_next(real_of[value], name)
+    end
+    return raw_next(value, name)
+end
+
+local next = base.next
+
+function base.pairs(...)
+    local value = ...
+    if type(value) ~= "table" then
+        wrong(1, "pairs", "table", value, select("#", ...))
+    end
+    return real_of[value] and next or raw_next, value, nil
+end
+
+-- table ----------------------------------------------------------------------------------------------------------------
+
+local tables = {concat = table.concat, maxn = raw_maxn, remove = table.remove}
+shared.tables = tables
+
+local function checked(name, value, count)
+    if type(value) ~= "table" then
+        error("bad argument #1 to '" .. name .. "' (table expected, got "
+            .. (count < 1 and "no value" or type(value)) .. ")", 3)
+    end
+end
+
+function tables.getn(...)
+    local list = ...
+    checked("getn", list, select("#", ...))
+    return #list
+end
+
+function tables.setn(...)
+    checked("setn", (...), select("#", ...))
+    error("'setn' is obsolete", 2)
+end
+
+function tables.foreach(...)
+    local list, each = ...
+    checked("foreach", list, select("#", ...))
+    if type(each) ~= "function" then
+        wrong(2, "foreach", "function", each, select("#", ...))
+    end
+    for name, held in raw_next, real_of[list] or list do
+        guard.deeper()
+        local answer = each(name, held)
+        guard.shallower()
+        if answer ~= nil then
+            return answer
+        end
+    end
+end
+
+function tables.foreachi(...)
+    local list, each = ...
+    checked("foreachi", list, select("#", ...))
+    if type(each) ~= "function" then
+        wrong(2, "foreachi", "function", each, select("#", ...))
+    end
+    for place = 1, #list do
+        guard.deeper()
+        local answer = each(place, raw_get(list, place))
+        guard.shallower()
+        if answer ~= nil then
+            return answer
+        end
+    end
+end
+
+function tables.insert(...)
+    local count = select("#", ...)
+    local list, place, value = ...
+    checked("insert", list, count)
+    if count == 2 then
+        if real_of[list] then
+            error(READONLY, 0)
+        end
+        raw_set(list, #list + 1, place)
+        return
+    elseif count ~= 3 then
+        error("wrong number of arguments to 'insert'", 2)
+    end
+    local at = tonumber(place)
+    if not at then
+        wrong(2, "insert", "number", place, count)
+    elseif real_of[list] then
+        error(READONLY, 0)
+    end
+    local length = #list
+    if at >= 1 and length <= MOST_NATIVE then
+        raw_insert(list, at, value)
+        return
+    end
+    at = at ~= at and -2147483648 or floor(at)
+    for from = length, at, -1 do
+        raw_set(list, from + 1, raw_get(list, from))
+    end
+    raw_set(list, at, value)
+end
+
+local function less(one, other)
+    local kind, other_kind = type(one), type(other)
+    if kind == other_kind then
+        if kind == "number" or kind == "string" then
+            return one < other
+        end
+        local meta, other_meta = raw_getmetatable(one), raw_getmetatable(other)
+        local way = meta and raw_get(meta, "__lt")
+        if kind == "table" and way ~= nil and other_meta and raw_equal(way, raw_get(other_meta, "__lt")) then
+            return way(one, other)
+        end
+        error("attempt to compare two " .. kind .. " values", 0)
+    end
+    error("attempt to compare " .. kind .. " with " .. other_kind, 0)
+end
+
+-- Quicksort with the middle of three, the smaller part first: items that are equal come out in the order in which
+-- C's table.sort leaves them, which is the oracle of this one in a test.
+local function sort(list, low, high, before)
+    while low < high do
+        local first, last = raw_get(list, low), raw_get(list, high)
+        if before(last, first) then
+            raw_set(list, low, last)
+            raw_set(list, high, first)
+        end
+        if high - low == 1 then
+            return
+        end
+        local middle = floor((low + high) / 2)
+        local pivot, edge = raw_get(list, middle), raw_get(list, low)
+        if before(pivot, edge) then
+            raw_set(list, middle, edge)
+            raw_set(list, low, pivot)
+        else
+            edge = raw_get(list, high)
+            if before(edge, pivot) then
+                raw_set(list, middle, edge)
+                raw_set(list, high, pivot)
+            end
+        end
+        if high - low == 2 then
+            return
+        end
+        pivot = raw_get(list, middle)
+        local moved = raw_get(list, high - 1)
+        raw_set(list, middle, moved)
+        raw_set(list, high - 1, pivot)
+        local left, right = low, high - 1
+        while true do
+            left = left + 1
+            local one = raw_get(list, left)
+            while before(one, pivot) do
+                if left > high then
+                    error("invalid order function for sorting", 0)
+                end
+                left = left + 1
+                one = raw_get(list, left)
+            end
+            right = right - 1
+            local other = raw_get(list, right)
+            while before(pivot, other) do
+                if right < low then
+                    error("invalid order function for sorting", 0)
+                end
+                right = right - 1
+                other = raw_get(list, right)
+            end
+            if right < left then
+                break
+            end
+            raw_set(list, left, other)
+            raw_set(list, right, one)
+        end
+        local held = raw_get(list, high - 1)
+        raw_set(list, high - 1, raw_get(list, left))
+        raw_set(list, left, held)
+        if left - low < high - left then
+            sort(list, low, left - 1, before)
+            low = left + 1
+        else
+            sort(list, left + 1, high, before)
+            high = left - 1
+        end
+    end
+end
+
+function tables.sort(...)
+    local list, before = ...
+    local count = select("#", ...)
+    checked("sort", list, count)
+    if before ~= nil and type(before) ~= "function" then
+        wrong(2, "sort", "function", before, count)
+    end
+    local length = #list
+    if before == nil and length <= MOST_NATIVE then
+        local kind = type(raw_get(list, 1))
+        local is_plain = kind == "number" or kind == "string"
+        for place = 2, is_plain and length or 0 do
+            if type(raw_get(list, place)) ~= kind then
+                is_plain = false
+                break
+            end
+        end
+        if is_plain then
+            raw_sort(list)
+            return
+        end
+    end
+    guard.deeper()
+    sort(list, 1, length, before or less)
+    guard.shallower()
+end
+
+return shared

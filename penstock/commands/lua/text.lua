@@ -1,0 +1,432 @@
+-- The library string, tostring and tonumber, as Lua 5.1 has them, with nothing in C that takes long.
+-- Functions of C are called last, as tail calls, so that their errors name the script's line.
+
+local host, guard, shared, patterns = ...
+local error, type, select, tonumber, tostring, floor = error, type, select, tonumber, tostring, math.floor
+local byte, char, sub, concat = string.byte, string.char, string.sub, table.concat
+local raw_find, raw_match, raw_gmatch, raw_gsub = string.find, string.match, string.gmatch, string.gsub
+local raw_rep, raw_format, raw_next, unpack = string.rep, string.format, next, unpack
+local getinfo = debug.getinfo
+local wrong, room = shared.wrong, guard.room
+
+-- Which argument it is for whoever calls us, by a method or not.
+local function argument(at)
+    return getinfo(3, "n").namewhat == "method" and at - 1 or at
+end
+
+local MOST_STEPS = 3e7 -- of C's matcher: a tenth of a second
+local MOST_KNOWN = 500 -- patterns
+
+local text = {
+    byte = byte, char = char, len = string.len, lower = string.lower, reverse = string.reverse, sub = sub,
+    upper = string.upper,
+}
+
+-- patterns -------------------------------------------------------------------------------------------------------------
+
+local weights, known = {}, 0
+
+local function weight_of(pattern, level)
+    local weight = weights[pattern]
+    if not weight then
+        local found, problem = patterns.weigh(pattern)
+        weight = found or problem
+        if known == MOST_KNOWN then
+            weights, known = {}, 0
+        end
+        weights[pattern], known = weight, known + 1
+    end
+    if type(weight) == "string" then
+        return nil, weight
+    end
+    return weight
+end
+
+-- Whether C's matcher may do it; the second result says what is wrong with the pattern, which C is to say.
+local function is_quick(subject, pattern)
+    local weight = weight_of(pattern)
+    if not weight then
+        return #subject < 10000
+    end
+    return weight <= 1 or (#subject + 1) ^ weight <= MOST_STEPS
+end
+
+local function start_of(subject, init)
+    init = init == nil and 1 or floor(tonumber(init))
+    if init < 0 then
+        init = #subject + init + 1
+    end
+    return init < 1 and 1 or init
+end
+
+local function found_slowly(subject, pattern, init)
+    if init > #subject + 1 then
+        init = #subject + 1
+    end
+    return patterns.matcher(pattern)(subject, init)
+end
+
+-- A plain text in another: no step of C's is longer than a million comparisons.
+local function find_plain(subject, wanted, init)
+    local head, size = sub(wanted, 1, 100), #wanted
+    local at = init
+    while true do
+        local first = raw_find(subject, head, at, true)
+        if not first or first + size - 1 > #subject then
+            return nil
+        end
+        if size <= 100 or sub(subject, first + 100, first + size - 1) == sub(wanted, 101) then
+            return first, first + size - 1
+        end
+        at = first + 1
+    end
+end
+
+local function are_texts(subject, pattern, init)
+    local kind, other = type(subject), type(pattern)
+    return (kind == "string" or kind == "number") and (other == "string" or other == "number")
+        and (init == nil or tonumber(init) ~= nil)
+end
+
+function text.find(...)
+    local subject, pattern, init, is_plain = ...
+    if type(subject) ~= "string" or type(pattern) ~= "string" then
+        if not are_texts(subject, pattern, init) then
+            return raw_find(...)
+        end
+        subject, pattern = subject .. "", pattern .. ""
+    end
+    if is_plain then
+        if #subject * #pattern <= MOST_STEPS or not tonumber(init or 1) then
+            return raw_find(subject, pattern, init, true)
+        end
+        return find_plain(subject, pattern, start_of(subject, init))
+    end
+    if is_quick(subject, pattern) or init ~= nil and not tonumber(init) then
+        return raw_find(subject, pattern, init)
+    end
+    local first, last, values, count = found_slowly(subject, pattern, start_of(subject, init))
+    if not first then
+        return nil
+    end
+    return first, last, unpack(values, 1, count)
+end
+
+function text.match(...)
+    local subject, pattern, init = ...
+    if type(subject) ~= "string" or type(pattern) ~= "string" then
+        if not are_texts(subject, pattern, init) then
+            return raw_match(...)
+        end
+        subject, pattern = subject .. "", pattern .. ""
+    end
+    if is_quick(subject, pattern) or init ~= nil and not tonumber(init) then
+        return raw_match(subject, pattern, init)
+    end
+    local first, last, values, count = found_slowly(subject, pattern, start_of(subject, init))
+    if not first then
+        return nil
+    elseif count == 0 then
+        return sub(subject, first, last)
+    end
+    return unpack(values, 1, count)
+end
+
+function text.gmatch(...)
+    local subject, pattern = ...
+    if not are_texts(subject, pattern) then
+        return raw_gmatch(...)
+    end
+    subject, pattern = subject .. "", pattern .. ""
+    local weight = patterns.weigh(pattern, true)
+    if not weight or weight <= 1 or (#subject + 1) ^ weight <= MOST_STEPS then
+        return raw_gmatch(subject, pattern)
+    end
+    local matcher, at = patterns.matcher(pattern), 1
+    return function()
+        if at > #subject + 1 then
+            return nil
+        end
+        local first, last, values, count = matcher(subject, at, true)
+        if not first then
+            at = #subject + 2
+            return nil
+        end
+        at = last < first and first + 1 or last + 1
+        if count == 0 then
+            return sub(subject, first, last)
+        end
+        return unpack(values, 1, count)
+    end
+end
+text.gfind = text.gmatch
+
+-- What a replacement text says, with the captures put in; problems are raised at the caller of gsub.
+local function expanded(replacement, whole, values, count, level)
+    return (raw_gsub(replacement, "%%(.?)", function(mark)
+        local code = byte(mark)
+        if not code or code < 48 or code > 57 then
+            return mark
+        elseif code == 48 or code == 49 and count == 0 then
+            return whole
+        end
+        local value = values[code - 48]
+        if value == nil then
+            error("invalid capture index", level)
+        end
+        return value .. ""
+    end))
+end
+
+local function first_of(subject, pattern, at, matcher)
+    if matcher then
+        local first, last, values, count = matcher(subject, at)
+        return first, last, values, count
+    end
+    local function packed(first, last, ...)
+        return first, last, {...}, select("#", ...)
+    end
+    return packed(raw_find(subject, pattern, at))
+end
+
+-- gsub whose steps are Lua's: no function is called from C.
+local function substituted(subject, pattern, replacement, most)
+    local kind = type(replacement)
+    local matcher = not is_quick(subject, pattern) and patterns.matcher(pattern) or nil
+    local is_anchored = byte(pattern, 1) == 94
+    local out, size, at, count = {}, 0, 1, 0
+    while count < most do
+        local first, last, values, captures = first_of(subject, pattern, at, matcher)
+        if not first then
+            break
+        end
+        count = count + 1
+        local whole = sub(subject, first, last)
+        local value
+        if kind == "string" then
+            value = expanded(replacement, whole, values, captures, 7)
+        else
+            if captures == 0 then
+                values[1], captures = whole, 1
+            end
+            if kind == "table" then
+                value = replacement[values[1]]
+            else
+                value = replacement(unpack(values, 1, captures))
+            end
+            if not value then
+                value = whole
+            elseif type(value) ~= "string" and type(value) ~= "number" then
+                error("invalid replacement value (a " .. type(value) .. ")", 3)
+            end
+        end
+        out[size + 1], out[size + 2] = sub(subject, at, first - 1), value
+        size = size + 2
+        if last >= first then
+            at = last + 1
+        else
+            out[size + 1] = sub(subject, first, first)
+            size, at = size + 1, first + 1
+        end
+        if is_anchored or at > #subject + 1 then
+            break
+        end
+    end
+    out[size + 1] = sub(subject, at)
+    return concat(out), count
+end
+
+function text.gsub(...)
+    local subject, pattern, replacement, most = ...
+    local kind = type(replacement)
+    if not are_texts(subject, pattern) or most ~= nil and not tonumber(most)
+        or kind ~= "string" and kind ~= "number" and kind ~= "table" and kind ~= "function" then
+        if are_texts(subject, pattern) and kind ~= "string" and kind ~= "number" and kind ~= "table"
+            and kind ~= "function" then
+            error("bad argument #" .. argument(3) .. " to 'gsub' (string/function/table expected)", 2)
+        end
+        return raw_gsub(...)
+    end
+    subject, pattern = subject .. "", pattern .. ""
+    local weight, problem = weight_of(pattern)
+    if not weight then
+        return raw_gsub(subject, pattern, "", most) -- says what is wrong, if the text comes to that
+    end
+    if kind == "number" then
+        replacement, kind = replacement .. "", "string"
+    end
+    if kind == "string" and is_quick(subject, pattern) then
+        return raw_gsub(subject, pattern, replacement, most)
+    end
+    guard.deeper()
+    return guard.shallower(substituted(subject, pattern, replacement, most == nil and #subject + 1 or tonumber(most)))
+end
+
+-- making texts ---------------------------------------------------------------------------------------------------------
+
+function text.rep(...)
+    local subject, count = ...
+    local times = tonumber(count)
+    if times and (type(subject) == "string" or type(subject) == "number") then
+        if times ~= times or times >= 2147483648 or times < -2147483648 then
+            times = times ~= times and 0 or times < 0 and 0 or times
+        end
+        room(#(subject .. "") * times)
+        return raw_rep(subject, times)
+    end
+    return raw_rep(...)
+end
+
+function text.dump(...)
+    local body = ...
+    if type(body) ~= "function" then
+        wrong(1, "dump", "function", body, select("#", ...))
+    end
+    error("unable to dump given function", 2)
+end
+
+local QUOTES = {['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\\n", ["\r"] = "\\r", ["\0"] = "\\000"}
+
+local function quoted(value)
+    return '"' .. raw_gsub(value, '["\\\n\r%z]', QUOTES) .. '"'
+end
+
+local function number_text(value)
+    return value == value and tostring(value) or host.number_text(value)
+end
+
+-- A directive that C would write otherwise, or refuse otherwise: its text.
+local function directive(spec, letter, value, place, count)
+    if place > count then
+        error("bad argument #" .. place .. " to 'format' (" .. (letter == "s" and "string expected, got " or letter == "q"
+            and "string expected, got " or "number expected, got ") .. "no value)", 4)
+    end
+    if letter == "s" or letter == "q" then
+        local kind = type(value)
+        if kind == "number" then
+            value = number_text(value)
+        elseif kind ~= "string" then
+            error("bad argument #" .. place .. " to 'format' (string expected, got " .. kind .. ")", 4)
+        end
+        if letter == "q" then
+            return quoted(value)
+        elseif not raw_find(spec, ".", 1, true) and #value >= 100 then
+            return value
+        end
+        local stop = raw_find(value, "\0", 1, true)
+        return raw_format(spec, stop and sub(value, 1, stop - 1) or value)
+    end
+    local number = tonumber(value)
+    if type(value) ~= "number" and type(value) ~= "string" or not number then
+        error("bad argument #" .. place .. " to 'format' (number expected, got " .. type(value) .. ")", 4)
+    end
+    if letter == "c" then
+        local made = raw_format(spec, number)
+        local stop = raw_find(made, "\0", 1, true)
+        return stop and sub(made, 1, stop - 1) or made
+    elseif number ~= number and raw_find(letter, "[eEfgG]") then
+        local width = raw_gsub(raw_gsub(sub(spec, 1, -2), "%.%d*", ""), "[0 +#]+(%d*)", "%1") .. "s"
+        local made = host.number_text(number)
+        return raw_format(width, (letter == "E" or letter == "G") and made:upper() or made)
+    elseif letter == "i" or letter == "d" or letter == "u" or raw_find(letter, "[oxX]") then
+        if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
+            number = letter == "d" or letter == "i" or number < 0 or number ~= number and -9223372036854775808 or number
+            number = type(number) == "number" and number or -9223372036854775808
+        end
+        if letter == "u" then
+            return host.unsigned_text(spec, number)
+        end
+        return raw_format(letter == "i" and sub(spec, 1, -2) .. "d" or spec, number)
+    end
+    return raw_format(spec, number)
+end
+
+function text.format(...)
+    local count = select("#", ...)
+    local layout = ...
+    if type(layout) == "number" then
+        layout = layout .. ""
+    elseif type(layout) ~= "string" then
+        wrong(1, "format", "string", layout, count)
+    end
+    local given = {...}
+    local out, size, at, place = {}, 0, 1, 1
+    while true do
+        local mark = raw_find(layout, "%", at, true)
+        if not mark then
+            break
+        end
+        size = size + 1
+        out[size] = sub(layout, at, mark - 1)
+        local following = sub(layout, mark + 1, mark + 1)
+        if following == "%" then
+            size = size + 1
+            out[size], at = "%", mark + 2
+        else
+            local _, flags_end = raw_find(layout, "^[-+ #0]*", mark + 1)
+            if flags_end - mark > 5 then
+                error("invalid format (repeated flags)", 2)
+            end
+            local _, stop = raw_find(layout, "^%d?%d?", flags_end + 1)
+            if sub(layout, stop + 1, stop + 1) == "." then
+                _, stop = raw_find(layout, "^%.%d?%d?", stop + 1)
+            end
+            if raw_find(layout, "^%d", stop + 1) then
+                error("invalid format (width or precision too long)", 2)
+            end
+            local letter = sub(layout, stop + 1, stop + 1)
+            local spec = sub(layout, mark, stop + 1)
+            place = place + 1
+            if not raw_find(letter, "^[cdiouxXeEfgGqs]") then
+                if place > count then
+                    error("bad argument #" .. place .. " to 'format' (no value)", 2)
+                end
+                error("invalid option '%" .. sub(layout, mark + 1, stop + 1) .. "' to 'format'", 2)
+            end
+            local piece
+            if place > count then
+                error("bad argument #" .. place .. " to 'format' (no value)", 2)
+            end
+            local value = given[place]
+            if spec == "%s" and type(value) == "string" and #value >= 100 then
+                piece = value
+            elseif spec == "%d" and type(value) == "number" and value == value and value < 1e15 and value > -1e15 then
+                piece = raw_format("%d", value)
+            else
+                local function made()
+                    return (directive(spec, letter, value, place, count))
+                end
+                piece = made()
+            end
+            size = size + 1
+            out[size], at = piece, stop + 2
+        end
+    end
+    out[size + 1] = sub(layout, at)
+    return concat(out)
+end
+
+-- numbers and texts ----------------------------------------------------------------------------------------------------
+
+local function text_of(...)
+    local value = ...
+    local kind = type(value)
+    if kind == "number" then
+        return value == value and tostring(value) or host.number_text(value)
+    elseif kind == "function" then
+        return (raw_gsub(tostring(value), "builtin.*", "0x55d1c0de0000"))
+    elseif kind == "userdata" then
+        return "userdata: (nil)"
+    end
+    return tostring(...)
+end
+
+local function number_of(...)
+    local value, radix = ...
+    if type(value) == "string" and radix == nil and raw_find(value, "^%s*[-+]?0[bB]") then
+        return nil -- LuaJIT reads binary numbers
+    end
+    return tonumber(...)
+end
+
+return {library = text, tostring = text_of, tonumber = number_of}

@@ -1,0 +1,314 @@
+"""The text of a script, made ready for LuaJIT: what Lua 5.1 refuses is refused, what it reads otherwise is rewritten.
+
+LuaJIT's grammar is larger than Lua 5.1's: numbers with suffixes (`1LL` makes a C value), `goto`, labels, and it refuses
+escapes that 5.1 takes as they are. Tail calls of the server's functions become ordinary calls: in Redis these are C
+functions, which leave their caller on the stack, so that errors name its line.  O(length of the text).
+"""
+
+import re
+from typing import Final
+
+TOKEN: Final = re.compile(
+    rb"(?P<space>[ \t\r\n\f\v]+|--(?!\[=*\[)[^\r\n]*)"
+    rb"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    rb"|(?P<number>(?:[0-9]|\.[0-9])[0-9.]*(?:[eE][+-]?)?[A-Za-z0-9_]*)"
+    rb"|(?P<text>\"(?:[^\"\\\r\n]|\\(?:\r\n|\n\r|[\s\S]))*\"|'(?:[^'\\\r\n]|\\(?:\r\n|\n\r|[\s\S]))*')"
+    rb"|(?P<long>(?:--)?\[(?P<level>=*)\[)"
+    rb"|(?P<sign>\.\.\.|\.\.|==|~=|<=|>=|[-+*/%^#<>=(){}\[\];:,.])"
+)
+NUMBER: Final = re.compile(rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|0[xX][0-9a-fA-F]+(?:[pP][0-9]+)?")
+ESCAPE: Final = re.compile(rb"\\([^abfnrtv\\\"'\r\n0-9])")
+ESCAPES: Final = re.compile(rb"\\([\s\S])")
+OPENS: Final = frozenset((b"function", b"do", b"if", b"repeat"))  # `while` and `for` go on with `do`
+CLOSES: Final = frozenset((b"end", b"until"))
+BLOCK_ENDS: Final = frozenset((b"end", b"until", b"else", b"elseif"))
+OPERATORS: Final = frozenset(b"+ - * / % ^ .. == ~= < > <= >= and or not #".split())
+BEFORE_VALUE: Final = OPERATORS | frozenset(
+    b"= , ( { [ . : return local in function until if while elseif".split()
+)  # what an expression or a name follows
+KEYWORDS: Final = frozenset(
+    b"and break do else elseif end false for function if in local nil not or repeat return then true until while".split()
+)
+# Functions of one result. Their tail calls can be made ordinary by parentheses.
+SINGLE: Final = frozenset((
+    b"redis.call", b"redis.pcall", b"redis.error_reply", b"redis.status_reply", b"redis.sha1hex", b"redis.log",
+    b"redis.setresp", b"redis.set_repl", b"redis.acl_check_cmd", b"cjson.encode", b"cjson.decode", b"cmsgpack.pack",
+    b"struct.pack", b"struct.size", b"string.format", b"string.rep", b"string.sub", b"string.upper", b"string.lower",
+    b"string.len", b"string.reverse", b"string.char", b"table.concat", b"math.random", b"math.floor", b"math.ceil",
+    b"math.abs", b"math.max", b"math.min", b"error", b"tonumber", b"tostring", b"type", b"setmetatable",
+    b"getmetatable", b"rawget", b"rawset", b"bit.band", b"bit.bor", b"bit.bxor", b"bit.bnot", b"bit.tohex",
+))  # fmt: skip
+# What a script may call and still be known to end at once: the time is that of the requests it makes.
+CHEAP: Final = frozenset((
+    b"redis.call", b"redis.pcall", b"redis.error_reply", b"redis.status_reply", b"redis.log", b"redis.setresp",
+    b"tonumber", b"type", b"math.floor", b"math.ceil", b"math.abs", b"math.max", b"math.min",
+))  # fmt: skip
+CHEAP_WORDS: Final = frozenset(name.split(b".")[0] for name in CHEAP)
+MOST_TOKENS: Final = 2000  # of a script that is known to end at once
+LENGTHY: Final = frozenset((b"for", b"while", b"repeat", b"function"))
+
+
+class Malformed(Exception):
+    """What Lua 5.1 does not compile, as it says it: `line: text`."""
+
+
+class Token:
+    """`place` is where it begins in the text."""
+
+    __slots__ = ("kind", "place", "word")
+
+    def __init__(self, kind: str, word: bytes, place: int) -> None:
+        self.kind = kind
+        self.word = word
+        self.place = place
+
+
+def tokens(text: bytes) -> list[Token] | None:
+    """The tokens without space and comments; None where the text cannot be cut: LuaJIT says why."""
+    found: list[Token] = []
+    at, end = 0, len(text)
+    while at < end:
+        match = TOKEN.match(text, at)
+        if match is None:
+            return None
+        kind = match.lastgroup or ""
+        stop = match.end()
+        if kind in ("long", "level"):
+            close = text.find(b"]" + match["level"] + b"]", stop)
+            if close < 0:
+                return None
+            stop = close + 2 + len(match["level"])
+            kind = "space" if text.startswith(b"--", at) else "long"
+        if kind != "space":
+            found.append(Token(kind, text[at:stop], at))
+        at = stop
+    return found
+
+
+def prepared(text: bytes, is_script: bool) -> bytes:
+    """The text as LuaJIT is to read it, with the same lines. is_script: only its first result counts."""
+    found = tokens(text)
+    if found is None:
+        return b" " + text  # a space: the first line is not to be skipped for its `#` or byte order mark
+    changes: list[tuple[int, int, bytes]] = []  # from, to, instead
+    for index, token in enumerate(found):
+        changes += _spelling(text, found, index, token)
+    _Calls(found, changes, is_script).walk()
+    return b" " + _changed(text, changes)
+
+
+def _changed(text: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+    parts, at = [], 0
+    for start, stop, instead in sorted(changes, key=lambda change: change[:2]):
+        parts += (text[at:start], instead)
+        at = stop
+    return b"".join(parts) + text[at:]
+
+
+def _line(text: bytes, place: int) -> int:
+    return text.count(b"\n", 0, place) + 1
+
+
+def _spelling(text: bytes, found: list[Token], index: int, token: Token) -> list[tuple[int, int, bytes]]:
+    """What has to be spelt otherwise in one token."""
+    if token.kind == "number":
+        if NUMBER.fullmatch(token.word) is None:
+            raise Malformed(f"{_line(text, token.place)}: malformed number near '{token.word.decode()}'")
+        if index and found[index - 1].kind == "number":
+            return [(token.place, token.place, b" ")]  # `0x1.8` is two numbers
+    elif token.kind == "text" and b"\\" in token.word:
+        start, stop = token.place, token.place + len(token.word)
+        return [(start, stop, ESCAPES.sub(_escape, token.word))]
+    elif token.word == b"goto" and index + 1 < len(found):
+        after = found[index + 1]
+        is_value = index > 0 and found[index - 1].word in BEFORE_VALUE
+        if not is_value and after.kind == "name" and after.word not in KEYWORDS:
+            raise Malformed(f"{_line(text, after.place)}: '=' expected near '{after.word.decode()}'")
+    elif token.word == b":" and index and found[index - 1].word == b":":
+        return [(token.place, token.place, b" ")]  # `::` would be a label
+    return []
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    return match[1] if ESCAPE.match(match[0]) else match[0]
+
+
+class _Function:
+    """A function whose text is being read. body_at: where its body begins."""
+
+    __slots__ = ("body_at", "is_vararg", "uses_arg", "uses_dots")
+
+    def __init__(self) -> None:
+        self.is_vararg = False
+        self.body_at = 0
+        self.uses_dots = False
+        self.uses_arg = False
+
+
+class _Calls:
+    """Walks the tokens block by block: tail calls that become ordinary, and the table `arg` of functions with `...`."""
+
+    def __init__(self, found: list[Token], changes: list[tuple[int, int, bytes]], is_script: bool) -> None:
+        self._tokens = found
+        self._changes = changes
+        self._is_script = is_script
+        self._open: list[_Function | None] = []  # functions, and other blocks
+
+    def walk(self) -> None:
+        index = 0
+        while index < len(self._tokens):
+            token = self._tokens[index]
+            word = token.word
+            if token.kind == "name":
+                if word == b"function":
+                    index = self._begin_function(index)
+                    continue
+                if word in OPENS:
+                    self._open.append(None)
+                elif word in CLOSES and self._open:
+                    self._end(self._open.pop())
+                elif word == b"return":
+                    self._return(index)
+                elif word == b"arg":
+                    self._note_arg()
+            elif word == b"...":
+                for block in reversed(self._open):
+                    if block is not None:
+                        block.uses_dots = True
+                        break
+            index += 1
+
+    def _begin_function(self, index: int) -> int:
+        """Read a function's head; where its body begins."""
+        function = _Function()
+        while index < len(self._tokens) and self._tokens[index].word != b"(":
+            index += 1
+        while index < len(self._tokens) and self._tokens[index].word != b")":
+            function.is_vararg = function.is_vararg or self._tokens[index].word == b"..."
+            index += 1
+        if index < len(self._tokens):
+            function.body_at = self._tokens[index].place + 1
+        self._open.append(function)
+        return index + 1
+
+    def _note_arg(self) -> None:
+        for block in self._open:
+            if block is not None:
+                block.uses_arg = True
+
+    def _end(self, block: _Function | None) -> None:
+        if block is not None and block.is_vararg and block.uses_arg:
+            made = b" local arg " if block.uses_dots else b" local arg={n=select('#',...),...} "
+            self._changes.append((block.body_at, block.body_at, made))
+
+    def _return(self, index: int) -> None:
+        """Put parentheses around what is returned if it is one call, and of a function that needs them."""
+        first = index + 1
+        stop = self._end_of_expression(first)
+        if stop is None or stop - first < 3:
+            return
+        callee = self._callee(first, stop)
+        is_outermost = self._is_script and not any(block is not None for block in self._open)
+        if callee is None or not (is_outermost or callee in SINGLE):
+            return
+        last = self._tokens[stop - 1]
+        begin, end = self._tokens[first].place, last.place + len(last.word)
+        self._changes += ((begin, begin, b"("), (end, end, b")"))
+
+    def _end_of_expression(self, first: int) -> int | None:
+        """Behind the last token of the one expression that `return` has; None where there are several."""
+        depth = 0
+        blocks = 0
+        index = first
+        while index < len(self._tokens):
+            word, kind = self._tokens[index].word, self._tokens[index].kind
+            if kind == "name":
+                if blocks == 0 and word in BLOCK_ENDS:
+                    return index
+                if word in OPENS:
+                    blocks += 1
+                elif word in CLOSES:
+                    blocks -= 1
+            elif kind == "sign" and blocks == 0:
+                if depth == 0 and word == b",":
+                    return None
+                if depth == 0 and word == b";":
+                    return index
+                depth += (word in (b"(", b"{", b"[")) - (word in (b")", b"}", b"]"))
+            index += 1
+        return index
+
+    def _callee(self, first: int, stop: int) -> bytes | None:
+        """What is called, `a.b` or another text, if the expression is a call and nothing else."""
+        depth = blocks = 0
+        last_call = -1
+        for index in range(first, stop):
+            token = self._tokens[index]
+            word = token.word
+            if token.kind == "name" and word in OPENS:
+                blocks += 1
+            elif token.kind == "name" and word in CLOSES:
+                blocks -= 1
+            if blocks:
+                continue
+            if depth == 0 and word in OPERATORS:
+                return None
+            if word in (b"(", b"{", b"["):
+                if depth == 0 and word != b"[" and index > first:
+                    last_call = index
+                depth += 1
+            elif word in (b")", b"}", b"]"):
+                depth -= 1
+            elif depth == 0 and token.kind in ("text", "long") and index > first:
+                last_call = index
+        if last_call < 0 or self._tokens[stop - 1].word == b"]" or self._tokens[stop - 1].kind == "name":
+            return None
+        return b"".join([token.word for token in self._tokens[first:last_call]])
+
+
+def is_short(text: bytes) -> bool:
+    """Whether a script surely ends at once: no loop, no function of its own, and it calls nothing but CHEAP ones.
+
+    Every call is looked at: what is called must be named in full and keep its meaning, so no local may bear a name
+    of CHEAP_WORDS, and nothing that was read from a variable or a table is ever called.
+    """
+    found = tokens(text)
+    if found is None or len(found) > MOST_TOKENS:
+        return False
+    for index, token in enumerate(found):
+        before = found[index - 1] if index else None
+        if token.kind == "name":
+            if token.word in LENGTHY or token.word in (b"_G", b"arg"):
+                return False
+            if token.word in CHEAP_WORDS and not _keeps_meaning(found, index):
+                return False
+        if before is None or not (token.word in (b"(", b"{") or token.kind in ("text", "long")):
+            continue
+        if before.kind in ("text", "long") or before.word in (b")", b"]", b"}"):
+            return False  # a call of a value, or of what a call gave
+        if before.kind == "name" and before.word not in KEYWORDS and _path(found, index) not in CHEAP:
+            return False
+    return True
+
+
+def _keeps_meaning(found: list[Token], index: int) -> bool:
+    """Whether a name of CHEAP_WORDS is called or looked into here, not declared, set or handed on."""
+    if index and found[index - 1].word in (b".", b":"):
+        return True  # a field of that name: no call of it is cheap
+    after = found[index + 1].word if index + 1 < len(found) else b""
+    if index and found[index - 1].word in (b"local", b"for"):
+        return False
+    return after in (b".", b"(")
+
+
+def _path(found: list[Token], index: int) -> bytes:
+    """The names before a call, `a` or `a.b`; more than two, and methods, are in no list."""
+    parts: list[bytes] = []
+    at = index - 1
+    while at >= 0:
+        parts.append(found[at].word)
+        if at == 0 or found[at - 1].word not in (b".", b":"):
+            break
+        parts.append(found[at - 1].word)
+        at -= 2
+    return b"".join(reversed(parts))
