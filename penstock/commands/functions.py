@@ -2,7 +2,7 @@
 
 from penstock.commands import function_payload, globs, refusals
 from penstock.commands.context import Context
-from penstock.commands.function_libraries import Library
+from penstock.commands.function_libraries import LOAD_LIMIT_MS, REPLAY_LIMIT_MS, Library
 from penstock.commands.help import help_reply
 from penstock.commands.script_machine import NO_LUA
 from penstock.commands.scripting import ANY_KEYS, READ_KEYS, keys_and_args
@@ -67,7 +67,7 @@ def function_load(ctx: Context, args: list[bytes]) -> bytes:
         replaces = True
     libraries = ctx.engine.scripts.libraries
     try:
-        name = libraries.load(args[-1], replaces)
+        name = libraries.load(args[-1], replaces, REPLAY_LIMIT_MS if ctx.session.privileged else LOAD_LIMIT_MS)
     except ReplyError as refusal:
         if refusal.text != NO_LUA or not ctx.session.privileged:
             raise

@@ -159,8 +159,8 @@ class Machine:
         replies = made("replies", host, guard)
         libraries: dict[bytes, object] = {}
         for name in LIBRARIES:
-            library = cast("Callable[[object], object]", made(name))
-            libraries[name.encode()] = library(host)
+            library = cast("Callable[[object, object], object]", made(name))
+            libraries[name.encode()] = library(host, shared)
         return made("sandbox", host, guard, shared, replies, text, runtime.table_from(libraries))
 
     # -- what Lua calls: nothing is raised into it, and its allocator never fails here -----------------------------
@@ -251,7 +251,10 @@ class Machine:
         """Free all garbage, which needs memory, too."""
         self._runtime.set_max_memory(2 * HARD_LIMIT)
         self._clear()
-        self._runtime.gccollect()
+        before = self._used() + 1
+        while self._used() < before:  # each time LuaJIT halves the buffer in which it makes texts
+            before = self._used()
+            self._runtime.gccollect()
         self._runtime.set_max_memory(HARD_LIMIT)
 
 

@@ -5,31 +5,40 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from penstock.protocol import reply
+
 NAME: Final = "scripts"
+STACK_BYTES: Final = 16 * 1024 * 1024  # a script's 200 levels of C take two; some systems give a thread less
+NO_THREAD: Final = reply.error(b"ERR the server could not start a thread for the script")
+NO_MEMORY: Final = reply.error(b"ERR not enough memory")
 
 
 class Worker:
     """One thread, one job at a time. The thread begins with the first job and ends with the process.
 
     `wake` is called, in the thread, when a job is over that nobody waits for any more; its answer is then in `late`.
+    A thread that could not begin, or ended, is tried again with the next job.
     """
 
-    __slots__ = ("_begun", "_done", "_given_up", "_jobs", "_lock", "late", "wake")
+    __slots__ = ("_done", "_given_up", "_jobs", "_lock", "_thread", "late", "wake")
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[Callable[[], bytes]] = SimpleQueue()
         self._done: SimpleQueue[bytes] = SimpleQueue()
         self._lock = threading.Lock()
         self._given_up = False
-        self._begun = False
+        self._thread: threading.Thread | None = None
         self.late = b""
         self.wake: Callable[[], None] | None = None
 
     def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:
         """What the job answers; None where it takes longer than so many seconds: `wake` tells of its end."""
-        if not self._begun:
-            self._begun = True
-            threading.Thread(target=self._serve, name=NAME, daemon=True).start()
+        if self._thread is None or not self._thread.is_alive():
+            try:
+                self._begin()
+            except (RuntimeError, MemoryError):
+                self._thread = None
+                return NO_THREAD
         self._given_up = False
         self._jobs.put(job)
         try:
@@ -43,14 +52,34 @@ class Worker:
                 self._given_up = True
                 return None
 
-    def _serve(self) -> None:
+    def _begin(self) -> None:
+        """Start the thread, with queues of its own: one that ended badly may have left something in them."""
+        self._jobs, self._done = SimpleQueue(), SimpleQueue()
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            self._thread = threading.Thread(target=self._serve, args=(self._jobs, self._done), name=NAME, daemon=True)
+            self._thread.start()
+        finally:
+            threading.stack_size(before)
+
+    def _serve(self, jobs: SimpleQueue[Callable[[], bytes]], done: SimpleQueue[bytes]) -> None:
         while True:
-            answer = self._jobs.get()()
+            answer = _answer(jobs.get())
             with self._lock:
                 given_up = self._given_up
                 if given_up:
                     self.late = answer
                 else:
-                    self._done.put(answer)
+                    done.put(answer)
             if given_up and self.wake is not None:
                 self.wake()
+
+
+def _answer(job: Callable[[], bytes]) -> bytes:
+    """What the job answers, or why it has none: the server would stay busy if nothing came."""
+    try:
+        return job()
+    except MemoryError:
+        return NO_MEMORY
+    except Exception as failure:  # noqa: BLE001  (whatever it is: the caller waits for an answer)
+        return reply.error(b"ERR internal error: %b" % type(failure).__name__.encode())

@@ -1,5 +1,5 @@
 -- The library cjson: JSON, as Redis's scripts know it (lua-cjson 2.1.0).
-return function(host)
+return function(host, shared)
     local error, type, select, pcall, next, tonumber = error, type, select, pcall, next, tonumber
     local rawget, setmetatable, getmetatable = rawget, setmetatable, getmetatable
     local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format, string.gsub,
@@ -15,7 +15,7 @@ return function(host)
         [116] = "\t"}
     local SIGNS = {[123] = "T_OBJ_BEGIN", [125] = "T_OBJ_END", [91] = "T_ARR_BEGIN", [93] = "T_ARR_END",
         [44] = "T_COMMA", [58] = "T_COLON"}
-    local ARRAY_META = {}
+    local ARRAY_META = shared.standin({})
 
     local function new()
         local sparse_convert, sparse_ratio, sparse_safe = false, 2, 10

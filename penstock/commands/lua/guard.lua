@@ -34,8 +34,11 @@ end
 local function relieve()
     widen()
     collect("collect")
+    collect("collect") -- LuaJIT halves the buffer in which it makes texts
     narrow()
 end
+
+local look -- the watch
 
 local function caught(problem)
     if dying then
@@ -43,6 +46,9 @@ local function caught(problem)
     end
     if problem == OUT_OF_MEMORY then
         relieve()
+        if is_watched then
+            look()
+        end
     end
     return clean(problem)
 end
@@ -213,7 +219,7 @@ end
 local asked_at, looked_at, every = 0, 0, HOOK_EVERY
 
 -- Called every so many instructions of a script that may last, whatever runs then.
-local function look()
+look = function()
     if dying then
         error(dying, 0)
     end

@@ -32,8 +32,9 @@ local function located(problem)
     if type(problem) ~= "table" then
         problem = {err = "ERR " .. tostring(problem)}
     end
-    if place and place.what ~= "C" then
-        problem.source, problem.line = place.source, place.currentline
+    if place and place.what ~= "C" and not shared.is_standin(problem) then
+        raw_set(problem, "source", place.source)
+        raw_set(problem, "line", place.currentline)
     end
     return problem
 end
@@ -250,7 +251,9 @@ local function load(...)
     end
     local pieces = {}
     while true do
+        guard.deeper()
         local piece = piece_of()
+        guard.shallower()
         if piece == nil or piece == "" then
             break
         end
@@ -260,6 +263,19 @@ local function load(...)
         pieces[#pieces + 1] = piece
     end
     return in_env(compiled(concat(pieces), type(name) == "string" and name or "=(load)", false))
+end
+
+local bits, raw_tohex = {}, bit.tohex
+for name, tool in raw_pairs(bit) do
+    bits[name] = tool
+end
+bits.tohex = function(...)
+    local number, digits = ...
+    local count = tonumber(digits)
+    if count and (count > 8 or count < -8) then
+        return raw_tohex(number, bit.tobit(count) < 0 and -8 or bit.tobit(count) > 8 and 8 or count)
+    end
+    return raw_tohex(...)
 end
 
 -- the globals ----------------------------------------------------------------------------------------------------------
@@ -283,7 +299,7 @@ for name, tool in raw_pairs({
 end
 base.string, base.table = standin(text.library), standin(shared.tables)
 base.math, base.os = standin(maths), standin({clock = os.clock})
-base.coroutine, base.bit = standin(guard.coroutine), standin(copy(bit))
+base.coroutine, base.bit = standin(guard.coroutine), standin(bits)
 for name, library in raw_pairs(libraries) do
     base[name] = standin(library)
 end

@@ -26,6 +26,10 @@ function shared.standin(real, meta)
     return shown
 end
 
+function shared.is_standin(value)
+    return real_of[value] ~= nil
+end
+
 function shared.wrong(at, name, wanted, given, count)
     error("bad argument #" .. at .. " to '" .. name .. "' (" .. wanted .. " expected, got "
         .. (count < at and "no value" or type(given)) .. ")", 3)

@@ -15,6 +15,7 @@ local function argument(at)
 end
 
 local MOST_STEPS = 3e7 -- of C's matcher: a tenth of a second
+local MOST_REPLACED = 4000000 -- bytes that C goes through to replace something: a second
 local MOST_KNOWN = 500 -- patterns
 
 local text = {
@@ -255,7 +256,7 @@ function text.gsub(...)
     if kind == "number" then
         replacement, kind = replacement .. "", "string"
     end
-    if kind == "string" and is_quick(subject, pattern) then
+    if kind == "string" and #subject <= MOST_REPLACED and is_quick(subject, pattern) then
         return raw_gsub(subject, pattern, replacement, most)
     end
     guard.deeper()
