@@ -172,9 +172,11 @@ class Machine:
         def answer(*words: object) -> object:
             try:
                 found = function(*words)
-            except Exception:  # noqa: BLE001  (a script gets no exception, whichever it is)
+            except Exception:
                 return None
-            if used() > HARD_LIMIT - RESERVE or (isinstance(found, bytes) and len(found) > LARGE and not self._has_room(len(found))):
+            if used() > HARD_LIMIT - RESERVE or (
+                isinstance(found, bytes) and len(found) > LARGE and not self._has_room(len(found))
+            ):
                 return None
             return found
 
@@ -191,7 +193,7 @@ class Machine:
                 found = function(*words)
             except MemoryError:
                 return NO_ROOM
-            except Exception as failure:  # noqa: BLE001  (a script gets no exception, whichever it is)
+            except Exception as failure:
                 return reply.error(b"ERR internal error: %b" % type(failure).__name__.encode())
             if len(found) > LARGE and not self._has_room(len(found)):
                 return NO_ROOM

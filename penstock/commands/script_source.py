@@ -26,6 +26,7 @@ PLAIN: Final = re.compile(
     rb"|\"(?:[^\"\\\r\n]++|\\[\s\S])*+\"|'(?:[^'\\\r\n]++|\\[\s\S])*+'"
     rb"|(?:--)?\[(=*+)\[[\s\S]*?\]\1\]|\.{1,3}(?![0-9])|\[(?!=*+\[)|[-+*/%^#<>=(){}\];:,~])*+"
 )
+SUFFIXED: Final = re.compile(rb"[0-9a-fA-F.](?:[uU]?[lL][lL]|[iI])(?![A-Za-z0-9_])")  # a C value, where it is a number
 LARGEST: Final = 64 * 1024  # bytes of a text that is read token by token, which takes a tenth of a second
 MOST_RETURNED: Final = 200  # tokens of an expression that is looked at
 OPENS: Final = frozenset((b"function", b"do", b"if", b"repeat"))  # `while` and `for` go on with `do`
@@ -112,6 +113,8 @@ def prepared(text: bytes, is_script: bool) -> bytes:
 
 
 def _large(text: bytes) -> bytes:
+    if SUFFIXED.search(text) is None:
+        return b" " + text
     match = PLAIN.match(text)
     assert match is not None, "it matches the empty text, too"
     token = TOKEN.match(text, match.end())
@@ -121,7 +124,8 @@ def _large(text: bytes) -> bytes:
 
 
 def _changed(text: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     for start, stop, instead in sorted(changes, key=lambda change: change[:2]):
         parts += (text[at:start], instead)
         at = stop
@@ -176,6 +180,7 @@ class _Calls:
         self._changes = changes
         self._is_script = is_script
         self._open: list[_Function | None] = []  # functions, and other blocks
+        self._functions: list[_Function] = []  # of these
 
     def walk(self) -> None:
         index = 0
@@ -192,13 +197,10 @@ class _Calls:
                     self._end(self._open.pop())
                 elif word == b"return":
                     self._return(index)
-                elif word == b"arg":
-                    self._note_arg()
-            elif word == b"...":
-                for block in reversed(self._open):
-                    if block is not None:
-                        block.uses_dots = True
-                        break
+                elif word == b"arg" and self._functions:
+                    self._functions[-1].uses_arg = True
+            elif word == b"..." and self._functions:
+                self._functions[-1].uses_dots = True
             index += 1
 
     def _begin_function(self, index: int) -> int:
@@ -212,15 +214,16 @@ class _Calls:
         if index < len(self._tokens):
             function.body_at = self._tokens[index].place + 1
         self._open.append(function)
+        self._functions.append(function)
         return index + 1
 
-    def _note_arg(self) -> None:
-        for block in self._open:
-            if block is not None:
-                block.uses_arg = True
-
     def _end(self, block: _Function | None) -> None:
-        if block is not None and block.is_vararg and block.uses_arg:
+        if block is None:
+            return
+        self._functions.pop()
+        if block.uses_arg and self._functions:
+            self._functions[-1].uses_arg = True
+        if block.is_vararg and block.uses_arg:
             made = b" local arg " if block.uses_dots else b" local arg={n=select('#',...),...} "
             self._changes.append((block.body_at, block.body_at, made))
 
@@ -231,7 +234,7 @@ class _Calls:
         if stop is None or stop - first < 3:
             return
         callee = self._callee(first, stop)
-        is_outermost = self._is_script and not any(block is not None for block in self._open)
+        is_outermost = self._is_script and not self._functions
         if callee is None or not (is_outermost or callee in SINGLE):
             return
         last = self._tokens[stop - 1]
@@ -239,7 +242,7 @@ class _Calls:
         self._changes += ((begin, begin, b"("), (end, end, b")"))
 
     def _end_of_expression(self, first: int) -> int | None:
-        """Behind the last token of the one expression that `return` has; None where there are several, or many words."""
+        """Behind the last token of the expression that `return` has; None where there are several, or many tokens."""
         depth = 0
         blocks = 0
         index = first

@@ -81,5 +81,5 @@ def _answer(job: Callable[[], bytes]) -> bytes:
         return job()
     except MemoryError:
         return NO_MEMORY
-    except Exception as failure:  # noqa: BLE001  (whatever it is: the caller waits for an answer)
+    except Exception as failure:
         return reply.error(b"ERR internal error: %b" % type(failure).__name__.encode())
