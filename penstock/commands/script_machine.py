@@ -283,7 +283,7 @@ def _prepared(code: bytes, is_script: bool) -> bytes:
     try:
         return b"+" + script_source.prepared(code, is_script)
     except script_source.Malformed as problem:
-        return b"-" + str(problem).encode()
+        return b"-" + problem.text
 
 
 def _passed(words: list[bytes]) -> tuple[bytes | None, list[bytes], int]:

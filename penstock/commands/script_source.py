@@ -37,7 +37,8 @@ BEFORE_VALUE: Final = OPERATORS | frozenset(
     b"= , ( { [ . : return local in function until if while elseif".split()
 )  # what an expression or a name follows
 KEYWORDS: Final = frozenset(
-    b"and break do else elseif end false for function if in local nil not or repeat return then true until while".split()
+    b"and break do else elseif end false for function if in local nil not or repeat return then true until"
+    b" while".split()
 )
 # Functions of one result. Their tail calls can be made ordinary by parentheses.
 SINGLE: Final = frozenset((
@@ -61,6 +62,9 @@ LOOP: Final = re.compile(rb"\b(?:for|while|repeat|function)\b")
 class Malformed(Exception):
     """What Lua 5.1 does not compile, as it says it: `line: text`."""
 
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
 
 class Token:
     """`place` is where it begins in the text."""
@@ -74,11 +78,16 @@ class Token:
 
 
 def tokens(text: bytes) -> list[Token] | None:
-    """The tokens without space and comments; None where the text cannot be cut: LuaJIT says why."""
+    """The tokens without space and comments; None where the text cannot be cut: LuaJIT says why.
+
+    Letters are those of ASCII, as in Lua 5.1; LuaJIT takes any byte from 128 on for one.
+    """
     found: list[Token] = []
     at, end = 0, len(text)
     while at < end:
         match = TOKEN.match(text, at)
+        if match is None and text[at] >= 0x80:
+            raise Malformed(b"%d: unexpected symbol near '%c'" % (_line(text, at), text[at]))
         if match is None:
             return None
         kind = match.lastgroup or ""
@@ -119,7 +128,7 @@ def _large(text: bytes) -> bytes:
     assert match is not None, "it matches the empty text, too"
     token = TOKEN.match(text, match.end())
     if token is not None and token.lastgroup == "number":
-        raise Malformed(f"{_line(text, match.end())}: malformed number near '{token[0].decode()}'")
+        raise Malformed(b"%d: malformed number near '%b'" % (_line(text, match.end()), token[0]))
     return b" " + text
 
 
@@ -140,7 +149,7 @@ def _spelling(text: bytes, found: list[Token], index: int, token: Token) -> list
     """What has to be spelt otherwise in one token."""
     if token.kind == "number":
         if NUMBER.fullmatch(token.word) is None:
-            raise Malformed(f"{_line(text, token.place)}: malformed number near '{token.word.decode()}'")
+            raise Malformed(b"%d: malformed number near '%b'" % (_line(text, token.place), token.word))
         if index and found[index - 1].kind == "number":
             return [(token.place, token.place, b" ")]  # `0x1.8` is two numbers
     elif token.kind == "text" and b"\\" in token.word:
@@ -150,7 +159,7 @@ def _spelling(text: bytes, found: list[Token], index: int, token: Token) -> list
         after = found[index + 1]
         is_value = index > 0 and found[index - 1].word in BEFORE_VALUE
         if not is_value and after.kind == "name" and after.word not in KEYWORDS:
-            raise Malformed(f"{_line(text, after.place)}: '=' expected near '{after.word.decode()}'")
+            raise Malformed(b"%d: '=' expected near '%b'" % (_line(text, after.place), after.word))
     elif token.word == b":" and index and found[index - 1].word == b":":
         return [(token.place, token.place, b" ")]  # `::` would be a label
     return []

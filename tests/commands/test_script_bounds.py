@@ -1,0 +1,195 @@
+"""Scripts that want all the time or all the memory there is: they are stopped, and what they took comes back."""
+
+import random
+import threading
+
+import pytest
+
+from penstock.commands import script_machine, script_source, script_worker
+from penstock.commands.engine import Engine
+from penstock.clock import SystemClock
+from penstock.settings import Settings
+from tests.commands.test_scripts import LIBRARY, Late, Units, script
+from tests.dialogue import Dialogue, decoded
+
+MIB = 1024 * 1024
+PATIENCE_S = 20.0
+ENDLESS = {
+    "a loop": "while true do end",
+    "a loop that catches": "while true do pcall(function() while true do end end) end",
+    "a chunk named as ours": "loadstring('while true do end','=penstock')()",
+    "a chunk named exactly as ours": "loadstring('while true do end','=[penstock]')()",
+    "tail calls": "local function f() return f() end return f()",
+    "coroutines": "local c=coroutine.wrap(function() while true do coroutine.yield() end end) while true do c() end",
+    "a coroutine": "coroutine.wrap(function() while true do end end)()",
+    "a handler of errors": "xpcall(error,function() while true do end end)",
+    "a metamethod": "local t=setmetatable({},{__index=function() while true do end end}) return t.x",
+    "a reader of code": "load(function() return ' ' end)",
+    "a slow pattern": "return ('a'):rep(50000):find(('.-'):rep(20)..'b')",
+    "a slow pattern for gsub": "return ('a'):rep(50000):gsub(('.-'):rep(20)..'b','')",
+    "a slow pattern for gmatch": "for _ in ('a'):rep(50000):gmatch(('.-'):rep(20)..'b') do end",
+    "a slow search": "local s=('a'):rep(3000000) for i=1,1e9 do s:find(s:sub(1,-9)..'b',1,true) end",
+    "a sort without end": "local n=0 while true do pcall(table.sort,{3,2,1},function() n=n+1 return true end) end",
+    "an insertion far below": "table.insert({},-2147483648,1)",
+    "texts of the largest kind": "local s='x' while true do pcall(function() s=s..s end) end",
+    "tables of the largest kind": "while true do pcall(function() local t={} while true do t={t} end end) end",
+    "a reply without end": "local t={} for i=1,40 do t={t,t} end return t",
+    "json without end": "while true do cjson.decode(cjson.encode({1,{2}})) end",
+}
+MEMORY = {
+    "tables": "local t={} while true do t={t} end",
+    "an array": "local t={} for i=1,1e10 do t[i]=i end",
+    "texts": "local t={} for i=1,1e10 do t[i]=('x'):rep(1000)..i end",
+    "a text that doubles": "local s='x' while true do s=s..s end",
+    "a text": "return #string.rep('x',1000000000)",
+    "a joined text": "local t={} for i=1,20 do t[i]=('x'):rep(50000000) end return #table.concat(t)",
+}
+STOPPED = "collectgarbage('stop') collectgarbage('setpause',100000) collectgarbage('setstepmul',1) "
+
+pytest.importorskip("lupa")
+
+
+@pytest.fixture
+def late() -> Late:
+    return Late(Units())
+
+
+@pytest.fixture
+def alone() -> Dialogue:
+    """An engine whose scripts nobody can kill, with all the time in the world."""
+    dialogue = Dialogue(Engine(Settings(), SystemClock(), random.Random(1)))
+    dialogue("CONFIG SET busy-reply-threshold 60000")
+    return dialogue
+
+
+# -- time -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ENDLESS.values(), ids=ENDLESS.keys())
+def test_a_script_without_end_is_killed(late, code):
+    script(late.caller, code)
+
+    assert str(late.other("PING")).startswith("BUSY")
+    assert late.other("SCRIPT KILL") == b"OK"
+    late.finish()
+    (answer,) = late.caller.arrived()
+    assert str(answer).startswith("ERR Script killed by user with SCRIPT KILL...")
+    assert late.other("PING") == b"PONG"
+
+
+@pytest.mark.parametrize("body", ["while true do end", "local function f() return f() end f()"])
+def test_a_library_that_does_not_end_is_not_loaded(dialogue, body):
+    dialogue.engine.clock = SystemClock()
+
+    answer = decoded(dialogue.words(b"FUNCTION", b"LOAD", b"#!lua name=a\n" + body.encode()))
+
+    assert str(answer) == "ERR Error registering functions: ERR FUNCTION LOAD timeout"
+    assert decoded(dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)) == b"lib"
+    assert dialogue("FCALL twice 0 4") == 8
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "return redis.call('GET', KEYS[1])", "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])",
+        "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
+        "local n = tonumber(redis.call('INCR', KEYS[1])) return {math.max(n, 2), 'x', {ok = 'y'}}", "return {1, 2}",
+    ],
+)  # fmt: skip
+def test_a_script_of_few_calls_is_known_to_be_short(code):
+    assert script_source.is_short(code.encode())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while true do end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
+        "return ('x'):rep(1e9)", "local redis = ARGV return redis.call('x')", "return pcall(pcall)",
+        "redis['call']('x')", "local t = {call = string.rep} return t.call('x', 9)", "local tonumber = x return tonumber(1)",
+        "return cjson.decode(ARGV[1])", "x = redis", "return redis.call 'x' 'y'", "return (redis.call)('x')",
+        "redis.call[[get]] [[x]]", "local x = {} {}", "return string.rep{}", "return a.redis.call('x')",
+        "return redis:call('x')", "local math = 1 return math.max(1)",
+    ],
+)  # fmt: skip
+def test_a_script_that_calls_anything_else_is_watched(code):
+    assert not script_source.is_short(code.encode())
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", ["", STOPPED], ids=["collected", "told not to collect"])
+@pytest.mark.parametrize("code", MEMORY.values(), ids=MEMORY.keys())
+def test_a_script_gets_so_much_memory_and_leaves_nothing(alone, code, before):
+    assert "not enough memory" in str(script(alone, before + code))
+    assert alone.engine.scripts.memory() < 32 * MIB
+    assert script(alone, "return redis.call('PING').ok") == b"PONG"
+
+
+def test_a_script_that_is_not_watched_has_the_same_bound(alone):
+    doubling = "local s = ARGV[1] " + "s = s .. s " * 40 + "return s"
+
+    assert script_source.is_short(doubling.encode())
+    assert "not enough memory" in str(script(alone, doubling, "0", "x"))
+    assert alone.engine.scripts.memory() < 32 * MIB
+
+
+def test_scripts_that_stop_the_collector_take_no_more_and_more(alone):
+    for _ in range(40):
+        script(alone, STOPPED + "local t = {} for i = 1, 100000 do t[i] = {i} end")
+
+    assert alone.engine.scripts.memory() < 100 * MIB
+
+
+def test_a_request_with_huge_words_is_refused_and_the_server_goes_on(alone, monkeypatch):
+    monkeypatch.setattr(script_machine, "HARD_LIMIT", 64 * MIB)
+
+    assert "not enough memory" in str(decoded(alone.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * (100 * MIB))))
+    assert decoded(alone.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * MIB)) == MIB
+
+
+def test_a_huge_reply_is_refused_and_the_server_goes_on(alone, monkeypatch):
+    alone.words(b"SET", b"a", b"x" * (100 * MIB))
+    monkeypatch.setattr(script_machine, "HARD_LIMIT", 64 * MIB)
+
+    assert "not enough memory" in str(script(alone, "return #redis.call('GET','a')"))
+    assert script(alone, "return #redis.call('PING').ok") == 4
+
+
+def test_a_request_of_a_script_that_took_too_much_is_refused(alone, monkeypatch):
+    monkeypatch.setattr(script_machine, "SOFT_LIMIT", MIB)
+
+    assert "not enough memory" in str(script(alone, "local t = {} for i = 1, 1e5 do t[i] = {} end redis.call('PING')"))
+
+
+# -- the thread -------------------------------------------------------------------------------------------------------
+
+
+def test_a_thread_that_cannot_start_is_told_and_tried_again(late, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", failing_start)
+        answer = script(late.caller, "for i = 1, 2 do end return 1")
+
+    assert "could not start a thread" in str(answer)
+    assert late.other("PING") == b"PONG"
+    assert script(late.caller, "for i = 1, 2 do end return 2") == 2
+
+
+def failing_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_script_that_ends_with_an_exception_leaves_nobody_busy():
+    worker = script_worker.Worker()
+
+    assert b"not enough memory" in (worker.run(out_of_memory, PATIENCE_S) or b"")
+    assert b"ZeroDivisionError" in (worker.run(divided, PATIENCE_S) or b"")
+    assert worker.run(lambda: b"+OK\r\n", PATIENCE_S) == b"+OK\r\n"
+
+
+def out_of_memory() -> bytes:
+    raise MemoryError
+
+
+def divided() -> bytes:
+    return b"%d" % (1 // 0)

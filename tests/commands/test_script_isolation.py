@@ -1,0 +1,131 @@
+"""What one client's script can do to another's: nothing."""
+
+import pytest
+
+from tests.dialogue import Dialogue, decoded
+
+pytest.importorskip("lupa")
+
+READONLY = "Attempt to modify a readonly table"
+SHARED = ("_G", "string", "table", "math", "redis", "cjson", "cmsgpack", "struct", "bit", "os", "coroutine")
+CHANGES = (
+    "local _,t=pairs({}) t.evil=1", "{}.evil=1", "rawset({},'evil',1)", "table.insert({},'evil')",
+    "local n,t=pairs({}) for k in n,t do t[k]=nil end",
+)  # fmt: skip
+ERRORS = {
+    "a level that is no number": "redis.log(0/0,'x')",
+    "an endless level": "redis.log(1/0,'x')",
+    "a coroutine as a word": "redis.call('GET',coroutine.create(type))",
+    "a table as a word": "redis.call({})",
+    "an unknown version": "redis.setresp(0/0)",
+    "no number to pack": "struct.pack('>d',{})",
+    "too large a number to pack": "struct.pack('f',1e300) cmsgpack.pack(1/0) error('x')",
+    "a seed that is no number": "math.randomseed(0/0) error('x')",
+    "no text for a sum": "redis.sha1hex() ",
+    "an unknown flag": "redis.set_repl(0/0)",
+}
+
+
+def ask(dialogue: Dialogue, code: str) -> object:
+    return decoded(dialogue.words(b"EVAL", code.encode(), b"0"))
+
+
+@pytest.mark.parametrize("table", SHARED)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_shared_table_is_read_only_however_it_is_got(dialogue, table, change):
+    assert READONLY in str(ask(dialogue, change.replace("{}", table)))
+
+
+@pytest.mark.parametrize("table", SHARED)
+def test_a_shared_table_gets_no_metatable(dialogue, table):
+    assert READONLY in str(ask(dialogue, f"setmetatable({table},{{}})"))
+
+
+@pytest.mark.parametrize(
+    "code", ["getmetatable('').evil=1", "getmetatable(_G).evil=1", "getmetatable('').__index.evil=1"]
+)
+def test_metatables_are_read_only(dialogue, code):
+    assert READONLY in str(ask(dialogue, code))
+
+
+def test_a_table_of_functions_cannot_be_changed_for_others(dialogue):
+    ask(dialogue, "local _,t=pairs(string) t.upper=function() return 'X' end")
+    ask(dialogue, "getmetatable(_G).__index.evil=1")
+
+    assert ask(dialogue, "return string.upper('a')..('b'):upper()") == b"AB"
+    assert "nonexistent global variable 'evil'" in str(ask(dialogue, "return evil"))
+
+
+def test_what_is_decoded_shares_no_metatable_that_can_be_changed(dialogue):
+    change = "cjson.decode_array_with_array_mt(true) getmetatable(cjson.decode('[]')).__index=1"
+
+    assert READONLY in str(ask(dialogue, change))
+
+
+@pytest.mark.parametrize("code", ERRORS.values(), ids=ERRORS.keys())
+def test_an_error_of_the_server_is_text_for_a_script(dialogue, code):
+    caught = (
+        "local kinds={{}} local ok,e=pcall(function() {0} end) kinds[1]=type(e) xpcall(function() {0} end,function(p)"
+    )
+    caught += " kinds[2]=type(p) end) local c=coroutine.create(function() {0} end) local _,p=coroutine.resume(c)"
+    kinds = ask(dialogue, (caught + " kinds[3]=type(p) return kinds").format(code))
+
+    assert kinds[0] == b"string" and set(kinds) <= {b"string", b"table"}
+
+
+def test_an_exception_in_the_server_is_text_for_a_script(dialogue, monkeypatch):
+    calls = dialogue.engine.scripts.calls
+    monkeypatch.setattr(calls, "_run", failing)
+
+    kind, text = ask(dialogue, "local ok,e=pcall(redis.call,'GET','a') return {type(e),e}")
+
+    assert (kind, text) == (b"string", b"ERR internal error: ZeroDivisionError")
+    assert ask(dialogue, "return 'alive'") == b"alive"
+
+
+def failing(request: object) -> bytes:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("code", ["cjson.null.x=1", "return cjson.null.x", "return -cjson.null", "cjson.null()"])
+def test_the_one_userdata_there_is_opens_nothing(dialogue, code):
+    assert "(a userdata value)" in str(ask(dialogue, code))
+
+
+# -- positions --------------------------------------------------------------------------------------------------------
+
+BLAMED = {
+    "a missing argument": "string.rep()",
+    "no text": "string.format({})",
+    "no pattern": "('x'):find('[')",
+    "no order": "table.sort({{},{}})",
+    "no replacement": "('x'):gsub('x',function() return {} end)",
+    "no capture": "('x'):gsub('x','%2')",
+    "a slow pattern": "local s=('a'):rep(9000) s:gsub('(a-)(a-)$',function() return {} end)",
+    "no json": "cjson.decode('x')",
+    "json of a function": "cjson.encode(function() end)",
+    "no message": "cmsgpack.unpack('\\193')",
+    "a bad layout": "struct.pack('y')",
+    "a stack of tables": "table.concat({{}})",
+    "a yield": "coroutine.yield()",
+    "a wrapped error": "coroutine.wrap(function() error({}) end)()",
+    "nothing to call": "redis.call()",
+    "a metamethod": "local t=setmetatable({},{__index=redis.call}) local x=t.a",
+}
+
+
+@pytest.mark.parametrize("code", BLAMED.values(), ids=BLAMED.keys())
+@pytest.mark.parametrize("way", ["\n{}", "\nreturn {}", "\nlocal function f() {} end f()"])
+def test_an_error_names_the_script_and_nothing_of_ours(dialogue, code, way):
+    if "return" in way and code.startswith("local"):
+        way = "\n{}"
+    answer = str(ask(dialogue, way.format(code)))
+
+    assert "penstock" not in answer
+    assert answer.endswith(", on @user_script:2.")
+
+
+def test_a_chunk_may_call_itself_as_we_do_and_gains_nothing(dialogue):
+    answer = str(ask(dialogue, "loadstring('error(1)','=[penstock]')()"))
+
+    assert answer.startswith("ERR [penstock] :1: 1 script: ")

@@ -1,0 +1,130 @@
+"""Scripts that ended or corrupted the process: each gets an answer, and the server goes on."""
+
+import pytest
+
+from tests.dialogue import Dialogue, decoded
+
+pytest.importorskip("lupa")
+
+MANY_NAMES = (
+    "local p={} for i=1,190 do p[i]='p'..i end "
+    "local f=loadstring('return function('..table.concat(p,',')..',...) local a,b,c=... return 1 end')() "
+)
+UNPACKING = ("-2,2147483647", "0,2147483647", "-2147483648,1", "1,1e9")
+NESTING = {
+    "gsub with a function": "local function f() string.gsub('a','a',f) end f()",
+    "gsub with a table": "local t={} setmetatable(t,{__index=function() return (string.gsub('a','a',t)) end}) string.gsub('a','a',t)",
+    "sort": "local function f() table.sort({1,2,3},f) end f()",
+    "sort with a metamethod": (
+        "local a=setmetatable({},{}) getmetatable(a).__lt=function() table.sort({a,a,a}) end table.sort({a,a,a})"
+    ),
+    "foreach": "local function f() table.foreach({1},f) end f()",
+    "foreachi": "local function f() table.foreachi({1},f) end f()",
+    "coroutines": "local function f() coroutine.wrap(f)() end f()",
+    "coroutines that are resumed": "local function f() assert(coroutine.resume(coroutine.create(f))) end f()",
+    "load": "local function f() return load(f) end assert(f())",
+    "pcall": "local function f() assert(pcall(f)) end f()",
+}
+CODE = b"\x1bLJ\x02\x08\x00"
+
+
+def ask(dialogue: Dialogue, code: str) -> object:
+    return decoded(dialogue.words(b"EVAL", code.encode("latin-1"), b"0"))
+
+
+@pytest.mark.parametrize("bounds", UNPACKING)
+def test_unpacking_beyond_the_stack_is_refused(dialogue, bounds):
+    assert "too many results to unpack" in str(ask(dialogue, f"return {{unpack({{1,2,3}},{bounds})}}"))
+
+
+def test_many_names_and_more_arguments_in_many_coroutines_are_harmless(dialogue):
+    assert ask(dialogue, MANY_NAMES + "for i=1,5000 do coroutine.wrap(f)() end return 1") == 1
+
+
+@pytest.mark.parametrize("code", NESTING.values(), ids=NESTING.keys())
+def test_what_nests_in_c_ends_with_an_overflow(dialogue, code):
+    assert "C stack overflow" in str(ask(dialogue, code))
+    assert ask(dialogue, "return 'alive'") == b"alive"
+
+
+def test_a_coroutine_that_waited_outside_does_not_forget_how_deep_it_is(dialogue):
+    code = (
+        "local function enter(n) local c=coroutine.wrap(function() while true do "
+        "pcall(function() coroutine.yield() error('x') end) if n<2000 then enter(n+1)() enter(n+1)() end end end) "
+        "pcall(c) return c end local c=enter(1) for i=1,10 do pcall(c) end return 'alive'"
+    )
+
+    assert ask(dialogue, code) == b"alive"
+
+
+def test_a_script_nests_as_deep_in_pcall_as_in_redis(dialogue):
+    code = "local d=0 local function f() d=d+1 pcall(f) end pcall(f) return d"
+
+    assert ask(dialogue, code) == 198  # Redis 8.6.3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (b"EVAL", CODE, b"0"), (b"SCRIPT", b"LOAD", CODE), (b"FUNCTION", b"LOAD", b"#!lua name=a\n" + CODE),
+        (b"EVAL", b"\xef\xbb\xbf" + CODE, b"0"), (b"EVAL", b"#x\n" + CODE, b"0"),
+    ],
+)  # fmt: skip
+def test_compiled_code_is_refused(dialogue, words):
+    answer = str(decoded(dialogue.words(*words)))
+
+    assert "Error compiling" in answer and "unexpected symbol near" in answer
+
+
+@pytest.mark.parametrize("way", ["loadstring(code)", "load(function() local c=code code=nil return c end)"])
+def test_a_script_cannot_load_compiled_code(dialogue, way):
+    code = f"local code='\\27LJ\\2' local f,why={way} return {{type(f),why}}"
+
+    kind, why = ask(dialogue, code)
+
+    assert kind == b"nil" and why.endswith(b"unexpected symbol near 'char(27)'")
+
+
+@pytest.mark.parametrize("name", ["redis.call", "function() end", "string.rep", "loadstring"])
+def test_no_function_is_dumped(dialogue, name):
+    assert "unable to dump given function" in str(ask(dialogue, f"return string.dump({name})"))
+
+
+@pytest.mark.parametrize("number", ["1LL", "1ULL", "0x1ll", "2i", "1.5i", "0b11", "3x", "1..2"])
+def test_numbers_that_lua_5_1_does_not_know_are_malformed(dialogue, number):
+    assert f"malformed number near '{number}'" in str(ask(dialogue, f"return {number}"))
+
+
+@pytest.mark.parametrize("number", ["1LL", "1ULL", "0x1ll", "2i", "1.5i"])
+def test_they_are_malformed_in_a_large_script_too(dialogue, number):
+    code = "local a = 1 -- 1LL\n" * 8000 + f"local b = '2i' return {number}"
+
+    assert f"user_script:8001: malformed number near '{number}'" in str(ask(dialogue, code))
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("goto x", "'=' expected near 'x'"), ("::a::", "unexpected symbol near ':'"),
+        ("#x", "unexpected symbol near '#'"), ("return 0x1.8", "'<eof>' expected near '.8'"),
+    ],
+)  # fmt: skip
+def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue, code, problem):
+    assert str(ask(dialogue, code)) == f"ERR Error compiling script (new function): user_script:1: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        ("local goto = 1 return goto", 1), ('return "\\x41\\z  b\\065\\q"', b"x41z  bAq"),
+        ("local function f(...) return arg.n end return f(1,2,nil)", 3),
+        ("local function f(...) local x=... return type(arg) end return f(1)", b"nil"),
+        ("return tonumber('0b1')", None), ("return string.rep('x',3,',')", b"xxx"), ("return math.log(8,2)*100", 207),
+        ("return xpcall(function(...) return select('#',...) end,type,1,2) and 1", 1),
+        ("return tostring(0/0)..tostring(-(0/0))", b"-nannan"), ("return string.format('%q','a\\n\\0')", b'"a\\\n\\000"'),
+        ("return string.format('%u',-3)", b"18446744073709551613"), ("return math.mod(7,3)", 1),
+        ("return bit.tohex(-1,20)", b"ffffffff"), ("return string.format('%s','a\\0b')", b"a"),
+    ],
+)  # fmt: skip
+def test_what_luajit_reads_otherwise_is_read_as_in_lua_5_1(dialogue, code, answer):
+    assert ask(dialogue, code) == answer  # Redis 8.6.3
