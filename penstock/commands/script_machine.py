@@ -107,6 +107,7 @@ class Machine:
             b"log": server.tell,
             b"killed": server.why_stop,
             b"prepare": _prepared,
+            b"spelt": lambda code: b"+" + script_source.spelt(code),
             b"number_text": script_numbers.word,
             b"integer_text": script_numbers.whole,
             b"unsigned_text": script_numbers.unsigned_text,
@@ -155,6 +156,7 @@ class Machine:
 
         guard = made("guard", host)
         shared = made("tables", host, guard)
+        self._shared = cast("dict[bytes, dict[bytes, object]]", shared)
         text = made("text", host, guard, shared, made("patterns"))
         replies = made("replies", host, guard)
         libraries: dict[bytes, object] = {}
@@ -162,6 +164,10 @@ class Machine:
             library = cast("Callable[[object, object], object]", made(name))
             libraries[name.encode()] = library(host, shared)
         return made("sandbox", host, guard, shared, replies, text, runtime.table_from(libraries))
+
+    def _tables(self) -> dict[bytes, object]:
+        """The library table, for tests."""
+        return self._shared[b"tables"]
 
     # -- what Lua calls: nothing is raised into it, and its allocator never fails here -----------------------------
 

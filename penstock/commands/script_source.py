@@ -29,6 +29,7 @@ PLAIN: Final = re.compile(
 SUFFIXED: Final = re.compile(rb"[0-9a-fA-F.](?:[uU]?[lL][lL]|[iI])(?![A-Za-z0-9_])")  # a C value, where it is a number
 LARGEST: Final = 64 * 1024  # bytes of a text that is read token by token, which takes a tenth of a second
 MOST_RETURNED: Final = 200  # tokens of an expression that is looked at
+DECIMAL: Final = re.compile(rb"\\(?:([0-9]{1,3})|[\s\S])")
 OPENS: Final = frozenset((b"function", b"do", b"if", b"repeat"))  # `while` and `for` go on with `do`
 CLOSES: Final = frozenset((b"end", b"until"))
 BLOCK_ENDS: Final = frozenset((b"end", b"until", b"else", b"elseif"))
@@ -114,11 +115,23 @@ def prepared(text: bytes, is_script: bool) -> bytes:
     found = tokens(text)
     if found is None:
         return b" " + text  # a space: the first line is not to be skipped for its `#` or byte order mark
-    changes: list[tuple[int, int, bytes]] = []  # from, to, instead
-    for index, token in enumerate(found):
-        changes += _spelling(text, found, index, token)
+    changes = _spellings(text, found)
     _Calls(found, changes, is_script).walk()
     return b" " + _changed(text, changes)
+
+
+def spelt(text: bytes) -> bytes:
+    """The same without the changes of calls and functions, for LuaJIT to say what is wrong with the text."""
+    found = tokens(text) if len(text) <= LARGEST else None
+    return b" " + (text if found is None else _changed(text, _spellings(text, found)))
+
+
+def _spellings(text: bytes, found: list[Token]) -> list[tuple[int, int, bytes]]:
+    """What has to be spelt otherwise: from, to, instead."""
+    changes: list[tuple[int, int, bytes]] = []
+    for index, token in enumerate(found):
+        changes += _spelling(text, found, index, token)
+    return changes
 
 
 def _large(text: bytes) -> bytes:
@@ -154,6 +167,10 @@ def _spelling(text: bytes, found: list[Token], index: int, token: Token) -> list
             return [(token.place, token.place, b" ")]  # `0x1.8` is two numbers
     elif token.kind == "text" and b"\\" in token.word:
         start, stop = token.place, token.place + len(token.word)
+        for escape in DECIMAL.finditer(token.word):
+            if escape[1] is not None and int(escape[1]) > 255:
+                near = token.word[: escape.start()]
+                raise Malformed(b"%d: escape sequence too large near '%b'" % (_line(text, start), near))
         return [(start, stop, ESCAPES.sub(_escape, token.word))]
     elif token.word == b"goto" and index + 1 < len(found):
         after = found[index + 1]

@@ -105,7 +105,8 @@ def test_a_script_of_few_calls_is_known_to_be_short(code):
     [
         "while true do end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
         "return ('x'):rep(1e9)", "local redis = ARGV return redis.call('x')", "return pcall(pcall)",
-        "redis['call']('x')", "local t = {call = string.rep} return t.call('x', 9)", "local tonumber = x return tonumber(1)",
+        "redis['call']('x')", "local t = {call = string.rep} return t.call('x', 9)",
+        "local tonumber = x return tonumber(1)",
         "return cjson.decode(ARGV[1])", "x = redis", "return redis.call 'x' 'y'", "return (redis.call)('x')",
         "redis.call[[get]] [[x]]", "local x = {} {}", "return string.rep{}", "return a.redis.call('x')",
         "return redis:call('x')", "local math = 1 return math.max(1)",
@@ -193,3 +194,55 @@ def out_of_memory() -> bytes:
 
 def divided() -> bytes:
     return b"%d" % (1 // 0)
+
+
+# -- what is done in Lua instead of C ---------------------------------------------------------------------------------
+
+LIBRARIES = script_machine.SOURCES
+PATTERNS = (
+    "a*b", "a-b", "^a+", "(a*)(b-)$", "%s*(.-)%s*$", "[^a]+", "[a-b]?b", "[]a]", "[^]]", "(()a)", "()", "%f[%a]%a+",
+    "%b()", "(a)%1", "((a)b?)%2", "a.c", ".-", "", "$", "^$", "a$b", "[%a-]+", "%(", "x?y?z?a", "[a-]*-", "(a?)(b?)%1",
+)  # fmt: skip
+SUBJECTS = ("", "a", "b", "ab", "aab", "abc aab", "(a(b)c)", "  aa b ", "a-b-c", "]a[", "aaaaab", "xyza", "abab")
+
+
+def test_the_matcher_in_lua_finds_what_luas_own_finds(alone):
+    runtime = alone.engine.scripts.machine()._runtime
+    matcher = runtime.execute(b"return assert(loadstring(...))", (LIBRARIES / "patterns.lua").read_bytes())()
+    compare = runtime.execute(
+        b"local patterns = ... return function(subject, pattern, init)"
+        b" local function told(...) local t = {...} for i = 1, select('#', ...) do t[i] = tostring(t[i]) end"
+        b" return table.concat(t, ' ') end"
+        b" local function flat(first, last, values, count) if not first then return nil end"
+        b" return first, last, unpack(values, 1, count) end"
+        b" return told(subject:find(pattern, init)), told(flat(patterns.matcher(pattern)(subject, init))) end",
+        matcher,
+    )
+    found = [
+        (subject, pattern, init, *compare(subject.encode(), pattern.encode(), init))
+        for subject in SUBJECTS
+        for pattern in PATTERNS
+        for init in range(1, len(subject) + 2)
+    ]
+
+    assert [case for case in found if case[3] != case[4]] == []
+
+
+def test_the_sort_in_lua_leaves_equal_items_as_luas_own_does(alone):
+    runtime = alone.engine.scripts.machine()._runtime
+    script(alone, "return 1")
+    random_lists = runtime.execute(b"""
+        local sort = ...
+        local state = 1
+        local function chance(n) state = (state * 16807) % 2147483647 return state % n end
+        local function before(a, b) return a[1] < b[1] end
+        local wrong = 0
+        for length = 0, 300 do
+            local one, other = {}, {}
+            for place = 1, length do local item = {chance(length / 3 + 1)} one[place], other[place] = item, item end
+            table.sort(one, before) sort(other, before)
+            for place = 1, length do if one[place] ~= other[place] then wrong = wrong + 1 end end
+        end
+        return wrong""", alone.engine.scripts.machine()._tables()[b"sort"])  # fmt: skip
+
+    assert random_lists == 0

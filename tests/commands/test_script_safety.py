@@ -13,7 +13,9 @@ MANY_NAMES = (
 UNPACKING = ("-2,2147483647", "0,2147483647", "-2147483648,1", "1,1e9")
 NESTING = {
     "gsub with a function": "local function f() string.gsub('a','a',f) end f()",
-    "gsub with a table": "local t={} setmetatable(t,{__index=function() return (string.gsub('a','a',t)) end}) string.gsub('a','a',t)",
+    "gsub with a table": (
+        "local t={} setmetatable(t,{__index=function() return (string.gsub('a','a',t)) end}) string.gsub('a','a',t)"
+    ),
     "sort": "local function f() table.sort({1,2,3},f) end f()",
     "sort with a metamethod": (
         "local a=setmetatable({},{}) getmetatable(a).__lt=function() table.sort({a,a,a}) end table.sort({a,a,a})"
@@ -121,7 +123,8 @@ def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue, code, problem):
         ("local function f(...) local x=... return type(arg) end return f(1)", b"nil"),
         ("return tonumber('0b1')", None), ("return string.rep('x',3,',')", b"xxx"), ("return math.log(8,2)*100", 207),
         ("return xpcall(function(...) return select('#',...) end,type,1,2) and 1", 1),
-        ("return tostring(0/0)..tostring(-(0/0))", b"-nannan"), ("return string.format('%q','a\\n\\0')", b'"a\\\n\\000"'),
+        ("return tostring(0/0)..tostring(-(0/0))", b"-nannan"),
+        ("return string.format('%q','a\\n\\0')", b'"a\\\n\\000"'),
         ("return string.format('%u',-3)", b"18446744073709551613"), ("return math.mod(7,3)", 1),
         ("return bit.tohex(-1,20)", b"ffffffff"), ("return string.format('%s','a\\0b')", b"a"),
     ],

@@ -1,5 +1,10 @@
 """Scripts over the network: redis-py's own locks and scripts, and a script that does not end."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -59,3 +64,44 @@ def refusal(ask: object, *words: object) -> str:
     except redis.ResponseError as refused:
         return str(refused)
     return ""
+
+
+def test_a_library_without_end_in_the_log_stops_the_start_and_does_not_hang_it(tmp_path):
+    code = b"#!lua name=a\nwhile true do end"
+    words = [b"FUNCTION", b"LOAD", code]
+    log = b"*3\r\n" + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
+    folder = tmp_path / "appendonlydir"
+    folder.mkdir()
+    (folder / "appendonly.aof.1.incr.aof").write_bytes(log)
+    (folder / "appendonly.aof.manifest").write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
+
+    command = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+    assert done.returncode != 0
+    assert b"FUNCTION LOAD timeout" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("ending", ["SIGTERM", "SHUTDOWN NOSAVE"])
+@pytest.mark.parametrize("in_transaction", [False, True], ids=["alone", "in EXEC"])
+def test_a_server_busy_with_a_script_is_ended(ending, in_transaction):
+    with running_server("--busy-reply-threshold", "50") as process:
+        threading.Thread(target=ask_for_ever, args=(process.port, in_transaction), daemon=True).start()
+        with redis.Redis(port=process.port, retry=None) as other:
+            while refusal(other.ping) == "":
+                pass
+            if ending == "SIGTERM":
+                os.kill(process.pid, signal.SIGTERM)
+            else:
+                with contextlib.suppress(redis.ConnectionError):
+                    other.shutdown(nosave=True)
+        process.wait()
+
+        assert not process.is_alive
+
+
+def ask_for_ever(port: int, in_transaction: bool) -> None:
+    with contextlib.suppress(redis.RedisError), redis.Redis(port=port, retry=None) as asking:
+        pipeline = asking.pipeline(transaction=in_transaction)
+        pipeline.eval("while true do pcall(function() while true do end end) end", 0)
+        pipeline.execute()

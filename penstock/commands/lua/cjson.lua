@@ -351,7 +351,8 @@ return function(host, shared)
             if not number then
                 error("bad argument #" .. place .. " to '" .. name .. "' (number expected, got " .. type(given) .. ")", 3)
             end
-            if number ~= floor(number) or number < low or number > high then
+            number = number ~= number and 0 or number < 0 and -floor(-number) or floor(number)
+            if number < low or number > high then
                 error("bad argument #" .. place .. " to '" .. name .. "' (expected integer between " .. low .. " and "
                     .. format("%d", high) .. ")", 3)
             end
@@ -367,10 +368,13 @@ return function(host, shared)
                     return word ~= "off" and (word == "on" or word)
                 end
             end
+            if type(given) == "number" then
+                given = given .. ""
+            end
             if type(given) ~= "string" then
                 error("bad argument #" .. place .. " to '" .. name .. "' (string expected, got " .. type(given) .. ")", 3)
             end
-            error("bad argument #" .. place .. " to '" .. name .. "' (invalid option '" .. given .. "')", 3)
+            error("bad argument #" .. place .. " to '" .. name .. "' (invalid option '" .. given:match("^%Z*") .. "')", 3)
         end
 
         local library = {null = null, _NAME = "cjson", _VERSION = "2.1.0", encode = encode, decode = decode, new = new}

@@ -7,7 +7,7 @@ local error, select, type, raw_get = error, select, type, rawget
 local raw_pcall, raw_xpcall, collect, clock = pcall, xpcall, collectgarbage, os.clock
 local create, raw_resume, raw_yield, status, running = coroutine.create, coroutine.resume, coroutine.yield,
     coroutine.status, coroutine.running
-local sethook = debug.sethook
+local sethook, getinfo, gsub = debug.sethook, debug.getinfo, string.gsub
 local killed, widen, narrow = host.killed, host.widen, host.narrow
 local null, soft_limit = host.null, host.soft_limit / 1024
 
@@ -63,6 +63,37 @@ end
 function guard.shallower(...)
     depth = depth - 1
     return ...
+end
+
+-- calling --------------------------------------------------------------------------------------------------------------
+
+-- A function of C, or one of ours: scripts have such by the name of a library.
+local function is_builtin(body)
+    local place = getinfo(body, "S")
+    return place.what == "C" or place.source == host.ours
+end
+
+local function returned(done, ...)
+    if done then
+        return ...
+    end
+    local problem = ...
+    if dying then
+        error(dying, 0)
+    elseif type(problem) == "string" then
+        problem = gsub(problem, "^%[penstock%]:%d+: ", "")
+    end
+    error(problem, 0)
+end
+
+-- A function that we call for a script. What a builtin one complains of is at no line: it was called from C.
+function guard.callable(body)
+    if not is_builtin(body) then
+        return body
+    end
+    return function(...)
+        return returned(raw_pcall(body, ...))
+    end
 end
 
 -- catching -------------------------------------------------------------------------------------------------------------
@@ -153,7 +184,7 @@ guard.coroutine = {status = status, running = running}
 
 function guard.coroutine.create(...)
     local body = ...
-    if type(body) ~= "function" then
+    if type(body) ~= "function" or is_builtin(body) then
         error("bad argument #1 to 'create' (Lua function expected)", 2)
     end
     return create(body)
@@ -169,7 +200,7 @@ end
 
 function guard.coroutine.wrap(...)
     local body = ...
-    if type(body) ~= "function" then
+    if type(body) ~= "function" or is_builtin(body) then
         error("bad argument #1 to 'wrap' (Lua function expected)", 2)
     end
     local thread = create(body)

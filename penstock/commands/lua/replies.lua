@@ -4,6 +4,7 @@ local host, guard = ...
 local error, type, tonumber, raw_next, raw_get = error, type, tonumber, next, rawget
 local byte, find, sub, gsub, concat, floor = string.byte, string.find, string.sub, string.gsub, table.concat, math.floor
 local number_text = host.number_text
+local create, resume = coroutine.create, coroutine.resume
 
 local replies = {}
 
@@ -75,7 +76,7 @@ end
 -- replies: Lua to RESP -------------------------------------------------------------------------------------------------
 
 local client_resp, script_resp = 2, 2 -- what the client speaks, what the script asked for
-local DEEPEST = 5000
+local DEEPEST, DEEPEST_STACK = 7995, 1000 -- arrays in arrays, as in Redis; as many as one stack of LuaJIT takes
 
 -- Statuses and errors are C strings in Redis: they end at the first NUL.
 local function flat(text)
@@ -93,9 +94,17 @@ end
 
 local render
 
-local function render_table(value, out, depth)
+local render_table
+render_table = function(value, out, depth, is_fresh)
     if depth > DEEPEST then
         out[#out + 1] = "-ERR reached lua stack limit\r\n"
+        return
+    end
+    if depth % DEEPEST_STACK == 0 and not is_fresh then
+        local done, problem = resume(create(render_table), value, out, depth, true)
+        if not done then
+            error(problem, 0)
+        end
         return
     end
     local part = raw_get(value, "err")
@@ -223,7 +232,7 @@ function replies.reply(answer)
     local kind = type(answer)
     if kind == "string" then
         return bulk(answer)
-    elseif kind == "number" and answer >= 0 and answer < 1e9 then
+    elseif kind == "number" and answer > 0 and answer < 1e9 then
         return ":" .. floor(answer) .. "\r\n"
     end
     return rendered(answer)

@@ -29,6 +29,14 @@ local function located(problem)
     if problem == "stack overflow" and place and place.what ~= "C" then
         problem = sub(place.source, 2) .. ":" .. place.currentline .. ": " .. problem
     end
+    if type(problem) == "table" and type(raw_get(problem, "err")) ~= "string" then
+        local done, text = raw_pcall(function()
+            return problem.err
+        end)
+        if done and type(text) == "string" then
+            problem = {err = text}
+        end
+    end
     if type(problem) ~= "table" then
         problem = {err = "ERR " .. tostring(problem)}
     end
@@ -71,6 +79,7 @@ local redis = {
     call = redis_call,
     pcall = redis_pcall,
     error_reply = reply_of("err", function(text)
+        text = text:match("^[\r\n]*([^%z]-)[\r\n]*$") or text:match("^[\r\n]*([^%z]*)"):match("^(.-)[\r\n]*$")
         if byte(text, 1) == 45 then
             text = sub(text, 2)
         end
@@ -125,7 +134,7 @@ local redis = {
             raise("redis.set_repl() requires one argument.")
         end
         local flags = tonumber((...)) or 0
-        if flags < 0 or flags > 3 or flags ~= floor(flags) then
+        if not (flags > -1 and flags < 4) then
             raise("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
         end
     end,
@@ -143,12 +152,21 @@ local redis = {
 
 -- Chance is Redis's own: the same sequence everywhere, until it is seeded.
 local maths = {}
-for _, name in ipairs({"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "deg", "exp", "floor", "fmod",
-    "frexp", "huge", "ldexp", "log10", "max", "min", "modf", "pi", "pow", "rad", "sin", "sinh", "sqrt", "tan",
+for _, name in ipairs({"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "exp", "floor", "fmod",
+    "frexp", "huge", "ldexp", "log10", "max", "min", "modf", "pi", "pow", "sin", "sinh", "sqrt", "tan",
     "tanh"}) do
     maths[name] = math[name]
 end
 maths.mod = math.fmod
+for name, factor in raw_pairs({deg = 180 / math.pi, rad = math.pi / 180}) do
+    maths[name] = function(...)
+        local number = tonumber((...))
+        if not number or type((...)) == "boolean" then
+            wrong(1, name, "number", (...), select("#", ...))
+        end
+        return name == "deg" and number / (math.pi / 180) or number * factor
+    end
+end
 local raw_log = math.log
 maths.log = function(...)
     if select("#", ...) > 1 then
@@ -221,7 +239,11 @@ local function compiled(code, name, is_script)
         local shown = select(2, raw_loadstring("@", name))
         return nil, shown:gsub(":1: [^:]*$", "") .. ":" .. sub(ready, 2)
     end
-    return raw_loadstring(sub(ready, 2), name)
+    local chunk, problem = raw_loadstring(sub(ready, 2), name)
+    if not chunk then -- what we changed is not to be seen in what is said
+        chunk, problem = raw_loadstring(sub(host.spelt(code), 2), name)
+    end
+    return chunk, problem
 end
 
 local function in_env(chunk, problem)
@@ -249,10 +271,11 @@ local function load(...)
     if type(piece_of) ~= "function" then
         wrong(1, "load", "function", piece_of, select("#", ...))
     end
+    local called = guard.callable(piece_of)
     local pieces = {}
     while true do
         guard.deeper()
-        local piece = piece_of()
+        local piece = called()
         guard.shallower()
         if piece == nil or piece == "" then
             break
@@ -532,11 +555,9 @@ function interface.load(code, found)
         end
     end
     local loading = {redis = (globals(loading_redis))}
-    for _, name in ipairs({"string", "table", "math", "bit", "cjson", "cmsgpack", "struct", "os", "_VERSION"}) do
-        loading[name] = base[name]
-    end
     loading_redis._G = nil
     globals(loading)
+    loading._G = nil
     usual_meta.__index = loading
     setfenv(chunk, library_env)
     begin(2, true, true)

@@ -68,18 +68,18 @@ return function(host)
         return total
     end
 
-    local function format_of(name, layout)
+    local function format_of(name, count, layout)
         if type(layout) == "number" then
             return layout .. ""
         elseif type(layout) ~= "string" then
-            bad(name, 1, "string expected, got " .. (layout == nil and "no value" or type(layout)), 3)
+            bad(name, 1, "string expected, got " .. (count == 0 and "no value" or type(layout)), 3)
         end
         return layout
     end
 
     return {
         pack = function(...)
-            local layout = format_of("pack", (...))
+            local layout = format_of("pack", select("#", ...), (...))
             local given, place, out = {...}, 1, {}
             local function number()
                 place = place + 1
@@ -103,7 +103,7 @@ return function(host)
                     if type(text) == "number" then
                         text = text .. ""
                     elseif type(text) ~= "string" then
-                        bad("pack", place, "string expected, got " .. (text == nil and "no value" or type(text)), 4)
+                        bad("pack", place, "string expected, got " .. type(text), 4)
                     end
                     if option == "c" and size == 0 or option == "s" then
                         size = #text
@@ -127,7 +127,7 @@ return function(host)
         end,
         unpack = function(...)
             local layout, text, from = ...
-            layout = format_of("unpack", layout)
+            layout = format_of("unpack", select("#", ...), layout)
             if type(text) == "number" then
                 text = text .. ""
             elseif type(text) ~= "string" then
@@ -183,7 +183,7 @@ return function(host)
             return unpack(values, 1, count + 1)
         end,
         size = function(...)
-            local layout = format_of("size", (...))
+            local layout = format_of("size", select("#", ...), (...))
             local total = walk("size", layout, 0, function(option, size, padding, _, total)
                 if option == "s" then
                     bad("size", 1, "option 's' has no fixed size", 4)

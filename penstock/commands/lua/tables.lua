@@ -4,8 +4,9 @@
 local host, guard = ...
 local error, type, select, tonumber, floor = error, type, select, tonumber, math.floor
 local raw_next, raw_get, raw_set, raw_equal = next, rawget, rawset, rawequal
-local raw_getmetatable, raw_setmetatable = getmetatable, setmetatable
+local raw_getmetatable, raw_setmetatable, shown_metatable = debug.getmetatable, setmetatable, getmetatable
 local raw_insert, raw_sort, raw_maxn = table.insert, table.sort, table.maxn
+local raw_remove = table.remove
 
 local READONLY = "Attempt to modify a readonly table"
 local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which nobody can stop
@@ -51,7 +52,7 @@ function base.getmetatable(...)
         if real_of[value] then
             return shown_meta[value]
         end
-        return raw_getmetatable(value)
+        return shown_metatable(value)
     end
     return nil -- nothing else has one that is anybody's
 end
@@ -78,6 +79,8 @@ function base.rawget(...)
     local value, name = ...
     if type(value) ~= "table" then
         wrong(1, "rawget", "table", value, select("#", ...))
+    elseif select("#", ...) < 2 then
+        error("bad argument #2 to 'rawget' (value expected)", 2)
     end
     return raw_get(real_of[value] or value, name)
 end
@@ -86,6 +89,8 @@ function base.rawset(...)
     local value, name, held = ...
     if type(value) ~= "table" then
         wrong(1, "rawset", "table", value, select("#", ...))
+    elseif select("#", ...) < 3 then
+        error("bad argument #" .. math.max(2, select("#", ...) + 1) .. " to 'rawset' (value expected)", 2)
     end
     if real_of[value] then
         error(READONLY, 0)
@@ -119,7 +124,7 @@ end
 
 -- table ----------------------------------------------------------------------------------------------------------------
 
-local tables = {concat = table.concat, maxn = raw_maxn, remove = table.remove}
+local tables = {concat = table.concat, maxn = raw_maxn}
 shared.tables = tables
 
 local function checked(name, value, count)
@@ -146,6 +151,7 @@ function tables.foreach(...)
     if type(each) ~= "function" then
         wrong(2, "foreach", "function", each, select("#", ...))
     end
+    each = guard.callable(each)
     for name, held in raw_next, real_of[list] or list do
         guard.deeper()
         local answer = each(name, held)
@@ -162,6 +168,7 @@ function tables.foreachi(...)
     if type(each) ~= "function" then
         wrong(2, "foreachi", "function", each, select("#", ...))
     end
+    each = guard.callable(each)
     for place = 1, #list do
         guard.deeper()
         local answer = each(place, raw_get(list, place))
@@ -203,6 +210,31 @@ function tables.insert(...)
     raw_set(list, at, value)
 end
 
+function tables.remove(...)
+    local list, place = ...
+    local count = select("#", ...)
+    checked("remove", list, count)
+    local length = #list
+    local at = place == nil and length or tonumber(place)
+    if not at or type(place) == "boolean" then
+        wrong(2, "remove", "number", place, count)
+    end
+    at = at ~= at and 0 or at < 0 and -floor(-at) or floor(at)
+    if at < 1 or at > length then
+        return
+    end
+    local value = raw_get(list, at)
+    if length - at <= MOST_NATIVE then
+        raw_remove(list, at)
+        return value
+    end
+    for from = at, length - 1 do
+        raw_set(list, from, raw_get(list, from + 1))
+    end
+    raw_set(list, length, nil)
+    return value
+end
+
 local function less(one, other)
     local kind, other_kind = type(one), type(other)
     if kind == other_kind then
@@ -220,7 +252,7 @@ local function less(one, other)
 end
 
 -- Quicksort with the middle of three, the smaller part first: items that are equal come out in the order in which
--- C's table.sort leaves them, which is the oracle of this one in a test.
+-- C's table.sort leaves them, which is the oracle of this one in a test. True if `before` is no order.
 local function sort(list, low, high, before)
     while low < high do
         local first, last = raw_get(list, low), raw_get(list, high)
@@ -229,7 +261,7 @@ local function sort(list, low, high, before)
             raw_set(list, high, first)
         end
         if high - low == 1 then
-            return
+            return false
         end
         local middle = floor((low + high) / 2)
         local pivot, edge = raw_get(list, middle), raw_get(list, low)
@@ -244,7 +276,7 @@ local function sort(list, low, high, before)
             end
         end
         if high - low == 2 then
-            return
+            return false
         end
         pivot = raw_get(list, middle)
         local moved = raw_get(list, high - 1)
@@ -256,7 +288,7 @@ local function sort(list, low, high, before)
             local one = raw_get(list, left)
             while before(one, pivot) do
                 if left > high then
-                    error("invalid order function for sorting", 0)
+                    return true
                 end
                 left = left + 1
                 one = raw_get(list, left)
@@ -265,7 +297,7 @@ local function sort(list, low, high, before)
             local other = raw_get(list, right)
             while before(pivot, other) do
                 if right < low then
-                    error("invalid order function for sorting", 0)
+                    return true
                 end
                 right = right - 1
                 other = raw_get(list, right)
@@ -280,10 +312,14 @@ local function sort(list, low, high, before)
         raw_set(list, high - 1, raw_get(list, left))
         raw_set(list, left, held)
         if left - low < high - left then
-            sort(list, low, left - 1, before)
+            if sort(list, low, left - 1, before) then
+                return true
+            end
             low = left + 1
         else
-            sort(list, left + 1, high, before)
+            if sort(list, left + 1, high, before) then
+                return true
+            end
             high = left - 1
         end
     end
@@ -312,8 +348,11 @@ function tables.sort(...)
         end
     end
     guard.deeper()
-    sort(list, 1, length, before or less)
+    local is_disorder = sort(list, 1, length, before and guard.callable(before) or less)
     guard.shallower()
+    if is_disorder then
+        error("invalid order function for sorting", 2)
+    end
 end
 
 return shared

@@ -11,23 +11,34 @@ local wrong, room = shared.wrong, guard.room
 
 -- Which argument it is for whoever calls us, by a method or not.
 local function argument(at)
-    return getinfo(3, "n").namewhat == "method" and at - 1 or at
+    return getinfo(2, "n").namewhat == "method" and at - 1 or at
 end
 
 local MOST_STEPS = 3e7 -- of C's matcher: a tenth of a second
-local MOST_REPLACED = 4000000 -- bytes that C goes through to replace something: a second
+local MOST_REPLACED = 10000000 -- bytes that C puts together in gsub: a second
 local MOST_KNOWN = 500 -- patterns
 
 local text = {
-    byte = byte, char = char, len = string.len, lower = string.lower, reverse = string.reverse, sub = sub,
+    byte = byte, char = char, lower = string.lower, reverse = string.reverse, sub = sub,
     upper = string.upper,
 }
+
+function text.len(...)
+    local subject = ...
+    if type(subject) ~= "string" then
+        if type(subject) ~= "number" then
+            wrong(1, "len", "string", subject, select("#", ...))
+        end
+        return #(subject .. "")
+    end
+    return #subject
+end
 
 -- patterns -------------------------------------------------------------------------------------------------------------
 
 local weights, known = {}, 0
 
-local function weight_of(pattern, level)
+local function weight_of(pattern)
     local weight = weights[pattern]
     if not weight then
         local found, problem = patterns.weigh(pattern)
@@ -43,11 +54,16 @@ local function weight_of(pattern, level)
     return weight
 end
 
--- Whether C's matcher may do it; the second result says what is wrong with the pattern, which C is to say.
+-- Whether C's matcher may do it. Where something is wrong with the pattern that is for C to say, if it comes so far
+-- in short time.
 local function is_quick(subject, pattern)
-    local weight = weight_of(pattern)
+    local weight, problem = weight_of(pattern)
     if not weight then
-        return #subject < 10000
+        local _, loops = raw_gsub(pattern, "[%*%+%-%?%%]", "")
+        if (#subject + 1) ^ (loops + 1) > MOST_STEPS then
+            error(problem, 3)
+        end
+        return true
     end
     return weight <= 1 or (#subject + 1) ^ weight <= MOST_STEPS
 end
@@ -139,8 +155,15 @@ function text.gmatch(...)
         return raw_gmatch(...)
     end
     subject, pattern = subject .. "", pattern .. ""
-    local weight = patterns.weigh(pattern, true)
-    if not weight or weight <= 1 or (#subject + 1) ^ weight <= MOST_STEPS then
+    local weight, problem = patterns.weigh(pattern, true)
+    if not weight then
+        local _, loops = raw_gsub(pattern, "[%*%+%-%?%%]", "")
+        if (#subject + 1) ^ (loops + 1) > MOST_STEPS then
+            error(problem, 2)
+        end
+        return raw_gmatch(subject, pattern)
+    end
+    if weight <= 1 or (#subject + 1) ^ weight <= MOST_STEPS then
         return raw_gmatch(subject, pattern)
     end
     local matcher, at = patterns.matcher(pattern), 1
@@ -194,6 +217,7 @@ end
 local function substituted(subject, pattern, replacement, most)
     local kind = type(replacement)
     local matcher = not is_quick(subject, pattern) and patterns.matcher(pattern) or nil
+    local called = kind == "function" and guard.callable(replacement)
     local is_anchored = byte(pattern, 1) == 94
     local out, size, at, count = {}, 0, 1, 0
     while count < most do
@@ -213,7 +237,7 @@ local function substituted(subject, pattern, replacement, most)
             if kind == "table" then
                 value = replacement[values[1]]
             else
-                value = replacement(unpack(values, 1, captures))
+                value = called(unpack(values, 1, captures))
             end
             if not value then
                 value = whole
@@ -249,14 +273,14 @@ function text.gsub(...)
         return raw_gsub(...)
     end
     subject, pattern = subject .. "", pattern .. ""
-    local weight, problem = weight_of(pattern)
-    if not weight then
-        return raw_gsub(subject, pattern, "", most) -- says what is wrong, if the text comes to that
+    local weight = weight_of(pattern)
+    if not weight and is_quick(subject, pattern) then
+        return raw_gsub(subject, pattern, "", most)
     end
     if kind == "number" then
         replacement, kind = replacement .. "", "string"
     end
-    if kind == "string" and #subject <= MOST_REPLACED and is_quick(subject, pattern) then
+    if kind == "string" and (#subject + 1) * (#replacement + 1) <= MOST_REPLACED and is_quick(subject, pattern) then
         return raw_gsub(subject, pattern, replacement, most)
     end
     guard.deeper()

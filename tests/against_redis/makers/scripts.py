@@ -57,4 +57,5 @@ class Scripts(Maker):
     def _words(self) -> Request:
         if not hasattr(self, "_others"):
             self.rows()
-        return self.chance.choice(self._others)() if self.chance.random() < 0.8 else self.some(self.value, 4)
+        words = self.chance.choice(self._others)() if self.chance.random() < 0.8 else self.some(self.value, 4)
+        return [word for word in words if word.upper() != "IDX"]  # a map, whose order in Lua is nobody's
