@@ -33,7 +33,7 @@ NO_LUA: Final = (
 )
 NO_LUAJIT: Final = (
     b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa on this"
-    b" platform has no LuaJIT: install a build of lupa 2.5 or newer that has the module lupa.luajit21"
+    b" platform has no LuaJIT: install a build of lupa 2.8 or newer that has the module lupa.luajit21"
 )
 OUT_OF_MEMORY: Final = b"ERR not enough memory"
 NO_ROOM: Final = reply.error(OUT_OF_MEMORY)

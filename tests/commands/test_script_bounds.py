@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
+from penstock.clock import SystemClock
 from penstock.commands import script_machine, script_source, script_worker
 from penstock.commands.engine import Engine
-from penstock.clock import SystemClock
 from penstock.settings import Settings
 from tests.commands.test_scripts import LIBRARY, Late, Units, script
 from tests.dialogue import Dialogue, decoded
