@@ -1,0 +1,292 @@
+"""Random scripts beside a real Redis: `python -m tests.scripts.beside_redis --count 100000 --seed 1`.
+
+The engine runs in a child process, so that one that dies is a difference like any other.
+"""
+
+import argparse
+import contextlib
+import faulthandler
+import multiprocessing
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Final, Protocol
+
+from tests.against_redis.generator import Request
+from tests.against_redis.shrinking import without
+from tests.against_redis.sides import InProcess, Piped
+from tests.reference import NoReference, reference_server
+from tests.scripts.grammar import Grammar
+from tests.scripts.known_differences import reason_of
+
+BATCH: Final = 25  # cases between two resets
+SLICE: Final = 2000  # cases a child process
+HANGS_S: Final = 120  # for a batch: what takes longer never ends
+DIED: Final = b"(the process died)"
+DEEPEST_REPLY: Final = 50_000  # a table in itself is answered as thousands of arrays in each other
+RESET: Final[list[Request]] = [
+    ["RESET"], ["EVAL", "for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('DEL', key) end", "0"],
+    ["FUNCTION", "DELETE", "lib"], ["FUNCTION", "DELETE", "other"], ["SET", "num", "10"], ["SET", "str", "value"],
+    ["RPUSH", "list", "a", "b", "3"], ["SADD", "set", "m"], ["HSET", "hash", "f", "1"], ["ZADD", "zset", "1.5", "m"],
+    ["XADD", "stream", "1-1", "f", "v"],
+]  # fmt: skip
+CJSON_RESET: Final = (  # what a script may have set for all that follow
+    "cjson.encode_max_depth(1000) cjson.decode_max_depth(1000) cjson.encode_sparse_array(false, 2, 10) "
+    "cjson.encode_number_precision(14) cjson.encode_keep_buffer(true) cjson.encode_invalid_numbers(false) "
+    "cjson.decode_invalid_numbers(true)"
+)
+TOKENS: Final = re.compile(r"\[=+\[.*?\]=+\]|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|\w+|\s+|\.\.\.?|[^\w\s]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One script or library, as its statements, and the requests around it: `{}` is its text."""
+
+    statements: tuple[str, ...]
+    frame: tuple[tuple[str, ...], ...]
+
+    def requests(self) -> list[Request]:
+        text = "\n".join(self.statements)
+        return [[text if word == "{}" else word for word in request] for request in self.frame]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Requests of which the last is answered otherwise, and the two answers."""
+
+    requests: tuple[tuple[str, ...], ...]
+    theirs: bytes
+    ours: bytes
+
+    @property
+    def text(self) -> str:
+        return "\n".join(" ".join(map(repr, request)) for request in self.requests)
+
+    @property
+    def group(self) -> str:
+        """What differences of one cause have in common, more or less."""
+        return repr((shape(self.theirs), shape(self.ours)))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Of a slice: how many cases, how many of them were refused by both, the differences and those with a reason."""
+
+    cases: int
+    refused: int
+    differences: tuple[Difference, ...]
+    excused: tuple[str, ...]
+
+
+class Progress(Protocol):
+    """Shared memory in which a child says which case it is at."""
+
+    value: int
+
+
+def shape(reply: bytes) -> bytes:
+    reply = re.sub(rb"[0-9a-f]{40}", b"SHA", reply)
+    if not reply.startswith(b"-"):
+        return reply[:1]
+    return re.sub(rb"'[^']*'|<[^>]*>", b"Q", re.sub(rb"\d+", b"N", reply))[:160]
+
+
+def case_of(seed: str) -> Case:
+    chance = random.Random(seed)
+    grammar = Grammar(chance)
+    words = chance.choice(((), ("arg1",), ("10", "-2.5"), ("", "a b", "\0\r\n")))
+    keys = chance.choice(((), ("str",), ("num", "list"), ("hash",)))
+    given = (str(len(keys)), *keys, *words)
+    kind = chance.random()
+    if kind < 0.2:
+        name = chance.choice(("lib", "lib", "other", "bad-name")) if chance.random() < 0.1 else "lib"
+        statements = tuple(grammar.library(name))
+        load = ("FUNCTION", "LOAD", "REPLACE", "{}")
+        call = chance.choice(("FCALL", "FCALL", "FCALL_RO"))
+        return Case(statements, (load, (call, "f", *given), ("FCALL", chance.choice("fgh"), *given), ("DUMP", "str")))
+    statements = tuple(grammar.script())
+    if kind < 0.24:
+        statements = (chance.choice(("#!lua", "#!lua flags=no-writes", "#!lua flags=allow-oom,allow-stale", "#!lua flags=x", "#!python", "#!lua name=x")), *statements)  # fmt: skip
+    command = chance.choice(("EVAL",) * 8 + ("EVAL_RO",))
+    if kind < 0.3:
+        return Case(statements, (("MULTI",), ("EVAL", "{}", *given), ("GET", "str"), ("EXEC",)))
+    return Case(statements, ((command, "{}", *given),))
+
+
+def batch_of(seed: str, first: int, count: int) -> list[Case]:
+    return [case_of(f"{seed}/{number}") for number in range(first, first + count)]
+
+
+def opening(seed: str, first: int) -> list[Request]:
+    """What puts both sides into one state: RESP3 every third batch."""
+    return [*RESET, ["HELLO", "3" if first // BATCH % 3 == 2 else "2"]]
+
+
+class Compared:
+    """Redis and an engine, asked the same."""
+
+    def __init__(self, reference: Piped) -> None:
+        self._reference = reference
+        self._engine = InProcess()
+
+    def replies(self, requests: list[Request]) -> Iterator[tuple[Request, bytes, bytes]]:
+        self._reference.send(requests)
+        self._engine.send(requests)
+        theirs = [self._reference.answer() for _ in requests]
+        for request, reply in zip(requests, theirs, strict=True):
+            yield request, reply, self._engine.answer()
+
+    def first_difference(self, start: list[Request], cases: list[Case]) -> Difference | None:
+        requests = [request for case in cases for request in [*case.requests(), ["EVAL", CJSON_RESET, "0"]]]
+        found = None
+        for at, (_, theirs, ours) in enumerate(self.replies([*start, *requests])):
+            if found is None and at >= len(start) and theirs != ours:
+                found = Difference(tuple(map(tuple, requests[: at - len(start) + 1])), theirs, ours)
+        return found
+
+    def shortest(self, start: list[Request], cases: list[Case], found: Difference) -> tuple[Difference, Case]:
+        """The fewest cases, statements and words of the last that still show a difference of this shape."""
+        best = found
+
+        def shows(fewer: list[Case]) -> bool:
+            nonlocal best
+            other = self.first_difference(start, fewer)
+            if other is None or other.group != found.group:
+                return False
+            best = other
+            return True
+
+        if shows(cases[-1:]):
+            cases = cases[-1:]
+        cases = without(cases, shows) if len(cases) > 1 else cases
+        *before, last = cases
+        for cut in (str.splitlines, TOKENS.findall):
+            joint = "\n" if cut is str.splitlines else ""
+            parts = cut("\n".join(last.statements))
+
+            def is_shown(fewer: list[str], joint: str = joint) -> bool:
+                return shows([*before, Case((joint.join(fewer),), last.frame)])
+
+            if len(parts) < 400:
+                parts = without(parts, is_shown)
+            if is_shown(parts):
+                last = Case((joint.join(parts),), last.frame)
+        return best, last
+
+
+def compare_slice(
+    port: int, seed: str, first: int, count: int, minimise: bool, seen: set[str], progress: Progress
+) -> Found:
+    """Compare cases number first and following; of a group in `seen` no more is minimised."""
+    sys.setrecursionlimit(DEEPEST_REPLY)
+    refused, differences, excused = 0, [], []
+    with contextlib.closing(Piped(port)) as reference:
+        compared = Compared(reference)
+        for at in range(first, first + count, BATCH):
+            faulthandler.dump_traceback_later(HANGS_S, exit=True)
+            start, cases = opening(seed, at), batch_of(seed, at, min(BATCH, first + count - at))
+            for length, case in enumerate(cases, 1):
+                asked = start if length == 1 else []
+                requests = [*case.requests(), ["EVAL", CJSON_RESET, "0"]]
+                progress.value = at + length - 1
+                for request, theirs, ours in list(compared.replies([*asked, *requests]))[len(asked) :]:
+                    refused += theirs.startswith(b"-") and request[0] != "DUMP"
+                    if theirs == ours:
+                        continue
+                    found = Difference(tuple(map(tuple, case.requests())), theirs, ours)
+                    reason = reason_of(found.text, theirs, ours)
+                    if reason:
+                        excused.append(reason)
+                    else:
+                        if minimise and found.group not in seen:
+                            seen.add(found.group)
+                            found, _ = compared.shortest(start, cases[:length], found)
+                        differences.append(found)
+                    break
+                else:
+                    continue
+                # After a difference their keys may differ, too: begin anew.
+                list(compared.replies(start))
+    faulthandler.cancel_dump_traceback_later()
+    return Found(count, refused, tuple(differences), tuple(excused))
+
+
+def _child(answers: Connection, arguments: tuple[int, str, int, int, bool, set[str]], progress: Progress) -> None:
+    answers.send(compare_slice(*arguments, progress))
+
+
+def compare(port: int, seed: str, count: int, minimise: bool = True) -> Iterator[Found]:
+    """Compare so many cases of a seed with the Redis at a port: what each slice of them shows."""
+    forked = multiprocessing.get_context("fork")
+    seen: set[str] = set()
+    first = 0
+    while first < count:
+        size = min(SLICE, count - first)
+        progress = forked.Value("q", first)
+        ours, theirs = forked.Pipe()
+        child = forked.Process(target=_child, args=(theirs, (port, seed, first, size, minimise, seen), progress))
+        child.start()
+        theirs.close()
+        try:
+            found = ours.recv()
+        except EOFError:
+            child.join()
+            at = int(progress.value)
+            case = case_of(f"{seed}/{at}")
+            said = b"%b exit code %d at %b/%d" % (DIED, child.exitcode or 0, seed.encode(), at)
+            difference = Difference(tuple(map(tuple, case.requests())), b"", said)
+            # What the slice found before is lost with the child: compare it again without what kills.
+            found = Found(at + 1 - first, 0, (difference,), ())
+            size = at + 1 - first
+        child.join()
+        ours.close()
+        seen |= {one.group for one in found.differences}
+        yield found
+        first += size
+
+
+def report(differences: list[Difference]) -> str:
+    """The differences by group: how many, and the shortest."""
+    groups: dict[str, list[Difference]] = {}
+    for one in differences:
+        groups.setdefault(one.group, []).append(one)
+    lines = []
+    for group in sorted(groups.values(), key=len, reverse=True):
+        shown = min(group, key=lambda one: len(one.text))
+        lines.append(f"{len(group)} times:\n{shown.text}\n  Redis: {shown.theirs!r}\n  here:  {shown.ours!r}\n")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.scripts.beside_redis", description=__doc__)
+    parser.add_argument("--count", type=int, default=100_000, help="how many scripts (default: %(default)s)")
+    parser.add_argument("--seed", default="1", help="the first seed (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="of a running Redis (default: one is started)")
+    parser.add_argument("--quick", action="store_true", help="do not minimise what differs")
+    chosen = parser.parse_args()
+    differences: list[Difference] = []
+    excused: Counter[str] = Counter()
+    cases = refused = 0
+    try:
+        with contextlib.nullcontext(chosen.port) if chosen.port else reference_server() as port:
+            for found in compare(port, chosen.seed, chosen.count, not chosen.quick):
+                cases, refused = cases + found.cases, refused + found.refused
+                differences += found.differences
+                excused.update(found.excused)
+                print(f"{cases} scripts, {len(differences)} differences", file=sys.stderr, flush=True)
+    except NoReference as absence:
+        print(absence)
+        return 2
+    print(report(differences))
+    for reason, times in excused.most_common():
+        print(f"known, {times} times: {reason}")
+    print(f"{cases} scripts, {refused} error replies, {sum(excused.values())} known differences, {len(differences)} others")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
