@@ -10,7 +10,7 @@ from typing import Final
 from tests.scripts import vocabulary
 
 DEEPEST: Final = 4
-WRONG_KIND: Final = 0.04  # of expressions are of another kind than is wanted
+WRONG_KINDS: Final = (0.0, 0.0, 0.01, 0.05)  # of expressions that are of another kind than is wanted, by script
 SHOW: Final = (
     "local function show(v, d) d = d or 0 local t = type(v) "
     "if t == 'number' then return v ~= v and 'nan' or string.format('%.17g', v) end "
@@ -34,6 +34,7 @@ class Grammar:
         self._shows = False
         self._in_loop = False
         self._in_library = False
+        self._wrong = chance.choice(WRONG_KINDS)
 
     # -- whole scripts ------------------------------------------------------------------------------------------------
 
@@ -72,10 +73,10 @@ class Grammar:
         self._kinds = kept
         callback = f"function(keys, args) {body} end"
         shape = self._chance.random()
-        if shape < 0.6:
+        if shape < 0.75:
             return f"redis.register_function('{name}', {callback})"
-        if shape < 0.9:
-            flags = self._of(("{}", "{'no-writes'}", "{'allow-stale', 'no-writes'}", "{'nosuch'}", "{1}", "'no-writes'"))
+        if shape < 0.96:
+            flags = self._of(("{}",) * 6 + ("{'no-writes'}",) * 3 + ("{'allow-stale', 'no-writes'}", "{'nosuch'}", "{1}", "'no-writes'"))
             described = self._of(("", "description='d', ", "description=7, "))
             return f"redis.register_function{{function_name='{name}', callback={callback}, {described}flags={flags}}}"
         return self._of(
@@ -152,7 +153,7 @@ class Grammar:
         if self._kinds.get(name) in ("T", "L"):
             return f"{name}[{self.expression(self._chance.choice('ISN'), depth + 1)}] = {self.expression('V', depth + 1)}"
         if self._happens(0.2) and len(self._kinds) > 1:
-            other = self._of(tuple(self._kinds))
+            other = self._local_of(self._kinds.get(name, "V"))
             return f"{name}, {other} = {other}, {name}"
         return f"{name} = {self.expression(self._kinds.get(name, 'V'), depth + 1)}"
 
@@ -174,7 +175,7 @@ class Grammar:
 
     def _numeric_for(self, depth: int) -> str:
         name = self._fresh()
-        bounds = self._of(("1, 3", "3, 1, -1", "1, 0", "0, 1, 0.25", "1, #ARGV", "-1, 1", "5, 1", "1, '2'", "1, nil", "1, {}", "1, 2, 'x'"))
+        bounds = self._of(("1, 3", "3, 1, -1", "1, 0", "0, 1, 0.25", "1, #ARGV", "-1, 1", "5, 1", "1, '2'", *(("1, nil", "1, {}", "1, 2, 'x'") if self._wrong else ())))
         return f"for {name} = {bounds} do {self._loop(depth, **{name: 'N'})} end"
 
     def _each(self, depth: int) -> str:
@@ -347,7 +348,7 @@ class Grammar:
         return f"do {self._block(depth)} end"
 
     def _global(self, depth: int) -> str:
-        return self._of(
+        refused = self._of(
             (
                 "undefined = 1", "local seen = undefined", "string.upper = 1", "redis.x = 1", "_G.x = 1", "rawset(_G, 'x', 1)", "KEYS[3] = 'new'",
                 "KEYS = 1", "setmetatable(_G, {})", "getmetatable('').__index = 1", "local seen = rawget(_G, 'nothing')", "local seen = redis.nothing",
@@ -355,6 +356,11 @@ class Grammar:
                 "local n = #_G", "local n = getmetatable(_G)", "setfenv(1, {})", "getmetatable(string).__newindex = nil", "table.sort(redis)",
             )
         )  # fmt: skip
+        if self._happens(0.3):
+            return refused  # type: ignore[no-any-return]  # a text
+        done, found = self._fresh(), self._fresh()
+        self._kinds[found] = "V"
+        return f"local {done}, {found} = pcall(function() {refused} end)"
 
     def _call(self, depth: int) -> str:
         return self._called(depth)
@@ -392,9 +398,11 @@ class Grammar:
 
     def expression(self, kind: str, depth: int) -> str:
         """An expression of a kind: as in vocabulary.SIGNATURES, and O for a condition."""
+        if kind == "G":
+            return self._reader()
         if kind in "Kk":  # where a large one would take for ever
             return self._of(vocabulary.SMALL)
-        if self._happens(WRONG_KIND):
+        if self._happens(self._wrong):
             kind = self._chance.choice("NSTLFVO")
         if kind in "nsiuvcf":
             kind = kind.upper()
@@ -414,7 +422,7 @@ class Grammar:
         shape = self._chance.random()
         if shape < 0.35:
             operator = self._of(("+", "-", "*", "/", "%", "^"))
-            return f"({self.expression('N', depth + 1)} {operator} {self.expression(self._of(('N', 'N', 'N', 'S')), depth + 1)})"
+            return f"({self.expression('N', depth + 1)} {operator} {self.expression(self._of(('N', 'S')) if self._wrong else 'N', depth + 1)})"
         if shape < 0.45:
             return f"#{self.expression('S', depth + 1)}" if self._happens(0.5) else f"#({self.expression('L', depth + 1)})"
         if shape < 0.5:
@@ -498,6 +506,17 @@ class Grammar:
             )
         )  # fmt: skip
 
+    def _reader(self) -> str:
+        """A function for load, which must end one day."""
+        return self._of(
+            (
+                "function() end", "function() return '' end", "function() return {} end", "function() error('in reader') end", "function() error({}) end",
+                "(function() local piece = 'return 5' return function() local one = piece piece = nil return one end end)()", "'return 1'", "5",
+                "(function() local piece = 'x y' return function() local one = piece piece = nil return one end end)()",
+                "coroutine.wrap(function() coroutine.yield('return ') coroutine.yield('1, ...') end)",
+            )
+        )  # fmt: skip
+
     def _expression_O(self, depth: int) -> str:  # noqa: N802
         if depth >= DEEPEST:
             return self._of(("true", "false", "nil", "1 < 2", "'a' < 'b'"))
@@ -514,7 +533,10 @@ class Grammar:
 
     def _called(self, depth: int, answers: str = "") -> str:
         """A call of a library's function; `answers`: the kind that it should answer."""
-        fitting = [one for one in vocabulary.SIGNATURES if not answers or one[2] == answers]
+        fitting = [
+            one for one in vocabulary.SIGNATURES
+            if (not answers or one[2] == answers) and (self._wrong or one[0] not in vocabulary.OFTEN_REFUSED)
+        ]  # fmt: skip
         name, takes, _ = self._of(tuple(fitting))
         if takes == "fmt":
             return self._expression_S(min(depth, DEEPEST - 1))

@@ -27,7 +27,7 @@ THRESHOLD_MS: Final = 20
 FLAGS: Final = ("--appendonly", "no", "--busy-reply-threshold", str(THRESHOLD_MS))
 CANARY_EVERY: Final = 25
 PATIENCE_S: Final = 2.0
-ATTEMPTS: Final = 40  # to find a shorter script, a server each
+SHORTENING_S: Final = 30.0  # to find a shorter script, a server each attempt
 SETTINGS: Final = (  # what a script may set for all that follow, as in Redis
     b"cjson.encode_max_depth(1000) cjson.decode_max_depth(1000) cjson.encode_sparse_array(false, 2, 10) "
     b"cjson.encode_number_precision(14) cjson.encode_keep_buffer(true) cjson.encode_invalid_numbers(false) "
@@ -202,10 +202,10 @@ def run(count: int, seed: str, patience_s: float = PATIENCE_S, environment: dict
                 except Unkillable:
                     break
                 except Failure as failure:
-                    failed[maker.kind] += 1
                     text = str(failure)
+                    failed[text[:24]] += 1
                     suspects = [requests] if number % CANARY_EVERY else recent[::-1]
-                    yield reported(f"{seed}/{number - 1}", maker.kind, text, suspects, patience_s, environment, failed[maker.kind] < 4)
+                    yield reported(f"{seed}/{number - 1}", maker.kind, text, suspects, patience_s, environment, failed[text[:24]] < 3)
                     break
                 if number % 1000 == 0:
                     yield f"{number} scripts, {late + target.late} of them ended, {servers} servers, at most {max(most_memory, target.most_memory) // MEGABYTE} MB"
@@ -239,15 +239,15 @@ def reported(
         found = fails(requests, patience_s, environment)
         if not found:
             continue
-        attempts = ATTEMPTS if shorten else 0
+        ends = time.monotonic() + SHORTENING_S
 
-        def still(parts: list[bytes], requests: list[Request] = requests, found: str = found) -> bool:
-            nonlocal attempts
-            attempts -= 1
-            return attempts >= 0 and fails(with_code(requests, b"".join(parts)), patience_s, environment)[:24] == found[:24]
+        def still(parts: list[bytes], requests: list[Request] = requests, found: str = found, ends: float = ends) -> bool:
+            if time.monotonic() > ends:
+                return False
+            return fails(with_code(requests, b"".join(parts)), patience_s, environment)[:24] == found[:24]
 
         parts = re.findall(rb"\w+|\s+|[^\w\s]", code_of(requests))
-        if 2 < len(parts) < 2000 and shorten:
+        if 2 < len(parts) < 2000 and shorten:  # the sizes halve: the first attempts take the most away
             requests = with_code(requests, b"".join(without(parts, still)))
         return Report(seed, kind, found, requests, True)
     return Report(seed, kind, text, suspects[0], False)

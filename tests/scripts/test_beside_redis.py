@@ -1,0 +1,22 @@
+"""Random scripts and libraries are answered by a real Redis and here alike, to the last byte."""
+
+import pytest
+
+from tests.scripts.beside_redis import case_of, compare, report
+
+pytest.importorskip("lupa")
+
+
+@pytest.mark.parametrize("seed", ["a", "b", "c"])
+def test_random_scripts_and_libraries_are_answered_as_by_redis(reference_port, seed):
+    found = list(compare(reference_port, seed, 500))
+
+    assert report([difference for part in found for difference in part.differences]) == ""
+
+
+def test_the_same_seed_makes_the_same_script():
+    assert case_of("a/1") == case_of("a/1")
+
+
+def test_scripts_of_different_seeds_differ():
+    assert len({case_of(f"a/{number}") for number in range(200)}) > 190

@@ -1,0 +1,16 @@
+"""No script kills the server, keeps others from it, fills its memory or changes what other scripts see."""
+
+import pytest
+
+from tests.scripts.hostile import Report, run
+
+pytest.importorskip("lupa")
+
+COUNT = 1500
+PATIENT_S = 20.0  # far more than anybody should wait: the machine may have other work
+
+
+def test_hostile_scripts_harm_nobody_but_themselves():
+    failures = [line for line in run(COUNT, "test", PATIENT_S) if isinstance(line, Report)]
+
+    assert "\n".join(map(str, failures)) == ""
