@@ -23,6 +23,7 @@ from tests.against_redis.sides import InProcess, Piped
 from tests.reference import NoReference, reference_server
 from tests.scripts.grammar import Grammar
 from tests.scripts.known_differences import reason_of
+from tests.scripts.vocabulary import CJSON_DEFAULTS
 
 BATCH: Final = 25  # cases between two resets
 SLICE: Final = 2000  # cases a child process
@@ -36,13 +37,12 @@ RESET: Final[list[Request]] = [
     ["RPUSH", "list", "a", "b", "3"], ["SADD", "set", "m"], ["HSET", "hash", "f", "1"], ["ZADD", "zset", "1.5", "m"],
     ["XADD", "stream", "1-1", "f", "v"],
 ]  # fmt: skip
-CJSON_RESET: Final = (  # what a script may have set for all that follow
-    "cjson.encode_max_depth(1000) cjson.decode_max_depth(1000) cjson.encode_sparse_array(false, 2, 10) "
-    "cjson.encode_number_precision(14) cjson.encode_keep_buffer(true) cjson.encode_invalid_numbers(false) "
-    "cjson.decode_invalid_numbers(true)"
-)
+SHEBANGS: Final = (
+    "#!lua", "#!lua flags=no-writes", "#!lua flags=allow-oom,allow-stale", "#!lua flags=x", "#!python", "#!lua name=x",
+)  # fmt: skip
 TOKENS: Final = re.compile(  # what makes a loop end is not taken apart
-    r"while v\d+ < \d do v\d+ = v\d+ \+ 1|repeat v\d+ = v\d+ \+ 1|if type\(v\d+\) == 'number' and v\d+ > 0 then|\[=+\[.*?\]=+\]"
+    r"while v\d+ < \d do v\d+ = v\d+ \+ 1|repeat v\d+ = v\d+ \+ 1"
+    r"|if type\(v\d+\) == 'number' and v\d+ > 0 then|\[=+\[.*?\]=+\]"
     r"|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|\d[\w.]*|\w+|\s+|\.\.\.?|[^\w\s]",
     re.DOTALL,
 )
@@ -116,7 +116,7 @@ def case_of(seed: str) -> Case:
         return Case(statements, (load, (call, "f", *given), ("FCALL", chance.choice("fffgh"), *given), ("GET", "str")))
     statements = tuple(grammar.script())
     if kind < 0.24:
-        statements = (chance.choice(("#!lua", "#!lua flags=no-writes", "#!lua flags=allow-oom,allow-stale", "#!lua flags=x", "#!python", "#!lua name=x")), *statements)  # fmt: skip
+        statements = (chance.choice(SHEBANGS), *statements)
     command = chance.choice(("EVAL",) * 8 + ("EVAL_RO",))
     if kind < 0.3:
         return Case(statements, (("MULTI",), ("EVAL", "{}", *given), ("GET", "str"), ("EXEC",)))
@@ -147,7 +147,7 @@ class Compared:
             yield request, reply, self._engine.answer()
 
     def first_difference(self, start: list[Request], cases: list[Case]) -> Difference | None:
-        requests = [request for case in cases for request in [*case.requests(), ["EVAL", CJSON_RESET, "0"]]]
+        requests = [request for case in cases for request in [*case.requests(), ["EVAL", CJSON_DEFAULTS, "0"]]]
         found = None
         for at, (_, theirs, ours) in enumerate(self.replies([*start, *requests])):
             if found is None and at >= len(start) and theirs != ours:
@@ -177,7 +177,7 @@ class Compared:
             joint = "\n" if cut is str.splitlines else ""
             parts = cut("\n".join(last.statements))
 
-            def is_shown(fewer: list[str], joint: str = joint) -> bool:
+            def is_shown(fewer: list[str], joint: str = joint, last: Case = last) -> bool:
                 return shows([*before, Case((joint.join(fewer),), last.frame)])
 
             if len(parts) < 400:
@@ -200,9 +200,9 @@ def compare_slice(
             start, cases = opening(seed, at), batch_of(seed, at, min(BATCH, first + count - at))
             for length, case in enumerate(cases, 1):
                 asked = start if length == 1 else []
-                requests = [*case.requests(), ["EVAL", CJSON_RESET, "0"]]
+                requests = [*case.requests(), ["EVAL", CJSON_DEFAULTS, "0"]]
                 progress.value = at + length - 1
-                for request, theirs, ours in list(compared.replies([*asked, *requests]))[len(asked) :]:
+                for _, theirs, ours in list(compared.replies([*asked, *requests]))[len(asked) :]:
                     refused += theirs.startswith(b"-")
                     if theirs == ours:
                         continue
@@ -273,6 +273,11 @@ def report(differences: list[Difference]) -> str:
     return "\n".join(lines)
 
 
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.scripts.beside_redis", description=__doc__)
     parser.add_argument("--count", type=int, default=100_000, help="how many scripts (default: %(default)s)")
@@ -289,14 +294,15 @@ def main() -> int:
                 cases, refused = cases + found.cases, refused + found.refused
                 differences += found.differences
                 excused.update(found.excused)
-                print(f"{cases} scripts, {len(differences)} differences", file=sys.stderr, flush=True)
+                say(f"{cases} scripts, {len(differences)} differences")
     except NoReference as absence:
-        print(absence)
+        say(str(absence))
         return 2
-    print(report(differences))
+    say(report(differences))
     for reason, times in excused.most_common():
-        print(f"known, {times} times: {reason}")
-    print(f"{cases} scripts, {refused} error replies, {sum(excused.values())} known differences, {len(differences)} others")
+        say(f"known, {times} times: {reason}")
+    known = sum(excused.values())
+    say(f"{cases} scripts, {refused} error replies, {known} known differences, {len(differences)} others")
     return 1 if differences else 0
 
 

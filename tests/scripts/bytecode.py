@@ -7,9 +7,11 @@ from typing import Final
 
 INTERPRETERS: Final = ("lua51", "luajit20", "luajit21")
 SOURCES: Final = (
-    b"return 42", b"local a, b = ... return a + b, 'text', {1, 2, x = a}", b"local t = {} for i = 1, 10 do t[i] = function() return i end end return t",
-    b"while true do if not x then break end x = x .. 1.5 end return (function(...) return select('#', ...) end)(1, nil)",
-)  # fmt: skip
+    b"return 42",
+    b"local a, b = ... return a + b, 'text', {1, 2, x = a}",
+    b"local t = {} for i = 1, 10 do t[i] = function() return i end end return t",
+    b"while true do if not x then break end x = x .. 1.5 end return (function(...) return select('#', ...) end)(1)",
+)
 
 
 @cache

@@ -3,14 +3,13 @@
 What differs by nature is not made: the order of pairs over hash keys, addresses in texts, clocks, chance without a seed.
 """
 
-import random
+# ruff: noqa: E501  (scripts as they are written)
 from collections.abc import Callable
 from typing import Final
 
 from tests.scripts import vocabulary
+from tests.scripts.expressions import DEEPEST, Expressions
 
-DEEPEST: Final = 4
-WRONG_KINDS: Final = (0.0, 0.0, 0.01, 0.05)  # of expressions that are of another kind than is wanted, by script
 SHOW: Final = (
     "local function show(v, d) d = d or 0 local t = type(v) "
     "if t == 'number' then return v ~= v and 'nan' or string.format('%.17g', v) end "
@@ -24,17 +23,8 @@ SHOW: Final = (
 )
 
 
-class Grammar:
+class Grammar(Expressions):
     """A script or a library, one seed each: `Grammar(random.Random(seed)).script()` is its statements, a text each."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-        self._kinds: dict[str, str] = {}  # of the locals in reach
-        self._made = 0
-        self._shows = False
-        self._in_loop = False
-        self._in_library = False
-        self._wrong = chance.choice(WRONG_KINDS)
 
     # -- whole scripts ------------------------------------------------------------------------------------------------
 
@@ -76,7 +66,11 @@ class Grammar:
         if shape < 0.75:
             return f"redis.register_function('{name}', {callback})"
         if shape < 0.96:
-            flags = self._of(("{}",) * 6 + ("{'no-writes'}",) * 3 + ("{'allow-stale', 'no-writes'}", "{'nosuch'}", "{1}", "'no-writes'"))
+            flags = self._of(
+                ("{}",) * 6
+                + ("{'no-writes'}",) * 3
+                + ("{'allow-stale', 'no-writes'}", "{'nosuch'}", "{1}", "'no-writes'")
+            )
             described = self._of(("", "description='d', ", "description=7, "))
             return f"redis.register_function{{function_name='{name}', callback={callback}, {described}flags={flags}}}"
         return self._of(
@@ -151,7 +145,9 @@ class Grammar:
     def _assignment(self, depth: int) -> str:
         name = self._local_of("V") or "nosuch"
         if self._kinds.get(name) in ("T", "L"):
-            return f"{name}[{self.expression(self._chance.choice('ISN'), depth + 1)}] = {self.expression('V', depth + 1)}"
+            return (
+                f"{name}[{self.expression(self._chance.choice('ISN'), depth + 1)}] = {self.expression('V', depth + 1)}"
+            )
         if self._happens(0.2) and len(self._kinds) > 1:
             other = self._local_of(self._kinds.get(name, "V"))
             return f"{name}, {other} = {other}, {name}"
@@ -175,7 +171,19 @@ class Grammar:
 
     def _numeric_for(self, depth: int) -> str:
         name = self._fresh()
-        bounds = self._of(("1, 3", "3, 1, -1", "1, 0", "0, 1, 0.25", "1, #ARGV", "-1, 1", "5, 1", "1, '2'", *(("1, nil", "1, {}", "1, 2, 'x'") if self._wrong else ())))
+        bounds = self._of(
+            (
+                "1, 3",
+                "3, 1, -1",
+                "1, 0",
+                "0, 1, 0.25",
+                "1, #ARGV",
+                "-1, 1",
+                "5, 1",
+                "1, '2'",
+                *(("1, nil", "1, {}", "1, 2, 'x'") if self._wrong else ()),
+            )
+        )
         return f"for {name} = {bounds} do {self._loop(depth, **{name: 'N'})} end"
 
     def _each(self, depth: int) -> str:
@@ -312,7 +320,19 @@ class Grammar:
     def _varargs(self, depth: int) -> str:
         name = self._fresh()
         self._kinds[name] = "V"
-        inner = self._of(("select('#', ...)", "select(2, ...)", "{...}", "(...)", "..., 1", "unpack({...})", "select(-1, ...)", "#{...}", "arg"))
+        inner = self._of(
+            (
+                "select('#', ...)",
+                "select(2, ...)",
+                "{...}",
+                "(...)",
+                "..., 1",
+                "unpack({...})",
+                "select(-1, ...)",
+                "#{...}",
+                "arg",
+            )
+        )
         given = ", ".join(self.expression("V", depth + 2) for _ in range(self._chance.randrange(4)))
         return f"local {name} = {{(function(...) return {inner} end)({given})}}"
 
@@ -335,7 +355,11 @@ class Grammar:
         name, problem = self._fresh(), self._fresh()
         kept = self._kinds
         self._kinds = {}
-        code = self._of(vocabulary.BROKEN) if self._happens(0.3) else self._block(2, 1) + f" return {self.expression('V', 3)}"
+        code = (
+            self._of(vocabulary.BROKEN)
+            if self._happens(0.3)
+            else self._block(2, 1) + f" return {self.expression('V', 3)}"
+        )
         self._kinds = kept
         if "]=====]" in code:
             code = "return 1"
@@ -357,7 +381,7 @@ class Grammar:
             )
         )  # fmt: skip
         if self._happens(0.3):
-            return refused  # type: ignore[no-any-return]  # a text
+            return refused
         done, found = self._fresh(), self._fresh()
         self._kinds[found] = "V"
         return f"local {done}, {found} = pcall(function() {refused} end)"
@@ -393,175 +417,3 @@ class Grammar:
                 f"local {name} = {'-' * 1}{'(-' * 9}{self.expression('N', 3)}{')' * 9}",
             )
         )
-
-    # -- expressions --------------------------------------------------------------------------------------------------
-
-    def expression(self, kind: str, depth: int) -> str:
-        """An expression of a kind: as in vocabulary.SIGNATURES, and O for a condition."""
-        if kind == "G":
-            return self._reader()
-        if kind in "Kk":  # where a large one would take for ever
-            return self._of(vocabulary.SMALL)
-        if self._happens(self._wrong):
-            kind = self._chance.choice("NSTLFVO")
-        if kind in "nsiuvcf":
-            kind = kind.upper()
-        name = self._local_of(kind)
-        if name and self._happens(0.45):
-            return name
-        if kind == "V":
-            return self.expression(self._chance.choice("NNSSSTLLO0F" if self._happens(0.2) else "NNSSSTLLO0"), depth)
-        return getattr(self, f"_expression_{kind}")(depth)  # type: ignore[no-any-return]  # one of those below
-
-    def _expression_0(self, depth: int) -> str:
-        return self._of(("nil", "true", "false", "cjson.null", "nil"))
-
-    def _expression_N(self, depth: int) -> str:  # noqa: N802  (the kinds are capitals)
-        if depth >= DEEPEST or self._happens(0.35):
-            return self._of(vocabulary.NUMBERS)
-        shape = self._chance.random()
-        if shape < 0.35:
-            operator = self._of(("+", "-", "*", "/", "%", "^"))
-            return f"({self.expression('N', depth + 1)} {operator} {self.expression(self._of(('N', 'S')) if self._wrong else 'N', depth + 1)})"
-        if shape < 0.45:
-            return f"#{self.expression('S', depth + 1)}" if self._happens(0.5) else f"#({self.expression('L', depth + 1)})"
-        if shape < 0.5:
-            return f"-({self.expression('N', depth + 1)})"
-        if shape < 0.58:
-            return f"({self.expression('O', depth + 1)} and {self.expression('N', depth + 1)} or {self.expression('N', depth + 1)})"
-        return self._called(depth, "N")
-
-    def _expression_I(self, depth: int) -> str:  # noqa: N802
-        return self._of(vocabulary.SMALL) if self._happens(0.85) else self._expression_N(depth)
-
-    def _expression_U(self, depth: int) -> str:  # noqa: N802
-        return self._of(("0", "1", "7", "255", "65535", "2^31", "2^32-1", "12345678"))
-
-    def _expression_C(self, depth: int) -> str:  # noqa: N802
-        return self._of(("0", "65", "97", "255", "10", "256", "-1")) if self._happens(0.3) else str(self._chance.randrange(256))
-
-    def _expression_S(self, depth: int) -> str:  # noqa: N802
-        if depth >= DEEPEST or self._happens(0.4):
-            return self._of(vocabulary.STRINGS) if self._happens(0.85) else self._given()
-        shape = self._chance.random()
-        if shape < 0.3:
-            return f"({self.expression('S', depth + 1)} .. {self.expression(self._of(('S', 'S', 'N')), depth + 1)})"
-        if shape < 0.4:
-            method = self._of(("upper()", "lower()", "len()", "rep(2)", "reverse()", "sub(2)", "sub(-2)", "byte(1)", "find('a')", "nosuch()"))
-            return f"({self.expression('S', depth + 1)}):{method}"
-        if shape < 0.5:
-            layout, wanted = self._of(vocabulary.FORMATS)
-            return f"string.format({', '.join([layout, *(self.expression(one, depth + 1) for one in wanted)])})"
-        return self._called(depth, "S")
-
-    def _expression_Q(self, depth: int) -> str:  # noqa: N802
-        return self._of(("'plain'", r"'q\"q'", r"'back\\slash'"))
-
-    def _given(self) -> str:
-        if self._in_library:
-            return self._of(("args[1]", "args[2]", "keys[1]", "#args", "keys[5]")) if "args" in self._kinds else "'none'"
-        return self._of(("ARGV[1]", "ARGV[2]", "KEYS[1]", "ARGV[9]", "#ARGV", "KEYS[2]"))
-
-    def _expression_P(self, depth: int) -> str:  # noqa: N802
-        return self._of(vocabulary.PATTERNS)
-
-    def _expression_R(self, depth: int) -> str:  # noqa: N802
-        return self._of(vocabulary.REPLACEMENTS)
-
-    def _expression_B(self, depth: int) -> str:  # noqa: N802
-        return self._of(vocabulary.LAYOUTS)
-
-    def _expression_M(self, depth: int) -> str:  # noqa: N802
-        return self._of(vocabulary.PACKED) if self._happens(0.7) else f"cmsgpack.pack({self.expression('V', depth + 1)})"
-
-    def _expression_J(self, depth: int) -> str:  # noqa: N802
-        return f"'{self._of(vocabulary.JSON)}'"
-
-    def _expression_L(self, depth: int) -> str:  # noqa: N802
-        if depth >= DEEPEST:
-            return self._of(("{}", "{1, 2, 3}", "{'a'}"))
-        kinds = self._of(("N", "S", "NS", "V")) if self._happens(0.85) else "L"
-        return "{" + ", ".join(self.expression(self._chance.choice(kinds), depth + 1) for _ in range(self._chance.randrange(4))) + "}"
-
-    def _expression_T(self, depth: int) -> str:  # noqa: N802
-        """A table with one hash key at most, so that no order of keys is told."""
-        if depth >= DEEPEST:
-            return self._of(("{}", "{a=1}", "{[1]=1}"))
-        shape = self._chance.random()
-        if shape < 0.3:
-            return self._expression_L(depth)
-        if shape < 0.6:
-            name = self._of(("a", "b", "x", "['k k']", "[1]", "[0]", "[-1]", "[1.5]", "['1']", "[true]", "[2]"))
-            return f"{{{name}={self.expression('V', depth + 1)}}}"
-        if shape < 0.8:
-            return f"cjson.decode({self._expression_J(depth)})"
-        return self._called(depth, "T")
-
-    def _expression_F(self, depth: int) -> str:  # noqa: N802
-        return self._of(
-            (
-                "function() end", "function(a) return a end", "function(...) return ... end", "string.upper", "math.floor", "type", "redis.call",
-                "redis.pcall", f"function(a, b) return {self.expression('V', max(depth + 1, 3))} end", "function() error('inner') end", "error", "cjson.encode",
-                "coroutine.yield", "pcall", "unpack", "next",
-            )
-        )  # fmt: skip
-
-    def _reader(self) -> str:
-        """A function for load, which must end one day."""
-        return self._of(
-            (
-                "function() end", "function() return '' end", "function() return {} end", "function() error('in reader') end", "function() error({}) end",
-                "(function() local piece = 'return 5' return function() local one = piece piece = nil return one end end)()", "'return 1'", "5",
-                "(function() local piece = 'x y' return function() local one = piece piece = nil return one end end)()",
-                "coroutine.wrap(function() coroutine.yield('return ') coroutine.yield('1, ...') end)",
-            )
-        )  # fmt: skip
-
-    def _expression_O(self, depth: int) -> str:  # noqa: N802
-        if depth >= DEEPEST:
-            return self._of(("true", "false", "nil", "1 < 2", "'a' < 'b'"))
-        shape = self._chance.random()
-        if shape < 0.4:
-            kind = self._of(("N", "S", "N", "V"))
-            operator = self._of(("==", "~=")) if kind == "V" and self._happens(0.9) else self._of(("==", "~=", "<", "<=", ">", ">="))
-            return f"({self.expression(kind, depth + 1)} {operator} {self.expression(kind, depth + 1)})"
-        if shape < 0.6:
-            return f"(not {self.expression('V', depth + 1)})"
-        if shape < 0.8:
-            return f"({self.expression('V', depth + 1)} {self._of(('and', 'or'))} {self.expression('V', depth + 1)})"
-        return self._of(("true", "false", "nil", "1"))
-
-    def _called(self, depth: int, answers: str = "") -> str:
-        """A call of a library's function; `answers`: the kind that it should answer."""
-        fitting = [
-            one for one in vocabulary.SIGNATURES
-            if (not answers or one[2] == answers) and (self._wrong or one[0] not in vocabulary.OFTEN_REFUSED)
-        ]  # fmt: skip
-        name, takes, _ = self._of(tuple(fitting))
-        if takes == "fmt":
-            return self._expression_S(min(depth, DEEPEST - 1))
-        given = [
-            self.expression(kind, depth + 1) for kind in takes if kind.isupper() or self._happens(0.3)
-        ]  # an optional one may be left out amid others: then the next takes its place
-        if given and self._happens(0.02):
-            given.pop()
-        return f"{name}({', '.join(given)})"
-
-    # -- chance -------------------------------------------------------------------------------------------------------
-
-    def _fresh(self) -> str:
-        self._made += 1
-        return f"v{self._made}"
-
-    def _local_of(self, kind: str) -> str:
-        fitting = [name for name, held in self._kinds.items() if kind == "V" or held == kind or (kind == "T" and held == "L")]
-        return self._chance.choice(fitting) if fitting else ""
-
-    def _some_locals(self) -> list[str]:
-        return [name for name in self._kinds if self._happens(0.6)][-4:]
-
-    def _happens(self, probability: float) -> bool:
-        return self._chance.random() < probability
-
-    def _of(self, choices):  # type: ignore[no-untyped-def]  # the element's type is the tuple's
-        return self._chance.choice(choices)

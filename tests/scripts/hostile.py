@@ -8,6 +8,7 @@ import argparse
 import random
 import re
 import select
+import socket
 import sys
 import time
 from collections import Counter
@@ -17,9 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from tests.against_redis.shrinking import without
-from tests.scripts.hostile_scripts import CANARY, HostileScripts, Request
+from tests.scripts.hostile_scripts import HostileScripts, Request
+from tests.scripts.hostile_vocabulary import CANARY
+from tests.scripts.vocabulary import CJSON_DEFAULTS
 from tests.serverproc import ServerProcess, running_server
-from tests.wire import Array, Closed, Connection, Error, Simple, Value, pack
+from tests.wire import Array, Closed, Connection, Error, Value, pack
 
 MEGABYTE: Final = 1 << 20
 MOST_MEMORY: Final = (512 + 256) * MEGABYTE  # Lua's bound, and what replies and the allocators may take beside it
@@ -27,14 +30,13 @@ THRESHOLD_MS: Final = 20
 FLAGS: Final = ("--appendonly", "no", "--busy-reply-threshold", str(THRESHOLD_MS))
 CANARY_EVERY: Final = 25
 PATIENCE_S: Final = 2.0
+SCRIPTS_A_SERVER: Final = 1000
+SAME: Final = 24  # failures whose texts begin with as many equal letters are of one kind
+SHORTENED: Final = 3  # of a kind; of the rest the seed is told
+MOST_PARTS: Final = 2000
 SHORTENING_S: Final = 30.0  # to find a shorter script, a server each attempt
-SETTINGS: Final = (  # what a script may set for all that follow, as in Redis
-    b"cjson.encode_max_depth(1000) cjson.decode_max_depth(1000) cjson.encode_sparse_array(false, 2, 10) "
-    b"cjson.encode_number_precision(14) cjson.encode_keep_buffer(true) cjson.encode_invalid_numbers(false) "
-    b"cjson.decode_invalid_numbers(true)"
-)
 BUSY: Final = b"BUSY "
-PWNED: Final = (b"pwned", b"LEAK", b"evil\r\n")
+FORBIDDEN: Final = re.compile(rb"LEAK [^\r]*|\+pwned\r")  # a value of the host, or a reply made by hand
 
 
 class Failure(Exception):
@@ -57,6 +59,40 @@ class Report:
         return f"{self.text}\n  seed {self.seed}, {self.kind}{alone}\n  {shown}\n"
 
 
+class Attacker:
+    """A client whose replies are not parsed, for they may be deep and huge: what ends them is the answer to an ECHO."""
+
+    def __init__(self, port: int, patience_s: float) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), patience_s)
+        self._mark = b""
+        self._asked = 0
+        self.replies = bytearray()
+
+    def send(self, requests: list[Request]) -> None:
+        self._asked += 1
+        word = b"-- end of %d --" % self._asked
+        self._mark = b"$%d\r\n%b\r\n" % (len(word), word)
+        self.replies.clear()
+        self._socket.sendall(b"".join(pack(*request) for request in [*requests, [b"ECHO", word]]))
+
+    def is_answered(self, seconds: float) -> bool:
+        """Whether everything is, once there was silence for so long. Closed if the connection was."""
+        while not self.replies.endswith(self._mark):
+            if not select.select([self._socket], [], [], seconds)[0]:
+                return False
+            try:
+                piece = self._socket.recv(MEGABYTE)
+            except ConnectionError:
+                piece = b""
+            if not piece:
+                raise Closed(bytes(self.replies[-100:]))
+            self.replies += piece
+        return True
+
+    def close(self) -> None:
+        self._socket.close()
+
+
 class Target:
     """A server under attack: one client that attacks, one that watches."""
 
@@ -64,10 +100,10 @@ class Target:
         self._server = server
         self._patience_s = patience_s
         self._watcher = Connection("127.0.0.1", server.port, patience_s)
-        self._attacker = Connection("127.0.0.1", server.port, patience_s)
+        self._attacker = Attacker(server.port, patience_s)
         self.late = 0
         self.closed = 0
-        self._watcher.ask("EVAL", SETTINGS, "0")
+        self._watcher.ask("EVAL", CJSON_DEFAULTS, "0")
         self._canary = self._canary_answer()
         self._base = self._memory()
         self.most_memory = self._base
@@ -75,22 +111,21 @@ class Target:
     def attack(self, requests: list[Request]) -> None:
         """Send requests, wait until they are answered, ending what lasts. Failure if that cannot be done."""
         try:
-            self._attacker.send_raw(b"".join(pack(*request) for request in requests))
-            for _ in requests:
-                self._reply()
+            self._attacker.send(requests)
+            self._wait()
         except Closed:
-            self._is_alive("the client's connection was closed")
-            raise Failure("the client's connection was closed") from None
+            raise self._ended("the client's connection was closed") from None
         except TimeoutError:
             raise Failure("the requests are not read") from None
 
-    def _reply(self) -> None:
+    def _wait(self) -> None:
         began = time.monotonic()
         killed_at = 0.0
         while True:
-            value = self._arrived(0.1 if killed_at else 0.03)
-            if value is not None:
-                self._look_at(value)
+            if self._attacker.is_answered(0.1 if killed_at else 0.03):
+                found = FORBIDDEN.search(self._attacker.replies)
+                if found:
+                    raise Failure(f"what no script may see or send: {found[0]!r}")
                 return
             answer = self._asked("PING")
             now = time.monotonic()
@@ -106,22 +141,6 @@ class Target:
             elif now - began > 5 * self._patience_s:
                 raise Failure("it is not answered, though the server is not busy")
 
-    def _arrived(self, seconds: float) -> Value | None:
-        # A reply may come in pieces: once it has begun, the rest may take longer.
-        if self._attacker_is_silent(seconds):
-            return None
-        return self._attacker.reply(5 * self._patience_s)
-
-    def _attacker_is_silent(self, seconds: float) -> bool:
-        buffered, sock = self._attacker._buffer, self._attacker._socket
-        return not buffered and not select.select([sock], [], [], seconds)[0]
-
-    def _look_at(self, value: Value) -> None:
-        text = repr(value).encode()
-        for word in PWNED[:2]:
-            if word in text:
-                raise Failure(f"what no script may see or send: {text[:300]!r}")
-
     def _asked(self, *words: bytes | str) -> Value:
         """The watcher's answer."""
         try:
@@ -129,23 +148,27 @@ class Target:
         except TimeoutError:
             raise Failure(f"another client was not answered within {self._patience_s} s") from None
         except Closed:
-            self._is_alive("another client's connection was closed")
-            raise Failure("another client's connection was closed") from None
+            raise self._ended("another client's connection was closed") from None
 
-    def _is_alive(self, otherwise: str) -> None:
-        try:
-            code = self._server._process.wait(1)
-        except Exception:  # it runs on
-            raise Failure(otherwise) from None
-        raise Failure(f"the process died, exit code {code}: {' | '.join(self._server.lines[-6:])[-400:]}")
+    def _ended(self, otherwise: str) -> Failure:
+        """What a closed connection means: the process may have died of it."""
+        ends = time.monotonic() + self._patience_s
+        while self._server.is_alive and time.monotonic() < ends:
+            select.select([], [], [], 0.05)
+        if self._server.is_alive:
+            return Failure(otherwise)
+        return Failure(
+            f"the process died, exit code {self._server.wait()}: {' | '.join(self._server.lines[-4:])[-400:]}"
+        )
 
     def look(self) -> None:
         """Failure if the memory's bound was passed, or if what scripts share has changed."""
         used = self._memory()
         self.most_memory = max(self.most_memory, used)
         if used - self._base > MOST_MEMORY:
-            raise Failure(f"{(used - self._base) // MEGABYTE} MB at most were used, beyond {self._base // MEGABYTE} MB at the start")
-        settled = self._asked("EVAL", SETTINGS, "0")
+            grown, base = (used - self._base) // MEGABYTE, self._base // MEGABYTE
+            raise Failure(f"{grown} MB at most were used, beyond {base} MB at the start")
+        settled = self._asked("EVAL", CJSON_DEFAULTS, "0")
         if isinstance(settled, Error):
             raise Failure(f"cjson cannot be set up any more: {settled.text!r}")
         answer = self._canary_answer()
@@ -180,39 +203,56 @@ def difference(before: Value, after: Value) -> str:
     return f"{after!r:.300}"
 
 
-def run(count: int, seed: str, patience_s: float = PATIENCE_S, environment: dict[str, str] | None = None) -> Iterator[Report | str]:
-    """Attack with so many scripts; failures as they are found, and a line about every thousand scripts."""
-    number = late = servers = 0
-    most_memory = 0
+@dataclass(slots=True)
+class Progress:
+    """What was done so far."""
+
+    scripts: int = 0
+    ended: int = 0  # by SCRIPT KILL or FUNCTION KILL
+    servers: int = 0
+    most_memory: int = 0
+
+    def add(self, target: Target) -> None:
+        self.ended += target.late
+        self.most_memory = max(self.most_memory, target.most_memory)
+
+    def __str__(self) -> str:
+        used = self.most_memory // MEGABYTE
+        return f"{self.scripts} scripts, {self.ended} of them killed, {self.servers} servers, at most {used} MB"
+
+
+def run(
+    count: int, seed: str, patience_s: float = PATIENCE_S, environment: dict[str, str] | None = None
+) -> Iterator[Report | Progress]:
+    """Attack with so many scripts: failures as they are found, and the progress now and then."""
+    progress = Progress()
     failed: Counter[str] = Counter()
-    while number < count:
-        servers += 1
+    while progress.scripts < count:
+        progress.servers += 1
         with running_server(*FLAGS, environment=environment) as server:
             target = Target(server, patience_s)
             recent: list[list[Request]] = []
-            while number < count:
-                maker = HostileScripts(random.Random(f"{seed}/{number}"))
-                requests = maker.requests()
-                recent = [*recent[-CANARY_EVERY:], requests]
-                number += 1
-                try:
+            try:
+                for number in range(progress.scripts, min(count, progress.scripts + SCRIPTS_A_SERVER)):
+                    maker = HostileScripts(random.Random(f"{seed}/{number}"))
+                    requests = maker.requests()
+                    recent = [requests, *recent[:CANARY_EVERY]]
+                    progress.scripts += 1
                     target.attack(requests)
-                    if number % CANARY_EVERY == 0:
+                    if progress.scripts % CANARY_EVERY == 0:
                         target.look()
-                except Unkillable:
-                    break
-                except Failure as failure:
-                    text = str(failure)
-                    failed[text[:24]] += 1
-                    suspects = [requests] if number % CANARY_EVERY else recent[::-1]
-                    yield reported(f"{seed}/{number - 1}", maker.kind, text, suspects, patience_s, environment, failed[text[:24]] < 3)
-                    break
-                if number % 1000 == 0:
-                    yield f"{number} scripts, {late + target.late} of them ended, {servers} servers, at most {max(most_memory, target.most_memory) // MEGABYTE} MB"
-            late += target.late
-            most_memory = max(most_memory, target.most_memory)
-            target.close()
-    yield f"{number} scripts, {late} of them ended, {servers} servers, at most {most_memory // MEGABYTE} MB"
+            except Unkillable:
+                continue
+            except Failure as failure:
+                kind = str(failure)[:SAME]
+                failed[kind] += 1
+                suspects = recent if progress.scripts % CANARY_EVERY == 0 else recent[:1]
+                found = Report(f"{seed}/{number}", maker.kind, str(failure), requests, False)
+                yield shortened(found, suspects, patience_s, environment) if failed[kind] <= SHORTENED else found
+            finally:
+                progress.add(target)
+                target.close()
+        yield progress
 
 
 def fails(requests: list[Request], patience_s: float, environment: dict[str, str] | None) -> str:
@@ -231,26 +271,26 @@ def fails(requests: list[Request], patience_s: float, environment: dict[str, str
     return ""
 
 
-def reported(
-    seed: str, kind: str, text: str, suspects: list[list[Request]], patience_s: float, environment: dict[str, str] | None, shorten: bool
+def shortened(
+    report: Report, suspects: list[list[Request]], patience_s: float, environment: dict[str, str] | None
 ) -> Report:
-    """A failure, with the first of the suspects that shows it alone made shorter, by statements."""
+    """The first of the suspects that fails alone, its script made shorter; the report itself if none does."""
+    ends = time.monotonic() + SHORTENING_S
     for requests in suspects:
         found = fails(requests, patience_s, environment)
         if not found:
             continue
-        ends = time.monotonic() + SHORTENING_S
 
-        def still(parts: list[bytes], requests: list[Request] = requests, found: str = found, ends: float = ends) -> bool:
+        def still(parts: list[bytes], requests: list[Request] = requests, found: str = found) -> bool:
             if time.monotonic() > ends:
                 return False
-            return fails(with_code(requests, b"".join(parts)), patience_s, environment)[:24] == found[:24]
+            return fails(with_code(requests, b"".join(parts)), patience_s, environment)[:SAME] == found[:SAME]
 
-        parts = re.findall(rb"\w+|\s+|[^\w\s]", code_of(requests))
-        if 2 < len(parts) < 2000 and shorten:  # the sizes halve: the first attempts take the most away
+        parts = [bytes(part) for part in re.findall(rb"\w+|\s+|[^\w\s]", code_of(requests))]
+        if 2 < len(parts) < MOST_PARTS:
             requests = with_code(requests, b"".join(without(parts, still)))
-        return Report(seed, kind, found, requests, True)
-    return Report(seed, kind, text, suspects[0], False)
+        return Report(report.seed, report.kind, found, requests, True)
+    return report
 
 
 def code_of(requests: list[Request]) -> bytes:
@@ -260,6 +300,11 @@ def code_of(requests: list[Request]) -> bytes:
 def with_code(requests: list[Request], code: bytes) -> list[Request]:
     old = code_of(requests)
     return [[code if word == old else word for word in request] for request in requests]
+
+
+def say(line: object) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main() -> int:
@@ -276,8 +321,8 @@ def main() -> int:
     failures = 0
     for line in run(chosen.count, chosen.seed, chosen.patience, environment):
         failures += isinstance(line, Report)
-        print(line, flush=True)
-    print(f"{failures} failures")
+        say(line)
+    say(f"{failures} failures")
     return 1 if failures else 0
 
 

@@ -23,7 +23,11 @@ class KnownDifference:
 
 
 KNOWN: Final[tuple[KnownDifference, ...]] = (
-    KnownDifference("addresses of functions, tables and threads", "", *["(function|table|thread|userdata)(: |:\\s?builtin: ?)(0x|#?[0-9a-f]+)"] * 2),
+    KnownDifference(
+        "addresses of functions, tables and threads",
+        "",
+        *["(function|table|thread|userdata)(: |:\\s?builtin: ?)(0x|#?[0-9a-f]+)"] * 2,
+    ),
 )
 
 

@@ -63,8 +63,33 @@ SIGNATURES: Final = (
 )  # fmt: skip
 
 OFTEN_REFUSED: Final = frozenset(  # left out of scripts that are to run to their end
-    "rawlen string.nosuch redis.register_function newproxy getfenv print dofile table.setn string.gfind error redis.setresp "
-    "struct.unpack struct.pack struct.size assert setmetatable xpcall coroutine.status cmsgpack.unpack string.byte".split()
+    [
+        "rawlen",
+        "string.nosuch",
+        "redis.register_function",
+        "newproxy",
+        "getfenv",
+        "print",
+        "dofile",
+        "table.setn",
+        "string.gfind",
+        "error",
+        "redis.setresp",
+        "struct.unpack",
+        "struct.pack",
+        "struct.size",
+        "assert",
+        "setmetatable",
+        "xpcall",
+        "coroutine.status",
+        "cmsgpack.unpack",
+        "string.byte",
+    ]
+)
+CJSON_DEFAULTS: Final = (  # what a script may have set for all that follow, in Redis, too
+    "cjson.encode_max_depth(1000) cjson.decode_max_depth(1000) cjson.encode_sparse_array(false, 2, 10) "
+    "cjson.encode_number_precision(14) cjson.encode_keep_buffer(true) cjson.encode_invalid_numbers(false) "
+    "cjson.decode_invalid_numbers(true)"
 )
 JSON: Final = (
     "[1,2,3]", '{"a":1}', '{"a":{"b":[true,null,"x"]}}', "[]", "{}", "[1.5,-2e3,0.1]", '"text"', "12", "true", "null", "[1,]", "{a:1}",
@@ -100,7 +125,19 @@ COMMANDS: Final = (
     "'XINFO', 'GROUPS', 'stream'", "'HSCAN', 'hash', 0", "'TOUCH', 'a', 'b'", "'UNLINK', 'str'", "'LTRIM', 'list', 0, 3", "{V}", "{V}, {V}",
     "'ACL', 'WHOAMI'", "'SINTERCARD', 1, 'set'", "'ZADD', 'zset', 'INCR', 2, 'm'", "'FCALL', 'x', 0", "'SET', 'str', 'v', 'GET'", "'HGETALL', 'none'",
 )  # fmt: skip
-PROTOCOLS: Final = ("'string'", "'integer'", "'double'", "'null'", "'array'", "'set'", "'map'", "'verbatim'", "'true'", "'false'", "'bignum'")
+PROTOCOLS: Final = (
+    "'string'",
+    "'integer'",
+    "'double'",
+    "'null'",
+    "'array'",
+    "'set'",
+    "'map'",
+    "'verbatim'",
+    "'true'",
+    "'false'",
+    "'bignum'",
+)
 
 BROKEN: Final = (
     "return 1 1", "local = 5", "x ==", "if true then", "end", "for i = 1 do end", "local function () end", "return return", "break", "'unfinished", "[[unfinished",
