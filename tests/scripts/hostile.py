@@ -288,7 +288,8 @@ def shortened(
 
         parts = [bytes(part) for part in re.findall(rb"\w+|\s+|[^\w\s]", code_of(requests))]
         if 2 < len(parts) < MOST_PARTS:
-            requests = with_code(requests, b"".join(without(parts, still)))
+            parts = without(parts, still)
+            requests = with_code(requests, b"".join(parts))
         return Report(report.seed, report.kind, found, requests, True)
     return report
 
