@@ -188,7 +188,7 @@ class Grammar(Expressions):
 
     def _each(self, depth: int) -> str:
         place, held = self._fresh(), self._fresh()
-        walked = self.expression("L", depth + 1)
+        walked = self._expression_L(depth + 1)  # of its own: a loop that lets it grow would not end
         how = f"pairs({{{self.expression('V', 3)}}})" if self._happens(0.3) else f"ipairs({walked})"
         return f"for {place}, {held} in {how} do {self._loop(depth, **{place: 'N', held: 'V'})} end"
 

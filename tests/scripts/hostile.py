@@ -5,6 +5,7 @@ A script that looks at all that scripts share is run between, and must answer as
 """
 
 import argparse
+import os
 import random
 import re
 import select
@@ -13,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,7 @@ THRESHOLD_MS: Final = 20
 FLAGS: Final = ("--appendonly", "no", "--busy-reply-threshold", str(THRESHOLD_MS))
 CANARY_EVERY: Final = 25
 PATIENCE_S: Final = 2.0
+FORBEARANCE: Final = 8
 SCRIPTS_A_SERVER: Final = 1000
 SAME: Final = 24  # failures whose texts begin with as many equal letters are of one kind
 SHORTENED: Final = 3  # of a kind; of the rest the seed is told
@@ -51,11 +53,11 @@ class Report:
     kind: str
     text: str
     requests: list[Request]
-    is_alone: bool
+    is_alone: bool | None  # None: it was not tried
 
     def __str__(self) -> str:
         shown = "\n  ".join(" ".join(map(repr, request)) for request in self.requests)
-        alone = "" if self.is_alone else "\n  (not by itself: by what went before)"
+        alone = "\n  (not by itself: by what went before)" if self.is_alone is False else ""
         return f"{self.text}\n  seed {self.seed}, {self.kind}{alone}\n  {shown}\n"
 
 
@@ -93,14 +95,37 @@ class Attacker:
         self._socket.close()
 
 
+class Stopwatch:
+    """How long a process has been at something: the time it had a processor, for the machine may have other work.
+
+    A process that waits uses none, so FORBEARANCE times as long by the wall counts, too.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._stat = Path(f"/proc/{pid}/stat")
+        self._wall_s = time.monotonic()
+        self._cpu_s = self._used_s()
+
+    def seconds(self) -> float:
+        passed_s = time.monotonic() - self._wall_s
+        return max(passed_s / FORBEARANCE, min(passed_s, self._used_s() - self._cpu_s))
+
+    def _used_s(self) -> float:
+        try:
+            fields = self._stat.read_text().rpartition(")")[2].split()
+        except OSError:  # no Linux, or no process any more
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Target:
     """A server under attack: one client that attacks, one that watches."""
 
     def __init__(self, server: ServerProcess, patience_s: float) -> None:
         self._server = server
         self._patience_s = patience_s
-        self._watcher = Connection("127.0.0.1", server.port, patience_s)
-        self._attacker = Attacker(server.port, patience_s)
+        self._watcher = Connection("127.0.0.1", server.port, patience_s * FORBEARANCE)
+        self._attacker = Attacker(server.port, patience_s * FORBEARANCE)
         self.late = 0
         self.closed = 0
         self._watcher.ask("EVAL", CJSON_DEFAULTS, "0")
@@ -119,36 +144,37 @@ class Target:
             raise Failure("the requests are not read") from None
 
     def _wait(self) -> None:
-        began = time.monotonic()
-        killed_at = 0.0
-        while True:
-            if self._attacker.is_answered(0.1 if killed_at else 0.03):
-                found = FORBIDDEN.search(self._attacker.replies)
-                if found:
-                    raise Failure(f"what no script may see or send: {found[0]!r}")
-                return
+        lasts = Stopwatch(self._server.pid)
+        dies: Stopwatch | None = None
+        while not self._attacker.is_answered(0.1 if dies else 0.03):
             answer = self._asked("PING")
-            now = time.monotonic()
             if isinstance(answer, Error) and answer.text.startswith(BUSY):
-                self.late += not killed_at
-                if not killed_at:
-                    killed_at = now
+                if dies is None:
+                    dies = Stopwatch(self._server.pid)
+                    self.late += 1
                 killed = [self._asked("SCRIPT", "KILL"), self._asked("FUNCTION", "KILL")]
                 if any(isinstance(one, Error) and one.text.startswith(b"UNKILLABLE") for one in killed):
                     raise Unkillable
-                if now - killed_at > self._patience_s:
+                if dies.seconds() > self._patience_s:
                     raise Failure(f"SCRIPT KILL did not end it within {self._patience_s} s")
-            elif now - began > 5 * self._patience_s:
+            elif lasts.seconds() > 5 * self._patience_s:
                 raise Failure("it is not answered, though the server is not busy")
+        found = FORBIDDEN.search(self._attacker.replies)
+        if found:
+            raise Failure(f"what no script may see or send: {found[0]!r}")
 
     def _asked(self, *words: bytes | str) -> Value:
         """The watcher's answer."""
+        waits = Stopwatch(self._server.pid)
         try:
-            return self._watcher.ask(*words)
+            answer = self._watcher.ask(*words)
         except TimeoutError:
-            raise Failure(f"another client was not answered within {self._patience_s} s") from None
+            raise Failure(f"another client is not answered at all: {words[0]!r:.40}") from None
         except Closed:
             raise self._ended("another client's connection was closed") from None
+        if waits.seconds() > self._patience_s:
+            raise Failure(f"another client was not answered within {self._patience_s} s")
+        return answer
 
     def _ended(self, otherwise: str) -> Failure:
         """What a closed connection means: the process may have died of it."""
@@ -247,7 +273,7 @@ def run(
                 kind = str(failure)[:SAME]
                 failed[kind] += 1
                 suspects = recent if progress.scripts % CANARY_EVERY == 0 else recent[:1]
-                found = Report(f"{seed}/{number}", maker.kind, str(failure), requests, False)
+                found = Report(f"{seed}/{number}", maker.kind, str(failure), requests, None)
                 yield shortened(found, suspects, patience_s, environment) if failed[kind] <= SHORTENED else found
             finally:
                 progress.add(target)
@@ -291,7 +317,7 @@ def shortened(
             parts = without(parts, still)
             requests = with_code(requests, b"".join(parts))
         return Report(report.seed, report.kind, found, requests, True)
-    return report
+    return replace(report, is_alone=False)
 
 
 def code_of(requests: list[Request]) -> bytes:
