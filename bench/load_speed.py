@@ -23,7 +23,7 @@ from typing import Final
 from bench.accounting import cpu_ns
 from bench.link import Link, Request, packed
 from bench.servers import COMPILED, OURS, PLAIN, REDIS, ROOT, Absent, Pythons, command, environment, free_port, running
-from penstock.commands.effects import pack
+from penstock.engine.effects import pack
 
 MANIFEST: Final = b"file appendonly.aof.1.base.aof seq 1 type b\n"
 LOGGING: Final = ("--appendonly", "yes", "--appendfsync", "no", "--aof-use-rdb-preamble", "no")

@@ -31,7 +31,7 @@ from penstock.pipeline.connector.source.entry_pages import decode, from_lists
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import read_entries
 from penstock.pipeline.session import session
-from penstock.storage import ids
+from penstock.storage.streams import ids
 from tests.reference import LOCALHOST
 
 COLUMNS = "_id string, carrier string, flight string, dest string, delay string"

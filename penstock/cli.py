@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from penstock import checklog, configfile
-from penstock.commands.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
+from penstock import check_log
+from penstock.config import config_file
+from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server.command_line import hide_secrets
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return pipeline(words[1:])
     parsed = parser().parse_args(words)
     if parsed.subcommand == "check-log":
-        return checklog.main(parsed)
+        return check_log.main(parsed)
     sys.stdout.write(VERSION_LINE + "\n")
     return 0
 
@@ -51,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION_LINE)
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
     subcommands.add_parser("serve", help="run a server; `penstock serve --help` says how", add_help=False)
-    checklog.add_parser(subcommands)
+    check_log.add_parser(subcommands)
     subcommands.add_parser(
         "pipeline", help="jobs and pipelines on Spark; `penstock pipeline --help` names them", add_help=False
     )
@@ -78,8 +79,8 @@ def serve(words: Sequence[str], program: str) -> int:
     if not hide_secrets(words):
         sys.stderr.write("warning: a password can be read in the list of processes: put it into a configuration file\n")
     try:
-        piped = sys.stdin.buffer.read() if words[:1] == [configfile.STANDARD_INPUT] else b""
-        settings = configfile.start(words, piped.decode(errors="surrogateescape"))
+        piped = sys.stdin.buffer.read() if words[:1] == [config_file.STANDARD_INPUT] else b""
+        settings = config_file.start(words, piped.decode(errors="surrogateescape"))
         for warning in settings.warnings:
             sys.stderr.write(f"warning: {warning}\n")
         from penstock.server.run import serve as run  # what a mistyped flag must not wait for

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.commands.versions import BUILD
+from penstock.engine.versions import BUILD
 
 # Compiled code calls its functions and methods directly: nothing can be put in their place.
 puts_in_place = pytest.mark.skipif(BUILD == "compiled", reason="puts functions in place of those that are compiled")

@@ -10,9 +10,9 @@ import pytest
 
 import penstock
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.versions import BUILD
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.engine.versions import BUILD
 from tests.dialogue import Dialogue
 from tests.reference import NoReference, reference_server
 

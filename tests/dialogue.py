@@ -4,8 +4,8 @@ import shlex
 
 import hiredis
 
-from penstock.commands.engine import Engine
-from penstock.commands.session import Session
+from penstock.engine.engine import Engine
+from penstock.engine.session import Session
 
 NO_ANSWER = "(no answer)"  # the session waits, or its replies are turned off
 

@@ -2,9 +2,9 @@
 
 import random
 
-from penstock.commands import syntax
-from penstock.commands.arguments import Argument
-from penstock.commands.table import Row
+from penstock.engine.table import command_syntax
+from penstock.engine.table.argument_tree import Argument
+from penstock.engine.table.command_table import Row
 
 WORDS = {
     "key": ("s", "s", "n", "text", "nokey"),
@@ -30,7 +30,7 @@ class FromRows:
     def valid(self, row: Row) -> list[bytes]:
         """A request that the row's declaration allows."""
         words = row.name.split("|")
-        for argument in syntax.parse(row.syntax):
+        for argument in command_syntax.parse(row.syntax):
             words += self.words_of(argument)
         return [word.encode("latin-1") for word in words]
 

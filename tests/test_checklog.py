@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock import checklog, cli
-from penstock.checklog import DAMAGED, FINE, UNUSABLE
-from penstock.commands.effects import pack
-from penstock.storage.disk import SystemDisk
+from penstock import check_log, cli
+from penstock.check_log import DAMAGED, FINE, UNUSABLE
+from penstock.engine.effects import pack
+from penstock.storage.aof.disk import SystemDisk
 
 
 def lines(*texts: str) -> bytes:
@@ -38,7 +38,7 @@ class Checked:
     def check(self, *flags: str, path: Path | None = None) -> int:
         out, errors = io.StringIO(), io.StringIO()
         parser = cli.parser()
-        code = checklog.run(parser.parse_args(["check-log", *flags, str(path or self.root)]), out, errors)
+        code = check_log.run(parser.parse_args(["check-log", *flags, str(path or self.root)]), out, errors)
         self.out, self.errors = out.getvalue(), errors.getvalue()
         return code
 
@@ -229,13 +229,13 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("has_tqdm", [True, False], ids=["tqdm", "percents"])
 def test_a_long_file_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tqdm: bool) -> None:
-    monkeypatch.setattr(checklog, "LONG_BYTES", 1000)
-    monkeypatch.setattr(checklog, "find_spec", (lambda name: checklog) if has_tqdm else (lambda name: None))
+    monkeypatch.setattr(check_log, "LONG_BYTES", 1000)
+    monkeypatch.setattr(check_log, "find_spec", (lambda name: check_log) if has_tqdm else (lambda name: None))
     log = Checked(tmp_path, last=lines("SET a 1") * 50_000)
     terminal = Terminal()
     words = cli.parser().parse_args(["check-log", str(tmp_path)])
 
-    assert checklog.run(words, io.StringIO(), terminal) == FINE
+    assert check_log.run(words, io.StringIO(), terminal) == FINE
     assert "%" in terminal.getvalue()
     assert log.check() == FINE
     assert log.errors == ""

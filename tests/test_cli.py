@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 from penstock import cli
-from penstock.commands.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 
 ROOT = Path(__file__).parent.parent
 

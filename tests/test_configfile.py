@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock import configfile, quoting
+from penstock.config import config_file, quoting
+from penstock.config.settings import DIRECTIVES, Settings
 from penstock.errors import UsageError
-from penstock.settings import DIRECTIVES, Settings
 
 QUOTED = [
     (rb'save "60 1"', [b"save", b"60 1"]),
@@ -45,12 +45,12 @@ WRONG_FLAGS = [
 
 
 def started(text: str, *flags: str) -> Settings:
-    return configfile.start(["-", *flags], text)
+    return config_file.start(["-", *flags], text)
 
 
 def mistake(*arguments: str, text: str = "") -> list[str]:
     with pytest.raises(UsageError) as caught:
-        configfile.start(arguments, text)
+        config_file.start(arguments, text)
     return str(caught.value).split("\n")
 
 
@@ -97,7 +97,7 @@ def test_flags_win_over_the_file_and_later_ones_over_earlier() -> None:
 
 
 def test_a_flag_may_have_several_values() -> None:
-    settings = configfile.start(["--save", "60", "1", "--bind", "127.0.0.1", "::1", "--loglevel", "warning"])
+    settings = config_file.start(["--save", "60", "1", "--bind", "127.0.0.1", "::1", "--loglevel", "warning"])
 
     assert settings.canonical("save") == "60 1"
     assert settings.words("bind") == ["127.0.0.1", "::1"]
@@ -110,11 +110,11 @@ def test_save_points_add_up_and_an_empty_one_forgets_them() -> None:
 
 
 def test_a_whole_line_may_be_one_flag() -> None:
-    assert configfile.start(["--port 7000"]).number("port") == 7000
+    assert config_file.start(["--port 7000"]).number("port") == 7000
 
 
 def test_a_value_may_begin_with_dashes() -> None:
-    assert configfile.start(["--requirepass", "--secret", "--port", "1"]).text("requirepass") == "--secret"
+    assert config_file.start(["--requirepass", "--secret", "--port", "1"]).text("requirepass") == "--secret"
 
 
 def test_a_value_keeps_bytes_that_are_no_text() -> None:
@@ -194,7 +194,7 @@ user alice on
 
 
 def test_a_rewrite_without_a_change_keeps_every_byte() -> None:
-    assert configfile.rewritten(BEFORE, started(BEFORE)) == BEFORE
+    assert config_file.rewritten(BEFORE, started(BEFORE)) == BEFORE
 
 
 def test_a_rewrite_replaces_what_changed_and_adds_what_is_new() -> None:
@@ -203,7 +203,7 @@ def test_a_rewrite_replaces_what_changed_and_adds_what_is_new() -> None:
     settings.set_pairs([("requirepass", 'x"\\y'), ("client-output-buffer-limit", "pubsub 1kb 3000 4")])
 
     assert (
-        configfile.rewritten(BEFORE, settings)
+        config_file.rewritten(BEFORE, settings)
         == """\
 # my comment
 port 7000
@@ -230,7 +230,7 @@ def test_a_start_from_a_rewritten_file_has_the_same_settings() -> None:
     settings = started(BEFORE)
     settings.set_pairs([("save", ""), ("notify-keyspace-events", "KEAmn"), ("bind", ""), ("timeout", "9")])
 
-    again = started(configfile.rewritten(BEFORE, settings))
+    again = started(config_file.rewritten(BEFORE, settings))
 
     assert {name: again.text(name) for name in DIRECTIVES} == {name: settings.text(name) for name in DIRECTIVES}
 
@@ -238,10 +238,10 @@ def test_a_start_from_a_rewritten_file_has_the_same_settings() -> None:
 def test_a_second_rewrite_adds_no_second_heading() -> None:
     settings = started(BEFORE)
     settings.set_pairs([("timeout", "9")])
-    once = configfile.rewritten(BEFORE, settings)
+    once = config_file.rewritten(BEFORE, settings)
     settings.set_pairs([("tcp-keepalive", "9")])
 
-    assert configfile.rewritten(once, settings).count(configfile.GENERATED) == 1
+    assert config_file.rewritten(once, settings).count(config_file.GENERATED) == 1
 
 
 def test_a_change_wins_over_an_included_file(tmp_path: Path) -> None:
@@ -251,17 +251,17 @@ def test_a_change_wins_over_an_included_file(tmp_path: Path) -> None:
     settings = started(text)
     settings.set_pairs([("timeout", "9")])
 
-    assert started(configfile.rewritten(text, settings)).number("timeout") == 9
+    assert started(config_file.rewritten(text, settings)).number("timeout") == 9
 
 
 def test_a_rewrite_replaces_the_file_at_once(tmp_path: Path) -> None:
     path = tmp_path / "redis.conf"
     path.write_text("hz 20\n")
     path.chmod(0o640)
-    settings = configfile.start([str(path)])
+    settings = config_file.start([str(path)])
     settings.set_pairs([("hz", "30")])
 
-    configfile.rewrite(settings)
+    config_file.rewrite(settings)
 
     assert path.read_text() == "hz 30\n"
     assert path.stat().st_mode & 0o777 == 0o640

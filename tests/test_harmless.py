@@ -4,11 +4,8 @@ import itertools
 
 import pytest
 
-from penstock import configfile, harmless
-from penstock.accepted import ACCEPTED
-from penstock.errors import ReplyError, UsageError
-from penstock.harmless import IGNORED
-from penstock.kinds import (
+from penstock.config import config_file, harmless_values
+from penstock.config.directive_types import (
     BadValue,
     Choice,
     Integers,
@@ -20,7 +17,10 @@ from penstock.kinds import (
     Words,
     YesNo,
 )
-from penstock.settings import DIRECTIVES, Settings
+from penstock.config.harmless_values import IGNORED
+from penstock.config.ignored_directives import ACCEPTED
+from penstock.config.settings import DIRECTIVES, Settings
+from penstock.errors import ReplyError, UsageError
 
 BOUND = [name for name, ignored in IGNORED.items() if ignored.harmless]
 FREE = [name for name, ignored in IGNORED.items() if not ignored.harmless]
@@ -50,7 +50,7 @@ def line(name: str, value: str) -> str:
 
 
 def started(*lines: str) -> Settings:
-    return configfile.start(["-"], "".join(lines))
+    return config_file.start(["-"], "".join(lines))
 
 
 def values(name: str) -> list[str]:
@@ -88,7 +88,7 @@ def test_every_line_says_why_and_what_to_do_instead() -> None:
 
 
 def test_every_default_is_harmless() -> None:
-    assert harmless.problem(IGNORED, Settings().text) == ("", "")
+    assert harmless_values.problem(IGNORED, Settings().text) == ("", "")
 
 
 @pytest.mark.parametrize("name", BOUND)

@@ -8,13 +8,13 @@ import hiredis
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands import rewrite
-from penstock.commands.engine import Engine
-from penstock.commands.replay import Replay
-from penstock.commands.session import Session
-from penstock.commands.table import Row
-from penstock.settings import Settings
-from penstock.storage.streams import Stream
+from penstock.config.settings import Settings
+from penstock.engine.aof import rewrite
+from penstock.engine.aof.replay import Replay
+from penstock.engine.engine import Engine
+from penstock.engine.session import Session
+from penstock.engine.table.command_table import Row
+from penstock.storage.streams.stream import Stream
 from tests import wire
 from tests.against_redis.generator import Generator
 from tests.against_redis.known import Known

@@ -146,7 +146,7 @@ def test_the_health_check_knows_a_server_by_its_words(process: list[str], argume
 def test_the_health_check_looks_where_the_server_was_told_to_listen(words: list[str], addresses: list[object]) -> None:
     check = program("healthcheck")
 
-    assert list(check.addresses(check.configfile.start(words))) == addresses
+    assert list(check.addresses(check.config_file.start(words))) == addresses
 
 
 @pytest.fixture
@@ -265,7 +265,7 @@ def test_a_build_compiles_only_when_it_is_asked_to(
 
 
 def test_three_folders_are_compiled_whole_but_for_what_is_named(compiling: ModuleType) -> None:
-    folders = [ROOT / "penstock" / folder for folder in ("protocol", "storage", "commands")]
+    folders = [ROOT / "penstock" / folder for folder in compiling.FOLDERS]
     modules = {str(path.relative_to(ROOT)) for folder in folders for path in folder.rglob("*.py")}
     left_out = {f"penstock/{name}" for name in compiling.LEFT_OUT}
     beside = {f"penstock/{name}" for name in compiling.MODULES}

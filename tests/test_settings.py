@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.config.directive_types import BadValue
+from penstock.config.settings import DIRECTIVES, Settings
 from penstock.errors import ReplyError
-from penstock.kinds import BadValue
-from penstock.settings import DIRECTIVES, Settings
 
 FAILED = "ERR CONFIG SET failed (possibly related to argument '{}') - {}"
 

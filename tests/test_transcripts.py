@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.protocol.requests import Limits, RequestReader
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.protocol.request_reader import Limits, RequestReader
 
 CLOCK_MS = 1_795_300_000_000
 FOLDER = Path(__file__).parent / "transcripts"

@@ -13,7 +13,7 @@ from examples.audit.checks import CHECKS, Finding
 from examples.audit.journals import ACKED, ENDING, PROCESSED, SENT, WORKED, Line, lines
 from penstock.pipeline.aof.log_files import opened, parts_of
 from penstock.pipeline.aof.log_parser import Request, Unfinished, runs
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 PENDING_EVENTS: Final = (b"XCLAIM", b"XNACK", b"XACK", b"XACKDEL")
 FLAGS: Final = (b"NOMKSTREAM", b"KEEPREF", b"DELREF", b"ACKED")

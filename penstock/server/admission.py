@@ -3,7 +3,7 @@
 import ipaddress
 from typing import Final
 
-from penstock.commands.engine import Engine
+from penstock.engine.engine import Engine
 
 TOO_MANY: Final = b"ERR max number of clients reached"
 PROTECTED: Final = (  # word for word what Redis 8.6.3 sends; clients and people look for it

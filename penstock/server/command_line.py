@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from penstock.commands.redaction import SECRET_DIRECTIVES
+from penstock.engine.telemetry.redaction import SECRET_DIRECTIVES
 
 HIDDEN: Final = b"***"  # short: the words must fit into the memory that they had
 LINES_TO_HIDE: Final = frozenset({b"user", b"rename-command"})  # of which all words are hidden

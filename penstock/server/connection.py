@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from penstock.commands.context import NOTHING_YET
-from penstock.commands.session import Session
+from penstock.engine.context import NOTHING_YET
+from penstock.engine.session import Session
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
-from penstock.protocol.alike import Alike
 from penstock.protocol.limits import Limits
-from penstock.protocol.requests import RequestReader
+from penstock.protocol.request_batch import Alike
+from penstock.protocol.request_reader import RequestReader
 from penstock.server import admission
 
 if TYPE_CHECKING:

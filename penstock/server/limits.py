@@ -3,8 +3,8 @@
 import resource
 from typing import Final
 
-from penstock.commands.session import Session
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.session import Session
 
 SPARE_FILES: Final = 32  # beside those of clients: the log's, the listening sockets, the loop's own (as Redis)
 

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from penstock.config.directive_types import BadValue
+from penstock.config.settings import Settings
 from penstock.errors import UsageError
-from penstock.kinds import BadValue
-from penstock.server.journal import Journal
-from penstock.settings import Settings
+from penstock.server.server_log import Journal
 
 ALL: Final = {"*": "0.0.0.0", "::*": "::"}
 IN_VAIN_S: Final = 1.0  # how long a unix socket's owner may take to answer before it counts as alive

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from penstock.commands.engine import Engine
-from penstock.commands.replay import Replay, load
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay, load
+from penstock.engine.engine import Engine
 from penstock.errors import UsageError
-from penstock.settings import Settings
-from penstock.storage.appendlog import AppendLog
-from penstock.storage.disk import Disk
-from penstock.storage.logdirectory import LogDirectory
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.disk import Disk
+from penstock.storage.aof.log_directory import LogDirectory
 
 PROGRESS_EVERY_MS: Final = 2000  # lines about a long loading
 HOW_TO_TAKE_OVER: Final = (

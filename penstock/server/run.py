@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Final, cast
 
 from penstock.clock import SystemClock
-from penstock.commands.engine import Engine
-from penstock.commands.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.config.directive_types import BadValue
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
-from penstock.kinds import BadValue
-from penstock.server.chores import Chores
 from penstock.server.connection import Connection
-from penstock.server.durability import Durability
-from penstock.server.journal import Journal
+from penstock.server.cron import Chores
 from penstock.server.limits import raise_file_limit
 from penstock.server.listening import Doors
+from penstock.server.log_writer import Durability
+from penstock.server.server_log import Journal
 from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.turn import Turn
-from penstock.settings import Settings
-from penstock.storage import faultydisk
+from penstock.storage.aof import faulty_disk
 
 CLEAN: Final = 0
 FAILED: Final = 1
@@ -82,7 +82,7 @@ class Server:
         # First the addresses: a second server that was started by mistake must not touch the first one's log.
         doors = Doors(settings, journal, loop)
         doors.bind()
-        keeper = Durability(settings, self._engine, journal.notice, faultydisk.chosen(os.environ))
+        keeper = Durability(settings, self._engine, journal.notice, faulty_disk.chosen(os.environ))
         turn = Turn(self._engine, keeper, journal, loop, self._over.set)
         keeper.synced = partial(call_soon, loop, turn.look_after_log)
         for number in SIGNALS:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from penstock.commands.engine import Engine
+from penstock.engine.engine import Engine
 from penstock.protocol import reply
-from penstock.server.journal import Journal
 from penstock.server.limits import OutputLimits
+from penstock.server.server_log import Journal
 
 if TYPE_CHECKING:
     from penstock.server.connection import Connection

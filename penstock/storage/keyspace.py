@@ -1,7 +1,7 @@
 """The keyspace: numbered databases of keys, their values and their times of expiry.
 
 A value is its own type: `bytes` or a `LargeString` is a string, a `Stream` a stream, and so on. Nothing here looks at a
-clock or tells anybody; `commands/context.py` does both.
+clock or tells anybody; `engine/context.py` does both.
 """
 
 from typing import Final, TypeAlias
@@ -9,13 +9,13 @@ from typing import Final, TypeAlias
 from sortedcontainers import SortedList
 
 from penstock.storage.deadlines import NEVER, Deadlines
-from penstock.storage.hashes import Hash
-from penstock.storage.hashorder import HashOrder
-from penstock.storage.large_strings import LargeString
-from penstock.storage.lists import List
-from penstock.storage.sets import Set
-from penstock.storage.sortedsets import SortedSet
-from penstock.storage.streams import Stream
+from penstock.storage.streams.stream import Stream
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.large_strings import LargeString
+from penstock.storage.types.lists import List
+from penstock.storage.types.scan_order import HashOrder
+from penstock.storage.types.sets import Set
+from penstock.storage.types.sorted_sets import SortedSet
 
 Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet
 

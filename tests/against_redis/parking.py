@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.session import Session
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.engine.session import Session
 from tests.against_redis import pinpoint
 from tests.against_redis.coarse import Coarse
 from tests.against_redis.generator import Request

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.session import Session
-from penstock.settings import Settings
-from penstock.storage.streams import Stream
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.engine.session import Session
+from penstock.storage.streams.stream import Stream
 from tests.against_redis.generator import Request
 from tests.against_redis.known import Known, Strict
 from tests.wire import Array, Bulk, Incomplete, Map, Value, pack, parse

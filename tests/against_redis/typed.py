@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import Final
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.replay import Replay
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay
+from penstock.engine.engine import Engine
 from tests.against_redis import pinpoint
 from tests.against_redis.comparison import quoted
 from tests.against_redis.generator import JUNK, Request

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import hiredis
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.session import Session
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.engine.session import Session
 from tests.dialogue import Dialogue, decoded
 
 NOW_MS = 1_795_300_000_000

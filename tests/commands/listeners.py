@@ -8,8 +8,8 @@ import time
 import hiredis
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
 

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from penstock.errors import UsageError
-from penstock.settings import Settings
 from tests.commands.alongside import both
 from tests.dialogue import Dialogue
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
+from penstock.engine.engine import Engine
 from tests.commands.alongside import both
 from tests.dialogue import NO_ANSWER, Dialogue
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from penstock.commands import families
-from penstock.commands.cluster import DISABLED
+from penstock.commands import registry
+from penstock.commands.connection.cluster import DISABLED
 from tests.commands.alongside import both
 from tests.dialogue import Dialogue
 
-SUBCOMMANDS = sorted(row.title.replace("|", " ") for row in families.table()[b"CLUSTER"].subcommands.values())
+SUBCOMMANDS = sorted(row.title.replace("|", " ") for row in registry.table()[b"CLUSTER"].subcommands.values())
 ALONE = ("READONLY", "READWRITE", "ASKING")
 WORDS = {  # behind the subcommand, where it takes some
     "addslots": "1", "addslotsrange": "1 2", "count-failure-reports": "x", "countkeysinslot": "1", "delslots": "1",

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from penstock.commands.engine import Engine
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from tests.dialogue import Dialogue
 
 

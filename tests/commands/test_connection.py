@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.commands.engine import Engine
+from penstock.engine.engine import Engine
 from tests.commands.alongside import both
 from tests.dialogue import NO_ANSWER, Dialogue
 

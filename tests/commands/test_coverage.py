@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
-from penstock.commands import coverage, families
+from penstock.commands import registry
+from penstock.engine.table import option_versions
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def test_every_stream_command_is_in_the_table_with_a_test_that_exists() -> None:
-    leaves = [leaf for row in families.table().values() for leaf in (row, *row.subcommands.values()) if leaf.handler]
-    lines = coverage.table(leaves).splitlines()[7:]
+    leaves = [leaf for row in registry.table().values() for leaf in (row, *row.subcommands.values()) if leaf.handler]
+    lines = option_versions.table(leaves).splitlines()[7:]
     shown = {line.split("|")[1].strip().strip("`") for line in lines}
 
     assert {leaf.name.replace("|", " ") for leaf in leaves if leaf.group == "stream"} <= shown

@@ -5,13 +5,13 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.logreader import next_request
-from penstock.commands.persistence import REWRITE
-from penstock.commands.rewrite import base_lines
-from penstock.settings import Settings
-from penstock.storage.appendlog import AppendLog
-from penstock.storage.logdirectory import LogDirectory
+from penstock.commands.server.persistence import REWRITE
+from penstock.config.settings import Settings
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.engine import Engine
+from penstock.protocol.log_reader import next_request
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.log_directory import LogDirectory
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
 from tests.storage.memorydisk import MemoryDisk

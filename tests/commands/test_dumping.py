@@ -3,9 +3,9 @@
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from penstock.commands import digests
-from penstock.commands.rewrite import base_lines
-from penstock.storage.streams import Stream
+from penstock.commands.keys import digests
+from penstock.engine.aof.rewrite import base_lines
+from penstock.storage.streams.stream import Stream
 from tests.commands.comparison import NOW_MS, Overheard, RedisSide, lines_of, played_here
 from tests.commands.test_hash_expiry import loaded
 from tests.dialogue import Dialogue

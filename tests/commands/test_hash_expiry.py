@@ -5,10 +5,10 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.replay import Replay
-from penstock.commands.rewrite import base_lines
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.engine import Engine
 from penstock.storage.keyspace import Keyspace
 from tests.commands.comparison import NOW_MS, Overheard, lines_of
 from tests.dialogue import Dialogue

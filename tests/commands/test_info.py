@@ -5,8 +5,8 @@ import re
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.info_sections import human
+from penstock.commands.server.info_sections import human
+from penstock.engine.engine import Engine
 from tests.commands.alongside import both, engine_for_debugging
 from tests.dialogue import Dialogue
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 import hiredis
 import pytest
 
-from penstock.commands import families
-from penstock.commands.descriptions import docs, info
-from penstock.commands.table import Row
+from penstock.commands import registry
+from penstock.commands.server.descriptions import docs, info
+from penstock.engine.table.command_table import Row
 from tests.dialogue import Dialogue, decoded
 
 Fields = dict[bytes, object]
 
 ROWS = {
     declared.name: declared
-    for top in families.table().values()
+    for top in registry.table().values()
     for declared in (top, *top.subcommands.values())
 }  # fmt: skip
 

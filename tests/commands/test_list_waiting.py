@@ -5,8 +5,8 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from tests.conftest import NOW_MS
 from tests.dialogue import NO_ANSWER, Dialogue
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.commands.effects import pack
-from penstock.commands.logreader import Damage, Unfinished, next_request, quick_requests
+from penstock.engine.effects import pack
+from penstock.protocol.log_reader import Damage, Unfinished, next_request, quick_requests
 
 LINES = (
     "SELECT 0",

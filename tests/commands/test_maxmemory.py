@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from penstock.commands.engine import Engine
-from penstock.commands.memory import dataset_bytes
-from penstock.settings import Settings
+from penstock.commands.server.memory import dataset_bytes
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from tests.dialogue import Dialogue
 
 OOM = "OOM command not allowed when used memory > 'maxmemory'."

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from penstock.commands.engine import Engine
+from penstock.engine.engine import Engine
 from tests.commands.comparison import RedisSide, played_here
 from tests.commands.listeners import received
 from tests.dialogue import Dialogue

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.commands import numbers, shortest, timeouts
+from penstock.commands.common import timeouts
+from penstock.engine import numbers, shortest_double
 from penstock.errors import ReplyError
 
 NOW_MS = 1_700_000_000_000
@@ -177,7 +178,7 @@ def test_a_double_that_was_written_is_read_as_itself(number: float) -> None:
 
 @given(st.floats(min_value=5e-324, allow_infinity=False))
 def test_digits_times_their_power_of_ten_are_the_number(number: float) -> None:
-    made, power = shortest.digits(number)
+    made, power = shortest_double.digits(number)
 
     assert float(f"{made}e{power}") == number
     assert len(str(made)) <= 17

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
+from penstock.engine.engine import Engine
 from tests.commands.listeners import received
 from tests.conftest import NOW_MS
 from tests.dialogue import NO_ANSWER, Dialogue, decoded_all

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.commands.replay import Replay
-from penstock.storage.streams import Stream
+from penstock.engine.aof.replay import Replay
+from penstock.storage.streams.stream import Stream
 from tests.commands.comparison import Overheard, RedisSide, played_here, words_of
 from tests.commands.requests import Requests
 from tests.dialogue import Dialogue

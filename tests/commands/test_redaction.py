@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.commands.redaction import redacted
+from penstock.engine.telemetry.redaction import redacted
 from tests.dialogue import Dialogue
 from tests.reference import NoReference, reference_server
 from tests.wire import Array, Bulk, Connection

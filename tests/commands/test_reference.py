@@ -2,17 +2,18 @@
 
 from pathlib import Path
 
-from penstock.commands import families, reference
-from penstock.commands.reference import page
-from penstock.commands.table import Row, build
+from penstock.commands import registry
+from penstock.engine.table.command_table import Row, build
 from tests.commands.test_table import bare, row
+from tools import command_reference
+from tools.command_reference import page
 
 PROJECT = Path(__file__).parents[2]
 
 
 def test_the_page_of_commands_is_up_to_date() -> None:
-    """If this fails: python -m penstock.commands.reference"""
-    assert (PROJECT / reference.PAGE).read_text("utf-8") == page(families.table().values())
+    """If this fails: python -m tools.command_reference"""
+    assert (PROJECT / command_reference.PAGE).read_text("utf-8") == page(registry.table().values())
 
 
 def test_a_command_is_a_line_with_its_words_and_its_version() -> None:

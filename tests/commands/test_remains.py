@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from penstock.commands.engine import FREED_EVERY_MS
-from penstock.storage.segments import MOST_SLOTS
-from penstock.storage.streams import Stream
+from penstock.engine.engine import FREED_EVERY_MS
+from penstock.storage.streams.segment import MOST_SLOTS
+from penstock.storage.streams.stream import Stream
 from tests.conftest import NOW_MS
 
 ENTRIES = 70 * MOST_SLOTS

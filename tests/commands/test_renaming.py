@@ -5,12 +5,12 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands import families
-from penstock.commands.engine import Engine
-from penstock.commands.renaming import ABSENT
-from penstock.commands.replay import Replay
+from penstock.commands import registry
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay
+from penstock.engine.engine import Engine
+from penstock.engine.table.renaming import ABSENT
 from penstock.errors import UsageError
-from penstock.settings import Settings
 from tests.dialogue import Dialogue
 from tests.reference import NoReference, reference_server
 from tests.wire import Connection, parse
@@ -108,7 +108,7 @@ def test_names_are_given_one_after_the_other() -> None:
 
 
 def test_commands_that_are_not_here_can_be_taken_away() -> None:
-    assert not ABSENT & set(families.table())
+    assert not ABSENT & set(registry.table())
     engine_with([("REPLICAOF", ""), ("SLAVEOF", ""), ("MIGRATE", "mv")])
 
 

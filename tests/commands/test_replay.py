@@ -5,14 +5,14 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.effects import pack
-from penstock.commands.engine import Engine
-from penstock.commands.logreader import BLOCK_BYTES
-from penstock.commands.replay import Replay, load
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay, load
+from penstock.engine.effects import pack
+from penstock.engine.engine import Engine
 from penstock.errors import UsageError
-from penstock.settings import Settings
-from penstock.storage.appendlog import AppendLog
-from penstock.storage.logdirectory import LogDirectory
+from penstock.protocol.log_reader import BLOCK_BYTES
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.log_directory import LogDirectory
 from tests.storage.memorydisk import MemoryDisk, MemoryNode
 
 NOW_MS = 1_795_300_000_000

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands import replayed
-from penstock.commands.effects import pack
-from penstock.commands.engine import Engine
-from penstock.commands.replay import Replay
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.aof import replay_batches
+from penstock.engine.aof.replay import Replay
+from penstock.engine.effects import pack
+from penstock.engine.engine import Engine
 from tests.builds import puts_in_place
 from tests.commands.test_rewrite import picture
 from tests.conftest import NOW_MS
@@ -81,8 +81,8 @@ def shown(engine: Engine) -> object:
 @pytest.mark.parametrize("story", [*TAKEN.values(), *NOT_TAKEN.values()], ids=[*TAKEN, *NOT_TAKEN])
 def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     short, said = loaded(story)
-    monkeypatch.setattr(replayed, "shortly", lambda ctx, request: False)
-    monkeypatch.setattr(replayed, "together", lambda ctx, requests, start: 0)
+    monkeypatch.setattr(replay_batches, "shortly", lambda ctx, request: False)
+    monkeypatch.setattr(replay_batches, "together", lambda ctx, requests, start: 0)
     ordinary, said_there = loaded(story)
     assert (shown(short), said) == (shown(ordinary), said_there)
 
@@ -111,7 +111,7 @@ def adds(seed: int) -> list[str]:
 @pytest.mark.parametrize("seed", range(30))
 def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     together, said = loaded(adds(seed))
-    monkeypatch.setattr(replayed, "append_run", lambda ctx, requests, start: 0)
+    monkeypatch.setattr(replay_batches, "append_run", lambda ctx, requests, start: 0)
     one_by_one, said_there = loaded(adds(seed))
     assert (shown(together), said) == (shown(one_by_one), said_there)
     nodes = [
@@ -123,8 +123,8 @@ def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: py
 @puts_in_place
 def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     words: list[int] = []
-    xack = replayed.xack
-    monkeypatch.setattr(replayed, "xack", lambda ctx, request: words.append(len(request)) or xack(ctx, request))
+    xack = replay_batches.xack
+    monkeypatch.setattr(replay_batches, "xack", lambda ctx, request: words.append(len(request)) or xack(ctx, request))
     story = [*ADDED, GROUP, delivery(SOME), *(f"XACK s g {one}" for one in SOME.split())]
     engine, said = loaded([*story, "XGROUP CREATECONSUMER s g bo"])
     assert said == []
@@ -135,8 +135,8 @@ def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
 @puts_in_place
 def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) -> None:
     alone: list[list[bytes]] = []
-    append = replayed.append
-    monkeypatch.setattr(replayed, "append", lambda ctx, request: alone.append(request) or append(ctx, request))
+    append = replay_batches.append
+    monkeypatch.setattr(replay_batches, "append", lambda ctx, request: alone.append(request) or append(ctx, request))
     engine, said = loaded(["XGROUP CREATE s g 0 MKSTREAM", *(f"XADD s 5-{number} f v" for number in range(1000))])
     assert said == []
     assert len(alone) <= 1  # the last one, which the quick reader leaves alone
@@ -147,8 +147,10 @@ def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("story", TAKEN.values(), ids=TAKEN)
 def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     taken: list[bool] = []
-    deliver = replayed.deliver
-    monkeypatch.setattr(replayed, "deliver", lambda ctx, request: taken.append(deliver(ctx, request)) or taken[-1])
+    deliver = replay_batches.deliver
+    monkeypatch.setattr(
+        replay_batches, "deliver", lambda ctx, request: taken.append(deliver(ctx, request)) or taken[-1]
+    )
     loaded(story)
     assert taken
     assert all(taken)
@@ -159,4 +161,4 @@ def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None
     engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
     Replay(engine, [].append).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
 
-    assert not replayed.shortly(engine.context, list(words))
+    assert not replay_batches.shortly(engine.context, list(words))

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.progress import PACKED_BYTES, Progress, unpacked
-from penstock.commands.replay import Replay
-from penstock.commands.rewrite import base_lines
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
+from penstock.engine.engine import Engine
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
 

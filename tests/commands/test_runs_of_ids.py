@@ -6,9 +6,9 @@ from array import array
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.settings import Settings
-from penstock.storage.columns import common_length
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.storage.streams.columns import common_length
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue, decoded
 

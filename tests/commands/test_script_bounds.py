@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.commands import script_machine, script_source, script_worker
-from penstock.commands.engine import Engine
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.engine.scripting import lua_machine, script_source, script_worker
 from tests.commands.test_scripts import LIBRARY, Late, Units, script
 from tests.dialogue import Dialogue, decoded
 
@@ -143,7 +143,7 @@ def test_scripts_that_stop_the_collector_take_no_more_and_more(alone):
 
 
 def test_a_request_with_huge_words_is_refused_and_the_server_goes_on(alone, monkeypatch):
-    monkeypatch.setattr(script_machine, "HARD_LIMIT", 64 * MIB)
+    monkeypatch.setattr(lua_machine, "HARD_LIMIT", 64 * MIB)
 
     assert "not enough memory" in str(decoded(alone.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * (100 * MIB))))
     assert decoded(alone.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * MIB)) == MIB
@@ -151,14 +151,14 @@ def test_a_request_with_huge_words_is_refused_and_the_server_goes_on(alone, monk
 
 def test_a_huge_reply_is_refused_and_the_server_goes_on(alone, monkeypatch):
     alone.words(b"SET", b"a", b"x" * (100 * MIB))
-    monkeypatch.setattr(script_machine, "HARD_LIMIT", 64 * MIB)
+    monkeypatch.setattr(lua_machine, "HARD_LIMIT", 64 * MIB)
 
     assert "not enough memory" in str(script(alone, "return #redis.call('GET','a')"))
     assert script(alone, "return #redis.call('PING').ok") == 4
 
 
 def test_a_request_of_a_script_that_took_too_much_is_refused(alone, monkeypatch):
-    monkeypatch.setattr(script_machine, "SOFT_LIMIT", MIB)
+    monkeypatch.setattr(lua_machine, "SOFT_LIMIT", MIB)
 
     assert "not enough memory" in str(script(alone, "local t = {} for i = 1, 1e5 do t[i] = {} end redis.call('PING')"))
 
@@ -198,7 +198,7 @@ def divided() -> bytes:
 
 # -- what is done in Lua instead of C ---------------------------------------------------------------------------------
 
-LIBRARIES = script_machine.SOURCES
+LIBRARIES = lua_machine.SOURCES
 PATTERNS = (
     "a*b", "a-b", "^a+", "(a*)(b-)$", "%s*(.-)%s*$", "[^a]+", "[a-b]?b", "[]a]", "[^]]", "(()a)", "()", "%f[%a]%a+",
     "%b()", "(a)%1", "((a)b?)%2", "a.c", ".-", "", "$", "^$", "a$b", "[%a-]+", "%(", "x?y?z?a", "[a-]*-", "(a?)(b?)%1",

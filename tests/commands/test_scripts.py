@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from penstock.clock import ManualClock, SystemClock
-from penstock.commands import function_payload, script_locks, scripts
-from penstock.commands.engine import Engine
-from penstock.commands.replay import Replay
-from penstock.commands.rewrite import base_lines
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.engine import Engine
+from penstock.engine.scripting import function_payload, lock_scripts, scripts
 from tests.dialogue import NO_ANSWER, Dialogue, decoded
 
 NOW_MS = 1_795_300_000_000
@@ -255,8 +255,8 @@ def test_redis_py_releases_its_lock(without_lua):
     without_lua("SET l token PX 1000")
     without_lua.words(b"SCRIPT", b"LOAD", lock.LUA_RELEASE_SCRIPT.encode())
 
-    assert without_lua(f"EVALSHA {script_locks.RELEASE.decode()} 1 l other") == 0
-    assert without_lua(f"EVALSHA {script_locks.RELEASE.decode()} 1 l token", "EXISTS l") == 0
+    assert without_lua(f"EVALSHA {lock_scripts.RELEASE.decode()} 1 l other") == 0
+    assert without_lua(f"EVALSHA {lock_scripts.RELEASE.decode()} 1 l token", "EXISTS l") == 0
 
 
 def test_redis_py_extends_and_reacquires_its_lock(without_lua):

@@ -3,10 +3,10 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.help import help_reply
-from penstock.storage.appendlog import AppendLog
-from penstock.storage.logdirectory import LogDirectory
+from penstock.commands.common.help import help_reply
+from penstock.engine.engine import Engine
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.log_directory import LogDirectory
 from tests.commands.alongside import both
 from tests.dialogue import NO_ANSWER, Dialogue
 from tests.storage.memorydisk import MemoryDisk

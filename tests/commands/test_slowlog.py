@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.statistics import Histogram
+from penstock.engine.telemetry.statistics import Histogram
 from tests.commands.alongside import both, engine_for_debugging
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue

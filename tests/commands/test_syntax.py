@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.commands import arguments, syntax
-from penstock.commands.arguments import Argument
+from penstock.engine.table import argument_tree, command_syntax
+from penstock.engine.table.argument_tree import Argument
 
 Tree = dict[str, object]
 
@@ -28,7 +28,7 @@ def tree(argument: Argument) -> Tree:
 
 def only(line: str) -> Tree:
     """The tree of a line with one argument."""
-    (argument,) = syntax.parse(line)
+    (argument,) = command_syntax.parse(line)
     return tree(argument)
 
 
@@ -150,11 +150,15 @@ def test_each_construct_means_one_tree(line: str, expected: Tree) -> None:
 
 
 def test_keys_are_numbered_in_order() -> None:
-    assert [argument.key_spec for argument in syntax.parse("source:key destination:key [REPLACE]")] == [0, 1, -1]
+    assert [argument.key_spec for argument in command_syntax.parse("source:key destination:key [REPLACE]")] == [
+        0,
+        1,
+        -1,
+    ]
 
 
 def test_a_repetition_does_not_number_its_key_again() -> None:
-    assert [argument.key_spec for argument in syntax.parse("key [key ...] other:key")] == [0, 1]
+    assert [argument.key_spec for argument in command_syntax.parse("key [key ...] other:key")] == [0, 1]
 
 
 SHOWN = {
@@ -175,7 +179,7 @@ SHOWN = {
 
 @pytest.mark.parametrize(("line", "expected"), SHOWN.values(), ids=SHOWN)
 def test_a_reader_sees_the_documentation_s_notation(line: str, expected: str) -> None:
-    assert arguments.shown(syntax.parse(line)) == expected
+    assert argument_tree.shown(command_syntax.parse(line)) == expected
 
 
 ARITIES = {
@@ -193,7 +197,7 @@ ARITIES = {
 
 @pytest.mark.parametrize(("name", "line", "expected"), ARITIES.values(), ids=ARITIES)
 def test_arity_follows_from_the_line(name: str, line: str, expected: int) -> None:
-    assert syntax.arity(name, line) == expected
+    assert command_syntax.arity(name, line) == expected
 
 
 MALFORMED = [
@@ -214,4 +218,4 @@ MALFORMED = [
 @pytest.mark.parametrize("line", MALFORMED)
 def test_a_malformed_line_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="in the syntax"):
-        syntax.parse(line)
+        command_syntax.parse(line)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from penstock.commands import keyspecs, table
-from penstock.commands.categories import categories
-from penstock.commands.context import Context
-from penstock.commands.table import Row
+from penstock.engine.context import Context
+from penstock.engine.table import command_table, key_specs
+from penstock.engine.table.acl_categories import categories
+from penstock.engine.table.command_table import Row
 
 
 def no_reply(ctx: Context, args: list[bytes]) -> bytes:
@@ -69,7 +69,7 @@ KEYS = {
 
 @pytest.mark.parametrize(("keys", "request_line", "expected"), KEYS.values(), ids=KEYS)
 def test_keys_are_found_where_the_declaration_says(keys: str, request_line: bytes, expected: list[bytes]) -> None:
-    found = keyspecs.keys_of(row(keys=keys), request_line.split())
+    found = key_specs.keys_of(row(keys=keys), request_line.split())
 
     assert [key for key, _ in found] == expected
 
@@ -88,11 +88,11 @@ KEYLESS = {
 @pytest.mark.parametrize(("keys", "request_line"), KEYLESS.values(), ids=KEYLESS)
 def test_a_request_whose_keys_cannot_be_told_is_refused(keys: str, request_line: bytes) -> None:
     with pytest.raises(Exception, match="Invalid arguments specified for command"):
-        keyspecs.keys_of(row(keys=keys), request_line.split())
+        key_specs.keys_of(row(keys=keys), request_line.split())
 
 
 def test_a_script_needs_no_keys() -> None:
-    assert keyspecs.keys_of(row(keys="numkeys@2 RO", flags="no_mandatory_keys"), [b"EVAL", b"text", b"0"]) == []
+    assert key_specs.keys_of(row(keys="numkeys@2 RO", flags="no_mandatory_keys"), [b"EVAL", b"text", b"0"]) == []
 
 
 RANGES = {
@@ -111,13 +111,13 @@ RANGES = {
 def test_command_info_s_three_numbers_follow_from_the_key_specifications(
     keys: str, expected: tuple[int, int, int]
 ) -> None:
-    assert keyspecs.fixed_range(keyspecs.parse(keys)) == expected
+    assert key_specs.fixed_range(key_specs.parse(keys)) == expected
 
 
 def test_subcommands_hang_below_their_container() -> None:
     create, group, ack = row("XGROUP|CREATE"), bare("XGROUP"), row("XACK")
 
-    built = table.build([create, group, ack])
+    built = command_table.build([create, group, ack])
 
     assert list(built) == [b"XGROUP", b"XACK"]
     assert group.subcommands == {b"CREATE": create}
@@ -125,7 +125,7 @@ def test_subcommands_hang_below_their_container() -> None:
 
 def test_a_command_declared_twice_stops_the_start() -> None:
     with pytest.raises(AssertionError, match="XACK is declared twice"):
-        table.build([row("XACK"), row("XACK")])
+        command_table.build([row("XACK"), row("XACK")])
 
 
 ARITIES = {"exactly": (3, [2, 3, 4], [3]), "at least": (-3, [2, 3, 4], [3, 4])}

@@ -7,12 +7,12 @@ from typing import cast
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.xadd_runs import add_run
-from penstock.protocol.alike import alike, shape_of
+from penstock.commands.streams.xadd_batch import add_run
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from penstock.protocol.limits import Limits
-from penstock.protocol.requests import RequestReader, packed
-from penstock.settings import Settings
+from penstock.protocol.request_batch import alike, shape_of
+from penstock.protocol.request_reader import RequestReader, packed
 from tests.commands.test_hash_expiry import loaded
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue

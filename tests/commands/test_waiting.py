@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.commands.waiters import Parked
+from penstock.engine.blocking import Parked
+from penstock.engine.engine import Engine
 from tests.builds import puts_in_place
 from tests.dialogue import NO_ANSWER, Dialogue
 

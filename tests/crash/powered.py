@@ -10,12 +10,12 @@ from typing import cast
 import hiredis
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from penstock.server.connection import Connection
-from penstock.server.durability import Durability
-from penstock.server.journal import Journal
+from penstock.server.log_writer import Durability
+from penstock.server.server_log import Journal
 from penstock.server.turn import Turn
-from penstock.settings import Settings
 from tests.server.fakes import FakeLoop, FakeTransport
 from tests.server.later import LaterRewriting, LaterThreads
 from tests.storage.memorydisk import MemoryDisk

@@ -4,7 +4,7 @@ import errno
 import random
 from typing import NamedTuple
 
-from penstock.commands.sync_waiters import appended_units
+from penstock.engine.sync_waiting import appended_units
 from penstock.errors import UsageError
 from tests.crash.loaders import is_trouble
 from tests.crash.picture import picture

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.commands import families
+from penstock.commands import registry
 from penstock.errors import UsageError
 from tests.crash.picture import picture
 from tests.crash.powered import PoweredServer
@@ -115,7 +115,7 @@ def check_altered(log: Log, place: int, value: int, disk: MemoryDisk) -> None:
         assert part is Part.STRUCTURE, (place, value)
         assert picture_of(server) in log.pictures, (place, value)
     elif not told and part is Part.NAME:
-        assert name_at(altered, place) in families.table(), (place, value, name_at(altered, place))
+        assert name_at(altered, place) in registry.table(), (place, value, name_at(altered, place))
     elif not told:
         assert part is Part.ARGUMENT, (place, value, log.text[max(0, place - 20) : place + 20])
 

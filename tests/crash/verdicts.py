@@ -3,8 +3,8 @@
 import random
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from tests.crash.loaders import Link, PrivateLoader, SharedLoader
 from tests.crash.picture import picture
 from tests.dialogue import Dialogue, decoded

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 import hiredis
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.server.durability import Durability
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.server.log_writer import Durability
 from tests.against_redis.generator import Generator, Request
 from tests.against_redis.known import Known
 from tests.against_redis.sides import Piped, wall_ms

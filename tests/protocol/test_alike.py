@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
-from penstock.protocol.alike import (
+from penstock.protocol.limits import Limits
+from penstock.protocol.request_batch import (
     NO_SHAPE,
     Alike,
     Shape,
@@ -20,9 +21,8 @@ from penstock.protocol.alike import (
     alike_byte_by_byte,
     shape_of,
 )
-from penstock.protocol.limits import Limits
-from penstock.protocol.plain import PlainReader
-from penstock.protocol.requests import RequestReader, packed
+from penstock.protocol.request_reader import RequestReader, packed
+from penstock.protocol.strict_parser import PlainReader
 
 WANTED = frozenset((b"XADD", b"XACK"))
 HEAD = [b"XADD", b"s", b"*"]

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import ProtocolError
 from penstock.protocol.limits import Limits
-from penstock.protocol.requests import RequestReader
+from penstock.protocol.request_reader import RequestReader
 from tests import wire
 from tests.protocol.test_requests import CASES
 from tests.reference import LOCALHOST, NoReference, reference_server

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol import bytewise
-from penstock.protocol.cut import cut_at_line_ends, one_request
+from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
-from penstock.protocol.plain import PlainReader
-from penstock.protocol.requests import packed
+from penstock.protocol.lone_request import cut_at_line_ends, one_request
+from penstock.protocol.request_reader import packed
+from penstock.protocol.strict_parser import PlainReader
 
 WORDS = st.lists(st.binary(max_size=12) | st.sampled_from([b"\r", b"\n", b"$1", b"*2", b"", b"a" * 4095]), min_size=1)
 PIECES = st.sampled_from([b"*1", b"*2", b"*3", b"$0", b"$1", b"$2", b"$4", b"\r\n", b"\r", b"\n", b"a", b"PING", b""])
-WAYS = [one_request, cut_at_line_ends, bytewise.one_request]
+WAYS = [one_request, cut_at_line_ends, native_parser.one_request]
 
 Way = Callable[[bytes], list[bytes] | None]
 
@@ -27,19 +27,19 @@ def test_an_ordinary_request_is_cut_into_its_words(words):
     has_line_end = any(b"\r\n" in word for word in words)
 
     assert cut_at_line_ends(packed(words)) == (None if has_line_end else words)
-    assert bytewise.one_request(packed(words)) == words
+    assert native_parser.one_request(packed(words)) == words
 
 
 @given(st.lists(WORDS, min_size=1, max_size=4), st.integers(0, 3), st.lists(PIECES, max_size=2).map(b"".join))
 def test_several_are_read_if_all_of_them_are_ordinary(pipeline, cut, behind):
     sent = b"".join(map(packed, pipeline))
 
-    assert bytewise.requests(sent) == pipeline
-    assert bytewise.requests(sent + packed([b"a" * 4096])) == []
+    assert native_parser.requests(sent) == pipeline
+    assert native_parser.requests(sent + packed([b"a" * 4096])) == []
     if cut:
-        assert bytewise.requests(sent[:-cut]) == []
+        assert native_parser.requests(sent[:-cut]) == []
     elif not behind.startswith(b"*"):
-        assert bytewise.requests(sent + behind) == ([] if behind else pipeline)
+        assert native_parser.requests(sent + behind) == ([] if behind else pipeline)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
 from penstock.protocol.limits import Limits
-from penstock.protocol.plain import PlainReader, is_web
-from penstock.protocol.requests import BLOCK, CountingReader, RequestReader, packed, size_of
+from penstock.protocol.request_reader import BLOCK, CountingReader, RequestReader, packed, size_of
+from penstock.protocol.strict_parser import PlainReader, is_web
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 Outcome = tuple[list[list[bytes]], bytes | None]

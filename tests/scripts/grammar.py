@@ -1,6 +1,7 @@
 """Random scripts in Lua 5.1 and random libraries of functions, from a seed: nearly all are valid, all of them end.
 
-What differs by nature is not made: the order of pairs over hash keys, addresses in texts, clocks, chance without a seed.
+What differs by nature is not made: the order of pairs over hash keys, addresses in texts, clocks, chance without a
+seed.
 """
 
 # ruff: noqa: E501  (scripts as they are written)

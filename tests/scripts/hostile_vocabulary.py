@@ -1,4 +1,7 @@
-"""What hostile scripts are made of: what broke interpreters before, extreme values, ways to recurse and never to end."""
+"""What hostile scripts are made of: what broke interpreters before, extreme values.
+
+Ways to recurse and never to end.
+"""
 
 # ruff: noqa: E501  (scripts as they are written)
 from typing import Final

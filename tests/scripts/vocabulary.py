@@ -31,8 +31,10 @@ FORMATS: Final = (
 )  # fmt: skip
 
 # A function, what it takes (capital: always, small: perhaps) and what it answers.
-# N number, I small integer, U not negative, C a byte, S string, P pattern, R replacement, T table, L list of numbers or strings,
-# K the same, and never anything else, F function, V anything, J text of JSON, M message pack, B struct's format, Q string to quote.
+# N number, I small integer, U not negative, C a byte, S string, P pattern, R replacement, T table, L list of numbers
+# or strings,
+# K the same, and never anything else, F function, V anything, J text of JSON, M message pack, B struct's format, Q
+# string to quote.
 SIGNATURES: Final = (
     ("string.byte", "SIi", "N"), ("string.char", "CCc", "S"), ("string.find", "SPiv", "N"), ("string.gsub", "SPRi", "S"),
     ("string.len", "S", "N"), ("string.lower", "S", "S"), ("string.upper", "S", "S"), ("string.match", "SPi", "S"),

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import cast
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from penstock.server.connection import Connection
-from penstock.server.journal import Journal
+from penstock.server.server_log import Journal
 from penstock.server.turn import Turn
-from penstock.settings import Settings
-from penstock.storage.appendlog import AppendLog
-from penstock.storage.logdirectory import LogDirectory
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.log_directory import LogDirectory
 from tests.storage.memorydisk import MemoryDisk
 
 NOW_MS = 1_795_300_000_000

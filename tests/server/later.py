@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from penstock.commands.engine import Engine
-from penstock.commands.rewrite import base_lines
-from penstock.server.rewriting import Rewriting
-from penstock.storage.disk import Disk
-from penstock.storage.logdirectory import write_all
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.engine import Engine
+from penstock.server.rewrite_child import Rewriting
+from penstock.storage.aof.disk import Disk
+from penstock.storage.aof.log_directory import write_all
 
 CHILD_PID = 4711
 

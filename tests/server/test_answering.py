@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from penstock.commands.effects import pack
+from penstock.engine.effects import pack
 from tests.server.fakes import Client, Hall
 
 REQUESTS = (

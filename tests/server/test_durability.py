@@ -10,12 +10,12 @@ import time
 import pytest
 
 from penstock.clock import ManualClock, SystemClock
-from penstock.commands.engine import Engine
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from penstock.errors import UsageError
-from penstock.server.durability import Durability
-from penstock.server.rewriting import BASE_WRITTEN
-from penstock.settings import Settings
-from penstock.storage.disk import SystemDisk
+from penstock.server.log_writer import Durability
+from penstock.server.rewrite_child import BASE_WRITTEN
+from penstock.storage.aof.disk import SystemDisk
 from tests.dialogue import Dialogue
 from tests.server.later import LaterRewriting, LaterThreads
 from tests.storage.memorydisk import OUT_OF_MEMORY, MemoryDisk

@@ -6,12 +6,12 @@ import stat
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.config.settings import Settings
 from penstock.errors import UsageError
 from penstock.server import admission
-from penstock.server.journal import Journal
 from penstock.server.limits import OutputLimits, raise_file_limit
 from penstock.server.listening import remove_stale, tcp_sockets, unix_socket
-from penstock.settings import Settings
+from penstock.server.server_log import Journal
 from tests.server.fakes import NOW_MS, Hall
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.effects import pack
-from penstock.commands.engine import Engine
+from penstock.config.settings import Settings
+from penstock.engine.effects import pack
+from penstock.engine.engine import Engine
 from penstock.errors import UsageError
-from penstock.server.durability import Durability
-from penstock.settings import Settings
+from penstock.server.log_writer import Durability
 from tests.dialogue import Dialogue
 from tests.serverproc import ServerProcess
 from tests.storage.memorydisk import MemoryDisk

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 
-from penstock.commands.effects import pack
+from penstock.engine.effects import pack
 from tests.reference import NoReference, reference_binary, reference_server
 from tests.serverproc import ServerProcess, running_server
 

@@ -1,7 +1,7 @@
 """One turn for everybody: log, then reply; one timer; the end."""
 
-from penstock.protocol.requests import packed
-from penstock.server.chores import close_idle
+from penstock.protocol.request_reader import packed
+from penstock.server.cron import close_idle
 from penstock.server.turn import TURNS_ALONE
 from tests.server.fakes import Hall
 

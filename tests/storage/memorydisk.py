@@ -5,7 +5,7 @@ import os
 import random
 from collections.abc import Callable
 
-from penstock.storage.disk import File
+from penstock.storage.aof.disk import File
 
 OUT_OF_MEMORY = -1  # among a disk's `failures`: not the disk's, but the process's
 

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from penstock.errors import UsageError
-from penstock.storage.appendlog import AppendLog
-from penstock.storage.disk import SystemDisk
-from penstock.storage.logdirectory import LogDirectory, write_all
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.disk import SystemDisk
+from penstock.storage.aof.log_directory import LogDirectory, write_all
 from tests.storage.memorydisk import MemoryDisk, MemoryNode
 
 ROOT = "/data"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.storage import bytewise
-from penstock.storage.ids import HALF, IdColumns, parse, parse_all
-from penstock.storage.nodes import AlikeEntries
+from penstock.storage.streams import native_ids
+from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all
+from penstock.storage.streams.listpack_nodes import AlikeEntries
 
 numbers = st.integers(0, HALF) | st.integers(0, 20)
 texts = (
@@ -31,11 +31,11 @@ def test_ids_are_read_as_each_of_them_is(words):
         wanted = None
     ms: list[int] = []
     seq: list[int] = []
-    verdict = bytewise.read_ids(words, ms, seq)
+    verdict = native_ids.read_ids(words, ms, seq)
 
-    if verdict != bytewise.UNREAD:
+    if verdict != native_ids.UNREAD:
         assert [high << 64 | low for high, low in zip(ms, seq, strict=True)] == wanted
-        assert verdict == (bytewise.OF_ONE_MS if len(set(ms)) <= 1 else bytewise.OF_SEVERAL_MS)
+        assert verdict == (native_ids.OF_ONE_MS if len(set(ms)) <= 1 else native_ids.OF_SEVERAL_MS)
     if wanted is None:
         with pytest.raises(ValueError):
             parse_all(words)
@@ -47,10 +47,10 @@ def test_ordinary_ids_are_read_digit_by_digit():
     ms: list[int] = []
     seq: list[int] = []
 
-    assert bytewise.read_ids([b"1732212345678-0", b"1732212345678-17"], ms, seq) == bytewise.OF_ONE_MS
+    assert native_ids.read_ids([b"1732212345678-0", b"1732212345678-17"], ms, seq) == native_ids.OF_ONE_MS
     assert (ms, seq) == ([1732212345678] * 2, [0, 17])
-    assert bytewise.read_ids([b"1-0", b"2-0"], [], []) == bytewise.OF_SEVERAL_MS
-    assert bytewise.read_ids([b"1-" + b"1" * 19], [], []) == bytewise.UNREAD
+    assert native_ids.read_ids([b"1-0", b"2-0"], [], []) == native_ids.OF_SEVERAL_MS
+    assert native_ids.read_ids([b"1-" + b"1" * 19], [], []) == native_ids.UNREAD
 
 
 @given(st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(values, min_size=width, max_size=width), min_size=1)))

@@ -5,8 +5,8 @@ import errno
 import pytest
 
 from penstock.errors import UsageError
-from penstock.storage.disk import SystemDisk
-from penstock.storage.faultydisk import FaultyDisk, chosen, parse
+from penstock.storage.aof.disk import SystemDisk
+from penstock.storage.aof.faulty_disk import FaultyDisk, chosen, parse
 
 
 def reached(disk, *points):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.storage.hashorder import HashOrder
 from penstock.storage.keyspace import Database, Keyspace
+from penstock.storage.types.scan_order import HashOrder
 
 names = st.sampled_from([b"", b"a", b"b", b"c", b"\0", b"a long name of a key"])
 times = st.integers(0, 10)
@@ -78,7 +78,7 @@ def test_a_walk_meets_each_key_once(keys, count):
 
 
 def test_keys_at_one_place_come_together(monkeypatch):
-    monkeypatch.setattr("penstock.storage.hashorder.xxh64_digest", lambda key: key[:1].rjust(8, b"\0"))
+    monkeypatch.setattr("penstock.storage.types.scan_order.xxh64_digest", lambda key: key[:1].rjust(8, b"\0"))
     order = HashOrder([b"a1", b"a2", b"a3", b"b1"], 0)
 
     assert order.walk(0, 1) == ([b"a1", b"a2", b"a3"], ord("b"))

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.clock import ManualClock
-from penstock.commands.engine import Engine
-from penstock.settings import Settings
-from penstock.storage.large_strings import SHORTEST, LargeString
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.storage.types.large_strings import SHORTEST, LargeString
 from tests.dialogue import Dialogue
 
 LONG = b"0123456789abcdef" * (SHORTEST // 16)

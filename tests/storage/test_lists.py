@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from penstock.storage.lists import List
+from penstock.storage.types.lists import List
 
 ITEMS = [b"%d" % number for number in range(200)]
 EVERYTHING = 2**63 - 1

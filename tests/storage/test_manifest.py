@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import UsageError
-from penstock.storage import manifest as manifests
-from penstock.storage.manifest import BASE, INCREMENT, LogFile, Manifest
+from penstock.storage.aof import manifest as manifests
+from penstock.storage.aof.manifest import BASE, INCREMENT, LogFile, Manifest
 
 FRESH = b"file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n"
 

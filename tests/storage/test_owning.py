@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from penstock.storage import segments
-from penstock.storage.blocklist import BlockList
-from penstock.storage.pending import PendingBlock
-from penstock.storage.pendinglist import each_of
-from penstock.storage.streams import Stream
+from penstock.storage.streams import segment
+from penstock.storage.streams.block_list import BlockList
+from penstock.storage.streams.pending_block import PendingBlock
+from penstock.storage.streams.pending_list import each_of
+from penstock.storage.streams.stream import Stream
 from tests.dialogue import Dialogue
 
 OWN = ("1-0", "400-0", "800-0")
@@ -16,7 +16,7 @@ OWN = ("1-0", "400-0", "800-0")
 @settings(deadline=None)
 @given(some.lists(some.integers(1, 12)), some.integers(0, 13))
 def test_blocks_stay_in_order_whatever_comes_and_goes(firsts: list[int], start: int) -> None:
-    made = {first: PendingBlock(segments.ghost(first)) for first in range(1, 13)}
+    made = {first: PendingBlock(segment.ghost(first)) for first in range(1, 13)}
     listed, model = BlockList(), set[int]()
     for first in firsts:
         if first in model:
@@ -25,7 +25,7 @@ def test_blocks_stay_in_order_whatever_comes_and_goes(firsts: list[int], start: 
             listed.add(made[first])
         model ^= {first}
         listed.check_order()
-        listed.drop(PendingBlock(segments.ghost(first)))  # another of the same first id
+        listed.drop(PendingBlock(segment.ghost(first)))  # another of the same first id
     assert listed.blocks == [made[first] for first in sorted(model)]
     before = [first for first in sorted(model) if first <= start]
     reached = before[-1:] + [first for first in sorted(model) if first > start]
@@ -35,7 +35,7 @@ def test_blocks_stay_in_order_whatever_comes_and_goes(firsts: list[int], start: 
 def test_a_walk_over_blocks_goes_on_when_the_block_it_stands_on_goes() -> None:
     listed = BlockList()
     for first in (1, 2, 3):
-        listed.add(PendingBlock(segments.ghost(first)))
+        listed.add(PendingBlock(segment.ghost(first)))
     walked = []
     for block in listed.blocks_from(0):
         walked.append(block.first_id)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.storage.deadlines import NEVER, Deadlines
-from penstock.storage.draw import Draw
-from penstock.storage.hashes import Hash
-from penstock.storage.hashorder import HashOrder
-from penstock.storage.sets import Set
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.random_index import Draw
+from penstock.storage.types.scan_order import HashOrder
+from penstock.storage.types.sets import Set
 
 NAMES = some.sampled_from([b"a", b"b", b"c", b"d", b"e", b""])
 TIMES = some.integers(1, 9)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.storage.sortedsets import LexBound, ScoreBound, SortedSet
+from penstock.storage.types.sorted_sets import LexBound, ScoreBound, SortedSet
 
 MEMBERS = st.sampled_from([b"", b"a", b"aa", b"ab", b"b", b"c", b"\xff", b"\xff\xff", b"B", b"\0"])
 SCORES = st.sampled_from([0.0, -0.0, 1.0, 1.5, -1.0, inf, -inf, 5e-324, -5e-324, 1e308])

@@ -1,6 +1,6 @@
 """Pending entries whose ids the stream may give again."""
 
-from penstock.storage.streams import Stream
+from penstock.storage.streams.stream import Stream
 from tests.dialogue import Dialogue
 
 

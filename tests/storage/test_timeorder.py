@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.storage.groups import Group
-from penstock.storage.streams import Stream
+from penstock.storage.streams.group import Group
+from penstock.storage.streams.stream import Stream
 from tests.dialogue import Dialogue
 
 ENTRIES = 300  # of several blocks

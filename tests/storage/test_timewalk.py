@@ -5,10 +5,10 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.storage.groups import Group
-from penstock.storage.pendinglist import each_of
-from penstock.storage.streams import Stream
-from penstock.storage.timewalk import runs_in_time_order
+from penstock.storage.streams.delivery_walk import runs_in_time_order
+from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending_list import each_of
+from penstock.storage.streams.stream import Stream
 from tests.dialogue import Dialogue
 
 ENTRIES = 400  # several blocks

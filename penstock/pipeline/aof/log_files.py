@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from penstock.errors import UsageError
 from penstock.pipeline.errors import OptionError, PipelineError
-from penstock.storage import manifest as manifests
+from penstock.storage.aof import manifest as manifests
 
 SNAPSHOT_MAGIC: Final = b"REDIS"
 MANIFEST: Final = ".manifest"

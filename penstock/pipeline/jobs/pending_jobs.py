@@ -16,7 +16,7 @@ from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.datasource import FORMAT
 from penstock.pipeline.connector.sink.sink_options import DEAD_LETTER_STREAM, KEY_HERE
 from penstock.pipeline.errors import PipelineError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 POISON: Final = 5  # deliveries after which an entry is regarded as poison
 STUCK_MS: Final = 60_000

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.pipeline.connector.source.id_ranges import Piece, cut, even_cuts, how_many, pack, shares
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 IDS = st.integers(0, ids.MAX)

@@ -9,7 +9,7 @@ import redis
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
 from penstock.pipeline.connector.source.id_ranges import cut
 from penstock.pipeline.connector.source.range_splitter import find_cuts
-from penstock.storage import ids
+from penstock.storage.streams import ids
 from tests.reference import LOCALHOST
 
 PARTS = 8

@@ -9,7 +9,7 @@ from penstock.pipeline.connector.connection.connection_options import read_endpo
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.source.source_options import Entries, read_entries
 from penstock.pipeline.errors import OptionError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 
 def batch(**options: str) -> Entries:

@@ -8,8 +8,8 @@ from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, mapping
 from penstock.pipeline.connector.connection.connection_options import Keys
 from penstock.pipeline.errors import PipelineError
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 SCAN_COUNT = 1_000
 ABSENT = b"ERR no such key"

@@ -16,7 +16,7 @@ from penstock.pipeline.connector.sink.ledger import text_of
 from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, PendingRow, checked, chunks
 from penstock.pipeline.connector.sink.sink_options import KEY_HERE, SinkOptions
 from penstock.pipeline.errors import PipelineError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from penstock.pipeline.connector.connection.client import Client, Reply, Request
 from penstock.pipeline.connector.sink.ledger import text_of
 from penstock.pipeline.connector.sink.row_encoder import BINARY, Encoded, Encoder, Texts, as_bytes
 from penstock.pipeline.errors import PipelineError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 MAXSIZE: Final = 10_000  # keys a producer, the most that XCFGSET takes (Redis 8.6.3)
 DURATION_S: Final = 3_600

@@ -17,7 +17,7 @@ from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, packed
 from penstock.pipeline.connector.sink.row_encoder import Encoded, Texts
 from penstock.pipeline.errors import PipelineError, ServerGone
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 REFUSED_SEQ: Final = ids.HALF  # in the id of a marker that says that the server refused a row within a transaction
 TRIES: Final = 5  # of one transaction, each on a new connection

@@ -7,7 +7,7 @@ from typing import Final
 from penstock.pipeline.connector.connection.connection_options import Servers, read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.errors import OptionError
-from penstock.storage import ids as stream_ids
+from penstock.storage.streams import ids as stream_ids
 
 ADD, ACK, NACK, DEADLETTER = "add", "ack", "nack", "deadletter"
 OPERATIONS: Final = (ADD, ACK, NACK, DEADLETTER)

@@ -14,8 +14,8 @@ from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
 from penstock.pipeline.connector.source.source_options import EARLIEST, GROUP, LATEST
 from penstock.pipeline.errors import PipelineError
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 
 def create_reader(options: Mapping[str, str], schema: Any) -> "BatchReader":

@@ -18,8 +18,8 @@ from penstock.pipeline.connector.source.offsets import Position, StreamOf, curso
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 LOOK_EVERY_S: Final = 2.0  # XREAD BLOCK wakes an idle query for new entries; deletions are seen by polling only
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source.offsets import Position
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 
 @dataclass(frozen=True, slots=True)

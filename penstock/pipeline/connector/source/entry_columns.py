@@ -12,7 +12,7 @@ import pyarrow.compute as compute
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.source.entry_pages import DASH, Page, numbers
 from penstock.pipeline.errors import OptionError, PipelineError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 LATEST_MS: Final = 2**63 // 1000 - 1  # the last moment that Spark's microseconds hold; an id may be far beyond
 

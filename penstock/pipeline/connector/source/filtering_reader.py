@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 from penstock.pipeline.connector.connection.client import Client
 from penstock.pipeline.connector.connection.option_reader import milliseconds
 from penstock.pipeline.connector.source.batch_reader import BatchReader
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 STREAM, TIME = ("_stream",), ("_timestamp",)
 

@@ -6,7 +6,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Request, mapping
 from penstock.pipeline.connector.source.offsets import Position
 from penstock.pipeline.errors import PipelineError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 
 def refuse_shared_group(client: Client, group: str, keys: list[bytes]) -> None:

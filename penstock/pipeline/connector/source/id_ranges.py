@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.storage.ids import StreamId
+from penstock.storage.streams.ids import StreamId
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from penstock.pipeline.errors import PipelineError
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 VERSION: Final = 1
 IDS: Final = "ids"

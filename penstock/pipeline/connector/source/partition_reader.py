@@ -25,8 +25,8 @@ from penstock.pipeline.connector.source.id_ranges import Piece
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import Entries
 from penstock.pipeline.errors import DataLoss, PipelineError
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 MOST_REQUESTS: Final = 500  # in one round trip
 LARGE_REPLY: Final = 32 << 20  # bytes; pages become shorter where entries are long, so that a task fits in memory

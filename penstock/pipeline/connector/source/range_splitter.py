@@ -16,8 +16,8 @@ from typing import Any, Final
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Request
 from penstock.pipeline.connector.source.id_ranges import even_cuts
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 PROBES: Final = 16  # parts a cell is cut into
 SAMPLE: Final = 16  # entries read from each part

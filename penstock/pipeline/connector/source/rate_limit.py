@@ -8,8 +8,8 @@ from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import even_cuts
 from penstock.pipeline.connector.source.offsets import Position
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 MARKS: Final = 256  # ids kept while entries are counted, at even distances: the range can be split there
 

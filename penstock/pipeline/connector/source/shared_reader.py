@@ -18,8 +18,8 @@ from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
 from penstock.pipeline.errors import ServerGone
-from penstock.storage import ids
-from penstock.storage.ids import StreamId
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 
 MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option says how many
 ACKED_AT_ONCE: Final = 1_000

@@ -11,7 +11,7 @@ from penstock.pipeline.connector.connection.connection_options import Keys, Serv
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.errors import OptionError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 EARLIEST, LATEST, GROUP = "earliest", "latest", "group"
 CURSOR, SHARED = "cursor", "shared"

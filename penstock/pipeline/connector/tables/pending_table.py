@@ -22,7 +22,7 @@ from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, p
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
 from penstock.pipeline.connector.tables.pending_pages import NO_OWNER, PendingPage, decode_pending
 from penstock.pipeline.connector.tables.server_tables import TableReader, present, text
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
 PAYLOADS_AT_ONCE: Final = 500

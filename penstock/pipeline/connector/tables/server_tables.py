@@ -18,7 +18,7 @@ from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.source.id_ranges import how_many
 from penstock.pipeline.connector.source.source_options import Sizing, read_sizing
 from penstock.pipeline.errors import OptionError
-from penstock.storage import ids
+from penstock.storage.streams import ids
 
 KEYS_A_TASK: Final = 500
 FETCH: Final = 5_000  # pending entries in one reply

@@ -1,0 +1,70 @@
+"""What SCAN, HSCAN, SSCAN and ZSCAN share: cursors, patterns, and the size of a page."""
+
+import re
+from typing import Final
+
+from penstock.engine import arguments, refusals
+from penstock.engine.globs import Glob
+from penstock.errors import ReplyError
+
+MAX_UINT64: Final = 2**64 - 1
+PAGE: Final = 10  # COUNT where none is given
+
+_CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
+
+
+class Page:
+    """What is wanted of one step: so many, of those the ones that fit a pattern; None: all fit."""
+
+    __slots__ = ("count", "glob")
+
+    def __init__(self) -> None:
+        self.count = PAGE
+        self.glob: Glob | None = None
+
+
+def read_page(args: list[bytes], at: int) -> Page:
+    """COUNT and MATCH, the options of a walk over one value."""
+    page = Page()
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"COUNT" and at + 1 < len(args):
+            page.count = read_count(args[at + 1])
+        elif option == b"MATCH" and at + 1 < len(args):
+            page.glob = read_glob(args[at + 1])
+        elif option == b"NOVALUES":
+            raise ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
+        else:
+            raise refusals.syntax()
+        at += 2
+    return page
+
+
+def read_count(word: bytes) -> int:
+    count = arguments.integer(word)
+    if count < 1:
+        raise refusals.syntax()
+    return count
+
+
+def read_glob(pattern: bytes) -> Glob | None:
+    """None for the pattern that everything fits, the empty text too."""
+    return None if pattern == b"*" else Glob(pattern)
+
+
+def read_cursor(word: bytes) -> int:
+    """An unsigned 64-bit number as strtoull reads it, blanks and sign before it and all (Redis 8.6.3)."""
+    refusal = ReplyError(b"ERR invalid cursor")
+    text = refusals.c_string(word)
+    if arguments.is_integer(text):
+        cursor = int(text)
+        if cursor < 0:
+            raise refusal
+        return cursor
+    parts = _CURSOR.fullmatch(text)
+    if parts is None or len(parts[2].lstrip(b"0")) > 20:
+        raise refusal
+    cursor = int(parts[2])
+    if cursor > MAX_UINT64:
+        raise refusal
+    return -cursor & MAX_UINT64 if parts[1] == b"-" else cursor

@@ -1,0 +1,39 @@
+"""Reading a timeout: in milliseconds (CLIENT PAUSE, WAIT, WAITAOF), or in seconds with decimals (BLPOP, BZPOPMIN)."""
+
+from math import ceil
+from typing import Final
+
+from penstock.engine import arguments, numbers
+from penstock.errors import ReplyError
+
+FOR_EVER: Final = 0
+FEW_DIGITS: Final = 12  # fewer: whole seconds that are in range
+
+
+def deadline(word: bytes, now_ms: int) -> int:
+    """Unix time in ms at which a wait of so many milliseconds ends; 0 stays 0, which waits for ever."""
+    timeout_ms = arguments.integer_or(word, b"ERR timeout is not an integer or out of range")
+    if timeout_ms < 0:
+        raise ReplyError(b"ERR timeout is negative")
+    if timeout_ms == 0:
+        return FOR_EVER
+    if timeout_ms > arguments.MAX_INT64 - now_ms:
+        raise ReplyError(b"ERR timeout is out of range")
+    return now_ms + timeout_ms
+
+
+def deadline_in_seconds(word: bytes, now_ms: int) -> int:
+    """Unix time in ms at which a wait of so many seconds ends, a started millisecond counted; 0 waits for ever."""
+    if word.isdigit() and len(word) < FEW_DIGITS:
+        whole_ms = int(word) * 1000
+        return now_ms + whole_ms if whole_ms else FOR_EVER
+    seconds = numbers.long_double(word, b"ERR timeout is not a float or out of range")
+    waited = None if seconds is None else numbers.rounded(seconds * 1000)
+    timeout_ms = arguments.MAX_INT64 + 1 if waited is None else ceil(waited)
+    if timeout_ms < 0 or (seconds is None and word.startswith(b"-")):
+        raise ReplyError(b"ERR timeout is negative")
+    if timeout_ms == 0:
+        return FOR_EVER
+    if timeout_ms > arguments.MAX_INT64 - now_ms:
+        raise ReplyError(b"ERR timeout is out of range")
+    return now_ms + timeout_ms

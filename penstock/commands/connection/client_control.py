@@ -1,0 +1,184 @@
+"""CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: what one connection may do to others (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.commands.common import timeouts
+from penstock.commands.connection.client_list import kind, kind_of
+from penstock.engine import arguments, refusals
+from penstock.engine.access import users
+from penstock.engine.context import Context
+from penstock.engine.session import Session
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+OLD_FORM: Final = 3  # words of CLIENT KILL addr:port
+UNBLOCKED: Final = b"UNBLOCKED client unblocked via CLIENT UNBLOCK"
+
+
+# -- KILL -------------------------------------------------------------------------------------------------------------
+
+
+class KillFilter:
+    """Which connections CLIENT KILL means; what is None does not matter."""
+
+    __slots__ = ("address", "id", "kind", "local_address", "min_age_s", "skips_me", "user")
+
+    def __init__(self) -> None:
+        self.id: int | None = None
+        self.kind: bytes | None = None
+        self.address: bytes | None = None
+        self.local_address: bytes | None = None
+        self.user: bytes | None = None
+        self.min_age_s: int | None = None
+        self.skips_me = True
+
+    def fits(self, session: Session, now_ms: int) -> bool:
+        return not (
+            (self.id is not None and session.id != self.id)
+            or (self.kind is not None and kind_of(session) != self.kind)
+            or (self.address is not None and session.address.encode() != self.address)
+            or (self.local_address is not None and session.local_address.encode() != self.local_address)
+            or (self.user is not None and session.user != self.user)
+            or (self.min_age_s is not None and (now_ms - session.connected_ms) // 1000 < self.min_age_s)
+        )
+
+
+@command(
+    "CLIENT|KILL",
+    'filter:<old-format:"ip:port"@-2.8.12|new-format:<[ID client-id@2.8.12]|[client-type:TYPE <NORMAL|'
+    'MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB>@2.8.12]|[USER username]|[addr:ADDR "ip:port"]|[laddr:LADDR '
+    '"ip:port"@6.2.0]|[skipme:SKIPME <YES|NO>]|[MAXAGE maxage:integer@7.4.0]> ...>',
+    group="connection",
+    since="2.4.0",
+    flags="admin noscript loading stale",
+    arity=-3,
+    complexity="O(N) where N is the number of client connections",
+    history=(
+        ("2.8.12", "Added new filter format."),
+        ("2.8.12", "`ID` option."),
+        ("3.2.0", "Added `master` type in for `TYPE` option."),
+        ("5.0.0", "Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility."),
+        ("6.2.0", "`LADDR` option."),
+        ("7.4.0", "`MAXAGE` option."),
+    ),
+    summary="Closes connections.",
+)
+def client_kill(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) == OLD_FORM:
+        for session in list(ctx.engine.sessions.values()):
+            if session.address.encode() == args[2]:
+                kill(ctx, session)
+                return reply.OK
+        raise ReplyError(b"ERR No such client")
+    wanted = _kill_filter(ctx, args)
+    killed = 0
+    for session in list(ctx.engine.sessions.values()):
+        if wanted.fits(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
+            kill(ctx, session)
+            killed += 1
+    return reply.integer(killed)
+
+
+def _kill_filter(ctx: Context, args: list[bytes]) -> KillFilter:
+    wanted = KillFilter()
+    for at in range(2, len(args), 2):
+        if at + 1 == len(args):
+            raise refusals.syntax()
+        option, value = args[at].upper(), args[at + 1]
+        if option == b"ID":
+            refusal = b"ERR client-id should be greater than 0"
+            wanted.id = arguments.integer_or(value, refusal)
+            if wanted.id <= 0:
+                raise ReplyError(refusal)
+        elif option == b"MAXAGE" and not ctx.hides(option):
+            wanted.min_age_s = arguments.integer_or(value, b"ERR maxage is not an integer or out of range")
+            if wanted.min_age_s <= 0:
+                raise ReplyError(b"ERR maxage should be greater than 0")
+        elif option == b"TYPE":
+            wanted.kind = kind(value)
+        elif option == b"ADDR":
+            wanted.address = value
+        elif option == b"LADDR":
+            wanted.local_address = value
+        elif option == b"USER":
+            if value != users.NAME:
+                raise ReplyError(b"ERR No such user '%b'" % refusals.c_string(value))
+            wanted.user = value
+        elif option == b"SKIPME" and value.lower() in (b"yes", b"no"):
+            wanted.skips_me = value.lower() == b"yes"
+        else:
+            raise refusals.syntax()
+    return wanted
+
+
+def kill(ctx: Context, session: Session) -> None:
+    """Close a connection; one's own only when its reply has been sent."""
+    if session is ctx.session:
+        session.closing = True
+    else:
+        ctx.engine.to_close.append(session)
+
+
+# -- PAUSE ------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "CLIENT|PAUSE",
+    "timeout:integer mode:[WRITE|ALL]@6.2.0",
+    group="connection",
+    since="3.0.0",
+    flags="admin noscript loading stale",
+    history=(("6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option."),),
+    summary="Holds back requests for a time.",
+)
+def client_pause(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 4:
+        raise refusals.unknown_or_wrong(args[1], args[0])
+    mode = args[3].upper() if len(args) == 4 else b"ALL"
+    if mode not in (b"WRITE", b"ALL"):
+        raise ReplyError(b"ERR CLIENT PAUSE mode must be WRITE or ALL")
+    until_ms = timeouts.deadline(args[2], ctx.now_ms)
+    ctx.engine.pause(until_ms or ctx.now_ms, mode == b"ALL")
+    return reply.OK
+
+
+@command(
+    "CLIENT|UNPAUSE",
+    group="connection",
+    since="6.2.0",
+    flags="admin noscript loading stale",
+    complexity="O(N) Where N is the number of paused clients",
+    summary="Ends a pause.",
+)
+def client_unpause(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.paused_until_ms = min(ctx.engine.paused_until_ms, ctx.now_ms)  # the next tick lets everybody go
+    return reply.OK
+
+
+# -- UNBLOCK ----------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "CLIENT|UNBLOCK",
+    "client-id unblock-type:[TIMEOUT|ERROR]",
+    group="connection",
+    since="5.0.0",
+    flags="admin noscript loading stale",
+    complexity="O(log N) where N is the number of client connections",
+    summary="Ends another connection's wait.",
+)
+def client_unblock(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 4:
+        raise refusals.unknown_or_wrong(args[1], args[0])
+    reason = args[3].upper() if len(args) == 4 else b"TIMEOUT"
+    if reason not in (b"TIMEOUT", b"ERROR"):
+        raise ReplyError(b"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+    session = ctx.engine.sessions.get(arguments.integer(args[2]))
+    parked = session.parked if session is not None else None
+    if parked is None or parked.postponed:
+        return reply.ZERO
+    failure = UNBLOCKED if reason == b"ERROR" else None
+    ctx.engine.statistics.ran(parked.row, 0, failure)
+    ctx.engine.release(parked, parked.timeout_reply if failure is None else reply.error(failure))
+    return reply.ONE

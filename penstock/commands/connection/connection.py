@@ -1,0 +1,217 @@
+"""Connection: HELLO, AUTH, PING, ECHO, SELECT, QUIT, RESET (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.commands.connection.client_names import name_of_client
+from penstock.engine import arguments, refusals
+from penstock.engine.access import users
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+MIN_INT32: Final = -(2**31)
+MAX_INT32: Final = 2**31 - 1
+
+NO_LOGIN: Final = (
+    b"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass>"
+    b" option can be used to authenticate the client and select the RESP protocol version at the same time"
+)
+
+
+# -- HELLO ------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "HELLO",
+    "arguments:[protover:integer [auth:AUTH (username password)] [SETNAME clientname]]",
+    group="connection",
+    since="6.0.0",
+    flags="noscript loading stale fast no_auth allow_busy",
+    history=(
+        (
+            "6.2.0",
+            (
+                "`protover` made optional; when called without arguments the command reports the "
+                "current connection's context."
+            ),
+        ),
+    ),
+    summary="Chooses the protocol's version, and may log in and name the connection on the way.",
+)
+def hello(ctx: Context, args: list[bytes]) -> bytes:
+    session = ctx.session
+    version = session.resp
+    if len(args) > 1:
+        version = arguments.integer_or(args[1], b"ERR Protocol version is not an integer or out of range")
+        if version not in (2, 3):
+            raise ReplyError(b"NOPROTO unsupported protocol version")
+    login: tuple[bytes, bytes] | None = None
+    name: bytes | None = None
+    at = 2
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"AUTH" and at + 2 < len(args):
+            login = (args[at + 1], args[at + 2])
+            at += 3
+        elif option == b"SETNAME" and at + 1 < len(args):
+            name = name_of_client(args[at + 1])
+            at += 2
+        else:
+            raise ReplyError(b"ERR Syntax error in HELLO option '%b'" % refusals.c_string(args[at]))
+    if login is not None:
+        log_in(ctx, *login)
+    elif not session.authenticated:
+        raise ReplyError(NO_LOGIN)
+    if name is not None:
+        session.name = name
+    session.resp = version
+    ctx.resp3 = session.resp3  # inside EXEC, what follows speaks it at once
+    compatibility = ctx.engine.compatibility
+    return reply.fields(
+        [
+            (b"server", reply.bulk(compatibility.server.encode())),
+            (b"version", reply.bulk(compatibility.version.encode())),
+            (b"proto", reply.integer(version)),
+            (b"id", reply.integer(session.id)),
+            (b"mode", reply.bulk(b"standalone")),
+            (b"role", reply.bulk(b"master")),
+            (b"modules", reply.EMPTY_ARRAY),
+        ],
+        session.resp3,
+    )
+
+
+# -- AUTH -------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "AUTH",
+    "[username@6.0.0] password",
+    group="connection",
+    since="1.0.0",
+    flags="noscript loading stale fast no_auth allow_busy",
+    complexity="O(N) where N is the number of passwords defined for the user",
+    history=(("6.0.0", "Added ACL style (username and password)."),),
+    summary="Logs the connection in.",
+)
+def auth(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 3:
+        raise refusals.syntax()
+    if len(args) == 3:
+        log_in(ctx, args[1], args[2])
+        return reply.OK
+    if ctx.engine.default_user().open_to_all:
+        raise ReplyError(
+            b"ERR AUTH <password> called without any password configured for the default user."
+            b" Are you sure your configuration is correct?"
+        )
+    log_in(ctx, users.NAME, args[1])
+    return reply.OK
+
+
+def log_in(ctx: Context, name: bytes, password: bytes) -> None:
+    """Let the session act as a user, or WRONGPASS."""
+    if not (ctx.engine.default_user().admits(password) and name == users.NAME):
+        ctx.engine.statistics.denied_auth += 1
+        ctx.engine.access_log.note_login(ctx, name)
+        raise ReplyError(b"WRONGPASS invalid username-password pair or user is disabled.")
+    ctx.session.user = name
+    ctx.session.authenticated = True
+
+
+# -- PING, ECHO, SELECT -----------------------------------------------------------------------------------------------
+
+
+@command(
+    "PING",
+    "[message]",
+    group="connection",
+    since="1.0.0",
+    flags="fast",
+    tips="request_policy:all_shards response_policy:all_succeeded",
+    summary="Answers, so that one knows that somebody is there.",
+)
+def ping(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 2:
+        raise refusals.arity(b"ping")
+    session = ctx.session
+    if session.resp == 2 and session.is_subscribed:
+        return reply.bulks([b"pong", args[1] if len(args) == 2 else b""])
+    return reply.bulk(args[1]) if len(args) == 2 else reply.PONG
+
+
+@command(
+    "ECHO",
+    "message",
+    group="connection",
+    since="1.0.0",
+    flags="loading stale fast",
+    summary="Answers with its argument.",
+)
+def echo(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.bulk(args[1])
+
+
+@command(
+    "SELECT",
+    "index",
+    group="connection",
+    since="1.0.0",
+    flags="loading stale fast",
+    summary="Works in another database from here on.",
+)
+def select(ctx: Context, args: list[bytes]) -> bytes:
+    db_index = arguments.integer(args[1])
+    if not MIN_INT32 <= db_index <= MAX_INT32:
+        raise ReplyError(b"ERR value is out of range, value must between -2147483648 and 2147483647")
+    if not 0 <= db_index < len(ctx.engine.keyspace.databases):
+        raise ReplyError(b"ERR DB index is out of range")
+    ctx.session.db_index = db_index
+    ctx.select(db_index)
+    return reply.OK
+
+
+# -- QUIT, RESET ------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "QUIT",
+    group="connection",
+    since="1.0.0",
+    flags="noscript loading stale fast no_auth allow_busy",
+    arity=-1,
+    deprecated=("7.2.0", "just closing the connection"),
+    summary="Closes the connection.",
+)
+def quit_(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.session.closing = True
+    return reply.OK
+
+
+@command(
+    "RESET",
+    group="connection",
+    since="6.2.0",
+    flags="noscript loading stale fast no_auth allow_busy",
+    summary="Makes the connection what it was when it was new.",
+)
+def reset(ctx: Context, args: list[bytes]) -> bytes:
+    session = ctx.session
+    engine = ctx.engine
+    session.queue = None
+    session.queue_failed = False
+    engine.unwatch(session)
+    engine.monitors.discard(session)
+    session.monitors = False
+    engine.subscriptions.forget(session)
+    session.is_silent = False
+    session.reply_skip = 0
+    session.name = b""
+    session.no_evict = session.no_touch = False
+    session.resp = 2
+    session.db_index = 0
+    ctx.select(0)
+    session.user = users.NAME
+    session.authenticated = engine.default_user().needs_no_login()
+    return reply.simple(b"RESET")

@@ -1,0 +1,70 @@
+"""Numbers in the fields of a hash, counted with. A field's time of expiry stays."""
+
+from penstock.commands.hashes import field_effects
+from penstock.commands.hashes.hash_access import hash_at, hash_made, tell_changed
+from penstock.engine import arguments
+from penstock.engine.arguments import MAX_INT64, MIN_INT64
+from penstock.engine.context import Context
+from penstock.engine.numbers import long_double, long_double_sum, long_double_text
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.hashes import Hash
+
+
+@command(
+    "HINCRBY",
+    "key field increment:integer",
+    group="hash",
+    since="2.0.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Adds a number to the integer in a field; a missing field counts as 0.",
+)
+def hincrby(ctx: Context, args: list[bytes]) -> bytes:
+    _, key, field, _ = args
+    increment = arguments.integer(args[3])
+    total = increment + arguments.integer_or(_text_in(ctx, key, field), b"ERR hash value is not an integer")
+    if not MIN_INT64 <= total <= MAX_INT64:
+        raise ReplyError(b"ERR increment or decrement would overflow")
+    _put(ctx, key, field, b"%d" % total, b"hincrby")
+    ctx.log_request(args)
+    return reply.integer(total)
+
+
+@command(
+    "HINCRBYFLOAT",
+    "key field increment:double",
+    group="hash",
+    since="2.6.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Adds a number to the one in a field; a missing field counts as 0.",
+)
+def hincrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
+    """Logged as the text that results: nobody who replays it has to reckon as we do."""
+    _, key, field, _ = args
+    increment = long_double(args[3])
+    if increment is None:
+        raise ReplyError(b"ERR value is NaN or Infinity")
+    held = long_double(_text_in(ctx, key, field), b"ERR hash value is not a float")
+    total = long_double_sum(held, increment)
+    if total is None:
+        raise ReplyError(b"ERR increment would produce NaN or Infinity")
+    text = long_double_text(total)
+    found = _put(ctx, key, field, text, b"hincrbyfloat")
+    request = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text]
+    field_effects.log_setting(ctx, key, found, request, [field, text])
+    return reply.bulk(text)
+
+
+def _text_in(ctx: Context, key: bytes, field: bytes) -> bytes:
+    found = hash_at(ctx, key)
+    return b"0" if found is None else found.fields.get(field, b"0")
+
+
+def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> Hash:
+    found = hash_made(ctx, key)
+    found.put(field, text)
+    tell_changed(ctx, key, found, event)
+    return found

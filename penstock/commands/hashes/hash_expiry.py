@@ -1,0 +1,273 @@
+"""Times of expiry of a hash's fields: set, asked for, taken away.
+
+What is logged is absolute, so that a replay needs no clock. The answers are Redis's numbers, one a field.
+"""
+
+from typing import Final
+
+from penstock.commands.hashes import field_effects
+from penstock.commands.hashes.hash_access import hash_at, read_hash, remove_if_empty, tell_changed
+from penstock.commands.hashes.hash_field_arguments import counted, fields_at_three, moment, repeated, unknown
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.hashes import Hash
+
+NO_FIELD: Final = b":-2\r\n"
+NO_EXPIRY: Final = b":-1\r\n"
+NOT_MET: Final = reply.ZERO  # the condition
+SET: Final = reply.ONE
+DELETED: Final = b":2\r\n"  # the time had passed already
+CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
+PER_FIELD: Final = "O(N) where N is the number of specified fields"
+
+
+# -- setting ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "HEXPIRE",
+    "key seconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_FIELD,
+    summary="Lets fields expire so many seconds from now.",
+)
+def hexpire(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"hexpire", ctx.now_ms, in_seconds=True)
+
+
+@command(
+    "HPEXPIRE",
+    "key milliseconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_FIELD,
+    summary="Lets fields expire so many milliseconds from now.",
+)
+def hpexpire(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"hpexpire", ctx.now_ms, in_seconds=False)
+
+
+@command(
+    "HEXPIREAT",
+    "key unix-time-seconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_FIELD,
+    summary="Lets fields expire at a unix time in seconds.",
+)
+def hexpireat(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"hexpireat", 0, in_seconds=True)
+
+
+@command(
+    "HPEXPIREAT",
+    "key unix-time-milliseconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_FIELD,
+    summary="Lets fields expire at a unix time in milliseconds.",
+)
+def hpexpireat(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"hpexpireat", 0, in_seconds=False)
+
+
+def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_seconds: bool) -> bytes:
+    key = args[1]
+    found = hash_at(ctx, key)
+    when_ms = moment(args[2], base_ms, in_seconds, name)
+    fields, condition = _read_expire(args)
+    if found is None:
+        return reply.array([NO_FIELD] * len(fields))
+    answers: list[bytes] = []
+    changed: list[bytes] = []
+    passed = has_passed(ctx, when_ms)
+    for field in fields:
+        if field not in found.fields:
+            answers.append(NO_FIELD)
+        elif not _fits(condition, found.expires.get(field), when_ms):
+            answers.append(NOT_MET)
+        else:
+            answers.append(DELETED if passed else SET)
+            changed.append(field)
+            if passed:
+                found.remove((field,))
+            else:
+                found.expire_at(field, when_ms)
+    if changed and passed:
+        tell_deleted(ctx, key, found, changed, changed)
+    elif changed:
+        tell_changed(ctx, key, found, b"hexpire", len(changed))
+        field_effects.log_expiry(ctx, key, when_ms, condition, changed)
+    return reply.array(answers)
+
+
+def has_passed(ctx: Context, when_ms: int) -> bool:
+    """Whether a field that gets this time goes at once; a replay meets the HDEL that followed, if one did."""
+    return when_ms <= ctx.now_ms and not ctx.session.privileged
+
+
+def tell_deleted(ctx: Context, key: bytes, found: Hash, removed: list[bytes], logged: list[bytes]) -> None:
+    """Fields were removed: what was asked for, or what the time they got came to."""
+    tell_changed(ctx, key, found, b"hdel", len(removed))
+    ctx.log(b"HDEL", key, *logged)
+    remove_if_empty(ctx, key, found)
+
+
+def _read_expire(args: list[bytes]) -> tuple[list[bytes], bytes]:
+    """FIELDS and the condition, in any order."""
+    fields: list[bytes] = []
+    conditions: set[bytes] = set()
+    at = 3
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"FIELDS":
+            if fields:
+                raise repeated()
+            if at + 2 >= len(args):
+                raise ReplyError(b"ERR FIELDS requires at least numfields and one field argument")
+            fields = counted(args, at + 1, 1, b"ERR Parameter `numFields` should be greater than 0")
+            at += 1 + len(fields)
+        elif option not in CONDITIONS:
+            raise unknown(args[at])
+        else:
+            conditions.add(option)
+        at += 1
+    if not fields:
+        raise ReplyError(b"ERR missing FIELDS argument")
+    if len(conditions) > 1:
+        raise ReplyError(b"ERR Multiple condition flags specified")
+    return fields, conditions.pop() if conditions else b""
+
+
+def _fits(condition: bytes, now_set_ms: int | None, when_ms: int) -> bool:
+    """Whether the new time may replace the one that is set; none set is later than any."""
+    if not condition:
+        return True
+    if now_set_ms is None:
+        return condition in (b"NX", b"LT")
+    if condition == b"GT":
+        return when_ms > now_set_ms
+    if condition == b"LT":
+        return when_ms < now_set_ms
+    return condition == b"XX"
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "HTTL",
+    "key fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=PER_FIELD,
+    summary="Tells in how many seconds fields expire; -1 never, -2 no such field.",
+)
+def httl(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args, ctx.now_ms, in_seconds=True)
+
+
+@command(
+    "HPTTL",
+    "key fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=PER_FIELD,
+    summary="Tells in how many milliseconds fields expire; -1 never, -2 no such field.",
+)
+def hpttl(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args, ctx.now_ms, in_seconds=False)
+
+
+@command(
+    "HEXPIRETIME",
+    "key fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity=PER_FIELD,
+    summary="Tells the unix time in seconds at which fields expire; -1 never, -2 no such field.",
+)
+def hexpiretime(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args, 0, in_seconds=True)
+
+
+@command(
+    "HPEXPIRETIME",
+    "key fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity=PER_FIELD,
+    summary="Tells the unix time in milliseconds at which fields expire; -1 never, -2 no such field.",
+)
+def hpexpiretime(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args, 0, in_seconds=False)
+
+
+def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool) -> bytes:
+    """Seconds are rounded up (Redis 8.6.3), unlike those of a key."""
+    found = read_hash(ctx, args[1])
+    answers: list[bytes] = []
+    for field in fields_at_three(args):
+        if found is None or field not in found.fields:
+            answers.append(NO_FIELD)
+            continue
+        when_ms = found.expires.get(field)
+        if when_ms is None:
+            answers.append(NO_EXPIRY)
+        else:
+            remaining_ms = max(when_ms - since_ms, 0)
+            answers.append(reply.integer((remaining_ms + 999) // 1000 if in_seconds else remaining_ms))
+    return reply.array(answers)
+
+
+# -- taking away -----------------------------------------------------------------------------------------------------
+
+
+@command(
+    "HPERSIST",
+    "key fields:FIELDS (numfields field [field ...])",
+    group="hash",
+    since="7.4.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_FIELD,
+    summary="Takes the times of expiry of fields away.",
+)
+def hpersist(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    found = hash_at(ctx, key)
+    fields = fields_at_three(args)
+    if found is None:
+        return reply.array([NO_FIELD] * len(fields))
+    answers: list[bytes] = []
+    for field in fields:
+        if field not in found.fields:
+            answers.append(NO_FIELD)
+        else:
+            answers.append(SET if found.persist(field) else NO_EXPIRY)
+    if SET in answers:
+        tell_changed(ctx, key, found, b"hpersist", answers.count(SET))
+        if ctx.effects.dialect.field_expiry:
+            ctx.log_request(args)
+    return reply.array(answers)

@@ -1,0 +1,236 @@
+"""Hashes by their fields: set, read, removed, counted."""
+
+from penstock.commands.hashes.hash_access import hash_at, hash_made, read_hash, remove_if_empty, tell_changed
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+from penstock.storage.types.hashes import Hash
+
+# -- setting ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "HSET",
+    "key data:(field value) [field value ...]",
+    group="hash",
+    since="2.0.0",
+    flags="write denyoom fast",
+    keys="1 RW update",
+    complexity=(
+        "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the "
+        "command is called with multiple field/value pairs."
+    ),
+    history=(("4.0.0", "Accepts multiple `field` and `value` arguments."),),
+    summary="Sets fields of a hash, makes it where there is none, and says how many fields are new.",
+)
+def hset(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.integer(_set(ctx, args, b"hset"))
+
+
+@command(
+    "HMSET",
+    "key data:(field value) [field value ...]",
+    group="hash",
+    since="2.0.0",
+    flags="write denyoom fast",
+    keys="1 RW update",
+    complexity="O(N) where N is the number of fields being set.",
+    deprecated=("4.0.0", "`HSET` with multiple field-value pairs"),
+    summary="Sets fields of a hash, and makes it where there is none.",
+)
+def hmset(ctx: Context, args: list[bytes]) -> bytes:
+    _set(ctx, args, b"hmset")
+    return reply.OK
+
+
+def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
+    """Set fields, which lose their times of expiry; how many are new."""
+    if len(args) % 2:
+        raise refusals.arity(name)
+    key = args[1]
+    found = hash_made(ctx, key)
+    new = 0
+    for at in range(2, len(args), 2):
+        new += found.put(args[at], args[at + 1])
+        found.persist(args[at])
+    tell_changed(ctx, key, found, b"hset", (len(args) - 2) // 2)
+    ctx.log_request(args)
+    return new
+
+
+@command(
+    "HSETNX",
+    "key field value",
+    group="hash",
+    since="2.0.0",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    summary="Sets a field of a hash unless the field is there.",
+)
+def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
+    _, key, field, value = args
+    found = hash_at(ctx, key)
+    if found is not None and field in found.fields:
+        return reply.ZERO
+    found = hash_made(ctx, key)
+    found.put(field, value)
+    tell_changed(ctx, key, found, b"hset")
+    ctx.log_request(args)
+    return reply.ONE
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "HGET",
+    "key field",
+    group="hash",
+    since="2.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    summary="Answers the value of a field.",
+)
+def hget(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_hash(ctx, args[1])
+    value = None if found is None else found.fields.get(args[2])
+    return reply.null(ctx.resp3) if value is None else reply.bulk(value)
+
+
+@command(
+    "HMGET",
+    "key field [field ...]",
+    group="hash",
+    since="2.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(N) where N is the number of fields being requested.",
+    summary="Answers the values of several fields; null for a field that is not there.",
+)
+def hmget(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.array(values_of(read_hash(ctx, args[1]), args[2:], ctx.resp3))
+
+
+def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[bytes]:
+    """The values of fields as replies."""
+    if found is None:
+        return [reply.null(resp3)] * len(fields)
+    values = [found.fields.get(field) for field in fields]
+    return [reply.null(resp3) if value is None else reply.bulk(value) for value in values]
+
+
+@command(
+    "HGETALL",
+    "key",
+    group="hash",
+    since="2.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the size of the hash.",
+    summary="Answers all fields and their values.",
+)
+def hgetall(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_hash(ctx, args[1])
+    pairs = [] if found is None else list(found.fields.items())
+    return reply.mapping([(reply.bulk(field), reply.bulk(value)) for field, value in pairs], ctx.resp3)
+
+
+@command(
+    "HKEYS",
+    "key",
+    group="hash",
+    since="2.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the size of the hash.",
+    summary="Lists the fields of a hash.",
+)
+def hkeys(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_hash(ctx, args[1])
+    return reply.bulks([] if found is None else list(found.fields))
+
+
+@command(
+    "HVALS",
+    "key",
+    group="hash",
+    since="2.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the size of the hash.",
+    summary="Lists the values of a hash.",
+)
+def hvals(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_hash(ctx, args[1])
+    return reply.bulks([] if found is None else list(found.fields.values()))
+
+
+@command(
+    "HLEN",
+    "key",
+    group="hash",
+    since="2.0.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Counts the fields of a hash.",
+)
+def hlen(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_hash(ctx, args[1])
+    return reply.integer(0 if found is None else len(found))
+
+
+@command(
+    "HSTRLEN",
+    "key field",
+    group="hash",
+    since="3.2.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Counts the bytes of a field's value.",
+)
+def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_hash(ctx, args[1])
+    return reply.integer(0 if found is None else len(found.fields.get(args[2], b"")))
+
+
+@command(
+    "HEXISTS",
+    "key field",
+    group="hash",
+    since="2.0.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Says whether a hash has a field.",
+)
+def hexists(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_hash(ctx, args[1])
+    return reply.ONE if found is not None and args[2] in found.fields else reply.ZERO
+
+
+# -- removing --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "HDEL",
+    "key field [field ...]",
+    group="hash",
+    since="2.0.0",
+    flags="write fast",
+    keys="1 RW delete",
+    complexity="O(N) where N is the number of fields to be removed.",
+    history=(("2.4.0", "Accepts multiple `field` arguments."),),
+    summary="Removes fields and says how many there were; the key goes with the last one.",
+)
+def hdel(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    found = hash_at(ctx, key)
+    removed = 0 if found is None else len(found.remove(args[2:]))
+    if removed and found is not None:
+        tell_changed(ctx, key, found, b"hdel", removed)
+        remove_if_empty(ctx, key, found)
+        ctx.log_request(args)
+    return reply.integer(removed)

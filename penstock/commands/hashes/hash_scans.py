@@ -1,0 +1,85 @@
+"""Fields of a hash by chance, and some at a time."""
+
+from typing import Final
+
+from penstock.commands.common import collection_scan
+from penstock.commands.common.random_count import drawn, read_count
+from penstock.commands.common.scan_cursor import read_cursor
+from penstock.commands.hashes.hash_access import read_hash
+from penstock.engine import encodings, refusals
+from penstock.engine.arguments import MAX_INT64
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.hashes import Hash
+
+MOST_WITH_VALUES: Final = MAX_INT64 // 2
+
+
+@command(
+    "HRANDFIELD",
+    "key options:[count [WITHVALUES]]",
+    group="hash",
+    since="6.2.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity="O(N) where N is the number of fields returned; the first call is O(N) in the fields of the hash.",
+    summary="Answers fields by chance; with a negative count the same one may come again.",
+)
+def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    if len(args) == 2:
+        found = read_hash(ctx, key)
+        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.draw().names))
+    count = read_count(args[2])
+    with_values = len(args) > 3
+    if len(args) > 4 or (with_values and args[3].upper() != b"WITHVALUES"):
+        raise refusals.syntax()
+    if with_values and not -MOST_WITH_VALUES <= count <= MOST_WITH_VALUES:
+        raise ReplyError(b"ERR value is out of range")
+    found = read_hash(ctx, key)
+    if found is None or not count:
+        return reply.EMPTY_ARRAY
+    fields = list(found.fields) if count >= len(found) else drawn(found.draw(), count, ctx.engine.chance)
+    if not with_values:
+        return reply.bulks(fields)
+    if ctx.resp3:
+        return reply.array([reply.bulks([field, found.fields[field]]) for field in fields])
+    return reply.bulks(_with_values(found, fields))
+
+
+@command(
+    "HSCAN",
+    "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
+    group="hash",
+    since="2.8.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
+        "the cursor to return back to 0. N is the number of elements inside the collection."
+    ),
+    summary="Walks over the fields of a hash, some at a time, with or without their values.",
+)
+def hscan(ctx: Context, args: list[bytes]) -> bytes:
+    cursor = read_cursor(args[2])
+    found = read_hash(ctx, args[1])
+    if found is None:
+        return collection_scan.answer(0, [])
+    scan = collection_scan.read_options(ctx, args, cursor, has_values=True)
+    following = 0
+    if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
+        fields = scan.fitting(found.fields)
+    else:
+        fields, following, found.walked = scan.step(found.walked, found.fields)
+    return collection_scan.answer(following, fields if scan.only_names else _with_values(found, fields))
+
+
+def _with_values(found: Hash, fields: list[bytes]) -> list[bytes]:
+    parts: list[bytes] = []
+    for field in fields:
+        parts += (field, found.fields[field])
+    return parts

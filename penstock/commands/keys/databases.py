@@ -1,0 +1,134 @@
+"""Whole databases: emptied, exchanged."""
+
+from typing import Final
+
+from penstock.commands.keys.keys import MAX_INT32, MIN_INT32
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+FLUSH_HISTORY: Final = (
+    ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
+    ("6.2.0", "Added the `SYNC` flushing mode modifier."),
+)
+
+
+@command(
+    "FLUSHDB",
+    "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
+    group="server",
+    since="1.0.0",
+    flags="write",
+    acl="dangerous keyspace",
+    tips="request_policy:all_shards response_policy:all_succeeded",
+    complexity="O(N) where N is the number of keys in the selected database",
+    history=FLUSH_HISTORY,
+    summary="Empties the selected database.",
+)
+def flushdb(ctx: Context, args: list[bytes]) -> bytes:
+    _read_flush(args)
+    _flush(ctx, ctx.db_index)
+    ctx.log_request(args)
+    return reply.OK
+
+
+@command(
+    "FLUSHALL",
+    "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
+    group="server",
+    since="1.0.0",
+    flags="write",
+    acl="dangerous keyspace",
+    tips="request_policy:all_shards response_policy:all_succeeded",
+    complexity="O(N) where N is the total number of keys in all databases",
+    history=FLUSH_HISTORY,
+    summary="Empties every database.",
+)
+def flushall(ctx: Context, args: list[bytes]) -> bytes:
+    _read_flush(args)
+    for db_index in range(len(ctx.engine.keyspace.databases)):
+        _flush(ctx, db_index)
+    ctx.log_request(args)
+    return reply.OK
+
+
+def _read_flush(args: list[bytes]) -> None:
+    """SYNC and ASYNC are the same here: the keys are gone at once, and their memory is freed bit by bit."""
+    if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"SYNC", b"ASYNC")):
+        raise refusals.syntax()
+
+
+def _flush(ctx: Context, db_index: int) -> None:
+    db = ctx.engine.keyspace.databases[db_index]
+    for watched_index, key in ctx.engine.watchers:
+        if watched_index == db_index and key in db.values:
+            _break_watches(ctx, db_index, key)
+    ctx.dirty += len(db)
+    values = db.values
+    db.clear()
+    ctx.engine.let_go(values)
+    _signal_all(ctx, db_index)
+
+
+@command(
+    "SWAPDB",
+    "index1:integer index2:integer",
+    group="server",
+    since="4.0.0",
+    flags="write fast",
+    acl="dangerous keyspace",
+    complexity="O(N) where N is the count of clients watching or blocking on keys from both databases.",
+    summary="Exchanges two databases, under the feet of every client.",
+)
+def swapdb(ctx: Context, args: list[bytes]) -> bytes:
+    one = _read_index(args[1], b"ERR invalid first DB index")
+    other = _read_index(args[2], b"ERR invalid second DB index")
+    keyspace = ctx.engine.keyspace
+    count = len(keyspace.databases)
+    if not (0 <= one < count and 0 <= other < count):
+        raise ReplyError(b"ERR DB index is out of range")
+    if one != other:
+        ctx.engine.waiters.settle_databases(one, other)
+        keyspace.swap(one, other)
+        ctx.select(ctx.db_index)  # it may be another database now
+        _break_swapped(ctx, one, other)
+        _break_swapped(ctx, other, one)
+        _signal_all(ctx, one)
+        _signal_all(ctx, other)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.OK
+
+
+def _read_index(word: bytes, text: bytes) -> int:
+    number = arguments.integer_or(word, text)
+    if not MIN_INT32 <= number <= MAX_INT32:
+        raise ReplyError(text)
+    return number
+
+
+def _break_swapped(ctx: Context, db_index: int, partner: int) -> None:
+    """Break the watches of one of two databases that have just changed places; a key in neither stays as it was.
+
+    (A key that comes in overdue breaks them too. In Redis 8.6.3 it does not: here EXEC is refused once too often.)
+    """
+    databases = ctx.engine.keyspace.databases
+    one, other = databases[db_index].values, databases[partner].values
+    for watched_index, key in ctx.engine.watchers:
+        if watched_index == db_index and (key in one or key in other):
+            _break_watches(ctx, db_index, key)
+
+
+def _break_watches(ctx: Context, db_index: int, key: bytes) -> None:
+    for session in ctx.engine.watchers[(db_index, key)]:
+        session.watch_broken = True
+
+
+def _signal_all(ctx: Context, db_index: int) -> None:
+    """Parked readers of a whole database are looked at after the request."""
+    waiters = ctx.engine.waiters
+    for waited_index, key in list(waiters.by_key):
+        if waited_index == db_index:
+            waiters.signal(db_index, key)

@@ -1,0 +1,131 @@
+"""DUMP and RESTORE: a value carried from one key, or server, to another."""
+
+from typing import Final
+
+from penstock.commands.common.overwriting import create, tell_overwritten
+from penstock.commands.hashes import hash_access
+from penstock.commands.keys import payloads
+from penstock.engine import arguments, refusals
+from penstock.engine.arguments import MAX_INT64
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.hashes import Hash
+
+HIGHEST_FREQUENCY: Final = 255
+
+
+@command(
+    "DUMP",
+    "key",
+    group="generic",
+    since="2.6.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of "
+        "Redis objects composing the value and M their average size. For small string values the "
+        "time complexity is thus O(1)+O(1*M) where M is small, so simply O(1)."
+    ),
+    summary="Answers a value as bytes that RESTORE of this server takes.",
+)
+def dump(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    value = ctx.read(key)
+    if isinstance(value, Hash):
+        value = hash_access.hash_at(ctx, key)
+    if value is None:
+        return reply.null(ctx.resp3)
+    return reply.bulk(payloads.payload_of(value, ctx.engine.settings))
+
+
+class Options:
+    """What follows the payload. Times and frequencies of access are read, but not kept here."""
+
+    __slots__ = ("absolute", "replaces")
+
+    def __init__(self) -> None:
+        self.absolute = False
+        self.replaces = False
+
+
+def _read(args: list[bytes]) -> Options:
+    read = Options()
+    access = b""  # IDLETIME or FREQ, once one was given
+    at = 4
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"REPLACE":
+            read.replaces = True
+        elif option == b"ABSTTL":
+            read.absolute = True
+        elif option in (b"IDLETIME", b"FREQ") and at + 1 < len(args) and access in (b"", option):
+            access = option
+            at += 1
+            number = arguments.integer(args[at])
+            if option == b"IDLETIME" and number < 0:
+                raise ReplyError(b"ERR Invalid IDLETIME value, must be >= 0")
+            if option == b"FREQ" and not 0 <= number <= HIGHEST_FREQUENCY:
+                raise ReplyError(b"ERR Invalid FREQ value, must be >= 0 and <= 255")
+        else:
+            raise refusals.syntax()
+        at += 1
+    return read
+
+
+@command(
+    "RESTORE",
+    "key ttl:integer serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] "
+    "[FREQ frequency:integer@5.0.0]",
+    group="generic",
+    since="2.6.0",
+    flags="write denyoom",
+    keys="1 OW update",
+    acl="dangerous",
+    complexity=(
+        "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, "
+        "where N is the number of Redis objects composing the value and M their average size. "
+        "For small string values the time complexity is thus O(1)+O(1*M) where M is small, so "
+        "simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because "
+        "inserting values into sorted sets is O(log(N))."
+    ),
+    history=(
+        ("3.0.0", "Added the `REPLACE` modifier."),
+        ("5.0.0", "Added the `ABSTTL` modifier."),
+        ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
+    ),
+    summary="Makes a key of what DUMP of this server answered.",
+)
+def restore(ctx: Context, args: list[bytes]) -> bytes:
+    """Logged as the requests that make the value: a real Redis, which cannot read the payload, loads them."""
+    key = args[1]
+    read = _read(args)
+    old = ctx.value(key)
+    if old is not None and not read.replaces:
+        raise ReplyError(b"BUSYKEY Target key name already exists.")
+    ttl_ms = arguments.integer(args[2])
+    if ttl_ms < 0:
+        raise ReplyError(b"ERR Invalid TTL value, must be >= 0")
+    value = payloads.value_from(args[3], ctx.engine, ctx.now_us)
+    when_ms = min(ttl_ms if read.absolute else ctx.now_ms + ttl_ms, MAX_INT64)
+    if old is not None:
+        ctx.remove(key)
+        ctx.log(b"DEL", key)
+    if ttl_ms and when_ms <= ctx.now_ms:
+        if old is not None:
+            ctx.event("g", b"del", key)
+            ctx.dirty += 1
+        return reply.OK
+    create(ctx, key, value)
+    for line in payloads.lines(key, value, ctx.engine.settings, ctx.effects.dialect):
+        ctx.effects.add_packed(ctx.db_index, line)
+    if ttl_ms:
+        ctx.db.expire_at(key, when_ms)
+        ctx.log(b"PEXPIREAT", key, b"%d" % when_ms)
+    ctx.event("g", b"restore", key)
+    if old is not None:
+        tell_overwritten(ctx, key, old, value)
+    ctx.dirty += 1
+    return reply.OK

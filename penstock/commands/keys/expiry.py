@@ -1,0 +1,250 @@
+"""Times of expiry: set, asked for, taken away.
+
+A key is gone as soon as now is past its time. What is logged is absolute, so that a replay needs no clock.
+"""
+
+from typing import Final
+
+from penstock.commands.common.overwriting import delete
+from penstock.engine import arguments, refusals
+from penstock.engine.arguments import MAX_INT64
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+MOST_SECONDS: Final = MAX_INT64 // 1000
+NO_KEY: Final = b":-2\r\n"
+NO_EXPIRY: Final = b":-1\r\n"
+CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
+OPTIONS_HISTORY: Final = (("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`."),)
+
+
+# -- setting ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "EXPIRE",
+    "key seconds condition:[NX|XX|GT|LT]@7.0.0",
+    group="generic",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW update",
+    history=OPTIONS_HISTORY,
+    summary="Lets a key expire so many seconds from now.",
+)
+def expire(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"expire", ctx.now_ms, in_seconds=True)
+
+
+@command(
+    "PEXPIRE",
+    "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+    group="generic",
+    since="2.6.0",
+    flags="write fast",
+    keys="1 RW update",
+    history=OPTIONS_HISTORY,
+    summary="Lets a key expire so many milliseconds from now.",
+)
+def pexpire(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"pexpire", ctx.now_ms, in_seconds=False)
+
+
+@command(
+    "EXPIREAT",
+    "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
+    group="generic",
+    since="1.2.0",
+    flags="write fast",
+    keys="1 RW update",
+    history=OPTIONS_HISTORY,
+    summary="Lets a key expire at a unix time in seconds.",
+)
+def expireat(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"expireat", 0, in_seconds=True)
+
+
+@command(
+    "PEXPIREAT",
+    "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+    group="generic",
+    since="2.6.0",
+    flags="write fast",
+    keys="1 RW update",
+    history=OPTIONS_HISTORY,
+    summary="Lets a key expire at a unix time in milliseconds.",
+)
+def pexpireat(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"pexpireat", 0, in_seconds=False)
+
+
+def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_seconds: bool) -> bytes:
+    key = args[1]
+    conditions = _read_conditions(args[3:])
+    number = arguments.integer(args[2])
+    when_ms = moment(number, base_ms, in_seconds, name)
+    if ctx.value(key) is None or not _fits(conditions, ctx.db.expires.get(key), when_ms):
+        return reply.ZERO
+    if when_ms <= ctx.now_ms and not ctx.session.privileged:  # a replay meets the DEL that followed, if one did
+        delete(ctx, key)
+        ctx.log(b"DEL", key)
+        return reply.ONE
+    set_expiry(ctx, key, when_ms)
+    if name == b"pexpireat":
+        ctx.log_request(args)
+    else:
+        ctx.log(b"PEXPIREAT", key, b"%d" % when_ms, *args[3:])
+    ctx.dirty += 1
+    return reply.ONE
+
+
+def _read_conditions(options: list[bytes]) -> frozenset[bytes]:
+    conditions: set[bytes] = set()
+    for option in options:
+        condition = option.upper()
+        if condition not in CONDITIONS:
+            raise ReplyError(b"ERR Unsupported option %b" % refusals.c_string(option))
+        conditions.add(condition)
+    if b"NX" in conditions and len(conditions) > 1:
+        raise ReplyError(b"ERR NX and XX, GT or LT options at the same time are not compatible")
+    if b"GT" in conditions and b"LT" in conditions:
+        raise ReplyError(b"ERR GT and LT options at the same time are not compatible")
+    return frozenset(conditions)
+
+
+def _fits(conditions: frozenset[bytes], now_set_ms: int | None, when_ms: int) -> bool:
+    """Whether the new time may replace the one that is set; none set is later than any."""
+    if not conditions:
+        return True
+    if now_set_ms is None:
+        return b"XX" not in conditions and b"GT" not in conditions
+    if b"GT" in conditions:
+        return when_ms > now_set_ms
+    if b"LT" in conditions:
+        return when_ms < now_set_ms
+    return b"NX" not in conditions
+
+
+def moment(number: int, base_ms: int, in_seconds: bool, name: bytes) -> int:
+    """The unix time in ms that a number of seconds or milliseconds after `base_ms` means.
+
+    Refused, for the command `name`, where 64 bits do not hold it.
+    """
+    if in_seconds:
+        if not -MOST_SECONDS <= number <= MOST_SECONDS:
+            raise invalid_expire(name)
+        number *= 1000
+    if number > MAX_INT64 - base_ms:
+        raise invalid_expire(name)
+    return number + base_ms
+
+
+def invalid_expire(name: bytes) -> ReplyError:
+    return ReplyError(b"ERR invalid expire time in '%b' command" % name)
+
+
+def set_expiry(ctx: Context, key: bytes, when_ms: int) -> None:
+    """Set a key's time of expiry and tell of it; the log is the caller's."""
+    ctx.db.expire_at(key, when_ms)
+    ctx.touch(key)
+    ctx.event("g", b"expire", key)
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "TTL",
+    "key",
+    group="generic",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    history=(("2.8.0", "Added the -2 reply."),),
+    summary="Tells in how many seconds a key expires; -1 never, -2 no such key.",
+)
+def ttl(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args[1], ctx.now_ms, in_seconds=True)
+
+
+@command(
+    "PTTL",
+    "key",
+    group="generic",
+    since="2.6.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    history=(("2.8.0", "Added the -2 reply."),),
+    summary="Tells in how many milliseconds a key expires; -1 never, -2 no such key.",
+)
+def pttl(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args[1], ctx.now_ms, in_seconds=False)
+
+
+@command(
+    "EXPIRETIME",
+    "key",
+    group="generic",
+    since="7.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    summary="Tells the unix time in seconds at which a key expires; -1 never, -2 no such key.",
+)
+def expiretime(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args[1], 0, in_seconds=True)
+
+
+@command(
+    "PEXPIRETIME",
+    "key",
+    group="generic",
+    since="7.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    summary="Tells the unix time in milliseconds at which a key expires; -1 never, -2 no such key.",
+)
+def pexpiretime(ctx: Context, args: list[bytes]) -> bytes:
+    return _remaining(ctx, args[1], 0, in_seconds=False)
+
+
+def _remaining(ctx: Context, key: bytes, since_ms: int, in_seconds: bool) -> bytes:
+    if ctx.read(key) is None:
+        return NO_KEY
+    when_ms = ctx.db.expires.get(key)
+    if when_ms is None:
+        return NO_EXPIRY
+    remaining_ms = max(when_ms - since_ms, 0)
+    return reply.integer((remaining_ms + 500) // 1000 if in_seconds else remaining_ms)
+
+
+# -- taking away -----------------------------------------------------------------------------------------------------
+
+
+@command(
+    "PERSIST",
+    "key",
+    group="generic",
+    since="2.2.0",
+    flags="write fast",
+    keys="1 RW update",
+    summary="Takes a key's time of expiry away.",
+)
+def persist(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    if ctx.value(key) is None or not take_expiry(ctx, key):
+        return reply.ZERO
+    ctx.log_request(args)
+    return reply.ONE
+
+
+def take_expiry(ctx: Context, key: bytes) -> bool:
+    """Forget a key's time of expiry and tell of it; whether it had one. The log is the caller's."""
+    if not ctx.db.persist(key):
+        return False
+    ctx.touch(key)
+    ctx.event("g", b"persist", key)
+    ctx.dirty += 1
+    return True

@@ -1,0 +1,265 @@
+"""Keys as such, whatever they hold: there or not, their type, removed, renamed, copied."""
+
+from typing import Final
+
+from penstock.commands.common.overwriting import create, delete, tell_overwritten
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import Value, type_name
+
+MAX_INT32: Final = 2**31 - 1
+MIN_INT32: Final = -(2**31)
+
+
+@command(
+    "DEL",
+    "key [key ...]",
+    group="generic",
+    since="1.0.0",
+    flags="write",
+    keys="1..-1 RM delete",
+    tips="request_policy:multi_shard response_policy:agg_sum",
+    complexity="O(1) a key for Penstock; memory is given back in O(M) for a stream of M segments.",
+    summary="Removes keys and says how many there were.",
+)
+def del_(ctx: Context, args: list[bytes]) -> bytes:
+    removed = 0
+    for key in args[1:]:
+        removed += delete(ctx, key)
+    if removed:
+        ctx.log_request(args)
+    return reply.integer(removed)
+
+
+@command(
+    "UNLINK",
+    "key [key ...]",
+    group="generic",
+    since="4.0.0",
+    flags="write fast",
+    keys="1..-1 RM delete",
+    tips="request_policy:multi_shard response_policy:agg_sum",
+    complexity="O(1) a key; memory is given back at once, as by DEL.",
+    summary="Removes keys and says how many there were; here the same as DEL.",
+)
+def unlink(ctx: Context, args: list[bytes]) -> bytes:
+    return del_(ctx, args)
+
+
+@command(
+    "EXISTS",
+    "key [key ...]",
+    group="generic",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1..-1 RO",
+    tips="request_policy:multi_shard response_policy:agg_sum",
+    complexity="O(N) where N is the number of keys to check.",
+    history=(("3.0.3", "Accepts multiple `key` arguments."),),
+    summary="Counts how many of the named keys exist; a key named twice counts twice.",
+)
+def exists(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.integer(_count(ctx, args[1:]))
+
+
+@command(
+    "TOUCH",
+    "key [key ...]",
+    group="generic",
+    since="3.2.1",
+    flags="readonly fast",
+    keys="1..-1 RO",
+    tips="request_policy:multi_shard response_policy:agg_sum",
+    complexity="O(N) where N is the number of keys that will be touched.",
+    summary="Counts how many of the named keys exist; times of access are not kept here.",
+)
+def touch(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.integer(_count(ctx, args[1:]))
+
+
+def _count(ctx: Context, keys: list[bytes]) -> int:
+    count = 0
+    for key in keys:
+        if ctx.read(key) is not None:
+            count += 1
+    return count
+
+
+@command(
+    "TYPE",
+    "key",
+    group="generic",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Names the type of the value at a key.",
+)
+def type_(ctx: Context, args: list[bytes]) -> bytes:
+    value = ctx.read(args[1])
+    return reply.simple(b"none" if value is None else type_name(value))
+
+
+# -- renaming --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "RENAME",
+    "key newkey:key",
+    group="generic",
+    since="1.0.0",
+    flags="write",
+    keys="1 RW access delete; 2 OW update",
+    summary="Gives a key another name, in place of whatever had that name.",
+)
+def rename(ctx: Context, args: list[bytes]) -> bytes:
+    key, new_key = args[1], args[2]
+    value = ctx.value(key)
+    if value is None:
+        raise refusals.no_such_key()
+    if key == new_key:
+        return reply.OK
+    _rename(ctx, key, value, new_key, ctx.value(new_key))
+    ctx.log_request(args)
+    return reply.OK
+
+
+@command(
+    "RENAMENX",
+    "key newkey:key",
+    group="generic",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW access delete; 2 OW insert",
+    history=(("3.2.0", "The command no longer returns an error when source and destination names are the same."),),
+    summary="Gives a key another name unless that name is taken.",
+)
+def renamenx(ctx: Context, args: list[bytes]) -> bytes:
+    key, new_key = args[1], args[2]
+    value = ctx.value(key)
+    if value is None:
+        raise refusals.no_such_key()
+    if key == new_key or ctx.value(new_key) is not None:
+        return reply.ZERO
+    _rename(ctx, key, value, new_key, None)
+    ctx.log_request(args)
+    return reply.ONE
+
+
+def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value | None) -> None:
+    """Move a value within the database; `old` is what it replaces. The time of expiry goes with it."""
+    _create(ctx, new_key, value, ctx.db.expires.get(key))
+    ctx.remove(key)
+    ctx.event("g", b"rename_from", key)
+    ctx.event("g", b"rename_to", new_key)
+    if old is not None:
+        tell_overwritten(ctx, new_key, old, value)
+    ctx.dirty += 1
+
+
+# -- across databases ------------------------------------------------------------------------------------------------
+
+
+@command(
+    "MOVE",
+    "key db:integer",
+    group="generic",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW access update",
+    summary="Moves a key to another database unless that has a key of its name.",
+)
+def move(ctx: Context, args: list[bytes]) -> bytes:
+    key, home = args[1], ctx.db_index
+    target = _read_database(ctx, args[2])
+    if target == home:
+        raise _same_object()
+    value = ctx.value(key)
+    if value is None:
+        return reply.ZERO
+    when_ms = ctx.db.expires.get(key)
+    ctx.select(target)
+    taken = ctx.value(key) is not None
+    if not taken:
+        _create(ctx, key, value, when_ms)
+    ctx.select(home)
+    if taken:
+        return reply.ZERO
+    ctx.remove(key)
+    ctx.event("g", b"move_from", key)
+    ctx.select(target)
+    ctx.event("g", b"move_to", key)
+    ctx.select(home)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.ONE
+
+
+@command(
+    "COPY",
+    "source:key destination:key [DB destination-db:integer] [REPLACE]",
+    group="generic",
+    since="6.2.0",
+    flags="write denyoom",
+    keys="1 RO access; 2 OW update",
+    complexity="O(1) for strings, O(N) in the segments and pending blocks of a stream.",
+    summary="Copies a value, with its time of expiry, to another key or another database.",
+)
+def copy(ctx: Context, args: list[bytes]) -> bytes:
+    source, destination, home = args[1], args[2], ctx.db_index
+    target, replaces = home, False
+    at = 3
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"REPLACE":
+            replaces = True
+        elif option == b"DB" and at + 1 < len(args):
+            at += 1
+            target = _read_database(ctx, args[at])
+        else:
+            raise refusals.syntax()
+        at += 1
+    if source == destination and target == home:
+        raise _same_object()
+    value = ctx.read(source)
+    if value is None:
+        return reply.ZERO
+    when_ms = ctx.db.expires.get(source)
+    ctx.select(target)
+    old = ctx.value(destination)
+    if old is not None and not replaces:
+        ctx.select(home)
+        return reply.ZERO
+    ctx.engine.waiters.settle(home, source)
+    copied = value if isinstance(value, bytes) else value.copy()
+    _create(ctx, destination, copied, when_ms)
+    ctx.event("g", b"copy_to", destination)
+    if old is not None:
+        tell_overwritten(ctx, destination, old, copied)
+    ctx.select(home)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.ONE
+
+
+def _create(ctx: Context, key: bytes, value: Value, when_ms: int | None) -> None:
+    """Put a value that comes from elsewhere, with the time of expiry that it had there."""
+    create(ctx, key, value)
+    if when_ms is not None:
+        ctx.db.expire_at(key, when_ms)
+
+
+def _read_database(ctx: Context, word: bytes) -> int:
+    """The number of a database, else Redis's three refusals of it."""
+    number = arguments.integer(word)
+    if not MIN_INT32 <= number <= MAX_INT32:
+        raise ReplyError(b"ERR value is out of range, value must between -2147483648 and 2147483647")
+    if not 0 <= number < len(ctx.engine.keyspace.databases):
+        raise ReplyError(b"ERR DB index is out of range")
+    return number
+
+
+def _same_object() -> ReplyError:
+    return ReplyError(b"ERR source and destination objects are the same")

@@ -1,0 +1,139 @@
+"""OBJECT: how a value is kept. Of what Redis tells here, Penstock knows little and says which."""
+
+from typing import Final
+
+from penstock.commands.common.help import help_reply
+from penstock.config.settings import Settings
+from penstock.engine import arguments, encodings
+from penstock.engine.context import Context
+from penstock.engine.memory import recency
+from penstock.engine.table.command_table import command, container
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import Value
+from penstock.storage.streams.stream import Stream
+from penstock.storage.types.large_strings import LargeString
+
+EMBEDDED: Final = 41  # bytes of key and string together that Redis 8.6.3 keeps in one piece ("embstr")
+
+HELP: Final = (
+    ("ENCODING <key>", "Name the form in which the value of <key> is kept."),
+    ("FREQ <key>", "Answer how often <key> is used, under an LFU policy."),
+    ("IDLETIME <key>", "Answer for how many seconds <key> has not been used, under an LRU or LRM policy."),
+    ("REFCOUNT <key>", "Answer how many references the value of <key> has; always 1."),
+)
+
+container("OBJECT", group="generic", since="2.2.3", summary="Holds the commands that look at how a value is kept.")
+
+
+def _look(ctx: Context, key: bytes) -> Value | None:
+    """The value of a key, counted as a hit or a miss without the event of a miss (Redis 8.6.3)."""
+    value = ctx.value(key)
+    if value is None:
+        ctx.engine.statistics.misses += 1
+    else:
+        ctx.engine.statistics.hits += 1
+    return value
+
+
+@command(
+    "OBJECT|ENCODING",
+    "key",
+    group="generic",
+    since="2.2.3",
+    flags="readonly",
+    keys="2 RO",
+    tips="nondeterministic_output",
+    summary="Names the form in which a value is kept.",
+)
+def encoding(ctx: Context, args: list[bytes]) -> bytes:
+    """Strings are all kept alike here; answered is what Redis would have chosen for a string set as it stands.
+
+    (There APPEND to a string makes it "raw", however short.)
+    """
+    key = args[2]
+    value = _look(ctx, key)
+    if value is None:
+        return reply.null(ctx.resp3)
+    return reply.bulk(encoding_of(key, value, ctx.engine.settings))
+
+
+def encoding_of(key: bytes, value: Value, settings: Settings) -> bytes:
+    """The form's name."""
+    if isinstance(value, LargeString):
+        return b"raw"
+    if not isinstance(value, bytes):
+        return b"stream" if isinstance(value, Stream) else encodings.of_collection(value, settings)
+    if arguments.is_integer(value):
+        return b"int"
+    return b"embstr" if len(key) + len(value) <= EMBEDDED else b"raw"
+
+
+@command(
+    "OBJECT|FREQ",
+    "key",
+    group="generic",
+    since="4.0.0",
+    flags="readonly",
+    keys="2 RO",
+    tips="nondeterministic_output",
+    summary="Tells how often a key is used, from 0 to 255, where maxmemory-policy is an LFU one.",
+)
+def freq(ctx: Context, args: list[bytes]) -> bytes:
+    if _look(ctx, args[2]) is None:
+        return reply.null(ctx.resp3)
+    settings, uses = ctx.engine.settings, recency.uses_of(ctx.engine)
+    if uses is None or not settings.text("maxmemory-policy").endswith("lfu"):
+        raise ReplyError(
+            b"ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when"
+            b" switching between policies at runtime LRU and LFU data will take some time to adjust."
+        )
+    return reply.integer(uses.frequency(ctx.db_index, args[2], ctx.now_ms, settings.number("lfu-decay-time")))
+
+
+@command(
+    "OBJECT|IDLETIME",
+    "key",
+    group="generic",
+    since="2.2.3",
+    flags="readonly",
+    keys="2 RO",
+    tips="nondeterministic_output",
+    summary="Tells for how many seconds a key has not been used, where maxmemory-policy is an LRU or LRM one.",
+)
+def idletime(ctx: Context, args: list[bytes]) -> bytes:
+    """Redis notes the use of keys whatever the policy; here 0 is answered where nobody would evict by it."""
+    if _look(ctx, args[2]) is None:
+        return reply.null(ctx.resp3)
+    if ctx.engine.settings.text("maxmemory-policy").endswith("lfu"):
+        raise ReplyError(
+            b"ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching"
+            b" between policies at runtime LRU and LFU data will take some time to adjust."
+        )
+    uses = recency.uses_of(ctx.engine)
+    return reply.ZERO if uses is None else reply.integer(uses.idle_ms(ctx.db_index, args[2], ctx.now_ms) // 1000)
+
+
+@command(
+    "OBJECT|REFCOUNT",
+    "key",
+    group="generic",
+    since="2.2.3",
+    flags="readonly",
+    keys="2 RO",
+    tips="nondeterministic_output",
+    summary="Answers 1, as Redis does for any value.",
+)
+def refcount(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.null(ctx.resp3) if _look(ctx, args[2]) is None else reply.ONE
+
+
+@command(
+    "OBJECT|HELP",
+    group="generic",
+    since="6.2.0",
+    flags="loading stale",
+    summary="Lists the subcommands.",
+)
+def help_(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply("OBJECT", HELP)

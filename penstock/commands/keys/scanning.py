@@ -1,0 +1,114 @@
+"""Which keys there are: all that fit a pattern, a page at a time, one by chance, how many."""
+
+from typing import Final
+
+from penstock.commands.common.scan_cursor import PAGE, read_count, read_cursor, read_glob
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import type_name
+
+DRAWS: Final = 100  # overdue keys that RANDOMKEY may draw while they cannot be removed
+
+
+@command(
+    "KEYS",
+    "pattern",
+    group="generic",
+    since="1.0.0",
+    flags="readonly",
+    acl="dangerous",
+    tips="request_policy:all_shards nondeterministic_output_order",
+    complexity="O(N) with N being the number of keys in the database.",
+    summary="Lists every key that fits a pattern.",
+)
+def keys(ctx: Context, args: list[bytes]) -> bytes:
+    """Overdue keys are left out, but not removed."""
+    glob = read_glob(args[1])
+    expires, now_ms = ctx.db.expires, ctx.now_ms
+    shown = []
+    for key in ctx.db.values:
+        if (glob is None or glob.matches(key)) and (not expires or expires.get(key, now_ms) >= now_ms):
+            shown.append(key)
+    return reply.bulks(shown)
+
+
+@command(
+    "SCAN",
+    "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
+    group="generic",
+    since="2.8.0",
+    flags="readonly",
+    tips="nondeterministic_output request_policy:special response_policy:special",
+    complexity=(
+        "O(COUNT) for every call, O(N) for a complete iteration, N being the number of keys in the database. The first "
+        "call after a minute without SCAN puts the keys in order, in O(N log N)."
+    ),
+    history=(("6.0.0", "Added the `TYPE` subcommand."),),
+    summary="Walks over the keys of a database, some at a time.",
+)
+def scan(ctx: Context, args: list[bytes]) -> bytes:
+    """A cursor is a place in the keys' HashOrder: nothing is remembered between two calls."""
+    cursor = read_cursor(args[1])
+    count, glob, kind = PAGE, None, b""
+    typed = False
+    at = 2
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"COUNT" and at + 1 < len(args):
+            count = read_count(args[at + 1])
+        elif option == b"MATCH" and at + 1 < len(args):
+            glob = read_glob(args[at + 1])
+        elif option == b"TYPE" and at + 1 < len(args):
+            kind, typed = args[at + 1].lower(), True
+        elif option == b"NOVALUES":
+            raise ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
+        else:
+            raise refusals.syntax()
+        at += 2
+    met, following = ctx.db.in_order(ctx.now_ms).walk(cursor, count)
+    shown = []
+    for key in met:
+        if glob is not None and not glob.matches(key):
+            continue
+        value = ctx.value(key)  # an overdue key is removed on the way
+        if value is not None and (not typed or type_name(value) == kind):
+            shown.append(key)
+    return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
+
+
+@command(
+    "RANDOMKEY",
+    group="generic",
+    since="1.0.0",
+    flags="readonly",
+    tips="request_policy:all_shards response_policy:special nondeterministic_output",
+    complexity="O(log N) in the number of keys; the first call after a minute without one, or a SCAN, is O(N log N).",
+    summary="Names some key of the database.",
+)
+def randomkey(ctx: Context, args: list[bytes]) -> bytes:
+    """Each key is as likely as any other: a number is drawn, and the key at that index of the HashOrder is taken."""
+    draws = 0
+    while len(ctx.db) and draws < DRAWS:
+        order = ctx.db.in_order(ctx.now_ms)
+        key = order.at(ctx.engine.chance.randrange(len(order)))
+        if ctx.value(key) is not None:
+            return reply.bulk(key)
+        draws += key in ctx.db.values
+    return reply.null(ctx.resp3)
+
+
+@command(
+    "DBSIZE",
+    group="server",
+    since="1.0.0",
+    flags="readonly fast",
+    acl="keyspace",
+    tips="request_policy:all_shards response_policy:agg_sum",
+    summary="Counts the keys of the database.",
+)
+def dbsize(ctx: Context, args: list[bytes]) -> bytes:
+    """Overdue keys that nobody has met yet count, as in Redis."""
+    return reply.integer(len(ctx.db))

@@ -1,0 +1,209 @@
+"""Lists at their ends: pushed, popped, counted."""
+
+from typing import Final
+
+from penstock.commands.common.overwriting import create
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.lists import List
+
+EACH_ADDED: Final = (
+    "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments."
+)
+
+
+def list_at(ctx: Context, key: bytes) -> List | None:
+    """The list at a key that is about to change, None where there is no key; WRONGTYPE for anything else."""
+    value = ctx.value(key)
+    if value is None or isinstance(value, List):
+        return value
+    raise refusals.wrong_type()
+
+
+def read_list(ctx: Context, key: bytes) -> List | None:
+    """As `list_at`, for a command that only reads: hits and misses are counted."""
+    value = ctx.read(key)
+    if value is None or isinstance(value, List):
+        return value
+    raise refusals.wrong_type()
+
+
+def tell_popped(ctx: Context, key: bytes, found: List, left: bool, count: int) -> None:
+    """So many items were taken from an end; the key goes with the last one. The log's line is the caller's."""
+    ctx.dirty += count
+    ctx.event("l", b"lpop" if left else b"rpop", key)
+    tell_taken(ctx, key, found)
+
+
+def tell_taken(ctx: Context, key: bytes, found: List) -> None:
+    """Items were taken out: watchers hear of it, and an emptied list's key is removed."""
+    if found.items:
+        ctx.touch(key)
+    else:
+        ctx.remove(key)
+        ctx.event("g", b"del", key)
+
+
+def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[bytes]) -> int:
+    """Add items, one after the other, at an end of a list, which is made if need be; its length."""
+    if found is None:
+        found = List(reversed(items) if left else items)
+        create(ctx, key, found)
+    else:
+        if left:
+            found.items.extendleft(items)
+        else:
+            found.items.extend(items)
+        ctx.touch(key)
+    ctx.event("l", b"lpush" if left else b"rpush", key)
+    return len(found.items)
+
+
+# -- pushing ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "LPUSH",
+    "key element [element ...]",
+    group="list",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    complexity=EACH_ADDED,
+    history=(("2.4.0", "Accepts multiple `element` arguments."),),
+    summary="Adds items at the left end of a list, one after the other, making the list if need be.",
+)
+def lpush(ctx: Context, args: list[bytes]) -> bytes:
+    return _push(ctx, args, list_at(ctx, args[1]), left=True)
+
+
+@command(
+    "RPUSH",
+    "key element [element ...]",
+    group="list",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    complexity=EACH_ADDED,
+    history=(("2.4.0", "Accepts multiple `element` arguments."),),
+    summary="Adds items at the right end of a list, one after the other, making the list if need be.",
+)
+def rpush(ctx: Context, args: list[bytes]) -> bytes:
+    return _push(ctx, args, list_at(ctx, args[1]), left=False)
+
+
+@command(
+    "LPUSHX",
+    "key element [element ...]",
+    group="list",
+    since="2.2.0",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    complexity=EACH_ADDED,
+    history=(("4.0.0", "Accepts multiple `element` arguments."),),
+    summary="Adds items at the left end of a list if there is one.",
+)
+def lpushx(ctx: Context, args: list[bytes]) -> bytes:
+    found = list_at(ctx, args[1])
+    return reply.ZERO if found is None else _push(ctx, args, found, left=True)
+
+
+@command(
+    "RPUSHX",
+    "key element [element ...]",
+    group="list",
+    since="2.2.0",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    complexity=EACH_ADDED,
+    history=(("4.0.0", "Accepts multiple `element` arguments."),),
+    summary="Adds items at the right end of a list if there is one.",
+)
+def rpushx(ctx: Context, args: list[bytes]) -> bytes:
+    found = list_at(ctx, args[1])
+    return reply.ZERO if found is None else _push(ctx, args, found, left=False)
+
+
+def _push(ctx: Context, args: list[bytes], found: List | None, left: bool) -> bytes:
+    length = push(ctx, args[1], found, left, args[2:])
+    ctx.dirty += len(args) - 2
+    ctx.log_request(args)
+    return reply.integer(length)
+
+
+# -- popping ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "LPOP",
+    "key [count@6.2.0]",
+    group="list",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW access delete",
+    complexity="O(N) where N is the number of elements returned",
+    history=(("6.2.0", "Added the `count` argument."),),
+    summary="Takes items from the left end of a list.",
+)
+def lpop(ctx: Context, args: list[bytes]) -> bytes:
+    return _pop(ctx, args, left=True)
+
+
+@command(
+    "RPOP",
+    "key [count@6.2.0]",
+    group="list",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW access delete",
+    complexity="O(N) where N is the number of elements returned",
+    history=(("6.2.0", "Added the `count` argument."),),
+    summary="Takes items from the right end of a list.",
+)
+def rpop(ctx: Context, args: list[bytes]) -> bytes:
+    return _pop(ctx, args, left=False)
+
+
+def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
+    key = args[1]
+    if len(args) == 2:
+        found = list_at(ctx, key)
+        if found is None:
+            return reply.null(ctx.resp3)
+        item = found.items.popleft() if left else found.items.pop()
+        tell_popped(ctx, key, found, left, 1)
+        ctx.log_request(args)
+        return reply.bulk(item)
+    if len(args) > 3:
+        raise refusals.arity(b"lpop" if left else b"rpop")
+    count = arguments.integer_or(args[2], b"ERR value is out of range, must be positive")
+    if count < 0:
+        raise ReplyError(b"ERR value is out of range, must be positive")
+    found = list_at(ctx, key)
+    if found is None:
+        return reply.null_array(ctx.resp3)
+    popped = found.pop(left, count)
+    if popped:
+        tell_popped(ctx, key, found, left, len(popped))
+        ctx.log_request(args)
+    return reply.bulks(popped)
+
+
+# -- counting --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "LLEN",
+    "key",
+    group="list",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Counts the items of a list.",
+)
+def llen(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_list(ctx, args[1])
+    return reply.ZERO if found is None else reply.integer(len(found.items))

@@ -1,0 +1,235 @@
+"""Lists in their middle: items read, set, inserted and removed at a place, and places found."""
+
+from typing import Final
+
+from penstock.commands.lists.list_ends import list_at, read_list, tell_taken
+from penstock.engine import arguments, refusals
+from penstock.engine.arguments import MAX_INT64, MIN_INT64
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.lists import List
+
+MINUS_ONE: Final = b":-1\r\n"
+
+
+def bounds(start: int, stop: int, length: int) -> tuple[int, int]:
+    """A range of places, both included and counted from the end if negative, as one of Python's; empty: 0, 0."""
+    if start < 0:
+        start = max(start + length, 0)
+    stop = (stop + length if stop < 0 else min(stop, length - 1)) + 1
+    return (start, stop) if start < stop else (0, 0)
+
+
+@command(
+    "LINDEX",
+    "key index",
+    group="list",
+    since="1.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) in the items between the place and the nearer end, many of them at a step.",
+    summary="Answers the item at a place in a list.",
+)
+def lindex(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_list(ctx, args[1])
+    if found is None:
+        return reply.null(ctx.resp3)
+    at = arguments.integer(args[2])
+    if not -len(found.items) <= at < len(found.items):
+        return reply.null(ctx.resp3)
+    return reply.bulk(found.items[at])
+
+
+@command(
+    "LRANGE",
+    "key start:integer stop:integer",
+    group="list",
+    since="1.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(S+N) where S is the distance of the range from the nearer end and N the number of its items.",
+    summary="Answers the items of a list from one place to another.",
+)
+def lrange(ctx: Context, args: list[bytes]) -> bytes:
+    start, stop = arguments.integer(args[2]), arguments.integer(args[3])
+    found = read_list(ctx, args[1])
+    if found is None:
+        return reply.EMPTY_ARRAY
+    start, stop = bounds(start, stop, len(found.items))
+    return reply.bulks(found.slice(start, stop)) if stop else reply.EMPTY_ARRAY
+
+
+@command(
+    "LSET",
+    "key index element",
+    group="list",
+    since="1.0.0",
+    flags="write denyoom",
+    keys="1 RW update",
+    complexity="O(N) in the items between the place and the nearer end, many of them at a step.",
+    summary="Puts another item in a place of a list.",
+)
+def lset(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    found = list_at(ctx, key)
+    if found is None:
+        raise refusals.no_such_key()
+    at = arguments.integer(args[2])
+    if not -len(found.items) <= at < len(found.items):
+        raise ReplyError(b"ERR index out of range")
+    found.items[at] = args[3]
+    _tell(ctx, key, b"lset")
+    ctx.log_request(args)
+    return reply.OK
+
+
+@command(
+    "LINSERT",
+    "key where:<BEFORE|AFTER> pivot element",
+    group="list",
+    since="2.2.0",
+    flags="write denyoom",
+    keys="1 RW insert",
+    complexity="O(N) in the items before the pivot.",
+    summary="Inserts an item before or after the first one that equals another.",
+)
+def linsert(ctx: Context, args: list[bytes]) -> bytes:
+    _, key, where, pivot, item = args
+    if where.upper() not in (b"BEFORE", b"AFTER"):
+        raise refusals.syntax()
+    found = list_at(ctx, key)
+    if found is None:
+        return reply.ZERO
+    places = found.positions(pivot, 0, 1, MAX_INT64, from_left=True)
+    if not places:
+        return MINUS_ONE
+    found.items.insert(places[0] + (where.upper() == b"AFTER"), item)
+    _tell(ctx, key, b"linsert")
+    ctx.log_request(args)
+    return reply.integer(len(found.items))
+
+
+def _tell(ctx: Context, key: bytes, name: bytes) -> None:
+    ctx.touch(key)
+    ctx.event("l", name, key)
+    ctx.dirty += 1
+
+
+@command(
+    "LREM",
+    "key count element",
+    group="list",
+    since="1.0.0",
+    flags="write",
+    keys="1 RW delete",
+    complexity="O(N+M) where N is the length of the list and M is the number of elements removed.",
+    summary="Removes items that equal another: all, or so many from the left, or from the right if negative.",
+)
+def lrem(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    count = arguments.integer(args[2])
+    if count == MIN_INT64:
+        raise ReplyError(b"ERR value is out of range, value must between -%d and %d" % (MAX_INT64, MAX_INT64))
+    found = list_at(ctx, key)
+    if found is None:
+        return reply.ZERO
+    removed = found.remove(args[3], abs(count) or MAX_INT64, count >= 0)
+    if removed:
+        ctx.event("l", b"lrem", key)
+        ctx.dirty += removed
+        tell_taken(ctx, key, found)
+        ctx.log_request(args)
+    return reply.integer(removed)
+
+
+@command(
+    "LTRIM",
+    "key start:integer stop:integer",
+    group="list",
+    since="1.0.0",
+    flags="write",
+    keys="1 RW delete",
+    complexity="O(N) where N is the number of elements to be removed by the operation.",
+    summary="Keeps the items of a list from one place to another and removes all others.",
+)
+def ltrim(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    start, stop = arguments.integer(args[2]), arguments.integer(args[3])
+    found = list_at(ctx, key)
+    if found is None:
+        return reply.OK
+    length = len(found.items)
+    found.trim(*bounds(start, stop, length))
+    ctx.event("l", b"ltrim", key)
+    tell_taken(ctx, key, found)
+    if len(found.items) < length:
+        ctx.dirty += length - len(found.items)
+        ctx.log_request(args)
+    return reply.OK
+
+
+# -- finding ---------------------------------------------------------------------------------------------------------
+
+
+class Search:
+    """What LPOS looks for, and how far."""
+
+    __slots__ = ("longest", "most", "rank", "wants_all")
+
+    def __init__(self) -> None:
+        self.rank = 1
+        self.most = 1
+        self.longest = MAX_INT64  # items looked at
+        self.wants_all = False  # COUNT was given: the reply is an array
+
+
+def _read_search(args: list[bytes]) -> Search:
+    search = Search()
+    for at in range(3, len(args), 2):
+        option = args[at].upper()
+        if at + 1 == len(args) or option not in (b"RANK", b"COUNT", b"MAXLEN"):
+            raise refusals.syntax()
+        if option == b"RANK":
+            search.rank = arguments.integer(args[at + 1])
+            if search.rank == MIN_INT64:
+                raise ReplyError(b"ERR value is out of range, value must between -%d and %d" % (MAX_INT64, MAX_INT64))
+            if search.rank == 0:
+                raise ReplyError(
+                    b"ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... "
+                    b"or use negative to start from the end of the list"
+                )
+            continue
+        text = b"ERR %b can't be negative" % option
+        number = arguments.integer_or(args[at + 1], text)
+        if number < 0:
+            raise ReplyError(text)
+        if option == b"COUNT":
+            search.most, search.wants_all = number or MAX_INT64, True
+        else:
+            search.longest = number or MAX_INT64
+    return search
+
+
+@command(
+    "LPOS",
+    "key element [RANK rank:integer] [COUNT num-matches:integer] [MAXLEN len:integer]",
+    group="list",
+    since="6.0.6",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) in the items looked at; MAXLEN says how many these are at most.",
+    summary="Finds the places of the items that equal another.",
+)
+def lpos(ctx: Context, args: list[bytes]) -> bytes:
+    search = _read_search(args)
+    found = read_list(ctx, args[1])
+    places = [] if found is None else _places(found, args[2], search)
+    if search.wants_all:
+        return reply.array([reply.integer(place) for place in places])
+    return reply.integer(places[0]) if places else reply.null(ctx.resp3)
+
+
+def _places(found: List, item: bytes, search: Search) -> list[int]:
+    return found.positions(item, abs(search.rank) - 1, search.most, search.longest, search.rank > 0)

@@ -1,0 +1,261 @@
+"""Moving items from one list to another, and popping from the first of several lists: at once, or as soon as can be.
+
+A request that waits is parked until a list appears at one of its keys, and then run again. What is logged is what
+was done: the popping, by a command that never waits (Redis 8.6.3).
+"""
+
+from typing import Final
+
+from penstock.commands.common.timeouts import deadline_in_seconds
+from penstock.commands.lists.list_ends import list_at, push, tell_popped
+from penstock.engine import arguments, refusals
+from penstock.engine.blocking import Parked
+from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.lists import List
+
+ENDS: Final = {b"LEFT": True, b"RIGHT": False}
+TIMEOUT_HISTORY: Final = (("6.0.0", "`timeout` is interpreted as a double instead of an integer."),)
+
+
+def _end(word: bytes) -> bool:
+    """Whether a word means the left end."""
+    left = ENDS.get(word.upper())
+    if left is None:
+        raise refusals.syntax()
+    return left
+
+
+def _deadline(ctx: Context, timeout: bytes) -> int:
+    """When the wait is to end, in unix ms; what is tried again keeps the deadline that it has."""
+    return deadline_in_seconds(timeout, ctx.now_ms) if ctx.attempt is None else ctx.attempt.deadline_ms
+
+
+def _wait(ctx: Context, keys: list[bytes], deadline_ms: int, at_once: bytes) -> bytes:
+    """Nothing was found: wait for a list at one of the keys; `at_once` is answered where nothing may wait."""
+    if ctx.attempt is not None:
+        return NOTHING_YET
+    if not ctx.waits:
+        return at_once
+    assert ctx.row is not None, "a handler runs for a row"
+    parked = Parked(ctx.session, ctx.row, ctx.args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3))
+    parked.kind = List
+    ctx.engine.park(parked)
+    return NOTHING_YET
+
+
+# -- from one list to another ----------------------------------------------------------------------------------------
+
+
+def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_left: bool) -> bytes | None:
+    """Take an item from an end and add it at another; None where there is nothing to take. Logging is the caller's."""
+    found = list_at(ctx, source)
+    if found is None:
+        return None
+    target = list_at(ctx, destination)
+    item = found.items.popleft() if from_left else found.items.pop()
+    push(ctx, destination, target, to_left, [item])
+    tell_popped(ctx, source, found, from_left, 1)
+    return reply.bulk(item)
+
+
+@command(
+    "LMOVE",
+    "source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT>",
+    group="list",
+    since="6.2.0",
+    flags="write denyoom",
+    keys="1 RW access delete; 2 RW insert",
+    summary="Moves an item from an end of one list to an end of another, or of the same one.",
+)
+def lmove(ctx: Context, args: list[bytes]) -> bytes:
+    answer = _move(ctx, args[1], args[2], _end(args[3]), _end(args[4]))
+    if answer is None:
+        return reply.null(ctx.resp3)
+    ctx.log_request(args)
+    return answer
+
+
+@command(
+    "RPOPLPUSH",
+    "source:key destination:key",
+    group="list",
+    since="1.2.0",
+    flags="write denyoom",
+    keys="1 RW access delete; 2 RW insert",
+    deprecated=("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments"),
+    summary="Moves an item from the right end of one list to the left end of another, or of the same one.",
+)
+def rpoplpush(ctx: Context, args: list[bytes]) -> bytes:
+    answer = _move(ctx, args[1], args[2], from_left=False, to_left=True)
+    if answer is None:
+        return reply.null(ctx.resp3)
+    ctx.log_request(args)
+    return answer
+
+
+@command(
+    "BLMOVE",
+    "source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double",
+    group="list",
+    since="6.2.0",
+    flags="write denyoom blocking",
+    keys="1 RW access delete; 2 RW insert",
+    summary="Moves an item from an end of one list to an end of another, waiting for one to move.",
+)
+def blmove(ctx: Context, args: list[bytes]) -> bytes:
+    _, source, destination, wherefrom, whereto, timeout = args
+    from_left, to_left = _end(wherefrom), _end(whereto)
+    deadline_ms = _deadline(ctx, timeout)
+    answer = _move(ctx, source, destination, from_left, to_left)
+    if answer is None:
+        return _wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
+    ctx.log(b"LMOVE", source, destination, wherefrom, whereto)
+    return answer
+
+
+@command(
+    "BRPOPLPUSH",
+    "source:key destination:key timeout:double",
+    group="list",
+    since="2.2.0",
+    flags="write denyoom blocking",
+    keys="1 RW access delete; 2 RW insert",
+    history=TIMEOUT_HISTORY,
+    deprecated=("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),
+    summary="Moves an item from the right end of one list to the left end of another, waiting for one to move.",
+)
+def brpoplpush(ctx: Context, args: list[bytes]) -> bytes:
+    _, source, destination, timeout = args
+    deadline_ms = _deadline(ctx, timeout)
+    answer = _move(ctx, source, destination, from_left=False, to_left=True)
+    if answer is None:
+        return _wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
+    ctx.log(b"RPOPLPUSH", source, destination)
+    return answer
+
+
+# -- from the first of several lists ---------------------------------------------------------------------------------
+
+
+@command(
+    "BLPOP",
+    "key [key ...] timeout:double",
+    group="list",
+    since="2.0.0",
+    flags="write blocking",
+    keys="1..-2 RW access delete",
+    complexity="O(N) where N is the number of provided keys.",
+    history=TIMEOUT_HISTORY,
+    summary="Takes an item from the left end of the first of several lists that has one, waiting for it.",
+)
+def blpop(ctx: Context, args: list[bytes]) -> bytes:
+    return _pop_one(ctx, args, left=True)
+
+
+@command(
+    "BRPOP",
+    "key [key ...] timeout:double",
+    group="list",
+    since="2.0.0",
+    flags="write blocking",
+    keys="1..-2 RW access delete",
+    complexity="O(N) where N is the number of provided keys.",
+    history=TIMEOUT_HISTORY,
+    summary="Takes an item from the right end of the first of several lists that has one, waiting for it.",
+)
+def brpop(ctx: Context, args: list[bytes]) -> bytes:
+    return _pop_one(ctx, args, left=False)
+
+
+def _pop_one(ctx: Context, args: list[bytes], left: bool) -> bytes:
+    keys, timeout = args[1:-1], args[-1]
+    deadline_ms = _deadline(ctx, timeout)
+    for key in keys:
+        found = list_at(ctx, key)
+        if found is not None:
+            item = found.items.popleft() if left else found.items.pop()
+            tell_popped(ctx, key, found, left, 1)
+            ctx.log(b"LPOP" if left else b"RPOP", key)
+            return b"*2\r\n" + reply.bulk(key) + reply.bulk(item)
+    return _wait(ctx, keys, deadline_ms, reply.null_array(ctx.resp3))
+
+
+class Asked:
+    """What LMPOP and BLMPOP were asked for."""
+
+    __slots__ = ("count", "keys", "left")
+
+    def __init__(self, keys: list[bytes], left: bool) -> None:
+        self.keys = keys
+        self.left = left
+        self.count = 1
+
+
+def _read_several(args: list[bytes], at: int) -> Asked:
+    """`numkeys key ... LEFT|RIGHT [COUNT n]` from args[at] on, checked in Redis's order."""
+    text = b"ERR numkeys should be greater than 0"
+    numkeys = arguments.integer_or(args[at], text)
+    if numkeys <= 0:
+        raise ReplyError(text)
+    where = at + 1 + numkeys
+    if where >= len(args):
+        raise refusals.syntax()
+    asked = Asked(args[at + 1 : where], _end(args[where]))
+    options = args[where + 1 :]
+    if options:
+        if len(options) < 2 or options[0].upper() != b"COUNT":
+            raise refusals.syntax()
+        text = b"ERR count should be greater than 0"
+        asked.count = arguments.integer_or(options[1], text)
+        if asked.count <= 0:
+            raise ReplyError(text)
+        if len(options) > 2:
+            raise refusals.syntax()
+    return asked
+
+
+def _pop_several(ctx: Context, asked: Asked) -> bytes | None:
+    """Pop from the first list that is there; None where there is none."""
+    for key in asked.keys:
+        found = list_at(ctx, key)
+        if found is not None:
+            popped = found.pop(asked.left, asked.count)
+            tell_popped(ctx, key, found, asked.left, len(popped))
+            ctx.log(b"LPOP" if asked.left else b"RPOP", key, b"%d" % len(popped))
+            return b"*2\r\n" + reply.bulk(key) + reply.bulks(popped)
+    return None
+
+
+@command(
+    "LMPOP",
+    "numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
+    group="list",
+    since="7.0.0",
+    flags="write movablekeys",
+    keys="numkeys@1 RW access delete",
+    complexity="O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+    summary="Takes items from an end of the first of several lists that has some.",
+)
+def lmpop(ctx: Context, args: list[bytes]) -> bytes:
+    answer = _pop_several(ctx, _read_several(args, 1))
+    return reply.null_array(ctx.resp3) if answer is None else answer
+
+
+@command(
+    "BLMPOP",
+    "timeout:double numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
+    group="list",
+    since="7.0.0",
+    flags="write blocking movablekeys",
+    keys="numkeys@2 RW access delete",
+    complexity="O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+    summary="Takes items from an end of the first of several lists that has some, waiting for them.",
+)
+def blmpop(ctx: Context, args: list[bytes]) -> bytes:
+    asked = _read_several(args, 2)
+    deadline_ms = _deadline(ctx, args[1])
+    answer = _pop_several(ctx, asked)
+    return _wait(ctx, asked.keys, deadline_ms, reply.null_array(ctx.resp3)) if answer is None else answer

@@ -1,0 +1,151 @@
+"""The family modules, imported so that their commands are declared."""
+
+from typing import Final
+
+# One name a line, sorted; each stands in FAMILIES too.
+from penstock.commands.connection import (
+    acl,
+    client_control,
+    client_list,
+    clients,
+    cluster,
+    connection,
+    transactions,
+)
+from penstock.commands.hashes import hash_counters, hash_expiry, hash_field_options, hash_fields, hash_scans
+from penstock.commands.keys import databases, dumping, expiry, keys, objects, scanning, sorting
+from penstock.commands.lists import list_ends, list_middle, list_moves
+from penstock.commands.pubsub import pubsub
+from penstock.commands.scripting import functions, scripting
+from penstock.commands.server import (
+    config,
+    debug,
+    info,
+    introspection,
+    latency,
+    memory,
+    modules,
+    monitor,
+    persistence,
+    server_admin,
+    slowlog,
+)
+from penstock.commands.sets import set_algebra, set_members, set_random
+from penstock.commands.sorted_sets import (
+    zset_adding,
+    zset_combining,
+    zset_lookup,
+    zset_popping,
+    zset_range,
+    zset_removing,
+    zset_sampling,
+)
+from penstock.commands.streams import (
+    xack,
+    xack_batch,
+    xadd,
+    xadd_batch,
+    xclaim,
+    xdel,
+    xgroup,
+    xinfo,
+    xpending,
+    xrange,
+    xread,
+    xreadgroup,
+    xreadgroup_batch,
+    xsetid,
+)
+from penstock.commands.strings import (
+    bit_fields,
+    bit_operations,
+    bit_search,
+    bit_single,
+    set_command,
+    string_conditions,
+    string_lcs,
+    string_ranges,
+    strings,
+)
+from penstock.engine.session import Session
+from penstock.engine.table import command_table
+from penstock.engine.table.command_table import Row
+
+FAMILIES: Final = (
+    acl,
+    bit_fields,
+    bit_operations,
+    bit_search,
+    bit_single,
+    client_control,
+    client_list,
+    clients,
+    cluster,
+    config,
+    connection,
+    databases,
+    debug,
+    dumping,
+    expiry,
+    functions,
+    hash_counters,
+    hash_expiry,
+    hash_fields,
+    hash_field_options,
+    hash_scans,
+    info,
+    introspection,
+    keys,
+    latency,
+    list_ends,
+    list_middle,
+    list_moves,
+    memory,
+    modules,
+    monitor,
+    objects,
+    persistence,
+    pubsub,
+    scanning,
+    scripting,
+    server_admin,
+    set_algebra,
+    set_random,
+    set_members,
+    slowlog,
+    sorting,
+    set_command,
+    string_conditions,
+    string_lcs,
+    string_ranges,
+    strings,
+    transactions,
+    xack,
+    xack_batch,
+    xadd,
+    xadd_batch,
+    xclaim,
+    xdel,
+    xgroup,
+    xinfo,
+    xpending,
+    xrange,
+    xread,
+    xreadgroup,
+    xreadgroup_batch,
+    xsetid,
+    zset_adding,
+    zset_lookup,
+    zset_combining,
+    zset_popping,
+    zset_range,
+    zset_removing,
+    zset_sampling,
+)  # named, so that the imports are seen to serve something
+
+NOBODY: Final = Session(0)  # in whose name the engine itself acts: expiry
+
+
+def table() -> dict[bytes, Row]:
+    """The command table by upper-case name."""
+    return command_table.build(command_table.DECLARED)

@@ -1,0 +1,196 @@
+"""EVAL and its like, and SCRIPT: scripts in Lua, run as one with nobody's request between."""
+
+from penstock.commands.common.help import help_reply
+from penstock.engine import arguments
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command, container
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+NO_SCRIPT = b"NOSCRIPT No matching script. Please use EVAL."
+SHA_LENGTH = 40
+ANY_KEYS = "numkeys@2 RW access update # We cannot tell how the keys will be used so we assume the worst, RW and UPDATE"
+READ_KEYS = "numkeys@2 RO access # We cannot tell how the keys will be used so we assume the worst, RO and ACCESS"
+
+
+def keys_and_args(args: list[bytes], refusal: bytes = b"ERR value is not an integer or out of range") -> int:
+    """How many of the words from args[3] on are keys."""
+    count = arguments.integer_or(args[2], refusal)
+    if count > len(args) - 3:
+        raise ReplyError(b"ERR Number of keys can't be greater than number of args")
+    if count < 0:
+        raise ReplyError(b"ERR Number of keys can't be negative")
+    return count
+
+
+@command(
+    "EVAL",
+    "script numkeys [key [key ...]] [arg [arg ...]]",
+    group="scripting",
+    since="2.6.0",
+    flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
+    keys=ANY_KEYS,
+    complexity="Depends on the script that is executed.",
+    summary="Runs a script.",
+)
+def eval_(ctx: Context, args: list[bytes]) -> bytes:
+    return _evaluate(ctx, args, False)
+
+
+@command(
+    "EVAL_RO",
+    "script numkeys [key [key ...]] [arg [arg ...]]",
+    group="scripting",
+    since="7.0.0",
+    flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
+    keys=READ_KEYS,
+    complexity="Depends on the script that is executed.",
+    summary="Runs a script that only reads.",
+)
+def eval_ro(ctx: Context, args: list[bytes]) -> bytes:
+    return _evaluate(ctx, args, True)
+
+
+def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
+    keys = keys_and_args(args)
+    scripts = ctx.engine.scripts
+    return scripts.run(ctx, scripts.add(args[1], False), keys, args[3:], read_only)
+
+
+@command(
+    "EVALSHA",
+    "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+    group="scripting",
+    since="2.6.0",
+    flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
+    keys="numkeys@2 RW access update",
+    complexity="Depends on the script that is executed.",
+    summary="Runs a script that the server has kept, by the SHA-1 of its text.",
+)
+def evalsha(ctx: Context, args: list[bytes]) -> bytes:
+    return _evaluate_kept(ctx, args, False)
+
+
+@command(
+    "EVALSHA_RO",
+    "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+    group="scripting",
+    since="7.0.0",
+    flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
+    keys="numkeys@2 RO access",
+    complexity="Depends on the script that is executed.",
+    summary="Runs a script that the server has kept and that only reads.",
+)
+def evalsha_ro(ctx: Context, args: list[bytes]) -> bytes:
+    return _evaluate_kept(ctx, args, True)
+
+
+def _evaluate_kept(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
+    if len(args[1]) != SHA_LENGTH:
+        raise ReplyError(NO_SCRIPT)
+    keys = keys_and_args(args)
+    sha = args[1].lower()
+    if sha not in ctx.engine.scripts.cached:
+        raise ReplyError(NO_SCRIPT)
+    return ctx.engine.scripts.run(ctx, sha, keys, args[3:], read_only)
+
+
+# -- SCRIPT -----------------------------------------------------------------------------------------------------------
+
+container("SCRIPT", group="scripting", since="2.6.0", summary="Keeps scripts, forgets them, stops one.")
+
+
+@command(
+    "SCRIPT|LOAD",
+    "script",
+    group="scripting",
+    since="2.6.0",
+    flags="noscript stale",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    complexity="O(N) with N being the length in bytes of the script body.",
+    summary="Keeps a script without running it.",
+)
+def script_load(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.bulk(ctx.engine.scripts.add(args[2], True))
+
+
+@command(
+    "SCRIPT|EXISTS",
+    "sha1 [sha1 ...]",
+    group="scripting",
+    since="2.6.0",
+    flags="noscript",
+    tips="request_policy:all_shards response_policy:agg_logical_and",
+    complexity="O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
+    summary="Says which scripts the server has kept.",
+)
+def script_exists(ctx: Context, args: list[bytes]) -> bytes:
+    cached = ctx.engine.scripts.cached
+    return reply.array([reply.integer(int(sha.lower() in cached)) for sha in args[2:]])
+
+
+@command(
+    "SCRIPT|FLUSH",
+    "flush-type:[ASYNC|SYNC]@6.2.0",
+    group="scripting",
+    since="2.6.0",
+    flags="noscript",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    complexity="O(N) with N being the number of scripts in cache",
+    history=(("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."),),
+    summary="Forgets all scripts.",
+)
+def script_flush(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 3 or (len(args) == 3 and args[2].upper() not in (b"ASYNC", b"SYNC")):
+        raise ReplyError(b"ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+    ctx.engine.scripts.flush()
+    return reply.OK
+
+
+@command(
+    "SCRIPT|KILL",
+    group="scripting",
+    since="2.6.0",
+    flags="noscript allow_busy",
+    tips="request_policy:all_shards response_policy:one_succeeded",
+    summary="Stops the script that runs, if it has written nothing.",
+)
+def script_kill(ctx: Context, args: list[bytes]) -> bytes:
+    return ctx.engine.scripts.kill(False)
+
+
+@command(
+    "SCRIPT|DEBUG",
+    "mode:<YES|SYNC|NO>",
+    group="scripting",
+    since="3.2.0",
+    flags="noscript",
+    summary="Turns the debugger off, which there is not.",
+)
+def script_debug(ctx: Context, args: list[bytes]) -> bytes:
+    mode = args[2].upper()
+    if mode == b"NO":
+        return reply.OK
+    if mode in (b"YES", b"SYNC"):
+        raise ReplyError(b"ERR this server has no debugger for scripts")
+    raise ReplyError(b"ERR Use SCRIPT DEBUG YES/SYNC/NO")
+
+
+@command(
+    "SCRIPT|HELP",
+    group="scripting",
+    since="5.0.0",
+    flags="loading stale",
+    summary="Explains the subcommands.",
+)
+def script_help(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply(
+        "SCRIPT",
+        [
+            ("DEBUG (YES|SYNC|NO)", "Turn the debugger off. There is none."),
+            ("EXISTS <sha1> [<sha1> ...]", "Say which scripts are kept."),
+            ("FLUSH [ASYNC|SYNC]", "Forget all scripts."),
+            ("KILL", "Stop the script that runs, if it has written nothing."),
+            ("LOAD <script>", "Keep <script> without running it."),
+        ],
+    )

@@ -1,0 +1,134 @@
+"""CONFIG: a server's directives, read and changed while it runs."""
+
+from typing import Final
+
+from penstock.commands.common.help import help_reply
+from penstock.config import config_file
+from penstock.config.settings import Settings
+from penstock.engine import globs, refusals
+from penstock.engine.context import Context
+from penstock.engine.session import Session
+from penstock.engine.table.command_table import command, container
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+HELP: Final = (
+    ("GET <pattern>", "Show the directives whose names fit the glob-like <pattern>, and their values."),
+    ("SET <directive> <value>", "Give the <directive> another <value>."),
+    ("RESETSTAT", "Set the counters that INFO shows back to zero."),
+    ("REWRITE", "Write changed directives into the configuration file."),
+)
+
+container(
+    "CONFIG",
+    group="server",
+    since="2.0.0",
+    summary="Reads and changes the server's directives.",
+)
+
+
+@command(
+    "CONFIG|GET",
+    "parameter [parameter ...]",
+    group="server",
+    since="2.0.0",
+    flags="admin noscript loading stale",
+    complexity="O(N) when N is the number of configuration parameters provided",
+    history=(("7.0.0", "Added the ability to pass multiple pattern parameters in one call"),),
+    summary="Shows the directives whose names fit a pattern, with their values.",
+)
+def config_get(ctx: Context, args: list[bytes]) -> bytes:
+    settings = ctx.engine.settings
+    spelled: dict[str, bytes] = {}  # each name once, as it was first asked for
+    for pattern in args[2:]:
+        if globs.is_plain(pattern):
+            name = _decoded(pattern)
+            if Settings.row(name) is not None:
+                spelled.setdefault(name.lower(), pattern)
+            continue
+        glob = globs.Glob(pattern, ignore_case=True)
+        for name in Settings.names():
+            if glob.matches(name.encode()):
+                spelled.setdefault(name, name.encode())
+    values = [(shown, reply.bulk(_encoded(settings.canonical(name)))) for name, shown in spelled.items()]
+    return reply.fields(values, ctx.resp3)
+
+
+@command(
+    "CONFIG|SET",
+    "data:(parameter value) [parameter value ...]",
+    group="server",
+    since="2.0.0",
+    flags="admin noscript loading stale",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    complexity="O(N) when N is the number of configuration parameters provided",
+    history=(("7.0.0", "Added the ability to set multiple parameters in one call."),),
+    summary="Changes directives, all of those named or none.",
+)
+def config_set(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) % 2:
+        raise refusals.syntax()
+    settings = ctx.engine.settings
+    pairs = [(_decoded(args[at]), _decoded(args[at + 1])) for at in range(2, len(args), 2)]
+    settings.set_pairs(pairs, protected_too=_may_set_protected(settings, ctx.session))
+    return reply.OK
+
+
+@command(
+    "CONFIG|RESETSTAT",
+    group="server",
+    since="2.0.0",
+    flags="admin noscript loading stale",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    summary="Sets the counters of INFO back to zero.",
+)
+def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.statistics.reset()
+    return reply.OK
+
+
+@command(
+    "CONFIG|REWRITE",
+    group="server",
+    since="2.8.0",
+    flags="admin noscript loading stale",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    summary="Writes what CONFIG SET changed into the configuration file.",
+)
+def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
+    """Comments and order of the file stay; it is replaced at once or not at all."""
+    settings = ctx.engine.settings
+    if settings.file is None:
+        raise ReplyError(b"ERR The server is running without a config file")
+    try:
+        config_file.rewrite(settings)
+    except OSError as error:
+        raise ReplyError(b"ERR Rewriting config file: " + _encoded(error.strerror or "")) from None
+    return reply.OK
+
+
+@command(
+    "CONFIG|HELP",
+    group="server",
+    since="5.0.0",
+    flags="loading stale",
+    summary="Lists the subcommands of CONFIG.",
+)
+def config_help(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply("CONFIG", HELP)
+
+
+def _may_set_protected(settings: Settings, session: Session) -> bool:
+    """As enable-protected-configs says. A unix socket is local."""
+    allowed = settings.text("enable-protected-configs")
+    if allowed == "local":
+        return session.unix_socket or session.address.startswith(("127.", "[::1]:", "::1"))
+    return allowed == "yes"
+
+
+def _decoded(word: bytes) -> str:
+    return word.decode(errors="surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")

@@ -1,0 +1,298 @@
+"""DEBUG, as test suites use it (Redis 8.6.3); behind enable-debug-command."""
+
+import re
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from penstock.commands.common.help import help_reply
+from penstock.commands.keys import digests
+from penstock.commands.keys.objects import encoding_of
+from penstock.commands.server import debug_protocol
+from penstock.commands.server.memory import memory_usage
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.session import Session
+from penstock.engine.table.command_table import command
+from penstock.engine.telemetry import identity
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import Value
+from penstock.storage.types.large_strings import LargeString
+
+NOT_ALLOWED: Final = (
+    b'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local'
+    b" connection, otherwise you need to set this option in the configuration file, and then restart the server."
+)
+POSITIVE: Final = b"ERR value is out of range, must be positive"
+LOCAL: Final = ("127.", "[::1]", "::1")
+NUMBER: Final = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+SIZE: Final = re.compile(rb"(\d+)(b|k|kb|m|mb|g|gb)?", re.IGNORECASE)
+UNITS: Final = {b"b": 1, b"k": 10**3, b"kb": 2**10, b"m": 10**6, b"mb": 2**20, b"g": 10**9, b"gb": 2**30}
+FOUR_GB: Final = 2**32
+LRU_CLOCK_BITS: Final = 24
+NEED_LOADED_KEYS: Final = (b"RELOAD", b"LOADAOF", b"POPULATE")
+
+Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
+
+
+@command(
+    "DEBUG",
+    group="server",
+    since="1.0.0",
+    flags="admin noscript loading stale",
+    arity=-2,
+    complexity="Depends on subcommand.",
+    doc_flags="syscmd",
+    summary="Looks into the server and disturbs it, for tests.",
+)
+def debug(ctx: Context, args: list[bytes]) -> bytes:
+    allowed = ctx.engine.settings.text("enable-debug-command")
+    if allowed == "no" or (allowed == "local" and not is_local(ctx.session)):
+        raise ReplyError(NOT_ALLOWED)
+    entry = SUBCOMMANDS.get(args[1].upper())
+    if entry is not None:
+        least, most, subcommand = entry
+        if least <= len(args) - 2 <= most:
+            if ctx.engine.loading and not ctx.session.privileged and args[1].upper() in NEED_LOADED_KEYS:
+                raise refusals.loading()
+            return subcommand(ctx, args)
+    raise refusals.unknown_or_wrong(args[1], args[0])
+
+
+def is_local(session: Session) -> bool:
+    """Whether a client sits on this machine."""
+    return session.unix_socket or session.address.startswith(LOCAL)
+
+
+# -- time and the log -------------------------------------------------------------------------------------------------
+
+
+def _sleep(ctx: Context, args: list[bytes]) -> bytes:
+    """Whatever begins as a number counts; anything else is no time at all."""
+    number = NUMBER.match(args[2])
+    seconds = float(number[0]) if number else 0.0
+    if seconds > 0:
+        ctx.engine.clock.sleep(seconds)
+    return reply.OK
+
+
+def _set_active_expire(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.active_expiry = _c_integer(args[2]) != 0
+    return reply.OK
+
+
+def _c_integer(word: bytes) -> int:
+    number = re.match(rb"\s*[+-]?\d+", word)
+    return int(number[0]) if number else 0
+
+
+def _change_repl_id(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.identity.replication_id = identity.new_id(ctx.engine.chance)
+    return reply.OK
+
+
+def _reload(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.persistence.reload(ctx)
+    return reply.OK
+
+
+def _loadaof(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.persistence.reload_from_log()
+    return reply.OK
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+def _value(ctx: Context, key: bytes) -> Value:
+    value = ctx.value(key)
+    if value is None:
+        raise refusals.no_such_key()
+    return value
+
+
+def _object(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[2]
+    value = _value(ctx, key)
+    clock = ctx.now_ms // 1000 % (1 << LRU_CLOCK_BITS)
+    return reply.simple(
+        b"Value at:0x%x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:0"
+        % (id(value), encoding_of(key, value, ctx.engine.settings), memory_usage(key, value), clock)
+    )
+
+
+def _sdslen(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[2]
+    value = _value(ctx, key)
+    if not isinstance(value, bytes | LargeString) or encoding_of(key, value, ctx.engine.settings) == b"int":
+        raise ReplyError(b"ERR Not an sds encoded string.")
+    return reply.simple(
+        b"key_sds_len:%d, key_sds_avail:0, key_zmalloc: %d, val_sds_len:%d, val_sds_avail:0, val_zmalloc: 0"
+        % (len(key), len(key), len(value))
+    )
+
+
+def _listpack(ctx: Context, args: list[bytes]) -> bytes:
+    _value(ctx, args[2])
+    raise ReplyError(b"ERR Not a listpack encoded object.")
+
+
+def _quicklist(ctx: Context, args: list[bytes]) -> bytes:
+    _value(ctx, args[2])
+    raise ReplyError(b"ERR Not a quicklist encoded object.")
+
+
+def _digest(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.simple(digests.of_keyspace(ctx.engine.keyspace).hex().encode())
+
+
+def _digest_value(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.array([reply.simple(digests.of_value(ctx.value(key)).hex().encode()) for key in args[2:]])
+
+
+def _populate(ctx: Context, args: list[bytes]) -> bytes:
+    """Strings `prefix:0`, `prefix:1` ... of `value:0` ...; keys that exist stay as they are. Not logged."""
+    count = _positive(args[2])
+    prefix = args[3] if len(args) > 3 else b"key"
+    size = _positive(args[4]) if len(args) > 4 else 0
+    for number in range(count):
+        key = b"%b:%d" % (prefix, number)
+        if ctx.value(key) is None:
+            value = b"value:%d" % number
+            ctx.put(key, value[:size].ljust(size, b"\0") if size else value)
+    return reply.OK
+
+
+def _positive(word: bytes) -> int:
+    number = arguments.integer_or(word, POSITIVE)
+    if number < 0:
+        raise ReplyError(POSITIVE)
+    return number
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _htstats(ctx: Context, args: list[bytes]) -> bytes:
+    index = arguments.integer(args[2])
+    if not 0 <= index < len(ctx.engine.keyspace.databases):
+        raise ReplyError(b"ERR Out of range database")
+    db = ctx.engine.keyspace.databases[index]
+    told = b"[Dictionary HT]\n%b[Expires HT]\n%b" % (_table(len(db.values)), _table(len(db.expires)))
+    return reply.verbatim(told, ctx.resp3)
+
+
+def _table(count: int) -> bytes:
+    return b" number of elements: %d\n" % count if count else b""
+
+
+def _htstats_key(ctx: Context, args: list[bytes]) -> bytes:
+    _value(ctx, args[2])
+    raise ReplyError(b"ERR The value stored at the specified key is not represented using an hash table")
+
+
+# -- replies ----------------------------------------------------------------------------------------------------------
+
+
+def _protocol(ctx: Context, args: list[bytes]) -> bytes:
+    return debug_protocol.sample(args[2].lower(), ctx.resp3)
+
+
+def _error(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.error(args[2])
+
+
+# -- accepted, without effect -----------------------------------------------------------------------------------------
+
+
+def _ok(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.OK
+
+
+def _packed_threshold(ctx: Context, args: list[bytes]) -> bytes:
+    size = SIZE.fullmatch(args[2])
+    if size is None or int(size[1]) * UNITS[(size[2] or b"b").lower()] > FOUR_GB:
+        raise ReplyError(b"ERR argument must be a memory value bigger than 1 and smaller than 4gb")
+    return reply.OK
+
+
+def _replybuffer(ctx: Context, args: list[bytes]) -> bytes:
+    option = args[2].upper()
+    if option == b"RESIZING":
+        return reply.OK
+    if option != b"PEAK-RESET-TIME":
+        raise refusals.unknown_or_wrong(args[1], args[0])
+    if args[3].upper() not in (b"NEVER", b"RESET"):
+        arguments.integer(args[3])
+    return reply.OK
+
+
+def _structsize(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.bulk(b"bits:64 ")
+
+
+def _client_eviction(ctx: Context, args: list[bytes]) -> bytes:
+    raise ReplyError(b"ERR maxmemory-clients is disabled.")
+
+
+# -- HELP -------------------------------------------------------------------------------------------------------------
+
+HELP: Final = (
+    ("CHANGE-REPL-ID", "Take another replication id."),
+    ("DIGEST", "Answer a fingerprint of all databases."),
+    ("DIGEST-VALUE <key> [<key> ...]", "Answer fingerprints of values."),
+    ("ERROR <text>", "Answer an error with this text."),
+    ("HTSTATS <dbid> [full]", "Count the keys of a database and those that expire."),
+    ("LOADAOF", "Load the log again."),
+    ("LOG <text>", "Accepted."),
+    ("OBJECT <key>", "Tell how a value is kept."),
+    ("POPULATE <count> [<prefix>] [<size>]", "Make <count> strings that are not logged, named <prefix>:<number>."),
+    (
+        "PROTOCOL <type>",
+        "Answer a reply of a type: string, integer, double, bignum, null, array,\n"
+        "set, map, attrib, push, verbatim, true, false.",
+    ),
+    ("RELOAD [<option> ...]", "Rewrite the log and load it again."),
+    ("SDSLEN <key>", "Tell the lengths of a key and its string."),
+    ("SET-ACTIVE-EXPIRE <0|1>", "Whether keys expire while nobody looks at them."),
+    ("SLEEP <seconds>", "Stop the server for so long."),
+)
+
+
+def _help(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply("DEBUG", HELP)
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+ANY: Final = 2**31  # words
+
+SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: the least and most words behind it
+    b"AOF-FLUSH-SLEEP": (1, 1, _ok),
+    b"CHANGE-REPL-ID": (0, 0, _change_repl_id),
+    b"CLIENT-EVICTION": (0, 0, _client_eviction),
+    b"DICT-RESIZING": (1, 1, _ok),
+    b"DIGEST": (0, 0, _digest),
+    b"DIGEST-VALUE": (0, ANY, _digest_value),
+    b"ERROR": (1, 1, _error),
+    b"HELP": (0, 0, _help),
+    b"HTSTATS": (1, ANY, _htstats),
+    b"HTSTATS-KEY": (1, 2, _htstats_key),
+    b"LISTPACK": (1, 1, _listpack),
+    b"LOADAOF": (0, 0, _loadaof),
+    b"LOG": (1, 1, _ok),
+    b"OBJECT": (1, 1, _object),
+    b"PAUSE-CRON": (1, 1, _ok),
+    b"POPULATE": (1, 3, _populate),
+    b"PROTOCOL": (1, 1, _protocol),
+    b"QUICKLIST": (1, 2, _quicklist),
+    b"QUICKLIST-PACKED-THRESHOLD": (1, 1, _packed_threshold),
+    b"RELOAD": (0, ANY, _reload),
+    b"REPLYBUFFER": (2, 2, _replybuffer),
+    b"SDSLEN": (1, 1, _sdslen),
+    b"SET-ACTIVE-EXPIRE": (1, 1, _set_active_expire),
+    b"SET-DISABLE-DENY-SCRIPTS": (1, 1, _ok),
+    b"SET-SKIP-CHECKSUM-VALIDATION": (1, 1, _ok),
+    b"SLEEP": (1, 1, _sleep),
+    b"STRUCTSIZE": (0, 0, _structsize),
+}

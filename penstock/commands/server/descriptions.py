@@ -1,0 +1,158 @@
+"""A row of the table as COMMAND INFO and COMMAND DOCS tell it."""
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from penstock.engine.table import argument_tree, command_syntax, key_specs
+from penstock.engine.table.acl_categories import categories
+from penstock.engine.table.argument_tree import Argument
+from penstock.engine.table.command_table import Row
+from penstock.engine.table.key_specs import KeySpec
+from penstock.protocol import reply
+
+FLAGS: Final = (  # in the order in which COMMAND INFO gives them (Redis 8.6.3)
+    "readonly", "write", "denyoom", "admin", "asking", "blocking", "module", "pubsub", "noscript", "loading", "stale",
+    "fast", "no_async_loading", "no_auth", "no_multi", "allow_busy", "skip_monitor", "no_mandatory_keys",
+    "movablekeys", "skip_slowlog",
+)  # fmt: skip
+
+Fields: TypeAlias = list[tuple[bytes, bytes]]
+
+
+def text(words: str) -> bytes:
+    return reply.bulk(words.encode())
+
+
+def names(words: Iterable[str], resp3: bool) -> bytes:
+    """A set of simple strings."""
+    return reply.set_of([reply.simple(word.encode()) for word in words], resp3)
+
+
+# -- COMMAND INFO ----------------------------------------------------------------------------------------------------
+
+
+def info(row: Row, resp3: bool) -> bytes:
+    """The ten elements of one command."""
+    made = row.described.get("info3" if resp3 else "info2")
+    if made is None:
+        made = row.described["info3" if resp3 else "info2"] = _info(row, resp3)
+    return made
+
+
+def _info(row: Row, resp3: bool) -> bytes:
+    specs = key_specs.parse(row.keys)
+    first, last, step = key_specs.fixed_range(specs)
+    subcommands = [info(subcommand, resp3) for subcommand in row.subcommands.values()]
+    return reply.array(
+        [
+            reply.bulk(row.label),
+            reply.integer(row.arity),
+            names([flag for flag in FLAGS if flag in row.flags], resp3),
+            reply.integer(first),
+            reply.integer(last),
+            reply.integer(step),
+            names(["@" + category for category in categories(row)], resp3),
+            reply.set_of([text(tip) for tip in row.tips.split()], resp3),
+            reply.set_of([_key_spec(spec, resp3) for spec in specs], resp3),
+            reply.array(subcommands) if subcommands else reply.set_of([], resp3),
+        ]
+    )
+
+
+def _key_spec(spec: KeySpec, resp3: bool) -> bytes:
+    fields: Fields = [(b"notes", text(spec.note))] if spec.note else []
+    fields.append((b"flags", names(spec.flags, resp3)))
+    if spec.unknown:
+        begin = find = _search("unknown", [], resp3)
+    else:
+        if spec.keyword:
+            wanted: Fields = [(b"keyword", text(spec.keyword)), (b"startfrom", reply.integer(spec.index))]
+            begin = _search("keyword", wanted, resp3)
+        else:
+            begin = _search("index", [(b"index", reply.integer(spec.index))], resp3)
+        step = (b"keystep", reply.integer(spec.step))
+        if spec.counted:
+            find = _search("keynum", [(b"keynumidx", reply.ZERO), (b"firstkey", reply.ONE), step], resp3)
+        else:
+            last = (b"lastkey", reply.integer(spec.last))
+            find = _search("range", [last, step, (b"limit", reply.integer(spec.limit))], resp3)
+    fields += [(b"begin_search", begin), (b"find_keys", find)]
+    return reply.fields(fields, resp3)
+
+
+def _search(type: str, spec: Fields, resp3: bool) -> bytes:
+    return reply.fields([(b"type", text(type)), (b"spec", reply.fields(spec, resp3))], resp3)
+
+
+# -- COMMAND DOCS ----------------------------------------------------------------------------------------------------
+
+
+def docs(row: Row, resp3: bool) -> bytes:
+    """What a reader of the documentation is told of one command and its subcommands.
+
+    Kept on the row, as `info` is: each redis-cli asks for all of them when it starts, and making them takes 25 ms.
+    """
+    made = row.described.get("docs3" if resp3 else "docs2")
+    if made is None:
+        made = row.described["docs3" if resp3 else "docs2"] = _docs(row, resp3)
+    return made
+
+
+def _docs(row: Row, resp3: bool) -> bytes:
+    fields: Fields = [(b"summary", text(row.summary)), (b"since", text(row.since)), (b"group", text(row.group))]
+    if row.complexity:
+        fields.append((b"complexity", text(row.complexity)))
+    flags = row.doc_flags.split()
+    if row.deprecated is not None:
+        flags.append("deprecated")
+    if flags:
+        fields.append((b"doc_flags", names(flags, resp3)))
+    if row.deprecated is not None:
+        since, instead = row.deprecated
+        fields += [(b"deprecated_since", text(since)), (b"replaced_by", text(instead))]
+    if row.history:
+        changes = [reply.array([text(version), text(change)]) for version, change in row.history]
+        fields.append((b"history", reply.set_of(changes, resp3)))
+    if row.syntax:
+        fields.append(
+            (b"arguments", _arguments(argument_tree.without(command_syntax.parse(row.syntax), row.hidden), resp3))
+        )
+    if row.subcommands:
+        below = [(subcommand.label, docs(subcommand, resp3)) for subcommand in row.subcommands.values()]
+        fields.append((b"subcommands", reply.fields(below, resp3)))
+    return reply.fields(fields, resp3)
+
+
+def _arguments(shown: list[Argument], resp3: bool) -> bytes:
+    return reply.array([_argument(argument, resp3) for argument in shown])
+
+
+def _argument(argument: Argument, resp3: bool) -> bytes:
+    fields: Fields = [(b"name", text(argument.name)), (b"type", text(argument.type))]
+    if argument.display:
+        fields.append((b"display_text", text(argument.display)))
+    if argument.key_spec >= 0:
+        fields.append((b"key_spec_index", reply.integer(argument.key_spec)))
+    if argument.token is not None:
+        fields.append((b"token", text(argument.token)))
+    if argument.since:
+        fields.append((b"since", text(argument.since)))
+    if argument.deprecated:
+        fields.append((b"deprecated_since", text(argument.deprecated)))
+    flags = _flags(argument)
+    if flags:
+        fields.append((b"flags", names(flags, resp3)))
+    if argument.arguments:
+        fields.append((b"arguments", _arguments(argument.arguments, resp3)))
+    return reply.fields(fields, resp3)
+
+
+def _flags(argument: Argument) -> list[str]:
+    flags: list[str] = []
+    if argument.optional:
+        flags.append("optional")
+    if argument.multiple:
+        flags.append("multiple")
+    if argument.multiple_token:
+        flags.append("multiple_token")
+    return flags

@@ -1,0 +1,63 @@
+"""INFO: the server's state as lines of text, in sections (Redis 8.6.3)."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from penstock.commands.server import info_sections
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+
+Section: TypeAlias = "Callable[[Context], list[tuple[str, str]]]"
+
+SECTIONS: Final[tuple[tuple[str, Section], ...]] = (
+    ("Server", info_sections.server),
+    ("Clients", info_sections.clients),
+    ("Memory", info_sections.memory),
+    ("Persistence", info_sections.persistence),
+    ("Threads", info_sections.threads),
+    ("Stats", info_sections.stats),
+    ("Replication", info_sections.replication),
+    ("CPU", info_sections.cpu),
+    ("Hotkeys", info_sections.hotkeys),
+    ("Modules", info_sections.modules),
+    ("Commandstats", info_sections.commandstats),
+    ("Errorstats", info_sections.errorstats),
+    ("Latencystats", info_sections.latencystats),
+    ("Cluster", info_sections.cluster),
+    ("Keyspace", info_sections.keyspace),
+    ("Keysizes", info_sections.keysizes),
+)
+ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # left out of the default
+
+
+@command(
+    "INFO",
+    "[section [section ...]]",
+    group="server",
+    since="1.0.0",
+    flags="loading stale",
+    acl="dangerous",
+    tips="nondeterministic_output request_policy:all_shards response_policy:special",
+    history=(("7.0.0", "Added support for taking multiple section arguments."),),
+    summary="Tells the server's state.",
+)
+def info(ctx: Context, args: list[bytes]) -> bytes:
+    asked = {word.decode(errors="replace").lower() for word in args[1:]} or {"default"}
+    if asked & {"all", "everything"}:
+        shown = SECTIONS
+    else:
+        shown = tuple(
+            (title, section)
+            for title, section in SECTIONS
+            if title.lower() in asked or ("default" in asked and title.lower() not in ON_REQUEST)
+        )
+    assert ctx.row is not None, "a request in hand has its row"
+    hidden = ctx.row.hidden
+    texts = [_text(title, section(ctx), hidden) for title, section in shown if title.lower().encode() not in hidden]
+    return reply.verbatim("\r\n".join(texts).encode(errors="surrogateescape"), ctx.resp3)
+
+
+def _text(title: str, fields: list[tuple[str, str]], hidden: frozenset[bytes]) -> str:
+    shown = [f"{name}:{value}\r\n" for name, value in fields if name.encode(errors="replace") not in hidden]
+    return "".join([f"# {title}\r\n", *shown])

@@ -1,0 +1,402 @@
+"""The sections of INFO, each a list of (field, value) in Redis's order (8.6.3; the additions of 8.8 at their ends).
+
+What Penstock does not have is 0, so that nobody's parser stumbles.
+"""
+
+from typing import Final
+
+from penstock.commands.server import memory as key_memory
+from penstock.engine.context import Context
+from penstock.engine.memory import process_memory
+from penstock.engine.table.client_compat import Compatibility
+from penstock.engine.telemetry.identity import NO_ID
+from penstock.engine.telemetry.statistics import RowStatistics
+from penstock.engine.versions import BUILD, PENSTOCK_VERSION
+from penstock.storage.keyspace import Database
+from penstock.storage.types.large_strings import LargeString
+
+Fields = list[tuple[str, str]]
+
+DAY_S: Final = 86_400
+LRU_CLOCK_BITS: Final = 24
+MOST_KEYS_MEASURED: Final = 10_000  # keysizes walks every key of a database: not of a larger one
+TTLS_SAMPLED: Final = 100
+
+
+def human(count: int) -> str:
+    """A number of bytes for a person: 811.89K."""
+    if count < 1024:
+        return f"{count}B"
+    power = min((count.bit_length() - 1) // 10, 5)
+    return f"{count / 1024**power:.2f}{'BKMGTP'[power]}"
+
+
+def _pairs(**fields: int | str) -> Fields:
+    return [(name, str(value)) for name, value in fields.items()]
+
+
+def server(ctx: Context) -> Fields:
+    engine, settings = ctx.engine, ctx.engine.settings
+    identity = engine.identity
+    uptime_s = max(ctx.now_ms - engine.statistics.started_ms, 0) // 1000
+    fields = _versions(engine.compatibility) + _pairs(
+        redis_git_sha1="00000000",
+        redis_git_dirty=0,
+        redis_build_id="0",
+        redis_mode="standalone",
+        os=identity.system,
+        arch_bits=identity.bits,
+        monotonic_clock="POSIX clock_gettime",
+        multiplexing_api=identity.event_loop,
+        atomicvar_api="none",
+        gcc_version="0.0.0",
+        process_id=identity.process_id,
+        process_supervised=settings.text("supervised"),
+        run_id=identity.run_id,
+        tcp_port=settings.number("port"),
+        server_time_usec=ctx.now_us,
+        uptime_in_seconds=uptime_s,
+        uptime_in_days=uptime_s // DAY_S,
+        hz=settings.number("hz"),
+        configured_hz=settings.number("hz"),
+        lru_clock=ctx.now_ms // 1000 % (1 << LRU_CLOCK_BITS),
+        executable=identity.executable,
+        config_file=settings.file or "",
+        io_threads_active=0,
+    )
+    fields += [(f"listener{at}", listener) for at, listener in enumerate(_listeners(ctx))]
+    return fields + _pairs(
+        penstock_version=PENSTOCK_VERSION,
+        penstock_build=BUILD,
+        python_version=identity.interpreter,
+    )
+
+
+def _versions(named: Compatibility) -> Fields:
+    fields = _pairs(redis_version=named.redis_version)
+    if named.is_valkey:
+        fields += _pairs(server_name="valkey", valkey_version=named.version, valkey_release_stage="ga")
+    return fields
+
+
+def _listeners(ctx: Context) -> list[str]:
+    settings = ctx.engine.settings
+    port, path = settings.number("port"), settings.text("unixsocket")
+    binds = "".join([f"bind={address}," for address in settings.text("bind").split()])
+    return [*([f"name=tcp,{binds}port={port}"] if port else []), *([f"name=unix,bind={path}"] if path else [])]
+
+
+def clients(ctx: Context) -> Fields:
+    engine = ctx.engine
+    sessions = engine.sessions.values()
+    parked = [session.parked for session in sessions if session.parked is not None]
+    return _pairs(
+        connected_clients=len(sessions),
+        cluster_connections=0,
+        maxclients=engine.settings.number("maxclients"),
+        client_recent_max_input_buffer=engine.statistics.largest_query_buffer,
+        client_recent_max_output_buffer=engine.statistics.largest_output_buffer,
+        blocked_clients=len(parked),
+        tracking_clients=0,
+        pubsub_clients=sum(session.is_subscribed for session in sessions),
+        watching_clients=sum(bool(session.watched) for session in sessions),
+        clients_in_timeout_table=sum(bool(waiting.deadline_ms) for waiting in parked),
+        total_watched_keys=len(engine.watchers),
+        total_blocking_keys=len({(waiting.db_index, key) for waiting in parked for key in waiting.keys}),
+        total_blocking_keys_on_nokey=len(
+            {(waiting.db_index, key) for waiting in parked if waiting.heeds_loss for key in waiting.keys}
+        ),
+    )
+
+
+def memory(ctx: Context) -> Fields:
+    engine, settings = ctx.engine, ctx.engine.settings
+    used, resident = engine.memory.read(), process_memory.resident_bytes()
+    peak, total = process_memory.peak_bytes(), process_memory.system_bytes()
+    dataset = key_memory.dataset_bytes(engine.keyspace)
+    startup = engine.identity.startup_bytes
+    maximum = settings.number("maxmemory")
+    scripts = engine.scripts
+    return _pairs(
+        used_memory=used,
+        used_memory_human=human(used),
+        used_memory_rss=resident,
+        used_memory_rss_human=human(resident),
+        used_memory_peak=peak,
+        used_memory_peak_human=human(peak),
+        used_memory_peak_time=0,
+        used_memory_peak_perc=_percent(used, peak),
+        used_memory_overhead=max(used - dataset, 0),
+        used_memory_startup=startup,
+        used_memory_dataset=dataset,
+        used_memory_dataset_perc=_percent(dataset, max(used - startup, dataset)),
+        allocator_allocated=used,
+        allocator_active=resident,
+        allocator_resident=resident,
+        allocator_muzzy=0,
+        total_system_memory=total,
+        total_system_memory_human=human(total),
+        used_memory_lua=scripts.memory(),
+        used_memory_vm_eval=scripts.memory(),
+        used_memory_lua_human=human(scripts.memory()),
+        used_memory_scripts_eval=0,
+        number_of_cached_scripts=len(scripts.cached),
+        number_of_functions=len(scripts.libraries.functions),
+        number_of_libraries=len(scripts.libraries.by_name),
+        used_memory_vm_functions=0,
+        used_memory_vm_total=scripts.memory(),
+        used_memory_vm_total_human=human(scripts.memory()),
+        used_memory_functions=0,
+        used_memory_scripts=0,
+        used_memory_scripts_human="0B",
+        maxmemory=maximum,
+        maxmemory_human=human(maximum),
+        maxmemory_policy=settings.text("maxmemory-policy"),
+        allocator_frag_ratio="1.00",
+        allocator_frag_bytes=0,
+        allocator_rss_ratio="1.00",
+        allocator_rss_bytes=0,
+        rss_overhead_ratio="1.00",
+        rss_overhead_bytes=0,
+        mem_fragmentation_ratio=f"{resident / used if used else 1:.2f}",
+        mem_fragmentation_bytes=0,
+        mem_not_counted_for_evict=0,
+        mem_replication_backlog=0,
+        mem_total_replication_buffers=0,
+        mem_replica_full_sync_buffer=0,
+        mem_clients_slaves=0,
+        mem_clients_normal=sum(session.query_buffer + session.waiting_output for session in engine.sessions.values()),
+        mem_cluster_slot_migration_output_buffer=0,
+        mem_cluster_slot_migration_input_buffer=0,
+        mem_cluster_slot_migration_input_buffer_peak=0,
+        mem_cluster_links=0,
+        mem_aof_buffer=0,
+        mem_allocator="python",
+        mem_overhead_db_hashtable_rehashing=0,
+        active_defrag_running=0,
+        lazyfree_pending_objects=0,
+        lazyfreed_objects=0,
+    )
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole if whole else 0:.2f}%"
+
+
+def persistence(ctx: Context) -> Fields:
+    return ctx.engine.persistence.fields()
+
+
+def threads(ctx: Context) -> Fields:
+    counted = ctx.engine.statistics
+    return [("io_thread_0", f"clients={len(ctx.engine.sessions)},reads={counted.reads},writes={counted.writes}")]
+
+
+def stats(ctx: Context) -> Fields:
+    counted = ctx.engine.statistics
+    counted.sample(ctx.now_ms)
+    operations, came, went = counted.rates()
+    return _pairs(
+        total_connections_received=counted.connections,
+        total_commands_processed=counted.commands,
+        instantaneous_ops_per_sec=int(operations),
+        total_net_input_bytes=counted.input_bytes,
+        total_net_output_bytes=counted.output_bytes,
+        total_net_repl_input_bytes=0,
+        total_net_repl_output_bytes=0,
+        instantaneous_input_kbps=f"{came / 1024:.2f}",
+        instantaneous_output_kbps=f"{went / 1024:.2f}",
+        instantaneous_input_repl_kbps="0.00",
+        instantaneous_output_repl_kbps="0.00",
+        rejected_connections=counted.rejected_connections,
+        sync_full=0,
+        sync_partial_ok=0,
+        sync_partial_err=0,
+        expired_subkeys=counted.expired_subkeys,
+        expired_subkeys_active=counted.expired_subkeys_active,
+        expired_keys=counted.expired,
+        expired_keys_active=0,
+        expired_stale_perc="0.00",
+        expired_time_cap_reached_count=0,
+        expire_cycle_cpu_milliseconds=0,
+        evicted_keys=counted.evicted,
+        evicted_clients=0,
+        evicted_scripts=ctx.engine.scripts.evicted,
+        total_eviction_exceeded_time=0,
+        current_eviction_exceeded_time=0,
+        keyspace_hits=counted.hits,
+        keyspace_misses=counted.misses,
+        pubsub_channels=len(ctx.engine.subscriptions.channels),
+        pubsub_patterns=len(ctx.engine.subscriptions.patterns),
+        pubsubshard_channels=len(ctx.engine.subscriptions.shard_channels),
+        latest_fork_usec=ctx.engine.persistence.fork_us,
+        total_forks=ctx.engine.persistence.forks,
+        migrate_cached_sockets=0,
+        slave_expires_tracked_keys=0,
+        active_defrag_hits=0,
+        active_defrag_misses=0,
+        active_defrag_key_hits=0,
+        active_defrag_key_misses=0,
+        total_active_defrag_time=0,
+        current_active_defrag_time=0,
+        tracking_total_keys=0,
+        tracking_total_items=0,
+        tracking_total_prefixes=0,
+        unexpected_error_replies=0,
+        total_error_replies=counted.error_replies,
+        dump_payload_sanitizations=0,
+        total_reads_processed=counted.reads,
+        total_writes_processed=counted.writes,
+        io_threaded_reads_processed=0,
+        io_threaded_writes_processed=0,
+        io_threaded_total_prefetch_batches=0,
+        io_threaded_total_prefetch_entries=0,
+        client_query_buffer_limit_disconnections=counted.query_buffer_disconnections,
+        client_output_buffer_limit_disconnections=counted.output_buffer_disconnections,
+        reply_buffer_shrinks=0,
+        reply_buffer_expands=0,
+        eventloop_cycles=0,
+        eventloop_duration_sum=0,
+        eventloop_duration_cmd_sum=sum(row.usec for row in counted.rows.values()),
+        instantaneous_eventloop_cycles_per_sec=0,
+        instantaneous_eventloop_duration_usec=0,
+        acl_access_denied_auth=counted.denied_auth,
+        acl_access_denied_cmd=0,
+        acl_access_denied_key=0,
+        acl_access_denied_channel=0,
+        acl_access_denied_tls_cert=0,
+        slowlog_commands_count=sum(row.slow_calls for row in counted.rows.values()),
+        slowlog_commands_time_ms_sum=sum(row.slow_usec for row in counted.rows.values()) // 1000,
+        slowlog_commands_time_ms_max=max((row.slow_max_usec for row in counted.rows.values()), default=0) // 1000,
+        total_client_processing_events=counted.reads,
+        eventloop_cycles_with_clients_processing=0,
+        commands_per_parse_batch_sum=counted.commands,
+        commands_per_parse_batch_cnt=counted.reads,
+        commands_per_parse_batch_avg=f"{counted.commands / counted.reads if counted.reads else 0:.2f}",
+    )
+
+
+def replication(ctx: Context) -> Fields:
+    return _pairs(
+        role="master",
+        connected_slaves=0,
+        master_failover_state="no-failover",
+        master_replid=ctx.engine.identity.replication_id,
+        master_replid2=NO_ID,
+        master_repl_offset=0,
+        second_repl_offset=-1,
+        repl_backlog_active=0,
+        repl_backlog_size=1_048_576,
+        repl_backlog_first_byte_offset=0,
+        repl_backlog_histlen=0,
+    )
+
+
+def cpu(ctx: Context) -> Fields:
+    times = process_memory.CpuTimes()
+    return [
+        ("used_cpu_sys", f"{times.system:.6f}"),
+        ("used_cpu_user", f"{times.user:.6f}"),
+        ("used_cpu_sys_children", f"{times.children_system:.6f}"),
+        ("used_cpu_user_children", f"{times.children_user:.6f}"),
+        ("used_cpu_sys_main_thread", f"{times.system:.6f}"),
+        ("used_cpu_user_main_thread", f"{times.user:.6f}"),
+    ]
+
+
+def hotkeys(ctx: Context) -> Fields:
+    return []
+
+
+def modules(ctx: Context) -> Fields:
+    return []
+
+
+def commandstats(ctx: Context) -> Fields:
+    return [
+        (f"cmdstat_{name.lower()}", _calls(row))
+        for name, row in ctx.engine.statistics.rows.items()
+        if row.calls or row.rejected
+    ]
+
+
+def _calls(row: RowStatistics) -> str:
+    each = row.usec / row.calls if row.calls else 0
+    text = (
+        f"calls={row.calls},usec={row.usec},usec_per_call={each:.2f}"
+        f",rejected_calls={row.rejected},failed_calls={row.failed}"
+    )
+    if row.slow_calls:
+        text += (
+            f",slowlog_count={row.slow_calls},slowlog_time_ms_sum={row.slow_usec // 1000}"
+            f",slowlog_time_ms_max={row.slow_max_usec // 1000}"
+        )
+    return text
+
+
+def errorstats(ctx: Context) -> Fields:
+    errors = ctx.engine.statistics.errors
+    return [(f"errorstat_{code.decode(errors='surrogateescape')}", f"count={errors[code]}") for code in sorted(errors)]
+
+
+def latencystats(ctx: Context) -> Fields:
+    settings = ctx.engine.settings
+    if not settings.yes("latency-tracking"):
+        return []
+    percents = settings.text("latency-tracking-info-percentiles").split()
+    return [
+        (
+            f"latency_percentiles_usec_{name.lower()}",
+            ",".join([f"p{percent}={row.times.percentile(float(percent)):.3f}" for percent in percents]),
+        )
+        for name, row in ctx.engine.statistics.rows.items()
+        if row.calls
+    ]
+
+
+def cluster(ctx: Context) -> Fields:
+    return [("cluster_enabled", "0")]
+
+
+def keyspace(ctx: Context) -> Fields:
+    return [
+        (f"db{index}", f"keys={len(db)},expires={len(db.expires)},{_expiry_of(db, ctx.now_ms)}")
+        for index, db in enumerate(ctx.engine.keyspace.databases)
+        if len(db)
+    ]
+
+
+def _expiry_of(db: Database, now_ms: int) -> str:
+    return f"avg_ttl={_mean_ttl(db, now_ms)},subexpiry={len(db.fields_due)}"
+
+
+def _mean_ttl(db: Database, now_ms: int) -> int:
+    """The mean time to live in ms, of a sample spread over the whole database."""
+    step = max(len(db.deadlines) // TTLS_SAMPLED, 1)
+    lives = [max(when_ms - now_ms, 0) for when_ms, _ in db.deadlines[::step]]
+    return sum(lives) // len(lives) if lives else 0
+
+
+def keysizes(ctx: Context) -> Fields:
+    """How many strings are of each size, by powers of two; left out for a database of very many keys."""
+    fields = []
+    for index, db in enumerate(ctx.engine.keyspace.databases):
+        counts: dict[int, int] = {}
+        for value in db.values.values() if len(db) <= MOST_KEYS_MEASURED else ():
+            if isinstance(value, bytes | LargeString):
+                power = len(value).bit_length()
+                counts[power] = counts.get(power, 0) + 1
+        if counts:
+            text = ",".join([f"{_power(power)}={counts[power]}" for power in sorted(counts)])
+            fields.append((f"db{index}_distrib_strings_sizes", text))
+    return fields
+
+
+def _power(bits: int) -> str:
+    """The power of two at which so many bits begin: 4, 1K, 64K, 2M."""
+    size = 1 << bits - 1 if bits else 0
+    for unit in ("", "K", "M", "G", "T"):
+        if size < 1024:
+            return f"{size}{unit}"
+        size //= 1024
+    return f"{size}P"

@@ -1,0 +1,189 @@
+"""COMMAND: what the table knows, told to clients."""
+
+from collections.abc import Iterable, Iterator
+
+from penstock.commands.common.help import help_reply
+from penstock.commands.server import descriptions
+from penstock.engine import globs, refusals
+from penstock.engine.context import Context
+from penstock.engine.table import key_specs
+from penstock.engine.table.acl_categories import categories
+from penstock.engine.table.command_table import Row, command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+
+@command(
+    "COMMAND",
+    group="server",
+    since="2.8.13",
+    flags="loading stale",
+    acl="connection",
+    arity=-1,
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the total number of Redis commands",
+    summary="Describes every command of the table.",
+)
+def command_all(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.array([descriptions.info(row, ctx.resp3) for row in ctx.engine.rows.values()])
+
+
+@command(
+    "COMMAND|COUNT",
+    group="server",
+    since="2.8.13",
+    flags="loading stale",
+    acl="connection",
+    summary="Counts the commands, subcommands left out.",
+)
+def command_count(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.integer(len(ctx.engine.rows))
+
+
+@command(
+    "COMMAND|INFO",
+    "[command-name [command-name ...]]",
+    group="server",
+    since="2.8.13",
+    flags="loading stale",
+    acl="connection",
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the number of commands to look up",
+    history=(("7.0.0", "Allowed to be called with no argument to get info on all commands."),),
+    summary="Describes the named commands: arity, flags, keys.",
+)
+def command_info(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) == 2:
+        return command_all(ctx, args)
+    found = [_named(ctx, name) for name in args[2:]]
+    return reply.array([reply.null(ctx.resp3) if row is None else descriptions.info(row, ctx.resp3) for row in found])
+
+
+@command(
+    "COMMAND|DOCS",
+    "[command-name [command-name ...]]",
+    group="server",
+    since="7.0.0",
+    flags="loading stale",
+    acl="connection",
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the number of commands to look up",
+    summary="Gives the documentation of the named commands, or of all.",
+)
+def command_docs(ctx: Context, args: list[bytes]) -> bytes:
+    """Names that are no command are left out."""
+    if len(args) == 2:
+        rows: Iterable[Row | None] = ctx.engine.rows.values()
+    else:
+        rows = [_named(ctx, name) for name in args[2:]]
+    return reply.fields([(row.label, descriptions.docs(row, ctx.resp3)) for row in rows if row is not None], ctx.resp3)
+
+
+@command(
+    "COMMAND|LIST",
+    "[filterby:FILTERBY <MODULE module-name|ACLCAT category|PATTERN pattern>]",
+    group="server",
+    since="7.0.0",
+    flags="loading stale",
+    acl="connection",
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the total number of Redis commands",
+    summary="Lists the names of commands and subcommands.",
+)
+def command_list(ctx: Context, args: list[bytes]) -> bytes:
+    rows = _every(ctx.engine.rows.values())
+    if len(args) > 2:
+        if len(args) != 5 or args[2].upper() != b"FILTERBY":
+            raise refusals.syntax()
+        kind, wanted = args[3].upper(), args[4]
+        if kind == b"MODULE":
+            rows = iter(())  # no command here comes from a module
+        elif kind == b"ACLCAT":
+            category = wanted.lower().decode("utf-8", "replace")
+            rows = (row for row in rows if category in categories(row))
+        elif kind == b"PATTERN":
+            glob = globs.Glob(wanted, ignore_case=True)
+            rows = (row for row in rows if glob.matches(row.label))
+        else:
+            raise refusals.syntax()
+    return reply.bulks([row.label for row in rows])
+
+
+@command(
+    "COMMAND|GETKEYS",
+    "command [arg [arg ...]]",
+    group="server",
+    since="2.8.13",
+    flags="loading stale",
+    acl="connection",
+    complexity="O(N) where N is the number of arguments to the command",
+    summary="Picks the keys out of a whole request.",
+)
+def command_getkeys(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.bulks([key for key, _ in _keys(ctx, args[2:])])
+
+
+@command(
+    "COMMAND|GETKEYSANDFLAGS",
+    "command [arg [arg ...]]",
+    group="server",
+    since="7.0.0",
+    flags="loading stale",
+    acl="connection",
+    complexity="O(N) where N is the number of arguments to the command",
+    summary="Picks the keys out of a whole request and tells how each is used.",
+)
+def command_getkeysandflags(ctx: Context, args: list[bytes]) -> bytes:
+    found = _keys(ctx, args[2:])
+    return reply.array([reply.array([reply.bulk(key), descriptions.names(flags, ctx.resp3)]) for key, flags in found])
+
+
+@command(
+    "COMMAND|HELP",
+    group="server",
+    since="5.0.0",
+    flags="loading stale",
+    acl="connection",
+    summary="Explains the subcommands of COMMAND.",
+)
+def command_help(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply(
+        "COMMAND",
+        [
+            ("(no subcommand)", "Describe every command: arity, flags, keys, categories."),
+            ("COUNT", "How many commands there are."),
+            ("LIST [FILTERBY MODULE|ACLCAT|PATTERN <filter>]", "Names of commands and subcommands."),
+            ("INFO [<command-name> ...]", "Describe the named commands, or all."),
+            ("DOCS [<command-name> ...]", "Documentation of the named commands, or of all."),
+            ("GETKEYS <full-command>", "The keys of a whole request."),
+            ("GETKEYSANDFLAGS <full-command>", "The keys of a whole request and how each is used."),
+        ],
+    )
+
+
+def _every(rows: Iterable[Row]) -> Iterator[Row]:
+    """Commands, each followed by its subcommands."""
+    for row in rows:
+        yield row
+        yield from row.subcommands.values()
+
+
+def _named(ctx: Context, name: bytes) -> Row | None:
+    """A row by its name in any case, `xgroup|create` included."""
+    word, bar, below = name.upper().partition(b"|")
+    row = ctx.engine.rows.get(word)
+    return row.subcommands.get(below) if row is not None and bar else row
+
+
+def _keys(ctx: Context, request: list[bytes]) -> list[tuple[bytes, list[str]]]:
+    """The keys of a request, refused in Redis's order: unknown, without keys, wrong arity, malformed."""
+    row = ctx.engine.rows.get(request[0].upper())
+    if row is not None and row.subcommands and len(request) > 1:
+        row = row.subcommands.get(request[1].upper())
+    if row is None:
+        raise ReplyError(b"ERR Invalid command specified")
+    if not key_specs.has_keys(row):
+        raise ReplyError(b"ERR The command has no key arguments")
+    if not row.fits(len(request)):
+        raise ReplyError(b"ERR Invalid number of arguments specified for command")
+    return key_specs.keys_of(row, request)

@@ -1,0 +1,206 @@
+"""LATENCY: when commands took longer than latency-monitor-threshold, and how long each took (Redis 8.6.3)."""
+
+from collections import deque
+from typing import Final
+
+from penstock.commands.common.help import help_reply
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import Row, command, container
+from penstock.engine.telemetry.statistics import RowStatistics
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+MOST_SAMPLES: Final = 160  # kept of an event
+GRAPH_WIDTH: Final = 60
+
+
+class Event:
+    """One kind of delay: its latest samples, oldest first, at most one a second, and the worst there ever was."""
+
+    __slots__ = ("samples", "worst_ms")
+
+    def __init__(self) -> None:
+        self.samples: deque[tuple[int, int]] = deque(maxlen=MOST_SAMPLES)  # (unix time in s, ms)
+        self.worst_ms = 0
+
+    def add(self, now_s: int, took_ms: int) -> None:
+        self.worst_ms = max(self.worst_ms, took_ms)
+        if self.samples and self.samples[-1][0] == now_s:
+            took_ms = max(took_ms, self.samples.pop()[1])
+        self.samples.append((now_s, took_ms))
+
+
+class LatencyMonitor:
+    """The events, by name."""
+
+    def __init__(self) -> None:
+        self.events: dict[bytes, Event] = {}
+
+    def ran(self, row: Row, now_us: int, usec: int) -> None:
+        """A command took longer than the threshold."""
+        name = b"fast-command" if row.fast else b"command"
+        event = self.events.get(name)
+        if event is None:
+            event = self.events[name] = Event()
+        event.add(now_us // 1_000_000, usec // 1000)
+
+
+container("LATENCY", group="server", since="2.8.13", summary="Looks into the times that commands took.")
+
+
+@command(
+    "LATENCY|LATEST",
+    group="server",
+    since="2.8.13",
+    flags="admin noscript loading stale",
+    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
+    summary="Lists the latest delay of each kind.",
+)
+def latency_latest(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.array(
+        [
+            reply.array(
+                [
+                    reply.bulk(name),
+                    reply.integer(event.samples[-1][0]),
+                    reply.integer(event.samples[-1][1]),
+                    reply.integer(event.worst_ms),
+                ]
+            )
+            for name, event in ctx.engine.latency.events.items()
+        ]
+    )
+
+
+@command(
+    "LATENCY|HISTORY",
+    "event",
+    group="server",
+    since="2.8.13",
+    flags="admin noscript loading stale",
+    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
+    summary="Lists the delays of one kind.",
+)
+def latency_history(ctx: Context, args: list[bytes]) -> bytes:
+    event = ctx.engine.latency.events.get(args[2])
+    samples = event.samples if event is not None else ()
+    return reply.array([reply.array([reply.integer(when_s), reply.integer(ms)]) for when_s, ms in samples])
+
+
+@command(
+    "LATENCY|RESET",
+    "[event [event ...]]",
+    group="server",
+    since="2.8.13",
+    flags="admin noscript loading stale",
+    tips="request_policy:all_nodes response_policy:agg_sum",
+    summary="Forgets delays, of all kinds or of some.",
+)
+def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
+    events = ctx.engine.latency.events
+    names = args[2:] or list(events)
+    return reply.integer(sum(events.pop(name, None) is not None for name in names))
+
+
+@command(
+    "LATENCY|HISTOGRAM",
+    "[command [command ...]]",
+    group="server",
+    since="7.0.0",
+    flags="admin noscript loading stale",
+    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
+    complexity="O(N) where N is the number of commands with latency information being retrieved.",
+    summary="Tells how many calls of each command took no longer than 1, 2, 4, 8 ... microseconds.",
+)
+def latency_histogram(ctx: Context, args: list[bytes]) -> bytes:
+    counted = ctx.engine.statistics.rows
+    if len(args) == 2:
+        names = list(counted)
+    else:
+        names = [row.name for word in args[2:] for row in _rows_called(ctx, word)]
+    histograms = [(name.lower().encode(), counted[name]) for name in names if name in counted and counted[name].calls]
+    return reply.fields([(name, _histogram(row, ctx.resp3)) for name, row in histograms], ctx.resp3)
+
+
+def _rows_called(ctx: Context, word: bytes) -> list[Row]:
+    """The row that a word names (`client|list`), with its subcommands."""
+    name, _, subcommand = word.upper().partition(b"|")
+    row = ctx.engine.rows.get(name)
+    if row is None:
+        return []
+    if subcommand:
+        return [row.subcommands[subcommand]] if subcommand in row.subcommands else []
+    return [row, *row.subcommands.values()]
+
+
+def _histogram(row: RowStatistics, resp3: bool) -> bytes:
+    steps = [(reply.integer(usec), reply.integer(count)) for usec, count in row.times.cumulated()]
+    return reply.fields([(b"calls", reply.integer(row.calls)), (b"histogram_usec", reply.mapping(steps, resp3))], resp3)
+
+
+@command(
+    "LATENCY|GRAPH",
+    "event",
+    group="server",
+    since="2.8.13",
+    flags="admin noscript loading stale",
+    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
+    summary="Draws the delays of one kind.",
+)
+def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
+    event = ctx.engine.latency.events.get(args[2])
+    if event is None:
+        raise ReplyError(b"ERR No samples available for event '%b'" % refusals.c_string(args[2]))
+    times = [ms for _, ms in event.samples]
+    name = args[2].decode(errors="replace")
+    lines = [f"{name} - high {max(times)} ms, low {min(times)} ms (all time high {event.worst_ms} ms)", "-" * 80]
+    for when_s, ms in event.samples:
+        bar = "#" * max(ms * GRAPH_WIDTH // max(*times, 1), 1)
+        lines.append(f"{ctx.now_ms // 1000 - when_s:>8}s ago {bar} {ms}")
+    return reply.verbatim("".join([line + "\n" for line in lines]).encode(), ctx.resp3)
+
+
+@command(
+    "LATENCY|DOCTOR",
+    group="server",
+    since="2.8.13",
+    flags="admin noscript loading stale",
+    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
+    summary="Says what the delays are like.",
+)
+def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
+    engine = ctx.engine
+    lines = []
+    if not engine.settings.number("latency-monitor-threshold"):
+        lines.append("Delays are not watched: CONFIG SET latency-monitor-threshold <milliseconds> begins it.")
+    elif not engine.latency.events:
+        lines.append("No command took longer than latency-monitor-threshold says.")
+    for name, event in engine.latency.events.items():
+        times = [ms for _, ms in event.samples]
+        mean = sum(times) / len(times)
+        lines.append(f"{name.decode()}: {len(times)} delays, {mean:.0f} ms on average, {event.worst_ms} ms at worst.")
+    if engine.latency.events:
+        lines.append("SLOWLOG GET names the commands. Deleting very large keys and reading without COUNT take long.")
+    return reply.verbatim("".join([line + "\n" for line in lines]).encode(), ctx.resp3)
+
+
+@command(
+    "LATENCY|HELP",
+    group="server",
+    since="2.8.13",
+    flags="loading stale",
+    summary="Explains the subcommands.",
+)
+def latency_help(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply(
+        "LATENCY",
+        [
+            ("DOCTOR", "Say what the delays are like."),
+            ("GRAPH <event>", "Draw the delays of a kind (command, fast-command)."),
+            ("HISTORY <event>", "List the delays of a kind: time, milliseconds."),
+            ("LATEST", "List the latest delay of each kind: time, milliseconds, and the worst."),
+            ("RESET [<event> ...]", "Forget delays, of all kinds or of some."),
+            ("HISTOGRAM [<command> ...]", "Tell how long the calls of commands took."),
+        ],
+    )

@@ -1,0 +1,198 @@
+"""MEMORY: what keys and the server take, as far as Python lets one know (Redis 8.6.3)."""
+
+import sys
+from itertools import islice
+from typing import Final
+
+from penstock.commands.common.help import help_reply
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.memory import process_memory
+from penstock.engine.table.command_table import command, container
+from penstock.protocol import reply
+from penstock.storage.keyspace import Database, Keyspace, Value
+
+KEY_OVERHEAD: Final = 100  # a slot of a dict at two thirds full, the key's hash and its pointers
+EXPIRY_OVERHEAD: Final = 200  # an expiry is kept twice: by key, and in order
+SAMPLED_KEYS: Final = 200  # a database is judged by so many of its keys
+LITTLE: Final = 64 * 1024 * 1024
+
+
+def memory_usage(key: bytes, value: Value) -> int:
+    """Bytes that a key and its value hold, by estimate."""
+    size = sys.getsizeof(value) if isinstance(value, bytes) else value.memory_usage()
+    return KEY_OVERHEAD + sys.getsizeof(key) + size
+
+
+def database_bytes(db: Database) -> int:
+    """What a database's keys and values hold: measured on some of them, and scaled up."""
+    count = len(db.values)
+    if not count:
+        return 0
+    sampled = [memory_usage(key, value) for key, value in islice(db.values.items(), SAMPLED_KEYS)]
+    return sum(sampled) * count // len(sampled) + len(db.expires) * EXPIRY_OVERHEAD
+
+
+def dataset_bytes(keyspace: Keyspace) -> int:
+    return sum(database_bytes(db) for db in keyspace.databases)
+
+
+container("MEMORY", group="server", since="4.0.0", summary="Tells what takes memory.")
+
+
+@command(
+    "MEMORY|USAGE",
+    "key [SAMPLES count]",
+    group="server",
+    since="4.0.0",
+    flags="readonly",
+    keys="2 RO",
+    complexity="O(N) where N is the number of samples.",
+    summary="Estimates the bytes that a key and its value take.",
+)
+def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
+    at = 3
+    while at < len(args):
+        if args[at].upper() != b"SAMPLES" or at + 1 == len(args):
+            raise refusals.syntax()
+        if arguments.integer(args[at + 1]) < 0:
+            raise refusals.syntax()
+        at += 2
+    value = ctx.value(args[2])
+    return reply.null(ctx.resp3) if value is None else reply.integer(memory_usage(args[2], value))
+
+
+@command(
+    "MEMORY|STATS",
+    group="server",
+    since="4.0.0",
+    tips="nondeterministic_output request_policy:all_shards response_policy:special",
+    summary="Lists what takes how much memory.",
+)
+def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
+    keyspace = ctx.engine.keyspace
+    used, peak = ctx.engine.memory.read(), process_memory.peak_bytes()
+    dataset = dataset_bytes(keyspace)
+    keys = sum(len(db) for db in keyspace.databases)
+    startup = ctx.engine.identity.startup_bytes
+    zero = reply.ZERO
+
+    def ratio(part: float, whole: float) -> bytes:
+        return reply.double(b"%.17g" % (part / whole if whole else 0.0), ctx.resp3)
+
+    databases = [
+        (
+            b"db.%d" % index,
+            reply.fields(
+                [
+                    (b"overhead.hashtable.main", reply.integer(sys.getsizeof(db.values))),
+                    (b"overhead.hashtable.expires", reply.integer(len(db.expires) * EXPIRY_OVERHEAD)),
+                ],
+                ctx.resp3,
+            ),
+        )
+        for index, db in enumerate(keyspace.databases)
+        if db.values
+    ]
+    return reply.fields(
+        [
+            (b"peak.allocated", reply.integer(peak)),
+            (b"total.allocated", reply.integer(used)),
+            (b"startup.allocated", reply.integer(startup)),
+            (b"replication.backlog", zero),
+            (b"replica.fullsync.buffer", zero),
+            (b"clients.slaves", zero),
+            (b"clients.normal", zero),
+            (b"cluster.links", zero),
+            (b"aof.buffer", zero),
+            (b"lua.caches", zero),
+            (b"functions.caches", zero),
+            (b"script.VMs", zero),
+            *databases,
+            (b"overhead.db.hashtable.lut", zero),
+            (b"overhead.db.hashtable.rehashing", zero),
+            (b"overhead.total", reply.integer(max(used - dataset, 0))),
+            (b"db.dict.rehashing.count", zero),
+            (b"keys.count", reply.integer(keys)),
+            (b"keys.bytes-per-key", reply.integer(dataset // keys if keys else 0)),
+            (b"dataset.bytes", reply.integer(dataset)),
+            (b"dataset.percentage", ratio(100.0 * dataset, used)),
+            (b"peak.percentage", ratio(100.0 * used, peak)),
+            (b"allocator.allocated", reply.integer(used)),
+            (b"allocator.active", reply.integer(used)),
+            (b"allocator.resident", reply.integer(used)),
+            (b"allocator.muzzy", zero),
+            (b"allocator-fragmentation.ratio", ratio(1, 1)),
+            (b"allocator-fragmentation.bytes", zero),
+            (b"allocator-rss.ratio", ratio(1, 1)),
+            (b"allocator-rss.bytes", zero),
+            (b"rss-overhead.ratio", ratio(1, 1)),
+            (b"rss-overhead.bytes", zero),
+            (b"fragmentation", ratio(1, 1)),
+            (b"fragmentation.bytes", zero),
+        ],
+        ctx.resp3,
+    )
+
+
+@command(
+    "MEMORY|DOCTOR",
+    group="server",
+    since="4.0.0",
+    tips="nondeterministic_output request_policy:all_shards response_policy:special",
+    summary="Says what looks wrong with the server's use of memory.",
+)
+def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
+    used, peak = ctx.engine.memory.read(), process_memory.peak_bytes()
+    if used < LITTLE:
+        told = b"The server takes little memory: there is nothing to tell yet.\n"
+    elif peak > used * 3 // 2:
+        told = b"The server once took %d bytes, half as much again as the %d it takes now.\n" % (peak, used)
+    else:
+        told = b"Nothing looks wrong.\n"
+    return reply.verbatim(told, ctx.resp3)
+
+
+@command(
+    "MEMORY|PURGE",
+    group="server",
+    since="4.0.0",
+    tips="request_policy:all_shards response_policy:all_succeeded",
+    complexity="Depends on how much memory is allocated, could be slow",
+    summary="Gives memory back where an allocator can; Python's does so by itself.",
+)
+def memory_purge(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.OK
+
+
+@command(
+    "MEMORY|MALLOC-STATS",
+    group="server",
+    since="4.0.0",
+    tips="nondeterministic_output request_policy:all_shards response_policy:special",
+    complexity="Depends on how much memory is allocated, could be slow",
+    summary="Says what the allocator knows.",
+)
+def memory_malloc_stats(ctx: Context, args: list[bytes]) -> bytes:
+    told = b"Python's own allocator: %d blocks in use\n" % sys.getallocatedblocks()
+    return reply.verbatim(told, ctx.resp3)
+
+
+@command(
+    "MEMORY|HELP",
+    group="server",
+    since="4.0.0",
+    flags="loading stale",
+    summary="Explains the subcommands.",
+)
+def memory_help(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply(
+        "MEMORY",
+        [
+            ("DOCTOR", "Say what looks wrong with the use of memory."),
+            ("MALLOC-STATS", "Say what the allocator knows."),
+            ("PURGE", "Give unused memory back."),
+            ("STATS", "List what takes how much memory."),
+            ("USAGE <key> [SAMPLES <count>]", "Estimate the bytes that <key> and its value take."),
+        ],
+    )

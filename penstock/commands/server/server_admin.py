@@ -1,0 +1,165 @@
+"""The server as a whole: TIME, ROLE, LOLWUT, WAIT, WAITAOF, SHUTDOWN (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.commands.common import timeouts
+from penstock.engine import arguments, refusals, sync_waiting
+from penstock.engine.blocking import Parked
+from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.table.command_table import command
+from penstock.engine.versions import PENSTOCK_VERSION
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+POSITIVE: Final = b"ERR value is out of range, must be positive"
+NOTHING_KEPT: Final = (
+    b"ERR this server writes no RDB file, and appendonly is no: SHUTDOWN NOSAVE stops it, and what it holds is gone"
+)
+SHUTDOWN_OPTIONS: Final = (b"SAVE", b"NOSAVE", b"NOW", b"FORCE", b"ABORT")
+DRAWING: Final = """\
+        ___________
+       |           |        what is held back
+   ~~~~|~~~~~~     |~~~~~
+       |      | | |         is let out
+       |______|_|_|_____
+               \\_\\_\\______   in measured amounts
+"""
+
+
+@command(
+    "TIME",
+    group="server",
+    since="2.6.0",
+    flags="loading stale fast",
+    tips="nondeterministic_output",
+    summary="Answers the server's time.",
+)
+def time_(ctx: Context, args: list[bytes]) -> bytes:
+    seconds, micros = divmod(ctx.engine.clock.now_us(), 1_000_000)  # the same script may ask twice
+    return reply.bulks([b"%d" % seconds, b"%d" % micros])
+
+
+@command(
+    "ROLE",
+    group="server",
+    since="2.8.12",
+    flags="noscript loading stale fast",
+    acl="admin dangerous",
+    summary="Answers whether the server is a master, and who follows it: it is, and nobody does.",
+)
+def role(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.array([reply.bulk(b"master"), reply.ZERO, reply.EMPTY_ARRAY])
+
+
+@command(
+    "LOLWUT",
+    "[VERSION version:integer]",
+    group="server",
+    since="5.0.0",
+    flags="readonly fast",
+    complexity="",
+    summary="Draws something, and names the version.",
+)
+def lolwut(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 2 and args[1].upper() == b"VERSION":
+        arguments.integer(args[2])
+    compatibility = ctx.engine.compatibility
+    told = f"{DRAWING}\nPenstock {PENSTOCK_VERSION}. {compatibility.server.title()} ver. {compatibility.version}\n"
+    return reply.verbatim(told.encode(), ctx.resp3)
+
+
+# -- waiting for copies -----------------------------------------------------------------------------------------------
+
+
+@command(
+    "WAIT",
+    "numreplicas timeout:integer",
+    group="generic",
+    since="3.0.0",
+    flags="blocking",
+    acl="connection -keyspace",
+    tips="request_policy:all_shards response_policy:agg_min",
+    summary="Waits until so many replicas have what this connection wrote. There are no replicas.",
+)
+def wait(ctx: Context, args: list[bytes]) -> bytes:
+    replicas = arguments.integer(args[1])
+    deadline_ms = timeouts.deadline(args[2], ctx.now_ms)
+    if replicas <= 0 or not ctx.waits:
+        return reply.ZERO
+    _parked(ctx, deadline_ms, reply.ZERO)
+    return NOTHING_YET
+
+
+@command(
+    "WAITAOF",
+    "numlocal:integer numreplicas timeout:integer",
+    group="generic",
+    since="7.2.0",
+    flags="blocking",
+    acl="connection -keyspace",
+    tips="request_policy:all_shards response_policy:agg_min",
+    summary="Waits until what this connection wrote is safe on this server's disk and on so many replicas'.",
+)
+def waitaof(ctx: Context, args: list[bytes]) -> bytes:
+    """All that was written so far must be safe, not this connection's writes alone: it may wait a little longer."""
+    engine = ctx.engine
+    local = arguments.integer(args[1])
+    if local not in (0, 1):
+        raise ReplyError(b"ERR value is out of range, value must between 0 and 1")
+    replicas = arguments.integer_or(args[2], POSITIVE)
+    if replicas < 0:
+        raise ReplyError(POSITIVE)
+    deadline_ms = timeouts.deadline(args[3], ctx.now_ms)
+    logged = engine.persistence.log is not None and engine.settings.yes("appendonly")
+    if local and not logged:
+        raise ReplyError(b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
+    unit = sync_waiting.appended_units(engine)
+    synced = logged and unit <= sync_waiting.synced_units(engine)
+    answer = sync_waiting.SYNCED if synced else sync_waiting.NOT_SYNCED
+    if ((synced or not local) and replicas == 0) or not ctx.waits:
+        return answer
+    parked = _parked(ctx, deadline_ms, answer)
+    if logged and not synced:
+        engine.sync_waiters.add(parked, unit, replicas > 0)
+    return NOTHING_YET
+
+
+def _parked(ctx: Context, deadline_ms: int, timeout_reply: bytes) -> Parked:
+    assert ctx.row is not None, "a request in hand has its row"
+    parked = Parked(ctx.session, ctx.row, ctx.args, ctx.db_index, [], deadline_ms, timeout_reply)
+    ctx.engine.park(parked)
+    return parked
+
+
+# -- SHUTDOWN ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "SHUTDOWN",
+    "save-selector:[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
+    group="server",
+    since="1.0.0",
+    flags="admin noscript loading stale no_multi allow_busy",
+    complexity=(
+        "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)"
+    ),
+    history=(("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers."),),
+    summary="Stops the server; what was acknowledged is on disk by then.",
+)
+def shutdown(ctx: Context, args: list[bytes]) -> bytes:
+    """A line of the log ends no server, with NOW neither. (Redis 8.6.3 refuses it there without NOW.)"""
+    options = [word.upper() for word in args[1:]]
+    if not all(option in SHUTDOWN_OPTIONS for option in options):
+        raise refusals.syntax()
+    chosen = set(options)
+    if {b"SAVE", b"NOSAVE"} <= chosen or (b"ABORT" in chosen and len(chosen) > 1):
+        raise refusals.syntax()
+    if b"ABORT" in chosen:
+        raise ReplyError(b"ERR No shutdown in progress.")  # it is over as soon as it began: nobody is waited for
+    if not ctx.waits:
+        raise ReplyError(b"ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client")
+    if b"SAVE" in chosen and b"FORCE" not in chosen and not ctx.engine.settings.yes("appendonly"):
+        raise ReplyError(NOTHING_KEPT)
+    ctx.engine.wanted_shutdown = True
+    ctx.session.closing = True
+    return reply.NO_REPLY

@@ -1,0 +1,214 @@
+"""Sets by their members: added, removed, asked for, moved."""
+
+from penstock.commands.common import collection_scan
+from penstock.commands.common.overwriting import create
+from penstock.commands.common.scan_cursor import read_cursor
+from penstock.engine import encodings, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+from penstock.storage.keyspace import Value
+from penstock.storage.types.sets import Set
+
+
+def set_at(ctx: Context, key: bytes) -> Set | None:
+    """The set at a key that is about to change, None where there is no key; WRONGTYPE for anything else."""
+    return as_set(ctx.value(key))
+
+
+def read_set(ctx: Context, key: bytes) -> Set | None:
+    """As `set_at`, for a command that only reads: hits and misses are counted."""
+    return as_set(ctx.read(key))
+
+
+def as_set(value: Value | None) -> Set | None:
+    if value is None or isinstance(value, Set):
+        return value
+    raise refusals.wrong_type()
+
+
+def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes]) -> int:
+    """Add members to a set, which is made if need be; how many are new. The log's line is the caller's."""
+    if found is None:
+        found = Set(members)
+        create(ctx, key, found)
+        added = len(found)
+    else:
+        added = found.add(members)
+    if added:
+        ctx.touch(key)
+        ctx.event("s", b"sadd", key)
+        ctx.dirty += added
+    return added
+
+
+def tell_taken(ctx: Context, key: bytes, found: Set, event: bytes, count: int) -> None:
+    """Members were taken out; the key goes with the last one. The log's line is the caller's."""
+    ctx.touch(key)
+    ctx.event("s", event, key)
+    ctx.dirty += count
+    if not found.members:
+        ctx.remove(key)
+        ctx.event("g", b"del", key)
+
+
+# -- changing --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "SADD",
+    "key member [member ...]",
+    group="set",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    complexity=(
+        "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments."
+    ),
+    history=(("2.4.0", "Accepts multiple `member` arguments."),),
+    summary="Adds members to a set, makes it where there is none, and says how many are new.",
+)
+def sadd(ctx: Context, args: list[bytes]) -> bytes:
+    added = add_members(ctx, args[1], set_at(ctx, args[1]), args[2:])
+    if added:
+        ctx.log_request(args)
+    return reply.integer(added)
+
+
+@command(
+    "SREM",
+    "key member [member ...]",
+    group="set",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW delete",
+    complexity="O(N) where N is the number of members to be removed.",
+    history=(("2.4.0", "Accepts multiple `member` arguments."),),
+    summary="Removes members and says how many there were; the key goes with the last one.",
+)
+def srem(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    found = set_at(ctx, key)
+    removed = 0 if found is None else found.remove(args[2:])
+    if removed and found is not None:
+        tell_taken(ctx, key, found, b"srem", removed)
+        ctx.log_request(args)
+    return reply.integer(removed)
+
+
+@command(
+    "SMOVE",
+    "source:key destination:key member",
+    group="set",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW access delete; 2 RW insert",
+    summary="Takes a member out of one set and puts it into another.",
+)
+def smove(ctx: Context, args: list[bytes]) -> bytes:
+    _, source, destination, member = args
+    value = ctx.value(source)
+    if value is None:
+        return reply.ZERO
+    target = ctx.value(destination)
+    found, other = as_set(value), as_set(target)
+    assert found is not None, "there is a value"
+    if found is other:
+        return reply.ONE if member in found.members else reply.ZERO
+    if not found.remove([member]):
+        return reply.ZERO
+    tell_taken(ctx, source, found, b"srem", 1)
+    add_members(ctx, destination, other, [member])
+    ctx.log_request(args)
+    return reply.ONE
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "SCARD",
+    "key",
+    group="set",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Counts the members of a set.",
+)
+def scard(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_set(ctx, args[1])
+    return reply.integer(0 if found is None else len(found))
+
+
+@command(
+    "SISMEMBER",
+    "key member",
+    group="set",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Says whether a set has a member.",
+)
+def sismember(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_set(ctx, args[1])
+    return reply.ONE if found is not None and args[2] in found.members else reply.ZERO
+
+
+@command(
+    "SMISMEMBER",
+    "key member [member ...]",
+    group="set",
+    since="6.2.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(N) where N is the number of elements being checked for membership",
+    summary="Says of several members whether a set has them.",
+)
+def smismember(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_set(ctx, args[1])
+    if found is None:
+        return reply.array([reply.ZERO] * (len(args) - 2))
+    return reply.array([reply.ONE if member in found.members else reply.ZERO for member in args[2:]])
+
+
+@command(
+    "SMEMBERS",
+    "key",
+    group="set",
+    since="1.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output_order",
+    complexity="O(N) where N is the set cardinality.",
+    summary="Lists the members of a set.",
+)
+def smembers(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_set(ctx, args[1])
+    members = [] if found is None else [reply.bulk(member) for member in found.members]
+    return reply.set_of(members, ctx.resp3)
+
+
+@command(
+    "SSCAN",
+    "key cursor [MATCH pattern] [COUNT count]",
+    group="set",
+    since="2.8.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
+        "the cursor to return back to 0. N is the number of elements inside the collection."
+    ),
+    summary="Walks over the members of a set, some at a time.",
+)
+def sscan(ctx: Context, args: list[bytes]) -> bytes:
+    cursor = read_cursor(args[2])
+    found = read_set(ctx, args[1])
+    if found is None:
+        return collection_scan.answer(0, [])
+    scan = collection_scan.read_options(ctx, args, cursor, has_values=False)
+    if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
+        return collection_scan.answer(0, scan.fitting(found.members))
+    members, following, found.walked = scan.step(found.walked, found.members)
+    return collection_scan.answer(following, members)

@@ -1,0 +1,94 @@
+"""Members of a set by chance: shown, or taken out. What was taken is logged by name."""
+
+from typing import Final
+
+from penstock.commands.common.random_count import drawn, read_count
+from penstock.commands.sets.set_members import read_set, set_at, tell_taken
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+MEMBERS_A_LINE: Final = 1000  # of the log
+
+
+@command(
+    "SPOP",
+    "key [count@3.2.0]",
+    group="set",
+    since="1.0.0",
+    flags="write fast",
+    keys="1 RW access delete",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(1) without the count argument, otherwise O(N) where N is its value; the first call is O(N) in the members."
+    ),
+    history=(("3.2.0", "Added the `count` argument."),),
+    summary="Takes members out of a set by chance, and answers them.",
+)
+def spop(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    if len(args) > 3:
+        raise refusals.syntax()
+    if len(args) == 3:
+        return _spop_some(ctx, key, args[2])
+    found = set_at(ctx, key)
+    if found is None:
+        return reply.null(ctx.resp3)
+    member = ctx.engine.chance.choice(found.draw().names)
+    found.remove([member])
+    tell_taken(ctx, key, found, b"spop", 1)
+    ctx.log(b"SREM", key, member)
+    return reply.bulk(member)
+
+
+def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
+    refusal = b"ERR value is out of range, must be positive"
+    count = arguments.integer_or(word, refusal)
+    if count < 0:
+        raise ReplyError(refusal)
+    found = set_at(ctx, key)
+    if found is None or not count:
+        return reply.set_of([], ctx.resp3)
+    if count >= len(found):
+        members = list(found.members)
+        ctx.log(b"DEL", key)
+    else:
+        members = drawn(found.draw(), count, ctx.engine.chance)
+        for start in range(0, len(members), MEMBERS_A_LINE):
+            ctx.log(b"SREM", key, *members[start : start + MEMBERS_A_LINE])
+    found.remove(members)
+    tell_taken(ctx, key, found, b"spop", len(members))
+    return reply.set_of([reply.bulk(member) for member in members], ctx.resp3)
+
+
+@command(
+    "SRANDMEMBER",
+    "key [count@2.6.0]",
+    group="set",
+    since="1.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(1) without the count argument, otherwise O(N) where N is its absolute value; the first call is O(N) in the "
+        "members."
+    ),
+    history=(("2.6.0", "Added the optional `count` argument."),),
+    summary="Answers members by chance; with a negative count the same one may come again.",
+)
+def srandmember(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    if len(args) > 3:
+        raise refusals.syntax()
+    if len(args) == 2:
+        found = read_set(ctx, key)
+        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.draw().names))
+    count = read_count(args[2])
+    found = read_set(ctx, key)
+    if found is None or not count:
+        return reply.EMPTY_ARRAY
+    if count >= len(found):
+        return reply.bulks(list(found.members))
+    return reply.bulks(drawn(found.draw(), count, ctx.engine.chance))

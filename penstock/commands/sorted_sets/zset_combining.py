@@ -1,0 +1,302 @@
+"""Sorted sets, and sets, combined: union, intersection, difference; answered, counted or stored."""
+
+from typing import Final
+
+from penstock.commands.sorted_sets.zset_values import Limits, members_reply, store
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.numbers import float_word
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.sets import Set
+from penstock.storage.types.sorted_sets import Pair, SortedSet
+
+UNION: Final = "union"
+INTERSECTION: Final = "intersection"
+DIFFERENCE: Final = "difference"
+SUM: Final = b"SUM"
+MIN: Final = b"MIN"
+MAX: Final = b"MAX"
+SET_SCORE: Final = 1.0  # of every member of a plain set
+
+UNION_COMPLEXITY: Final = (
+    "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements "
+    "in the resulting sorted set."
+)
+INTERSECTION_COMPLEXITY: Final = (
+    "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets "
+    "and M being the number of elements in the resulting sorted set."
+)
+DIFFERENCE_COMPLEXITY: Final = (
+    "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first "
+    "set, and K is the size of the result set."
+)
+STORE_FLAGS: Final = "write denyoom movablekeys"
+STORE_KEYS: Final = "1 OW update; numkeys@2 RO access"
+
+
+class Combination:
+    """What is to be combined, and how, as a request says it."""
+
+    __slots__ = ("aggregate", "sources", "weights", "with_scores")
+
+    def __init__(self, sources: list[dict[bytes, float]]) -> None:
+        self.sources = sources
+        self.weights = [1.0] * len(sources)
+        self.aggregate = SUM
+        self.with_scores = False
+
+    def by_size(self) -> list[tuple[dict[bytes, float], float]]:
+        """The sources with their weights, the smallest first: the order in which scores are added."""
+        return sorted(zip(self.sources, self.weights, strict=True), key=_size)
+
+
+def _size(weighted: tuple[dict[bytes, float], float]) -> int:
+    return len(weighted[0])
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _sources(ctx: Context, args: list[bytes], at: int, name: bytes) -> list[dict[bytes, float]]:
+    """The keys behind their number, each as members and scores; what there is not is empty."""
+    number = arguments.integer(args[at])
+    if number < 1:
+        raise ReplyError(b"ERR at least 1 input key is needed for '%b' command" % name)
+    if number > len(args) - at - 1:
+        raise refusals.syntax()
+    return [_source(ctx, key) for key in args[at + 1 : at + 1 + number]]
+
+
+def _source(ctx: Context, key: bytes) -> dict[bytes, float]:
+    value = ctx.read(key)
+    if value is None:
+        return {}
+    if isinstance(value, SortedSet):
+        return value.scores
+    if isinstance(value, Set):
+        return dict.fromkeys(value.members, SET_SCORE)
+    raise refusals.wrong_type()
+
+
+def _read(ctx: Context, args: list[bytes], at: int, name: bytes, kind: str) -> Combination:
+    """The words from the number of keys on. Keys are looked up before the options are read, as in Redis."""
+    stores = at == 2
+    asked = Combination(_sources(ctx, args, at, name))
+    number = len(asked.sources)
+    at += 1 + number
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"WEIGHTS" and kind != DIFFERENCE and at + number < len(args):
+            refusal = b"ERR weight value is not a float"
+            asked.weights = [float_word(word, refusal) for word in args[at + 1 : at + 1 + number]]
+            at += 1 + number
+        elif option == b"AGGREGATE" and kind != DIFFERENCE and at + 1 < len(args):
+            asked.aggregate = args[at + 1].upper()
+            if asked.aggregate not in (SUM, MIN, MAX):
+                raise refusals.syntax()
+            at += 2
+        elif option == b"WITHSCORES" and not stores:
+            asked.with_scores = True
+            at += 1
+        else:
+            raise refusals.syntax()
+    return asked
+
+
+# -- combining -------------------------------------------------------------------------------------------------------
+
+
+def _combined(asked: Combination, kind: str) -> dict[bytes, float]:
+    if kind == UNION:
+        return _union(asked)
+    return _intersection(asked) if kind == INTERSECTION else _difference(asked)
+
+
+def _union(asked: Combination) -> dict[bytes, float]:
+    total: dict[bytes, float] = {}
+    for source, weight in asked.by_size():
+        for member, score in source.items():
+            weighted = _weighted(score, weight)
+            total[member] = _aggregated(total[member], weighted, asked.aggregate) if member in total else weighted
+    return total
+
+
+def _intersection(asked: Combination) -> dict[bytes, float]:
+    """Here infinity times 0 is 0 in the smallest source alone; in others it is no number, and so is the sum: 0.
+
+    (Redis 8.6.3.)
+    """
+    (first, first_weight), *others = asked.by_size()
+    total: dict[bytes, float] = {}
+    for member in _common([first, *[source for source, _ in others]]):
+        score = _weighted(first[member], first_weight)
+        for source, weight in others:
+            score = _aggregated(score, source[member] * weight, asked.aggregate)
+        total[member] = score
+    return total
+
+
+def _difference(asked: Combination) -> dict[bytes, float]:
+    first, *others = asked.sources
+    left = first.keys() - set().union(*others) if others else first.keys()
+    return {member: first[member] for member in left}
+
+
+def _common(sources: list[dict[bytes, float]]) -> set[bytes]:
+    """The members of all sources, the smallest given first."""
+    common = set(sources[0])
+    for source in sources[1:]:
+        common &= source.keys()
+    return common
+
+
+def _weighted(score: float, weight: float) -> float:
+    """Infinity times 0 is 0."""
+    weighted = score * weight
+    return weighted if weighted == weighted else 0.0
+
+
+def _aggregated(one: float, other: float, aggregate: bytes) -> float:
+    """Infinity less infinity is 0."""
+    if aggregate == MIN:
+        return min(one, other)
+    if aggregate == MAX:
+        return max(one, other)
+    total = one + other
+    return total if total == total else 0.0
+
+
+def _pairs(total: dict[bytes, float]) -> list[Pair]:
+    return sorted([(score, member) for member, score in total.items()])
+
+
+def _answer(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
+    asked = _read(ctx, args, 1, name, kind)
+    return members_reply(_pairs(_combined(asked, kind)), asked.with_scores, ctx.resp3)
+
+
+def _store(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
+    asked = _read(ctx, args, 2, name, kind)
+    total = _combined(asked, kind)
+    limits = Limits(ctx)
+    return store(ctx, args[1], limits.set_of(_pairs(total), limits.exceeded_by(list(total))), name, args)
+
+
+# -- answered --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "ZUNION",
+    "numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>] [WITHSCORES]",
+    group="sorted-set",
+    since="6.2.0",
+    flags="readonly movablekeys",
+    keys="numkeys@1 RO access",
+    complexity=UNION_COMPLEXITY,
+    summary="Answers the members that any of several sorted sets has.",
+)
+def zunion(ctx: Context, args: list[bytes]) -> bytes:
+    return _answer(ctx, args, b"zunion", UNION)
+
+
+@command(
+    "ZINTER",
+    "numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>] [WITHSCORES]",
+    group="sorted-set",
+    since="6.2.0",
+    flags="readonly movablekeys",
+    keys="numkeys@1 RO access",
+    complexity=INTERSECTION_COMPLEXITY,
+    summary="Answers the members that all of several sorted sets have.",
+)
+def zinter(ctx: Context, args: list[bytes]) -> bytes:
+    return _answer(ctx, args, b"zinter", INTERSECTION)
+
+
+@command(
+    "ZDIFF",
+    "numkeys key [key ...] [WITHSCORES]",
+    group="sorted-set",
+    since="6.2.0",
+    flags="readonly movablekeys",
+    keys="numkeys@1 RO access",
+    complexity=DIFFERENCE_COMPLEXITY,
+    summary="Answers the members of the first of several sorted sets that no other has.",
+)
+def zdiff(ctx: Context, args: list[bytes]) -> bytes:
+    return _answer(ctx, args, b"zdiff", DIFFERENCE)
+
+
+@command(
+    "ZINTERCARD",
+    "numkeys key [key ...] [LIMIT limit]",
+    group="sorted-set",
+    since="7.0.0",
+    flags="readonly movablekeys",
+    keys="numkeys@1 RO access",
+    complexity=(
+        "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets."
+    ),
+    summary="Counts the members that all of several sorted sets have, up to a limit.",
+)
+def zintercard(ctx: Context, args: list[bytes]) -> bytes:
+    sources = _sources(ctx, args, 1, b"zintercard")
+    limit = 0
+    at = 2 + len(sources)
+    while at < len(args):
+        if args[at].upper() != b"LIMIT" or at + 1 == len(args):
+            raise refusals.syntax()
+        refusal = b"ERR LIMIT can't be negative"
+        limit = arguments.integer_or(args[at + 1], refusal)
+        if limit < 0:
+            raise ReplyError(refusal)
+        at += 2
+    count = len(_common(sorted(sources, key=len)))
+    return reply.integer(min(count, limit) if limit else count)
+
+
+# -- stored ----------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "ZUNIONSTORE",
+    "destination:key numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>]",
+    group="sorted-set",
+    since="2.0.0",
+    flags=STORE_FLAGS,
+    keys=STORE_KEYS,
+    complexity=UNION_COMPLEXITY.replace("M*log(M)", "M log(M)"),  # as Redis has it
+    summary="Stores the members that any of several sorted sets has.",
+)
+def zunionstore(ctx: Context, args: list[bytes]) -> bytes:
+    return _store(ctx, args, b"zunionstore", UNION)
+
+
+@command(
+    "ZINTERSTORE",
+    "destination:key numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>]",
+    group="sorted-set",
+    since="2.0.0",
+    flags=STORE_FLAGS,
+    keys=STORE_KEYS,
+    complexity=INTERSECTION_COMPLEXITY,
+    summary="Stores the members that all of several sorted sets have.",
+)
+def zinterstore(ctx: Context, args: list[bytes]) -> bytes:
+    return _store(ctx, args, b"zinterstore", INTERSECTION)
+
+
+@command(
+    "ZDIFFSTORE",
+    "destination:key numkeys key [key ...]",
+    group="sorted-set",
+    since="6.2.0",
+    flags=STORE_FLAGS,
+    keys=STORE_KEYS,
+    complexity=DIFFERENCE_COMPLEXITY,
+    summary="Stores the members of the first of several sorted sets that no other has.",
+)
+def zdiffstore(ctx: Context, args: list[bytes]) -> bytes:
+    return _store(ctx, args, b"zdiffstore", DIFFERENCE)

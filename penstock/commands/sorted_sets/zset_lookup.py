@@ -1,0 +1,145 @@
+"""Sorted sets: how many members, which score, which rank."""
+
+from penstock.commands.sorted_sets.zset_bounds import lex_range, score_range
+from penstock.commands.sorted_sets.zset_values import read_sorted_set, score_reply
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+
+
+@command(
+    "ZCARD",
+    "key",
+    group="sorted-set",
+    since="1.2.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Counts the members of a sorted set.",
+)
+def zcard(ctx: Context, args: list[bytes]) -> bytes:
+    zset = read_sorted_set(ctx, args[1])
+    return reply.ZERO if zset is None else reply.integer(len(zset))
+
+
+@command(
+    "ZCOUNT",
+    "key min:double max:double",
+    group="sorted-set",
+    since="2.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(log(N)) with N being the number of elements in the sorted set.",
+    summary="Counts the members of a sorted set with scores in a range.",
+)
+def zcount(ctx: Context, args: list[bytes]) -> bytes:
+    low, high = score_range(args[2], args[3])
+    zset = read_sorted_set(ctx, args[1])
+    if zset is None:
+        return reply.ZERO
+    start, stop = zset.score_range(low, high)
+    return reply.integer(stop - start)
+
+
+@command(
+    "ZLEXCOUNT",
+    "key min max",
+    group="sorted-set",
+    since="2.8.9",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(log(N)) with N being the number of elements in the sorted set.",
+    summary="Counts the members of a sorted set of equal scores that lie in a range of bytes.",
+)
+def zlexcount(ctx: Context, args: list[bytes]) -> bytes:
+    low, high = lex_range(args[2], args[3])
+    zset = read_sorted_set(ctx, args[1])
+    if zset is None:
+        return reply.ZERO
+    start, stop = zset.lex_range(low, high)
+    return reply.integer(stop - start)
+
+
+# -- members ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "ZSCORE",
+    "key member",
+    group="sorted-set",
+    since="1.2.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    summary="Tells the score of a member of a sorted set.",
+)
+def zscore(ctx: Context, args: list[bytes]) -> bytes:
+    zset = read_sorted_set(ctx, args[1])
+    score = None if zset is None else zset.scores.get(args[2])
+    return reply.null(ctx.resp3) if score is None else score_reply(score, ctx.resp3)
+
+
+@command(
+    "ZMSCORE",
+    "key member [member ...]",
+    group="sorted-set",
+    since="6.2.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(N) where N is the number of members being requested.",
+    summary="Tells the scores of several members of a sorted set; null for what is no member.",
+)
+def zmscore(ctx: Context, args: list[bytes]) -> bytes:
+    zset = read_sorted_set(ctx, args[1])
+    answers = []
+    for member in args[2:]:
+        score = None if zset is None else zset.scores.get(member)
+        answers.append(reply.null(ctx.resp3) if score is None else score_reply(score, ctx.resp3))
+    return reply.array(answers)
+
+
+@command(
+    "ZRANK",
+    "key member [WITHSCORE]",
+    group="sorted-set",
+    since="2.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(log(N))",
+    history=(("7.2.0", "Added the optional `WITHSCORE` argument."),),
+    summary="Tells how many members of a sorted set stand before one, the lowest score first.",
+)
+def zrank(ctx: Context, args: list[bytes]) -> bytes:
+    return _rank(ctx, args, b"zrank", backwards=False)
+
+
+@command(
+    "ZREVRANK",
+    "key member [WITHSCORE]",
+    group="sorted-set",
+    since="2.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(log(N))",
+    history=(("7.2.0", "Added the optional `WITHSCORE` argument."),),
+    summary="Tells how many members of a sorted set stand before one, the highest score first.",
+)
+def zrevrank(ctx: Context, args: list[bytes]) -> bytes:
+    return _rank(ctx, args, b"zrevrank", backwards=True)
+
+
+def _rank(ctx: Context, args: list[bytes], name: bytes, backwards: bool) -> bytes:
+    if len(args) > 4:
+        raise refusals.arity(name)
+    with_score = len(args) == 4
+    if with_score and args[3].upper() != b"WITHSCORE":
+        raise refusals.syntax()
+    zset = read_sorted_set(ctx, args[1])
+    score = None if zset is None else zset.scores.get(args[2])
+    if zset is None or score is None:
+        return reply.null_array(ctx.resp3) if with_score else reply.null(ctx.resp3)
+    rank = zset.rank(args[2])
+    if backwards:
+        rank = len(zset) - 1 - rank
+    if with_score:
+        return reply.array([reply.integer(rank), score_reply(score, ctx.resp3)])
+    return reply.integer(rank)

@@ -1,0 +1,237 @@
+"""Sorted sets by range: of ranks, of scores, of bytes; answered, or stored at another key."""
+
+from typing import Final
+
+from penstock.commands.sorted_sets.zset_bounds import lex_range, score_range
+from penstock.commands.sorted_sets.zset_values import Limits, members_reply, read_sorted_set, store
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.sorted_sets import LexBound, Pair, ScoreBound, SortedSet
+
+RANK: Final = b"RANK"
+SCORE: Final = b"BYSCORE"
+LEX: Final = b"BYLEX"
+UNLIMITED: Final = -1
+RANGE_COMPLEXITY: Final = (
+    "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. "
+    "If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N))."
+)
+
+
+class Asked:
+    """A range as it was asked for.
+
+    by: RANK, SCORE or LEX; the ends of the range are in the attributes of that kind.
+    """
+
+    __slots__ = (
+        "backwards", "by", "count", "lex", "offset", "ranks", "scores", "with_scores",
+    )  # fmt: skip
+
+    def __init__(self, by: bytes | None, backwards: bool | None) -> None:
+        self.by = by or RANK
+        self.backwards = bool(backwards)
+        self.with_scores = False
+        self.offset = 0
+        self.count = UNLIMITED
+        self.ranks = (0, 0)
+        self.scores: tuple[ScoreBound, ScoreBound] | None = None
+        self.lex: tuple[LexBound, LexBound] | None = None
+
+
+def _read(args: list[bytes], ends_at: int, stores: bool, by: bytes | None, backwards: bool | None) -> Asked:
+    """The words from the ends of the range on; None: the words may tell the kind, and the direction."""
+    asked = Asked(by, backwards)
+    at = ends_at + 2
+    while at < len(args):
+        option = args[at].upper()
+        if not stores and option == b"WITHSCORES":
+            asked.with_scores = True
+        elif option == b"LIMIT" and at + 2 < len(args):
+            asked.offset = arguments.integer(args[at + 1])
+            asked.count = arguments.integer(args[at + 2])
+            at += 2
+        elif backwards is None and option == b"REV":
+            asked.backwards = backwards = True
+        elif by is None and option in (SCORE, LEX):
+            asked.by = by = option
+        else:
+            raise refusals.syntax()
+        at += 1
+    if asked.by == RANK and asked.count != UNLIMITED:
+        raise ReplyError(b"ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+    if asked.by == LEX and asked.with_scores:
+        raise ReplyError(b"ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+    first, last = args[ends_at], args[ends_at + 1]
+    if asked.by == RANK:
+        asked.ranks = arguments.integer(first), arguments.integer(last)
+        return asked
+    if asked.backwards:
+        first, last = last, first
+    if asked.by == SCORE:
+        asked.scores = score_range(first, last)
+    else:
+        asked.lex = lex_range(first, last)
+    return asked
+
+
+def indexes_of_ranks(length: int, ranks: tuple[int, int]) -> tuple[int, int]:
+    """The indexes, from and before, that two ranks mean; below 0 they count from the end."""
+    start, stop = [rank + length if rank < 0 else rank for rank in ranks]
+    start = max(start, 0)
+    return start, max(start, min(stop + 1, length))
+
+
+def found_pairs(zset: SortedSet, asked: Asked) -> list[Pair]:
+    """What a range holds, in its direction.  O(log n) and what is answered."""
+    length = len(zset)
+    if asked.by == RANK:
+        start, stop = indexes_of_ranks(length, asked.ranks)
+        if asked.backwards:
+            start, stop = length - stop, length - start
+    elif asked.scores is not None:
+        start, stop = zset.score_range(*asked.scores)
+    else:
+        assert asked.lex is not None, "a range is of ranks, scores or bytes"
+        start, stop = zset.lex_range(*asked.lex, asked.backwards)
+    if asked.offset < 0 and asked.by != RANK:
+        return []
+    if asked.by != RANK:
+        if asked.backwards:
+            stop -= min(asked.offset, stop - start)
+            start = start if asked.count < 0 else max(start, stop - asked.count)
+        else:
+            start = min(start + asked.offset, stop)
+            stop = stop if asked.count < 0 else min(stop, start + asked.count)
+    return list(zset.order.islice(start, stop, reverse=asked.backwards))
+
+
+def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | None) -> bytes:
+    asked = _read(args, 2, False, by, backwards)
+    zset = read_sorted_set(ctx, args[1])
+    if zset is None:
+        return reply.EMPTY_ARRAY
+    return members_reply(found_pairs(zset, asked), asked.with_scores, ctx.resp3)
+
+
+@command(
+    "ZRANGE",
+    "key start stop sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [limit:LIMIT (offset count)@6.2.0] [WITHSCORES]",
+    group="sorted-set",
+    since="1.2.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=(
+        "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
+    ),
+    history=(("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."),),
+    summary="Answers the members of a sorted set in a range of ranks, scores or bytes.",
+)
+def zrange(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, None, None)
+
+
+@command(
+    "ZRANGESTORE",
+    "dst:key src:key min max sortby:[BYSCORE|BYLEX] [REV] [limit:LIMIT (offset count)]",
+    group="sorted-set",
+    since="6.2.0",
+    flags="write denyoom",
+    keys="1 OW update; 2 RO access",
+    complexity=(
+        "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into "
+        "the destination key."
+    ),
+    summary="Stores the members of a sorted set in a range of ranks, scores or bytes at another key.",
+)
+def zrangestore(ctx: Context, args: list[bytes]) -> bytes:
+    asked = _read(args, 3, True, None, None)
+    zset = read_sorted_set(ctx, args[2])
+    pairs = [] if zset is None else found_pairs(zset, asked)
+    limits = Limits(ctx)
+    return store(ctx, args[1], limits.set_of(pairs, len(pairs) > limits.entries), b"zrangestore", args)
+
+
+# -- the older names -------------------------------------------------------------------------------------------------
+
+
+@command(
+    "ZREVRANGE",
+    "key start:integer stop:integer [WITHSCORES]",
+    group="sorted-set",
+    since="1.2.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=(
+        "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
+    ),
+    deprecated=("6.2.0", "`ZRANGE` with the `REV` argument"),
+    summary="Answers the members of a sorted set in a range of ranks, the highest score first.",
+)
+def zrevrange(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, RANK, True)
+
+
+@command(
+    "ZRANGEBYSCORE",
+    "key min:double max:double [WITHSCORES@2.0.0] [limit:LIMIT (offset count)]",
+    group="sorted-set",
+    since="1.0.5",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=RANGE_COMPLEXITY,
+    history=(("2.0.0", "Added the `WITHSCORES` modifier."),),
+    deprecated=("6.2.0", "`ZRANGE` with the `BYSCORE` argument"),
+    summary="Answers the members of a sorted set in a range of scores.",
+)
+def zrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, SCORE, False)
+
+
+@command(
+    "ZREVRANGEBYSCORE",
+    "key max:double min:double [WITHSCORES] [limit:LIMIT (offset count)]",
+    group="sorted-set",
+    since="2.2.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=RANGE_COMPLEXITY,
+    history=(("2.1.6", "`min` and `max` can be exclusive."),),
+    deprecated=("6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments"),
+    summary="Answers the members of a sorted set in a range of scores, the highest score first.",
+)
+def zrevrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, SCORE, True)
+
+
+@command(
+    "ZRANGEBYLEX",
+    "key min max [limit:LIMIT (offset count)]",
+    group="sorted-set",
+    since="2.8.9",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=RANGE_COMPLEXITY,
+    deprecated=("6.2.0", "`ZRANGE` with the `BYLEX` argument"),
+    summary="Answers the members of a sorted set of equal scores that lie in a range of bytes.",
+)
+def zrangebylex(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, LEX, False)
+
+
+@command(
+    "ZREVRANGEBYLEX",
+    "key max min [limit:LIMIT (offset count)]",
+    group="sorted-set",
+    since="2.8.9",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=RANGE_COMPLEXITY,
+    deprecated=("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments"),
+    summary="Answers the members of a sorted set of equal scores that lie in a range of bytes, the last one first.",
+)
+def zrevrangebylex(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, LEX, True)

@@ -1,0 +1,79 @@
+"""Sorted sets: members taken out by range."""
+
+from typing import Final
+
+from penstock.commands.sorted_sets.zset_bounds import lex_range, score_range
+from penstock.commands.sorted_sets.zset_range import indexes_of_ranks
+from penstock.commands.sorted_sets.zset_values import sorted_set, tell_taken
+from penstock.engine import arguments
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+from penstock.storage.types.sorted_sets import SortedSet
+
+REMOVAL_COMPLEXITY: Final = (
+    "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the "
+    "operation."
+)
+
+
+@command(
+    "ZREMRANGEBYRANK",
+    "key start:integer stop:integer",
+    group="sorted-set",
+    since="2.0.0",
+    flags="write",
+    keys="1 RW delete",
+    complexity=REMOVAL_COMPLEXITY,
+    summary="Takes the members in a range of ranks out of a sorted set.",
+)
+def zremrangebyrank(ctx: Context, args: list[bytes]) -> bytes:
+    ranks = arguments.integer(args[2]), arguments.integer(args[3])
+    zset = sorted_set(ctx, args[1])
+    if zset is None:
+        return reply.ZERO
+    return _take(ctx, args, zset, indexes_of_ranks(len(zset), ranks), b"zremrangebyrank")
+
+
+@command(
+    "ZREMRANGEBYSCORE",
+    "key min:double max:double",
+    group="sorted-set",
+    since="1.2.0",
+    flags="write",
+    keys="1 RW delete",
+    complexity=REMOVAL_COMPLEXITY,
+    summary="Takes the members with scores in a range out of a sorted set.",
+)
+def zremrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
+    low, high = score_range(args[2], args[3])
+    zset = sorted_set(ctx, args[1])
+    if zset is None:
+        return reply.ZERO
+    return _take(ctx, args, zset, zset.score_range(low, high), b"zremrangebyscore")
+
+
+@command(
+    "ZREMRANGEBYLEX",
+    "key min max",
+    group="sorted-set",
+    since="2.8.9",
+    flags="write",
+    keys="1 RW delete",
+    complexity=REMOVAL_COMPLEXITY,
+    summary="Takes the members in a range of bytes out of a sorted set of equal scores.",
+)
+def zremrangebylex(ctx: Context, args: list[bytes]) -> bytes:
+    low, high = lex_range(args[2], args[3])
+    zset = sorted_set(ctx, args[1])
+    if zset is None:
+        return reply.ZERO
+    return _take(ctx, args, zset, zset.lex_range(low, high), b"zremrangebylex")
+
+
+def _take(ctx: Context, args: list[bytes], zset: SortedSet, indexes: tuple[int, int], event: bytes) -> bytes:
+    taken = zset.take(*indexes)
+    if taken:
+        tell_taken(ctx, args[1], zset, event, len(taken))
+        ctx.log_request(args)
+    return reply.integer(len(taken))

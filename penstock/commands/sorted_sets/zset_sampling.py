@@ -1,0 +1,93 @@
+"""Sorted sets: members by chance, and all of them, a page at a time."""
+
+from typing import Final
+
+from penstock.commands.common.scan_cursor import read_cursor, read_page
+from penstock.commands.sorted_sets.zset_values import members_reply, read_sorted_set
+from penstock.engine import arguments, refusals
+from penstock.engine.arguments import MAX_INT64
+from penstock.engine.context import Context
+from penstock.engine.numbers import score_text
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.sorted_sets import Pair, SortedSet
+
+MOST_DRAWS: Final = 1 << 24  # with repetitions; Redis goes on until its memory is full
+
+
+@command(
+    "ZRANDMEMBER",
+    "key options:[count [WITHSCORES]]",
+    group="sorted-set",
+    since="6.2.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity="O(N) where N is the number of members returned",
+    summary="Answers members of a sorted set by chance, none of them twice unless the count is below 0.",
+)
+def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) == 2:
+        zset = read_sorted_set(ctx, args[1])
+        if zset is None:
+            return reply.null(ctx.resp3)
+        return reply.bulk(_drawn(ctx, zset, 1)[0][1])
+    count = arguments.integer(args[2])
+    if count < -MAX_INT64:
+        raise ReplyError(b"ERR value is out of range, value must between %d and %d" % (-MAX_INT64, MAX_INT64))
+    if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHSCORES"):
+        raise refusals.syntax()
+    if len(args) == 4 and not -MAX_INT64 // 2 < count <= MAX_INT64 // 2:
+        raise ReplyError(b"ERR value is out of range")
+    zset = read_sorted_set(ctx, args[1])
+    if zset is None or not count:
+        return reply.EMPTY_ARRAY
+    if count < -MOST_DRAWS:
+        raise ReplyError(b"ERR value is out of range")
+    return members_reply(_drawn(ctx, zset, count), len(args) == 4, ctx.resp3)
+
+
+def _drawn(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
+    """So many different members; below 0: so many draws, each from all."""
+    chance, size = ctx.engine.chance, len(zset)
+    if count < 0:
+        indexes = chance.choices(range(size), k=-count)
+    elif count >= size:
+        return list(zset.order)
+    else:
+        indexes = chance.sample(range(size), count)
+    return [zset.order[index] for index in indexes]
+
+
+@command(
+    "ZSCAN",
+    "key cursor [MATCH pattern] [COUNT count]",
+    group="sorted-set",
+    since="2.8.0",
+    flags="readonly",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(COUNT) for every call. O(N) for a complete iteration, N being the number of elements in the collection. The "
+        "first call to a large one is O(N log N)."
+    ),
+    summary="Walks over the members and scores of a sorted set, some at a time.",
+)
+def zscan(ctx: Context, args: list[bytes]) -> bytes:
+    """A small set comes in one page, whatever COUNT says; a large one's scores have all their digits (Redis 8.6.3)."""
+    cursor = read_cursor(args[2])
+    zset = read_sorted_set(ctx, args[1])
+    if zset is None:
+        return reply.array([reply.bulk(b"0"), reply.EMPTY_ARRAY])
+    page = read_page(args, 3)
+    if not zset.is_large:
+        met, following = [member for _, member in zset.order], 0
+    else:
+        met, following = zset.walk(cursor, page.count)
+    shown: list[bytes] = []
+    for member in met:
+        if page.glob is None or page.glob.matches(member):
+            score = zset.scores[member]
+            shown += (member, b"%.17g" % score if zset.is_large else score_text(score))
+    return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])

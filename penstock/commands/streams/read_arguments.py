@@ -1,0 +1,141 @@
+"""Reading the words of XREAD and XREADGROUP, which share their options (Redis 8.10)."""
+
+from typing import Final
+
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.errors import ReplyError
+
+UNLIMITED: Final = 2**63  # COUNT, MAXCOUNT or MAXSIZE not given
+NOT_GIVEN: Final = -1
+MAX_INT64: Final = 2**63 - 1
+LONGEST_KEPT_MS: Final = 2**61  # a longer BLOCK may be out of range the next time
+
+
+class ReadWords:
+    """What an XREAD or XREADGROUP asks for. `ids_at` is the place of the first id in the request.
+
+    `count` is per stream; `max_count` and `max_size` are budgets over all streams of the call. `is_plain`: new entries
+    of one stream are asked for, and nothing else. Never changed once it is read: sessions keep their last one.
+    """
+
+    __slots__ = (
+        "block_ms", "claim_ms", "consumer", "count", "group", "ids", "ids_at", "is_plain", "keys", "max_count",
+        "max_size", "no_ack",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.count = UNLIMITED
+        self.max_count = UNLIMITED
+        self.max_size = UNLIMITED
+        self.block_ms = NOT_GIVEN
+        self.claim_ms = NOT_GIVEN
+        self.no_ack = False
+        self.group: bytes | None = None
+        self.consumer = b""
+        self.keys: list[bytes] = []
+        self.ids: list[bytes] = []
+        self.ids_at = 0
+        self.is_plain = False
+
+
+def read_again(ctx: Context, args: list[bytes]) -> ReadWords:
+    """As `read` for an XREADGROUP: a worker asks the same again and again, and its session remembers the meaning."""
+    session = ctx.session
+    if args == session.read_args and session.read_words is not None:
+        return session.read_words
+    asked = read(ctx, args, True)
+    if asked.block_ms <= LONGEST_KEPT_MS:
+        session.read_args, session.read_words = args, asked
+    return asked
+
+
+def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadWords:
+    """The words of a request, or Redis's refusal. `by_group` tells XREADGROUP from XREAD."""
+    asked = ReadWords()
+    last = len(args) - 1
+    at = 1
+    while at <= last:
+        word = args[at].upper()
+        follows = last - at
+        if word == b"STREAMS" and follows:
+            break
+        if word == b"COUNT" and follows:
+            asked.count = arguments.integer(args[at + 1])
+            if asked.count <= 0:
+                asked.count = UNLIMITED
+            at += 1
+        elif word == b"BLOCK" and follows:
+            asked.block_ms = timeout_ms(args[at + 1], ctx.now_ms)
+            at += 1
+        elif word in (b"MAXCOUNT", b"MAXSIZE") and follows and not ctx.hides(word):
+            _read_budget(asked, word, args[at + 1])
+            at += 1
+        elif word == b"GROUP" and follows >= 2:
+            _refuse_outside_group(by_group, word)
+            asked.group, asked.consumer = args[at + 1], args[at + 2]
+            at += 2
+        elif word == b"NOACK":
+            _refuse_outside_group(by_group, word)
+            asked.no_ack = True
+        elif word == b"CLAIM" and follows and not ctx.hides(word):
+            _refuse_outside_group(by_group, word)
+            asked.claim_ms = arguments.integer_or(args[at + 1], b"ERR min-idle-time is not an integer or out of range")
+            if asked.claim_ms < 0:
+                raise ReplyError(b"ERR min-idle-time must be a positive integer")
+            at += 1
+        else:
+            raise refusals.syntax()
+        at += 1
+    if at > last:
+        raise refusals.syntax()
+    _read_streams(ctx, asked, args, at + 1, by_group)
+    if asked.max_count < asked.count < UNLIMITED:
+        raise ReplyError(b"ERR MAXCOUNT must be greater than or equal to COUNT")
+    if by_group and asked.group is None:
+        raise ReplyError(b"ERR Missing GROUP option for XREADGROUP")
+    unbounded = asked.max_count == asked.max_size == UNLIMITED
+    asked.is_plain = asked.ids == [b">"] and by_group and asked.claim_ms == NOT_GIVEN and unbounded
+    return asked
+
+
+def _refuse_outside_group(by_group: bool, word: bytes) -> None:
+    if not by_group:
+        raise ReplyError(b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead." % word)
+
+
+def _read_budget(asked: ReadWords, word: bytes, value: bytes) -> None:
+    text = b"ERR %b must be a positive integer" % word
+    budget = arguments.integer_or(value, text)
+    if budget <= 0:
+        raise ReplyError(text)
+    if word == b"MAXCOUNT":
+        asked.max_count = budget
+    else:
+        asked.max_size = budget
+
+
+def _read_streams(ctx: Context, asked: ReadWords, args: list[bytes], at: int, by_group: bool) -> None:
+    """The keys, then as many ids."""
+    count = len(args) - at
+    if count % 2:
+        if by_group:
+            raise ReplyError(
+                b"ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
+            )
+        ends = b" or '$'" if ctx.hides(b"+") or ctx.engine.compatibility.is_valkey else b", '+', or '$'"
+        text = b"ERR Unbalanced 'xread' list of streams: for each stream key an ID%b must be specified."
+        raise ReplyError(text % ends)
+    asked.ids_at = at + count // 2
+    asked.keys = args[at : asked.ids_at]
+    asked.ids = args[asked.ids_at :]
+
+
+def timeout_ms(word: bytes, now_ms: int) -> int:
+    """A BLOCK time: whole milliseconds, 0 for ever."""
+    milliseconds = arguments.integer_or(word, b"ERR timeout is not an integer or out of range")
+    if milliseconds < 0:
+        raise ReplyError(b"ERR timeout is negative")
+    if milliseconds > MAX_INT64 - now_ms:
+        raise ReplyError(b"ERR timeout is out of range")
+    return milliseconds

@@ -1,0 +1,146 @@
+"""XACK and XNACK: a consumer is done with entries, or gives them back."""
+
+from typing import Final
+
+from penstock.commands.streams import stream_arguments
+from penstock.engine import arguments, refusals
+from penstock.engine.aof import group_effects
+from penstock.engine.aof.group_effects import Released
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.streams.group import COUNT_BACK, KEEP_COUNT, MAX_COUNT, Group
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending_list import HeldRun
+from penstock.storage.streams.stream import Stream
+
+MOST_IDS: Final = 2**31 - 1
+NOT_GIVEN: Final = -1
+MODES: Final = (b"SILENT", b"FAIL", b"FATAL")
+
+
+@command(
+    "XACK",
+    "key group id [id ...]",
+    group="stream",
+    since="5.0.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity="O(1) for each message ID processed.",
+    summary="Acknowledges entries: they are pending no more.",
+)
+def xack(ctx: Context, args: list[bytes]) -> bytes:
+    stream = ctx.read_stream(args[1])
+    group = None if stream is None else stream.groups.get(args[2])
+    if group is None:
+        return reply.ZERO  # the ids are not even looked at
+    if len(args) == 4:
+        acknowledged = int(group.acknowledge(stream_arguments.stream_id(args[3])))
+    else:
+        acknowledged = group.acknowledge_all(stream_arguments.id_columns(args[3:])).count(1)
+    if acknowledged:
+        ctx.dirty += acknowledged
+        ctx.log_request(args)
+    return reply.integer(acknowledged)
+
+
+class NackWords:
+    """An XNACK's options: the ids' words, the RETRYCOUNT (NOT_GIVEN: by the mode), FORCE."""
+
+    __slots__ = ("force", "retry_count", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[bytes] = []
+        self.retry_count = NOT_GIVEN
+        self.force = False
+
+
+@command(
+    "XNACK",
+    "key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE]",
+    group="stream",
+    since="8.8.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity="O(1) for each message ID processed.",
+    summary="Gives pending entries back to the group, for others to claim.",
+)
+def xnack(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    stream = ctx.read_stream(key)
+    group = None if stream is None else stream.groups.get(args[2])
+    if stream is None or group is None:
+        raise refusals.no_group(key, args[2])
+    mode = args[3].upper()
+    if mode not in MODES:
+        raise ReplyError(b"ERR mode must be SILENT, FAIL, or FATAL")
+    asked = _read_options(args)
+    counting = _counting(mode, asked.retry_count)
+    wanted = stream_arguments.id_columns(asked.texts)
+    released: list[Released] = []
+    count = at = 0
+    while at < len(wanted):
+        run = group.held_run(wanted, at)
+        if run is not None:
+            group.release(run, counting)
+        elif asked.force:
+            run = _force(stream, group, wanted.id_at(at), max(counting, 0))
+        if run is None:
+            at += 1
+            continue
+        block, start, stop = run
+        released.append((block, start, block.counts[start:stop]))
+        at += stop - start
+        count += stop - start
+    if released:
+        ctx.dirty += count
+        group_effects.log_released(ctx, key, group, released)
+        ctx.signal(key)
+    return reply.integer(count)
+
+
+def _read_options(args: list[bytes]) -> NackWords:
+    asked = NackWords()
+    at = 4
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"IDS" and at + 1 < len(args):
+            asked.texts, at = stream_arguments.numbered_ids(
+                args,
+                at + 1,
+                b"ERR numids must be a positive integer",
+                b"ERR number of IDs doesn't match numids",
+                MOST_IDS,
+            )
+        elif word == b"RETRYCOUNT" and at + 1 < len(args):
+            at += 1
+            asked.retry_count = arguments.integer(args[at])
+            if asked.retry_count < 0:
+                raise ReplyError(b"ERR Invalid RETRYCOUNT value, must be >= 0")
+        elif word == b"FORCE":
+            asked.force = True
+        else:
+            raise ReplyError(b"ERR Unrecognized XNACK option '%b'" % refusals.c_string(args[at]))
+        at += 1
+    if not asked.texts:
+        raise ReplyError(b"ERR syntax error, expected IDS keyword")
+    return asked
+
+
+def _counting(mode: bytes, retry_count: int) -> int:
+    """What delivery counts become (see Group.release).
+
+    SILENT: the delivery did not count; FAIL: it did; FATAL: as many as there can be.
+    """
+    if retry_count != NOT_GIVEN:
+        return retry_count
+    if mode == b"SILENT":
+        return COUNT_BACK
+    return MAX_COUNT if mode == b"FATAL" else KEEP_COUNT
+
+
+def _force(stream: Stream, group: Group, entry_id: StreamId, count: int) -> HeldRun | None:
+    """Release a live entry that is not pending."""
+    found = stream.find(entry_id)
+    return None if found is None else group.force_released(*found, count)

@@ -1,0 +1,383 @@
+"""XADD and XTRIM: appending entries and trimming from the oldest on."""
+
+from typing import Final
+
+from xxhash import xxh3_128_intdigest
+
+from penstock.commands.streams import stream_arguments
+from penstock.commands.streams.stream_arguments import REFERENCE_WORDS, TrimWords
+from penstock.engine import refusals
+from penstock.engine.aof import group_effects
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import entries, reply
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Stream
+
+LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
+
+NO_ID: Final = -1  # `*`: the server makes the id
+_HALF: Final = 2**64 - 1
+
+
+class AddWords:
+    """An XADD as it was typed. `auto_ms` is the ms of `<ms>-*`, NO_ID where the id is another form."""
+
+    __slots__ = (
+        "auto_ms", "entry_id", "fields_at", "id_at", "iid", "make_stream", "pid", "references", "referred", "trim",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.make_stream = True
+        self.references = KEEP_REFERENCES
+        self.referred = False  # one of their words was given
+        self.trim = TrimWords()
+        self.pid = b""
+        self.iid: bytes | None = None  # None with a pid: the content's own (IDMPAUTO)
+        self.id_at = 0
+        self.entry_id: StreamId = NO_ID
+        self.auto_ms = NO_ID
+        self.fields_at = 0
+
+
+def _plain() -> AddWords:
+    add = AddWords()
+    add.id_at, add.fields_at = 2, 3
+    return add
+
+
+_PLAIN: Final = _plain()  # `XADD key * field value ...`; shared, never changed
+
+
+def _read_add(args: list[bytes], ctx: Context) -> AddWords:
+    """Read an XADD in Redis's order: options up to the id, then what contradicts what."""
+    if args[2] == b"*" and len(args) & 1 and len(args) > 3:
+        return _PLAIN
+    add = AddWords()
+    last = len(args) - 1
+    at = 2
+    while at <= last:
+        if args[at] == b"*":
+            break
+        word = args[at].upper()
+        if word == b"NOMKSTREAM":
+            add.make_stream = False
+        elif word in REFERENCE_WORDS and not add.referred and not ctx.hides(word):
+            add.referred = True
+            add.references = REFERENCE_WORDS[word]
+        elif word in (b"MAXLEN", b"MINID", b"LIMIT") and at < last:
+            at = add.trim.read(args, at)
+        elif word in (b"IDMP", b"IDMPAUTO") and at + (2 if word == b"IDMP" else 1) <= last and not ctx.hides(word):
+            at = _read_producer(add, args, at, word)
+        else:
+            break
+        at += 1
+    add.id_at = at
+    add.fields_at = at + 1
+    if at <= last:
+        _read_id(add, args[at])
+    if add.pid and (at > last or args[at] != b"*") and not ctx.session.privileged:
+        raise ReplyError(b"ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
+    add.trim.refuse_misuse(ctx.session.privileged)
+    pairs = len(args) - add.fields_at
+    if pairs < 2 or pairs % 2:
+        raise refusals.arity(b"xadd")
+    if add.entry_id == ids.ZERO:
+        raise ReplyError(b"ERR The ID specified in XADD must be greater than 0-0")
+    return add
+
+
+def _read_producer(add: AddWords, args: list[bytes], at: int, word: bytes) -> int:
+    if add.pid:
+        raise ReplyError(b"ERR syntax error, IDMP/IDMPAUTO specified multiple times")
+    add.pid = args[at + 1]
+    if not add.pid:
+        raise ReplyError(b"ERR syntax error, %b requires a non-empty producer ID" % word)
+    if word == b"IDMPAUTO":
+        return at + 1
+    add.iid = args[at + 2]
+    if not add.iid:
+        raise ReplyError(b"ERR syntax error, IDMP requires a non-empty idempotent ID")
+    return at + 2
+
+
+def _read_id(add: AddWords, word: bytes) -> None:
+    if word == b"*":
+        return
+    if word.endswith(b"-*"):
+        try:
+            add.auto_ms = ids.parse(word[:-2] + b"-0") >> 64
+        except ValueError:
+            raise refusals.bad_id() from None
+        return
+    add.entry_id = stream_arguments.stream_id(word)
+
+
+def content_iid(fields: list[bytes]) -> bytes:
+    """IDMPAUTO's idempotent id: 16 bytes of a hash that heeds no order of the pairs.
+
+    XXH3-128 of each field, its length and its value; the halves summed and xored. (Redis 8.6.3.)
+
+    >>> content_iid([b"f", b"v"]).hex()
+    '6e95729ee727f0814aedffba55730079'
+    """
+    sum_low = sum_high = xor_low = xor_high = 0
+    for at in range(0, len(fields), 2):
+        field = fields[at]
+        digest: int = xxh3_128_intdigest(field + len(field).to_bytes(8, "little") + fields[at + 1])
+        low, high = digest & _HALF, digest >> 64
+        sum_low, sum_high = (sum_low + low) & _HALF, (sum_high + high) & _HALF
+        xor_low, xor_high = xor_low ^ low, xor_high ^ high
+    return (sum_low ^ _rotated(xor_high)).to_bytes(8, "little") + (sum_high ^ _rotated(xor_low)).to_bytes(8, "little")
+
+
+def _rotated(half: int) -> int:
+    return (half << 1 | half >> 63) & _HALF
+
+
+@command(
+    "XADD",
+    "key [NOMKSTREAM@6.2.0] condition:[KEEPREF|DELREF|ACKED] "
+    "idmp:[idmpauto-with-pid:(idmpauto-token:IDMPAUTO, pid)|idmp-with-pid-iid:(idmp-token:IDMP, pid iid)] "
+    "trim:[strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT count@6.2.0]] "
+    "id-selector:<auto-id:*|id> data:(field value) [field value ...]",
+    group="stream",
+    since="5.0.0",
+    flags="write denyoom fast",
+    keys="1 RW update # UPDATE instead of INSERT because of the optional trimming feature",
+    tips="nondeterministic_output",
+    complexity="O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
+    history=(
+        ("6.2.0", "Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option."),
+        ("7.0.0", "Added support for the `<ms>-*` explicit ID form."),
+        ("8.2.0", "Added the `KEEPREF`, `DELREF` and `ACKED` options."),
+    ),
+    summary="Appends an entry to a stream, made where there is none.",
+)
+def xadd(ctx: Context, args: list[bytes]) -> bytes:
+    privileged = ctx.session.privileged
+    add = _read_add(args, ctx)
+    key = args[1]
+    stream = ctx.stream(key)
+    is_new = stream is None
+    if stream is None:
+        if not add.make_stream:
+            return reply.null(ctx.resp3)
+        stream = ctx.engine.new_stream()
+    fields = args[add.fields_at :]
+    if add.pid:
+        if not privileged:
+            stream.producers.sweep(ctx.now_ms)
+        iid = add.iid if add.iid is not None else content_iid(fields)
+        recorded = stream.producers.find(add.pid, iid)
+        if privileged and _replays_duplicate(add, stream, recorded):
+            stream.producers.duplicates += 1
+            return reply.null(ctx.resp3)
+        if recorded is not None and not privileged:
+            return _answer_duplicate(ctx, args, add, stream, recorded)
+    else:
+        iid = b""
+    entry_id = _resolve(ctx, add, stream)
+    if sum([len(word) for word in fields]) > LARGEST_ENTRY:
+        if is_new:
+            _create(ctx, key, stream)
+        raise ReplyError(b"ERR Elements are too large to be stored")
+    if is_new:
+        _create(ctx, key, stream)
+    id_text = ids.text(entry_id)
+    stream.append(entry_id, entries.encode(id_text, fields), fields)
+    if add.pid:
+        stream.producers.record(add.pid, iid, entry_id)
+    ctx.dirty += 1
+    ctx.touch(key)
+    ctx.signal(key)
+    ctx.event("t", b"xadd", key)
+    gone: list[StreamId] = []
+    if add.trim.given and stream.trim(add.trim.trim(add.references, stream.limits.max_entries), gone):
+        ctx.event("t", b"xtrim", key)
+    if ctx.effects.log is not None:
+        _log_add(ctx, args, add, stream, id_text, gone)
+    return reply.bulk(id_text)
+
+
+def _create(ctx: Context, key: bytes, stream: Stream) -> None:
+    ctx.db.put(key, stream)
+    ctx.event("n", b"new", key)
+
+
+def _resolve(ctx: Context, add: AddWords, stream: Stream) -> StreamId:
+    """The id that the entry gets."""
+    if stream.last_id == ids.MAX:
+        raise ReplyError(b"ERR The stream has exhausted the last possible ID, unable to add more items")
+    if add.auto_ms != NO_ID:
+        entry_id = stream.next_id_of(add.auto_ms)
+    elif add.entry_id == NO_ID:
+        entry_id = stream.next_id(ctx.now_ms)
+    else:
+        entry_id = add.entry_id
+    if entry_id is None or entry_id <= stream.last_id:
+        raise ReplyError(b"ERR The ID specified in XADD is equal or smaller than the target stream top item")
+    return entry_id
+
+
+def _answer_duplicate(ctx: Context, args: list[bytes], add: AddWords, stream: Stream, recorded: StreamId) -> bytes:
+    """Nothing is appended; the duplicate is counted and logged with the recorded id, so that a replay counts it."""
+    stream.producers.duplicates += 1
+    id_text = ids.text(recorded)
+    if ctx.effects.dialect.idempotence:
+        ctx.log(*args[: add.id_at], id_text, *args[add.fields_at :])
+    return reply.bulk(id_text)
+
+
+def _replays_duplicate(add: AddWords, stream: Stream, recorded: StreamId | None) -> bool:
+    """Whether a line of the log tells of a duplicate: Redis logs it with its `*`, we with the recorded id.
+
+    An explicit id above the last one is an append, whatever the map says: iids expire without a line in the log.
+    """
+    return add.entry_id == NO_ID or add.entry_id == recorded or add.entry_id <= stream.last_id
+
+
+def _log_add(
+    ctx: Context, args: list[bytes], add: AddWords, stream: Stream, id_text: bytes, gone: list[StreamId]
+) -> None:
+    """The request with its id made concrete, and a trim that a replay repeats exactly."""
+    effect = list(args)
+    if add.entry_id == NO_ID:
+        effect[add.id_at] = id_text
+    dialect = ctx.effects.dialect
+    if (add.pid and not dialect.idempotence) or (add.referred and not dialect.references):
+        _log_in_old_words(ctx, effect, add, stream, gone)
+        return
+    if add.trim.given and add.references == ACKNOWLEDGED:
+        producer = [b"IDMP", add.pid, add.iid or content_iid(args[add.fields_at :])] if add.pid else []
+        ctx.log(args[0], args[1], *producer, effect[add.id_at], *args[add.fields_at :])
+        log_unneeded(ctx, args[1], stream, gone)
+        return
+    if add.trim.approximate:
+        _make_exact(effect, add.trim, stream)
+    ctx.log(*effect)
+
+
+def _log_in_old_words(ctx: Context, effect: list[bytes], add: AddWords, stream: Stream, gone: list[StreamId]) -> None:
+    """An append for a Redis that does not know all of the request's words: plain, and what else it came to."""
+    trim = add.trim
+    by_trim = trim.given and add.references != ACKNOWLEDGED
+    trimming = _exact_trim(effect, trim, stream) if by_trim else []
+    ctx.log(b"XADD", effect[1], *trimming, *effect[add.id_at :])
+    _log_gone(ctx, effect[1], stream, add.references, gone)
+
+
+def _exact_trim(args: list[bytes], trim: TrimWords, stream: Stream) -> list[bytes]:
+    """The words of a trim that comes to the same, without those that not every Redis knows."""
+    strategy = b"MAXLEN" if trim.by_length else b"MINID"
+    if trim.approximate:
+        return [strategy, b"=", _exact_threshold(trim, stream)]
+    return [strategy, b"=", args[trim.threshold_at]]
+
+
+def _log_gone(ctx: Context, key: bytes, stream: Stream, references: int, gone: list[StreamId]) -> None:
+    """What a trim did beside removing the oldest entries."""
+    if references == ACKNOWLEDGED:
+        log_unneeded(ctx, key, stream, gone)
+    elif references == DELETE_REFERENCES:
+        group_effects.log_dropped_references(ctx, key, stream, gone)
+
+
+def _make_exact(effect: list[bytes], trim: TrimWords, stream: Stream) -> None:
+    """`~` becomes `=`, and the threshold what an exact trim needs to come to the same."""
+    effect[trim.sign_at] = b"="
+    effect[trim.threshold_at] = _exact_threshold(trim, stream)
+
+
+def _exact_threshold(trim: TrimWords, stream: Stream) -> bytes:
+    if trim.by_length:
+        return b"%d" % stream.length
+    return ids.text(stream.first_id if stream.length else ids.MAX)
+
+
+def log_unneeded(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
+    """An ACKED trim, whose extent depended on nodes, as one that does not: all that nobody needs up to the last gone.
+
+    In old words, where something stayed in between, it is XDEL, and XSETID for the max-deleted id, which a trim leaves
+    alone; Redis takes no 0-0 there.
+    """
+    if not gone:
+        return
+    kept_some = stream.length > 0 and stream.first_id < gone[-1]
+    if gone[-1] < ids.MAX and (ctx.effects.dialect.references or not kept_some):
+        ctx.log(b"XTRIM", key, b"MINID", b"=", ids.text(gone[-1] + 1), *([b"ACKED"] if kept_some else []))
+        return
+    for at in range(0, len(gone), group_effects.MOST_IDS):
+        ctx.log(b"XDEL", key, *map(ids.text, gone[at : at + group_effects.MOST_IDS]))
+    ctx.log(b"XSETID", key, ids.text(stream.last_id), b"MAXDELETEDID", ids.text(stream.max_deleted_id))
+
+
+@command(
+    "XTRIM",
+    "key "
+    "trim:(strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT "
+    "count@6.2.0] condition:[KEEPREF|DELREF|ACKED])",
+    group="stream",
+    since="5.0.0",
+    flags="write",
+    keys="1 RW delete",
+    tips="nondeterministic_output",
+    complexity=(
+        "O(N), with N being the number of evicted entries. Constant times are very small "
+        "however, since entries are organized in macro nodes containing multiple entries that "
+        "can be released with a single deallocation."
+    ),
+    history=(
+        ("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option."),
+        ("8.2.0", "Added the `KEEPREF`, `DELREF` and `ACKED` options."),
+    ),
+    summary="Removes entries from a stream's old end.",
+)
+def xtrim(ctx: Context, args: list[bytes]) -> bytes:
+    trim, references = _read_trim(args, ctx)
+    key = args[1]
+    stream = ctx.stream(key)
+    if stream is None:
+        return reply.ZERO
+    gone: list[StreamId] = []
+    removed = stream.trim(trim.trim(references, stream.limits.max_entries), gone)
+    if removed:
+        ctx.dirty += removed
+        ctx.touch(key)
+        ctx.event("t", b"xtrim", key)
+        if references == ACKNOWLEDGED:
+            log_unneeded(ctx, key, stream, gone)
+        elif not ctx.effects.dialect.references:
+            ctx.log(b"XTRIM", key, *_exact_trim(args, trim, stream))
+            _log_gone(ctx, key, stream, references, gone)
+        elif ctx.effects.log is not None:
+            effect = list(args)
+            if trim.approximate:
+                _make_exact(effect, trim, stream)
+            ctx.log(*effect)
+    return reply.integer(removed)
+
+
+def _read_trim(args: list[bytes], ctx: Context) -> tuple[TrimWords, int]:
+    """Read an XTRIM: the same options as XADD's, but an unknown word is a syntax error."""
+    trim = TrimWords()
+    references = KEEP_REFERENCES
+    referred = False
+    last = len(args) - 1
+    at = 2
+    while at <= last:
+        word = args[at].upper()
+        if word in REFERENCE_WORDS and not referred and not ctx.hides(word):
+            referred = True
+            references = REFERENCE_WORDS[word]
+        elif word in (b"MAXLEN", b"MINID", b"LIMIT") and at < last:
+            at = trim.read(args, at)
+        else:
+            raise refusals.syntax()
+        at += 1
+    if not trim.given and not trim.limit:
+        raise ReplyError(b"ERR syntax error, XTRIM must be called with a trimming strategy")
+    trim.refuse_misuse(ctx.session.privileged)
+    return trim, references

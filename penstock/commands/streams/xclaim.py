@@ -1,0 +1,287 @@
+"""XCLAIM and XAUTOCLAIM: taking over pending entries."""
+
+from typing import Final
+
+from penstock.commands.streams import stream_arguments
+from penstock.commands.streams.xgroup import new_consumer
+from penstock.engine import arguments, refusals
+from penstock.engine.aof import group_effects
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.streams import ids
+from penstock.storage.streams.group import COUNT_ON, KEEP_COUNT, Consumer, Group
+from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.pending_block import RELEASED
+from penstock.storage.streams.pending_list import Held, HeldRun
+from penstock.storage.streams.segment import Segment
+from penstock.storage.streams.stream import Stream
+
+NOT_GIVEN: Final = -1
+SCANNED_PER_COUNT: Final = 10  # pending entries that XAUTOCLAIM looks at for each that it may return
+MOST_AUTOCLAIMED: Final = (2**63 - 1) // 16
+DEFAULT_AUTOCLAIMED: Final = 100
+
+
+def _consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
+    """The claimer, made where there is none (which is not logged); it was seen now."""
+    consumer = group.consumers.get(name)
+    if consumer is None:
+        return new_consumer(ctx, key, group, name)
+    consumer.seen_ms = ctx.now_ms
+    return consumer
+
+
+def _has_idled(held: Held, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether an entry may be claimed: a released one always, an owned one after its time."""
+    block, slot = held
+    if not min_idle_ms or block.owners[slot] == RELEASED:
+        return True
+    return now_ms - block.times[slot] >= min_idle_ms
+
+
+class ClaimWords:
+    """An XCLAIM's options. `delivered_ms` is the delivery time that the entries get."""
+
+    __slots__ = ("delivered_ms", "force", "just_ids", "last_id", "min_idle_ms", "retry_count", "texts")
+
+    def __init__(self, now_ms: int) -> None:
+        self.min_idle_ms = 0
+        self.texts: list[bytes] = []
+        self.delivered_ms = now_ms
+        self.retry_count = NOT_GIVEN
+        self.force = False
+        self.just_ids = False
+        self.last_id: StreamId = NOT_GIVEN
+
+
+def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimWords, IdColumns]:
+    asked = ClaimWords(ctx.now_ms)
+    asked.min_idle_ms = max(arguments.integer_or(args[4], b"ERR Invalid min-idle-time argument for XCLAIM"), 0)
+    wanted, at = _read_ids(args)
+    delivered_ms = NOT_GIVEN
+    while at < len(args):
+        word = args[at].upper()
+        has_value = at + 1 < len(args)
+        if word == b"FORCE":
+            asked.force = True
+        elif word == b"JUSTID":
+            asked.just_ids = True
+        elif word == b"IDLE" and has_value:
+            at += 1
+            delivered_ms = ctx.now_ms - arguments.integer_or(args[at], b"ERR Invalid IDLE option argument for XCLAIM")
+        elif word == b"TIME" and has_value:
+            at += 1
+            delivered_ms = arguments.integer_or(args[at], b"ERR Invalid TIME option argument for XCLAIM")
+        elif word == b"RETRYCOUNT" and has_value:
+            at += 1
+            asked.retry_count = arguments.integer_or(args[at], b"ERR Invalid RETRYCOUNT option argument for XCLAIM")
+        elif word == b"LASTID" and has_value:
+            at += 1
+            asked.last_id = stream_arguments.stream_id(args[at])
+        else:
+            raise ReplyError(b"ERR Unrecognized XCLAIM option '%b'" % refusals.c_string(args[at]))
+        at += 1
+    if 0 <= delivered_ms <= ctx.now_ms:
+        asked.delivered_ms = delivered_ms
+    return asked, wanted
+
+
+def _read_ids(args: list[bytes]) -> tuple[IdColumns, int]:
+    """The ids from the sixth word on, and the place of the first word that is none."""
+    is_option = list(map(bytes.isalpha, args))
+    at = is_option.index(True, 5) if True in is_option[5:] else len(args)
+    try:
+        return ids.parse_all(args[5:at]), at
+    except ValueError:
+        pass
+    at = 5
+    while at < len(args) and _is_id(args[at]):
+        at += 1
+    return ids.parse_all(args[5:at]), at
+
+
+def _is_id(word: bytes) -> bool:
+    try:
+        ids.parse(word)
+    except ValueError:
+        return False
+    return True
+
+
+@command(
+    "XCLAIM",
+    "key group consumer min-idle-time id [id ...] [IDLE ms:integer] [TIME unix-time-milliseconds] "
+    "[RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+    group="stream",
+    since="5.0.0",
+    flags="write fast",
+    keys="1 RW update",
+    tips="nondeterministic_output",
+    complexity="O(log N) with N being the number of messages in the PEL of the consumer group.",
+    summary="Makes a consumer the owner of pending entries.",
+)
+def xclaim(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    stream = ctx.read_stream(key)
+    group = None if stream is None else stream.groups.get(args[2])
+    if stream is None or group is None:
+        raise refusals.no_group(key, args[2])
+    asked, wanted = _read_claim(ctx, args)
+    moves_on = asked.last_id > group.last_id
+    if moves_on:
+        group.last_id = asked.last_id
+        ctx.dirty += 1
+    consumer = _consumer(ctx, key, group, args[3])
+    counting = asked.retry_count if asked.retry_count >= 0 else KEEP_COUNT if asked.just_ids else COUNT_ON
+    claimed: list[HeldRun] = []
+    given = dropped = at = 0  # how many of `claimed` have changed hands; how many ghosts went; the next id
+    last_id = NOT_GIVEN
+    while at < len(wanted):
+        entry_id = wanted.id_at(at)
+        if entry_id <= last_id and given < len(claimed):  # an id may come twice: the second time it has just moved
+            group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
+            given = len(claimed)
+        run = group.held_run(wanted, at)
+        if run is not None and _is_claimable_run(run, asked.min_idle_ms, ctx.now_ms):
+            claimed.append(run)
+            at += run[2] - run[1]
+            last_id = wanted.id_at(at - 1)
+            continue
+        last_id = entry_id
+        at += 1
+        if run is None:
+            found = stream.find(entry_id) if asked.force else None
+            if found is not None:
+                group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
+                block, slot = _force(group, found, consumer, asked)
+                claimed.append((block, slot, slot + 1))
+                given = len(claimed)
+        elif not run[0].segment.is_live(run[1]):
+            _drop_ghost(ctx, key, group, (run[0], run[1]))
+            dropped += 1
+        elif _has_idled((run[0], run[1]), asked.min_idle_ms, ctx.now_ms):
+            claimed.append((run[0], run[1], run[1] + 1))
+    group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
+    if claimed:
+        consumer.active_ms = ctx.now_ms
+        ctx.dirty += _count(claimed)
+        group_effects.log_held(ctx, key, group, claimed, group.last_id)
+    elif moves_on and not dropped:
+        group_effects.log_position(ctx, key, group)
+    return _shown(claimed, asked.just_ids)
+
+
+def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, asked: ClaimWords) -> Held:
+    """A live entry that is not pending becomes so with FORCE; a claim then counts on from 1."""
+    if asked.retry_count >= 0:
+        count = asked.retry_count
+    else:
+        count = 1 if asked.just_ids else 2
+    return group.force(*found, consumer, asked.delivered_ms, count)
+
+
+def _drop_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
+    group_effects.log_ghost(ctx, key, group, held)
+    group.forget(*held)
+    ctx.dirty += 1
+
+
+def _is_claimable_run(run: HeldRun, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether all of a run may be claimed. False may be too severe: then entries are asked one by one."""
+    block, start, stop = run
+    if not block.segment.is_live_run(start, stop):
+        return False
+    return not min_idle_ms or now_ms - max(block.times[start:stop]) >= min_idle_ms
+
+
+def _count(runs: list[HeldRun]) -> int:
+    return sum([stop - start for _, start, stop in runs])
+
+
+def _shown(claimed: list[HeldRun], just_ids: bool) -> bytes:
+    if just_ids:
+        texts = [text for block, start, stop in claimed for text in block.segment.id_texts(start, stop)]
+        return reply.bulks(texts)
+    entries = [block.segment.entries(start, stop) for block, start, stop in claimed]
+    return b"*%d\r\n" % _count(claimed) + b"".join(entries)
+
+
+@command(
+    "XAUTOCLAIM",
+    "key group consumer min-idle-time start [COUNT count] [JUSTID]",
+    group="stream",
+    since="6.2.0",
+    flags="write fast",
+    keys="1 RW delete",
+    tips="nondeterministic_output",
+    complexity="O(1) if COUNT is small.",
+    history=(
+        ("7.0.0", ("Added an element to the reply array, containing deleted entries the command cleared from the PEL")),
+    ),
+    summary="Claims pending entries that have idled, in order of ids, from a cursor on.",
+)
+def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    value = ctx.read(key)
+    min_idle_ms = max(arguments.integer_or(args[4], b"ERR Invalid min-idle-time argument for XAUTOCLAIM"), 0)
+    start = stream_arguments.range_start(args[5])
+    most, just_ids = _read_autoclaim_options(args)
+    if value is not None and not isinstance(value, Stream):
+        raise refusals.wrong_type()
+    group = None if value is None else value.groups.get(args[2])
+    if group is None:
+        raise refusals.no_group(key, args[2])
+    consumer = _consumer(ctx, key, group, args[3])
+    claimed: list[HeldRun] = []
+    ghosts: list[bytes] = []
+    cursor = ids.ZERO
+    left, looks = most, most * SCANNED_PER_COUNT
+    for block, slot, stop in group.walk_runs(start):
+        together = True  # until some of them may not be claimed
+        while slot < stop and left and looks:
+            count = min(stop - slot, left, looks)
+            together = together and _is_claimable_run((block, slot, slot + count), min_idle_ms, ctx.now_ms)
+            if together:
+                claimed.append((block, slot, slot + count))
+                left -= count
+            else:
+                count = 1
+                if not block.segment.is_live(slot):
+                    ghosts.append(ids.text(block.id_at(slot)))
+                    _drop_ghost(ctx, key, group, (block, slot))
+                    left -= 1
+                elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
+                    claimed.append((block, slot, slot + 1))
+                    left -= 1
+            looks -= count
+            slot += count
+        if slot < stop:
+            cursor = block.id_at(slot)
+            break
+    group.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_ON)
+    if claimed:
+        consumer.active_ms = ctx.now_ms
+        ctx.dirty += _count(claimed)
+        group_effects.log_held(ctx, key, group, claimed, group.last_id)
+    return reply.array([reply.bulk(ids.text(cursor)), _shown(claimed, just_ids), reply.bulks(ghosts)])
+
+
+def _read_autoclaim_options(args: list[bytes]) -> tuple[int, bool]:
+    most = DEFAULT_AUTOCLAIMED
+    just_ids = False
+    at = 6
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"COUNT" and at + 1 < len(args):
+            at += 1
+            most = arguments.integer_or(args[at], b"ERR COUNT must be > 0")
+            if not 1 <= most <= MOST_AUTOCLAIMED:
+                raise ReplyError(b"ERR COUNT must be > 0")
+        elif word == b"JUSTID":
+            just_ids = True
+        else:
+            raise refusals.syntax()
+        at += 1
+    return most, just_ids

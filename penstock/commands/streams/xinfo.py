@@ -1,0 +1,244 @@
+"""XINFO: streams, groups and consumers as they are."""
+
+from typing import Final
+
+from penstock.commands.common.help import help_reply
+from penstock.commands.streams.xrange import EVERYTHING, entries_of
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command, container
+from penstock.protocol import reply
+from penstock.storage.streams import ids
+from penstock.storage.streams.group import UNKNOWN, Consumer, Group
+from penstock.storage.streams.pending_list import Held
+from penstock.storage.streams.stream import Stream
+
+SHOWN: Final = 10  # entries and pending entries that FULL shows without a COUNT
+
+
+def _existing(ctx: Context, key: bytes) -> Stream:
+    value = ctx.read(key)
+    if value is None:
+        raise refusals.no_such_key()
+    if not isinstance(value, Stream):
+        raise refusals.wrong_type()
+    ctx.engine.waiters.settle(ctx.db_index, key)
+    value.producers.sweep(ctx.now_ms)
+    return value
+
+
+container("XINFO", group="stream", since="5.0.0", summary="Commands that look into streams.")
+
+
+@command(
+    "XINFO|STREAM",
+    "key full-block:[FULL [COUNT count]]",
+    group="stream",
+    since="5.0.0",
+    flags="readonly",
+    keys="2 RO access",
+    history=(
+        ("6.0.0", "Added the `FULL` modifier."),
+        (
+            "7.0.0",
+            (
+                "Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, "
+                "`entries-read` and `lag` fields"
+            ),
+        ),
+        ("7.2.0", "Added the `active-time` field, and changed the meaning of `seen-time`."),
+        (
+            "8.6.0",
+            (
+                "Added the `idmp-duration`, `idmp-maxsize`, `pids-tracked`, `iids-tracked`, "
+                "`iids-added` and `iids-duplicates` fields for IDMP tracking."
+            ),
+        ),
+    ),
+    summary="A stream's counters and ends, or all of it.",
+)
+def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
+    stream = _existing(ctx, args[2])
+    if len(args) == 3:
+        return reply.fields(ctx.shown([*_heading(stream), *_ends(ctx, stream)]), ctx.resp3)
+    if args[3].upper() != b"FULL" or len(args) not in (4, 6) or (len(args) == 6 and args[4].upper() != b"COUNT"):
+        raise refusals.unknown_or_wrong(args[1], args[0])
+    most = SHOWN
+    if len(args) == 6:
+        most = arguments.integer(args[5])
+        most = EVERYTHING if most == 0 else SHOWN if most < 0 else most
+    groups = [_full_group(ctx, stream, group, most) for group in stream.groups_by_name()]
+    entries = entries_of(stream.runs(ids.ZERO, ids.MAX, most))
+    shown = [*_heading(stream), (b"entries", entries), (b"groups", reply.array(groups))]
+    return reply.fields(ctx.shown(shown), ctx.resp3)
+
+
+def _heading(stream: Stream) -> list[tuple[bytes, bytes]]:
+    """The fields that both forms of XINFO STREAM begin with."""
+    producers = stream.producers
+    nodes = len(stream.nodes)
+    return [
+        (b"length", reply.integer(stream.length)),
+        (b"radix-tree-keys", reply.integer(nodes)),
+        (b"radix-tree-nodes", reply.integer(nodes + 1)),
+        (b"last-generated-id", reply.bulk(ids.text(stream.last_id))),
+        (b"max-deleted-entry-id", reply.bulk(ids.text(stream.max_deleted_id))),
+        (b"entries-added", reply.integer(stream.entries_added)),
+        (b"recorded-first-entry-id", reply.bulk(ids.text(stream.first_id))),
+        (b"idmp-duration", reply.integer(producers.duration_s)),
+        (b"idmp-maxsize", reply.integer(producers.max_size)),
+        (b"pids-tracked", reply.integer(len(producers.pids))),
+        (b"iids-tracked", reply.integer(producers.tracked)),
+        (b"iids-added", reply.integer(producers.added)),
+        (b"iids-duplicates", reply.integer(producers.duplicates)),
+    ]
+
+
+def _ends(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
+    first = last = reply.null(ctx.resp3)
+    if stream.length:
+        head, tail = stream.segments[0], stream.segments[-1]
+        first, last = head.entry(head.first_live()), tail.entry(tail.last_live())
+    return [(b"groups", reply.integer(len(stream.groups))), (b"first-entry", first), (b"last-entry", last)]
+
+
+def _known(ctx: Context, number: int | None) -> bytes:
+    """A count, or null where deletions made it unknowable."""
+    return reply.null(ctx.resp3) if number is None else reply.integer(number)
+
+
+def _entries_read(ctx: Context, group: Group) -> bytes:
+    return _known(ctx, None if group.entries_read == UNKNOWN else group.entries_read)
+
+
+def _full_group(ctx: Context, stream: Stream, group: Group, most: int) -> bytes:
+    pending: list[bytes] = []
+    for held in group.walk(ids.ZERO):
+        if len(pending) >= most:
+            break
+        pending.append(reply.array([_id(held), reply.bulk(group.owner_name(held)), *_delivery(held)]))
+    consumers = [_full_consumer(ctx, group, consumer, most) for consumer in group.consumers_by_name()]
+    fields = [
+        (b"name", reply.bulk(group.name)),
+        (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
+        (b"entries-read", _entries_read(ctx, group)),
+        (b"lag", _known(ctx, stream.lag(group))),
+        (b"pel-count", reply.integer(group.pending)),
+        (b"nacked-count", reply.integer(group.released)),
+        (b"pending", reply.array(pending)),
+        (b"consumers", reply.array(consumers)),
+    ]
+    return reply.fields(ctx.shown(fields), ctx.resp3)
+
+
+def _full_consumer(ctx: Context, group: Group, consumer: Consumer, most: int) -> bytes:
+    pending = [
+        reply.array([_id((block, slot)), *_delivery((block, slot))])
+        for block, start, stop in group.owned(consumer, ids.ZERO, most)
+        for slot in range(start, stop)
+    ]
+    return reply.fields(
+        [
+            (b"name", reply.bulk(consumer.name)),
+            (b"seen-time", reply.integer(consumer.seen_ms)),
+            (b"active-time", reply.integer(consumer.active_ms)),
+            (b"pel-count", reply.integer(consumer.pending)),
+            (b"pending", reply.array(pending)),
+        ],
+        ctx.resp3,
+    )
+
+
+def _id(held: Held) -> bytes:
+    return reply.bulk(ids.text(held[0].id_at(held[1])))
+
+
+def _delivery(held: Held) -> tuple[bytes, bytes]:
+    """Delivery time and count."""
+    block, slot = held
+    return reply.integer(block.times[slot]), reply.integer(block.counts[slot])
+
+
+@command(
+    "XINFO|GROUPS",
+    "key",
+    group="stream",
+    since="5.0.0",
+    flags="readonly",
+    keys="2 RO access",
+    history=(("7.0.0", "Added the `entries-read` and `lag` fields"),),
+    summary="A stream's consumer groups.",
+)
+def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
+    stream = _existing(ctx, args[2])
+    rows = [
+        reply.fields(
+            [
+                (b"name", reply.bulk(group.name)),
+                (b"consumers", reply.integer(len(group.consumers))),
+                (b"pending", reply.integer(group.pending)),
+                (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
+                (b"entries-read", _entries_read(ctx, group)),
+                (b"lag", _known(ctx, stream.lag(group))),
+            ],
+            ctx.resp3,
+        )
+        for group in stream.groups_by_name()
+    ]
+    return reply.array(rows)
+
+
+@command(
+    "XINFO|CONSUMERS",
+    "key group",
+    group="stream",
+    since="5.0.0",
+    flags="readonly",
+    keys="2 RO access",
+    tips="nondeterministic_output",
+    history=(("7.2.0", "Added the `inactive` field, and changed the meaning of `idle`."),),
+    summary="A group's consumers.",
+)
+def xinfo_consumers(ctx: Context, args: list[bytes]) -> bytes:
+    stream = _existing(ctx, args[2])
+    group = stream.groups.get(args[3])
+    if group is None:
+        raise refusals.no_group_at(args[2], args[3])
+    rows = [
+        reply.fields(
+            [
+                (b"name", reply.bulk(consumer.name)),
+                (b"pending", reply.integer(consumer.pending)),
+                (b"idle", reply.integer(max(ctx.now_ms - consumer.seen_ms, 0))),
+                (b"inactive", reply.integer(_inactive_ms(ctx, consumer))),
+            ],
+            ctx.resp3,
+        )
+        for consumer in group.consumers_by_name()
+    ]
+    return reply.array(rows)
+
+
+def _inactive_ms(ctx: Context, consumer: Consumer) -> int:
+    return -1 if consumer.active_ms < 0 else max(ctx.now_ms - consumer.active_ms, 0)
+
+
+@command(
+    "XINFO|HELP",
+    group="stream",
+    since="5.0.0",
+    flags="loading stale",
+    summary="Lists the subcommands.",
+)
+def xinfo_help(ctx: Context, args: list[bytes]) -> bytes:
+    return help_reply(
+        "XINFO",
+        [
+            ("CONSUMERS <key> <groupname>", "The consumers of a group, with their pending entries and idle times."),
+            ("GROUPS <key>", "The groups of a stream, with their positions and lags."),
+            (
+                "STREAM <key> [FULL [COUNT <count>]]",
+                "The stream's counters, first and last entry; FULL: entries, groups and pending entries too.",
+            ),
+        ],
+    )

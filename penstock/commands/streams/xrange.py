@@ -1,0 +1,103 @@
+"""XLEN, XRANGE and XREVRANGE: reading a stream by id."""
+
+from typing import Final
+
+from penstock.commands.streams import stream_arguments
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import Run, Stream
+
+EVERYTHING: Final = 2**63
+
+
+def entries_of(runs: list[Run]) -> bytes:
+    """Live entries as a reply: the stored bytes, joined, and copied no more often than that."""
+    count = 0
+    parts = [b""]
+    for segment, start, stop in runs:
+        count += stop - start
+        parts.append(segment.entries(start, stop))
+    parts[0] = b"*%d\r\n" % count
+    return b"".join(parts)
+
+
+@command(
+    "XLEN",
+    "key",
+    group="stream",
+    since="5.0.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="How many entries a stream has.",
+)
+def xlen(ctx: Context, args: list[bytes]) -> bytes:
+    stream = ctx.read_stream(args[1])
+    return reply.ZERO if stream is None else reply.integer(stream.length)
+
+
+@command(
+    "XRANGE",
+    "key start end [COUNT count]",
+    group="stream",
+    since="5.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=(
+        "O(N) with N being the number of elements being returned. If N is constant (e.g. always "
+        "asking for the first 10 elements with COUNT), you can consider it O(1)."
+    ),
+    history=(("6.2.0", "Added exclusive ranges."),),
+    summary="The entries of a range of ids, oldest first.",
+)
+def xrange(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, args[2], args[3], False)
+
+
+@command(
+    "XREVRANGE",
+    "key end start [COUNT count]",
+    group="stream",
+    since="5.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity=(
+        "O(N) with N being the number of elements returned. If N is constant (e.g. always asking "
+        "for the first 10 elements with COUNT), you can consider it O(1)."
+    ),
+    history=(("6.2.0", "Added exclusive ranges."),),
+    summary="The entries of a range of ids, newest first.",
+)
+def xrevrange(ctx: Context, args: list[bytes]) -> bytes:
+    return _range(ctx, args, args[3], args[2], True)
+
+
+def _range(ctx: Context, args: list[bytes], start_word: bytes, end_word: bytes, newest_first: bool) -> bytes:
+    start = stream_arguments.range_start(start_word)
+    end = stream_arguments.range_end(end_word)
+    most = _read_count(args)
+    stream = ctx.read_stream(args[1])
+    if stream is None:
+        return reply.EMPTY_ARRAY
+    if most == 0:
+        return reply.null_array(ctx.resp3)
+    if newest_first:
+        return _backwards(stream, start, end, most)
+    return entries_of(stream.runs(start, end, most))
+
+
+def _read_count(args: list[bytes]) -> int:
+    most = EVERYTHING
+    at = 4
+    while at < len(args):
+        if args[at].upper() != b"COUNT" or at + 1 == len(args):
+            raise refusals.syntax()
+        most = max(arguments.integer(args[at + 1]), 0)
+        at += 2
+    return most
+
+
+def _backwards(stream: Stream, start: StreamId, end: StreamId, most: int) -> bytes:
+    return reply.array([segment.entry(slot) for segment, slot in stream.runs_back(start, end, most)])

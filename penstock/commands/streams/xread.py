@@ -1,0 +1,162 @@
+"""XREAD: reading several streams from given ids on, waiting for entries if asked to."""
+
+from penstock.commands.streams import read_arguments, stream_arguments
+from penstock.commands.streams.read_arguments import UNLIMITED, ReadWords
+from penstock.commands.streams.xrange import entries_of
+from penstock.engine import arguments
+from penstock.engine.blocking import Parked
+from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import Run, Stream, count_of
+
+
+class Budget:
+    """What a whole call may still return: MAXCOUNT entries, MAXSIZE bytes.
+
+    MAXSIZE bounds the reply, protocol overhead included, and is never enforced before the first entry: one entry
+    larger than it is still returned. (Redis 8.10, XREAD.)
+    """
+
+    __slots__ = ("_started", "entries", "is_sized", "size")
+
+    def __init__(self, asked: ReadWords) -> None:
+        self.entries = asked.max_count
+        self.size = asked.max_size
+        self.is_sized = asked.max_size < UNLIMITED
+        self._started = False
+
+    def open_stream(self, key: bytes) -> None:
+        """Count what a stream costs before its first entry: its pair, its key, the head of its entries."""
+        if self.is_sized:
+            self.size -= len(key) + 24
+
+    def take(self, entry: bytes) -> bool:
+        """Whether one more entry may go out; it is counted if so."""
+        if self.entries <= 0 or (self._started and self.is_sized and len(entry) > self.size):
+            self.size = min(self.size, 0)
+            return False
+        self._started = True
+        self.entries -= 1
+        self.size -= len(entry)
+        return True
+
+    def cut(self, runs: list[Run]) -> list[Run]:
+        """The entries, from the first on, that may go out; they are counted."""
+        if not self.is_sized:
+            if self.entries < UNLIMITED:
+                self.spend(count_of(runs))
+            return runs
+        kept: list[Run] = []
+        for segment, start, stop in runs:
+            for slot in range(start, stop):
+                if not self.take(segment.entry(slot)):
+                    if slot > start:
+                        kept.append((segment, start, slot))
+                    return kept
+            kept.append((segment, start, stop))
+        return kept
+
+    def spend(self, count: int) -> None:
+        """Count entries that went out without being looked at one by one (no MAXSIZE)."""
+        self.entries -= count
+
+    def most(self, count: int) -> int:
+        """How many entries the next stream may return at the most; 0 once the size is used up."""
+        if self._started and self.is_sized and self.size <= 0:
+            return 0
+        return min(count, self.entries)
+
+
+def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
+    """Keys and their entries: pairs in RESP2, a map in RESP3 (a key given twice is there twice)."""
+    parts = [(b"%%%d\r\n" if resp3 else b"*%d\r\n") % len(served)]
+    pair = b"" if resp3 else b"*2\r\n"
+    for key, entries in served:
+        parts += (pair, reply.bulk(key), entries)
+    return b"".join(parts)
+
+
+@command(
+    "XREAD",
+    "[COUNT count] [MAXCOUNT maxcount:integer@8.10.0] [MAXSIZE maxsize:integer@8.10.0] "
+    "[BLOCK milliseconds] streams:STREAMS (key [key ...] id [id ...])",
+    group="stream",
+    since="5.0.0",
+    flags="readonly blocking movablekeys",
+    keys="STREAMS@1..half RO access",
+    complexity="",
+    summary="Reads entries after given ids from several streams, waiting for them if asked to.",
+)
+def xread(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) == 6 and args[1] == b"COUNT" and args[3] == b"STREAMS" and args[5][:1].isdigit():
+        return _read_one(ctx, arguments.integer(args[2]), args[4], args[5])
+    asked = read_arguments.read(ctx, args, False)
+    found: list[Stream | None] = []
+    starts: list[StreamId] = []
+    for key, word in zip(asked.keys, asked.ids, strict=True):
+        stream = ctx.read_stream(key)
+        found.append(stream)
+        starts.append(_start(ctx, word, stream))
+    served: list[tuple[bytes, bytes]] = []
+    budget = Budget(asked)
+    for key, word, stream, after in zip(asked.keys, asked.ids, found, starts, strict=True):
+        ctx.read(key)  # Redis looks twice, and both count
+        most = budget.most(1 if word == b"+" else asked.count)
+        if stream is None or most <= 0 or not stream.length or after >= stream.last_id:
+            continue
+        budget.open_stream(key)
+        runs = budget.cut(stream.runs(after + 1, ids.MAX, most))
+        if runs:
+            served.append((key, entries_of(runs)))
+    if served:
+        return streams_reply(served, ctx.resp3)
+    if asked.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
+        return reply.null_array(ctx.resp3)
+    if ctx.attempt is None:
+        _park(ctx, args, asked, starts)
+    return NOTHING_YET
+
+
+def _read_one(ctx: Context, count: int, key: bytes, word: bytes) -> bytes:
+    """The commonest call: so many entries of one stream after an id, now or not at all."""
+    stream = ctx.read_stream(key)
+    after = stream_arguments.stream_id(word)
+    ctx.read(key)  # Redis looks twice, and both count
+    if stream is not None and stream.length and after < stream.last_id:
+        runs = stream.runs(after + 1, ids.MAX, count if count > 0 else UNLIMITED)
+        if runs:
+            return streams_reply([(key, entries_of(runs))], ctx.resp3)
+    return reply.null_array(ctx.resp3)
+
+
+def _start(ctx: Context, word: bytes, stream: Stream | None) -> StreamId:
+    """The id after which a stream is read."""
+    if word == b"$":
+        return ids.ZERO if stream is None else stream.last_id
+    if word == b"+" and not ctx.hides(word):
+        if stream is None or not stream.length:
+            return ids.MAX
+        counted = ctx.engine.compatibility.is_valkey  # there, the last id given out, of a live entry or not (9.1.2)
+        return max((stream.last_id if counted else stream.last_live_id) - 1, 0)
+    if word == b">":
+        raise ReplyError(
+            b"ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+        )
+    return stream_arguments.stream_id(word)
+
+
+def _park(ctx: Context, args: list[bytes], asked: ReadWords, starts: list[StreamId]) -> None:
+    """Wait with every `$` replaced by the id that it stood for; `+` stays what it is."""
+    remembered = args[: asked.ids_at] + [
+        ids.text(start) if word == b"$" else word for word, start in zip(asked.ids, starts, strict=True)
+    ]
+    deadline_ms = ctx.now_ms + asked.block_ms if asked.block_ms else 0
+    assert ctx.row is not None, "a handler runs for a row"
+    parked = Parked(
+        ctx.session, ctx.row, remembered, ctx.db_index, asked.keys, deadline_ms, reply.null_array(ctx.resp3)
+    )
+    ctx.engine.park(parked)

@@ -1,0 +1,151 @@
+"""XSETID, XCFGSET and XIDMPRECORD: setting what a stream keeps beside its entries."""
+
+from typing import Final
+
+from penstock.commands.streams import stream_arguments
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.streams import ids
+from penstock.storage.streams.stream import Stream
+
+NOT_GIVEN: Final = -1
+
+
+def existing(ctx: Context, key: bytes) -> Stream:
+    """The stream at a key, which must exist: else `no such key`, then WRONGTYPE."""
+    value = ctx.value(key)
+    if value is None:
+        raise refusals.no_such_key()
+    if not isinstance(value, Stream):
+        raise refusals.wrong_type()
+    return value
+
+
+@command(
+    "XSETID",
+    "key last-id [ENTRIESADDED entries-added:integer@7.0.0] [MAXDELETEDID max-deleted-id@7.0.0]",
+    group="stream",
+    since="5.0.0",
+    flags="write denyoom fast",
+    keys="1 RW update",
+    history=(("7.0.0", "Added the `entries_added` and `max_deleted_entry_id` arguments."),),
+    summary="Sets a stream's last id, and its counters.",
+)
+def xsetid(ctx: Context, args: list[bytes]) -> bytes:
+    last_id = stream_arguments.stream_id(args[2])
+    entries_added = max_deleted_id = NOT_GIVEN
+    at = 3
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"ENTRIESADDED" and at + 1 < len(args):
+            entries_added = arguments.integer(args[at + 1])
+            if entries_added < 0:
+                raise ReplyError(b"ERR entries_added must be positive")
+        elif word == b"MAXDELETEDID" and at + 1 < len(args):
+            max_deleted_id = stream_arguments.stream_id(args[at + 1])
+            if last_id < max_deleted_id:
+                raise ReplyError(b"ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id")
+        else:
+            raise refusals.syntax()
+        at += 2
+    stream = existing(ctx, args[1])
+    puts_back = max_deleted_id == ids.ZERO and ctx.session.privileged  # our own log may say: nothing was deleted
+    if last_id < stream.max_deleted_id and not puts_back:
+        raise ReplyError(b"ERR The ID specified in XSETID is smaller than current max_deleted_entry_id")
+    if stream.length:
+        if last_id < stream.last_live_id:
+            raise ReplyError(b"ERR The ID specified in XSETID is smaller than the target stream top item")
+        if NOT_GIVEN < entries_added < stream.length:
+            raise ReplyError(b"ERR The entries_added specified in XSETID is smaller than the target stream length")
+    stream.set_last_id(last_id)
+    if entries_added != NOT_GIVEN:
+        stream.entries_added = entries_added
+    if max_deleted_id > ids.ZERO or puts_back:
+        stream.max_deleted_id = max_deleted_id
+    ctx.dirty += 1
+    ctx.log_request(args)
+    ctx.event("t", b"xsetid", args[1])
+    return reply.OK
+
+
+@command(
+    "XCFGSET",
+    "key idmp-duration-block:[idmp-duration-token:IDMP-DURATION, duration:integer] "
+    "idmp-maxsize-block:[idmp-maxsize-token:IDMP-MAXSIZE, maxsize:integer]",
+    group="stream",
+    since="8.6.0",
+    flags="write fast",
+    keys="1 RW update",
+    summary="Sets how long and how many idempotent ids a stream remembers.",
+)
+def xcfgset(ctx: Context, args: list[bytes]) -> bytes:
+    stream = existing(ctx, args[1])
+    producers = stream.producers
+    duration_s = max_size = NOT_GIVEN
+    at = 2
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"IDMP-DURATION" and at + 1 < len(args):
+            if duration_s != NOT_GIVEN:
+                raise ReplyError(b"ERR IDMP-DURATION specified multiple times")
+            duration_s = arguments.integer(args[at + 1])
+            if not 1 <= duration_s <= 86400:
+                raise ReplyError(b"ERR IDMP-DURATION must be between 1 and 86400 seconds")
+        elif word == b"IDMP-MAXSIZE" and at + 1 < len(args):
+            if max_size != NOT_GIVEN:
+                raise ReplyError(b"ERR IDMP-MAXSIZE specified multiple times")
+            max_size = arguments.integer(args[at + 1])
+            if not 1 <= max_size <= 10000:
+                raise ReplyError(b"ERR IDMP-MAXSIZE must be between 1 and 10000 entries")
+        else:
+            raise refusals.syntax()
+        at += 2
+    if duration_s == NOT_GIVEN and max_size == NOT_GIVEN:
+        raise ReplyError(b"ERR At least one parameter must be specified")
+    changed = producers.configure(
+        producers.duration_s if duration_s == NOT_GIVEN else duration_s,
+        producers.max_size if max_size == NOT_GIVEN else max_size,
+    )
+    if changed:
+        ctx.dirty += 1
+        _log(ctx, args)
+    return reply.OK
+
+
+@command(
+    "XIDMPRECORD",
+    "key pid iid stream-id",
+    group="stream",
+    since="8.6.2",
+    flags="write denyoom fast",
+    keys="1 RW update",
+    summary="Restores one idempotent id of a producer.",
+)
+def xidmprecord(ctx: Context, args: list[bytes]) -> bytes:
+    pid, iid = args[2], args[3]
+    entry_id = stream_arguments.stream_id(args[4])
+    if not pid:
+        raise ReplyError(b"ERR producer ID must be non-empty")
+    if not iid:
+        raise ReplyError(b"ERR idempotent ID must be non-empty")
+    stream = existing(ctx, args[1])
+    if stream.find(entry_id) is None:
+        raise ReplyError(b"ERR No such message in stream")
+    recorded = stream.producers.pids.get(pid, {}).get(iid)
+    if recorded == entry_id:
+        return reply.OK
+    if recorded is not None:
+        raise ReplyError(b"ERR IID already exists for this producer with a different stream ID")
+    stream.producers.record(pid, iid, entry_id)
+    ctx.dirty += 1
+    _log(ctx, args)
+    return reply.OK
+
+
+def _log(ctx: Context, args: list[bytes]) -> None:
+    """Idempotence has no words in the log for an older Redis."""
+    if ctx.effects.dialect.idempotence:
+        ctx.log_request(args)

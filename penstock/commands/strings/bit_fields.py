@@ -1,0 +1,169 @@
+"""BITFIELD: integers of any width at any bit of a string, read, set and counted with."""
+
+from typing import Final
+
+from penstock.commands.strings.bit_single import bit_offset
+from penstock.commands.strings.string_changes import Change
+from penstock.commands.strings.strings import read_part
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+WIDEST: Final = 64  # of a signed field; an unsigned one has a bit less
+EVERY_BIT: Final = (1 << WIDEST) - 1
+
+
+class Operation:
+    """One GET, SET or INCRBY."""
+
+    __slots__ = ("name", "number", "offset", "overflow", "signed", "width")
+
+    def __init__(self, name: bytes, signed: bool, width: int, offset: int, number: int, overflow: bytes) -> None:
+        self.name = name
+        self.signed = signed
+        self.width = width
+        self.offset = offset
+        self.number = number  # what is set or added
+        self.overflow = overflow  # WRAP, SAT or FAIL
+
+    def end(self) -> int:
+        """How many bytes a string must have to hold the field."""
+        return (self.offset + self.width + 7) >> 3
+
+    def value(self, held: bytes | bytearray) -> int:
+        """The field's number; what is behind the string's end is zeros."""
+        start = self.offset >> 3
+        part = held[start : self.end()].ljust(self.end() - start, b"\0")
+        number = int.from_bytes(part) >> (-(self.offset + self.width) & 7) & (1 << self.width) - 1
+        return number - (1 << self.width) if self.signed and number >> self.width - 1 else number
+
+    def put(self, held: bytearray, number: int) -> None:
+        start, end = self.offset >> 3, self.end()
+        shift = -(self.offset + self.width) & 7
+        mask = (1 << self.width) - 1
+        kept = int.from_bytes(held[start:end]) & ~(mask << shift)
+        held[start:end] = (kept | (number & mask) << shift).to_bytes(end - start)
+
+    def fitted(self, number: int) -> int | None:
+        """A number as the field can hold it; None where it does not and OVERFLOW says FAIL."""
+        least, most = (-(1 << self.width - 1), (1 << self.width - 1) - 1) if self.signed else (0, (1 << self.width) - 1)
+        if least <= number <= most:
+            return number
+        if self.overflow == b"FAIL":
+            return None
+        if self.overflow == b"SAT":
+            # (Redis 8.6.3 computes the distance in 64 bits.)
+            wraps = self.name == b"SET" and self.signed and most - number > arguments.MAX_INT64
+            return most if number > most or wraps else least
+        number &= (1 << self.width) - 1
+        return number - (1 << self.width) if number > most else number
+
+
+def _field_type(word: bytes) -> tuple[bool, int]:
+    """Whether a field is signed, and its width: i8, u63."""
+    width = int(word[1:]) if arguments.is_integer(word[1:]) and len(word) < 4 else 0
+    if word[:1] not in (b"i", b"u") or not 1 <= width <= (WIDEST if word[:1] == b"i" else WIDEST - 1):
+        raise ReplyError(
+            b"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+        )
+    return word[:1] == b"i", width
+
+
+def _read(ctx: Context, args: list[bytes]) -> list[Operation]:
+    operations: list[Operation] = []
+    overflow = b"WRAP"
+    at = 2
+    while at < len(args):
+        name = args[at].upper()
+        left = len(args) - at - 1
+        if name == b"OVERFLOW" and left >= 1:
+            overflow = args[at + 1].upper()
+            if overflow not in (b"WRAP", b"SAT", b"FAIL"):
+                raise ReplyError(b"ERR Invalid OVERFLOW type specified")
+            at += 2
+            continue
+        if not (name == b"GET" and left >= 2) and not (name in (b"SET", b"INCRBY") and left >= 3):
+            raise refusals.syntax()
+        signed, width = _field_type(args[at + 1])
+        offset = bit_offset(ctx, args[at + 2], width)
+        number = 0 if name == b"GET" else arguments.integer(args[at + 3])
+        if name == b"SET" and not signed:
+            number &= EVERY_BIT  # a negative one is a large one (Redis 8.6.3)
+        operations.append(Operation(name, signed, width, offset, number, overflow))
+        at += 3 if name == b"GET" else 4
+    return operations
+
+
+@command(
+    "BITFIELD",
+    "key "
+    "[operation:<get-block:GET (encoding offset)|write:([overflow-block:OVERFLOW <WRAP|SAT|FAIL>] "
+    "write-operation:<set-block:SET (encoding offset value:integer)|incrby-block:INCRBY (encoding offset "
+    "increment:integer)>)>] ...",
+    group="bitmap",
+    since="3.2.0",
+    flags="write denyoom",
+    keys="1 RW access update variable_flags # This command allows both access and modification of the key",
+    complexity="O(1) for each subcommand specified",
+    summary="Reads, sets and counts with integers at any bit of the string at a key.",
+)
+def bitfield(ctx: Context, args: list[bytes]) -> bytes:
+    operations = _read(ctx, args)
+    if all(operation.name == b"GET" for operation in operations):
+        return _values(ctx, args[1], operations)
+    return _changed(ctx, args, operations)
+
+
+@command(
+    "BITFIELD_RO",
+    "key [get-block:GET (encoding offset) [GET encoding offset ...]]",
+    group="bitmap",
+    since="6.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(1) for each subcommand specified",
+    summary="Reads integers at any bit of the string at a key.",
+)
+def bitfield_ro(ctx: Context, args: list[bytes]) -> bytes:
+    operations = _read(ctx, args)
+    if any(operation.name != b"GET" for operation in operations):
+        raise ReplyError(b"ERR BITFIELD_RO only supports the GET subcommand")
+    return _values(ctx, args[1], operations)
+
+
+def _values(ctx: Context, key: bytes, operations: list[Operation]) -> bytes:
+    held = read_part(ctx, key) or b""
+    return reply.array([reply.integer(operation.value(held)) for operation in operations])
+
+
+def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> bytes:
+    key = args[1]
+    change = Change(ctx, key)
+    longest = max(operation.end() for operation in operations if operation.name != b"GET")
+    held = change.extend(longest)
+    grows = len(held) > change.length
+    answers: list[bytes] = []
+    changes = 0
+    for operation in operations:
+        old = operation.value(held)
+        if operation.name == b"GET":
+            answers.append(reply.integer(old))
+            continue
+        adds = operation.name == b"INCRBY"
+        number = operation.fitted(old + operation.number if adds else operation.number)
+        if number is None:
+            answers.append(reply.null(ctx.resp3))
+            continue
+        operation.put(held, number)
+        answers.append(reply.integer(number if adds else old))
+        changes += grows or number != old
+    if changes or grows:
+        change.keep(ctx)
+    if changes:
+        ctx.event("$", b"setbit", key)
+        ctx.dirty += changes
+    if changes or grows:  # Redis does not log a string that only grew, and loses that with a restart (8.6.3)
+        ctx.log_request(args)
+    return reply.array(answers)

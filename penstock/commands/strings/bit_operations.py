@@ -1,0 +1,73 @@
+"""BITOP: strings combined bit by bit. A string is one long number, the first byte its lowest."""
+
+from functools import reduce
+from operator import and_, or_, xor
+from typing import Final
+
+from penstock.commands.common.overwriting import delete, overwrite
+from penstock.commands.strings.strings import read_string
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+OPERATIONS: Final = (b"AND", b"OR", b"XOR", b"NOT", b"DIFF", b"DIFF1", b"ANDOR", b"ONE")
+
+
+def combined(operation: bytes, numbers: list[int], length: int) -> int:
+    """The bits of one operation on numbers of so many bytes.
+
+    DIFF: in the first and in no other; DIFF1: in another and not in the first; ANDOR: in the first and in another;
+    ONE: in exactly one of them.
+    """
+    if operation == b"AND":
+        return reduce(and_, numbers)
+    if operation == b"OR":
+        return reduce(or_, numbers)
+    if operation == b"XOR":
+        return reduce(xor, numbers)
+    if operation == b"NOT":
+        return numbers[0] ^ ((1 << 8 * length) - 1)
+    if operation == b"ONE":
+        met = often = 0
+        for number in numbers:
+            often |= met & number
+            met |= number
+        return met & ~often
+    first, others = numbers[0], reduce(or_, numbers[1:])
+    if operation == b"ANDOR":
+        return first & others
+    return first & ~others if operation == b"DIFF" else others & ~first
+
+
+@command(
+    "BITOP",
+    "operation:<AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE> destkey:key key [key ...]",
+    group="bitmap",
+    since="2.6.0",
+    flags="write denyoom",
+    keys="2 OW update; 3..-1 RO access",
+    complexity="O(N)",
+    summary="Combines strings bit by bit and keeps what results, as long as the longest of them.",
+)
+def bitop(ctx: Context, args: list[bytes]) -> bytes:
+    operation, target, sources = args[1].upper(), args[2], args[3:]
+    if operation not in OPERATIONS or ctx.hides(operation):
+        raise refusals.syntax()
+    if operation == b"NOT" and len(sources) != 1:
+        raise ReplyError(b"ERR BITOP NOT must be called with a single source key.")
+    if operation in (b"DIFF", b"DIFF1", b"ANDOR") and len(sources) < 2:
+        raise ReplyError(b"ERR BITOP %b must be called with at least two source keys." % operation)
+    values = [read_string(ctx, key) or b"" for key in sources]
+    length = max(map(len, values))
+    if not length:
+        if delete(ctx, target):
+            ctx.log_request(args)
+        return reply.ZERO
+    numbers = [int.from_bytes(value, "little") for value in values]
+    overwrite(ctx, target, combined(operation, numbers, length).to_bytes(length, "little"))
+    ctx.event("$", b"set", target)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.integer(length)

@@ -1,0 +1,351 @@
+"""SET with its conditions and times of expiry, the older commands it replaced, and those that share its words."""
+
+from typing import Final
+
+from penstock.commands.common.overwriting import delete, overwrite
+from penstock.commands.keys.expiry import invalid_expire, moment, set_expiry, take_expiry
+from penstock.commands.strings.string_conditions import COMPARISONS, holds
+from penstock.commands.strings.strings import read_string
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
+
+EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
+MOST_KEYS: Final = 2**31 - 1  # of MSETEX
+
+
+class Options:
+    """What follows key and value in SET, or the key in GETEX. A repeated word replaces the one before it."""
+
+    __slots__ = ("comparison", "existence", "expiration", "gets", "keeps", "operand", "persists", "time")
+
+    def __init__(self) -> None:
+        self.existence = b""  # NX or XX
+        self.comparison = b""  # one of COMPARISONS
+        self.operand = b""
+        self.gets = False
+        self.keeps = False
+        self.persists = False
+        self.expiration = b""  # one of EXPIRATIONS
+        self.time = b""
+
+    def moment(self, ctx: Context, name: bytes) -> int:
+        """The unix time in ms that is meant, of a command called `name`."""
+        number = arguments.integer(self.time)
+        if number <= 0:
+            raise invalid_expire(name)
+        base_ms = 0 if self.expiration.endswith(b"AT") else ctx.now_ms
+        return moment(number, base_ms, self.expiration.startswith(b"EX"), name)
+
+
+def _read_expiration(read: Options, args: list[bytes], at: int) -> bool:
+    """Take EX, PX, EXAT or PXAT and its number at args[at]; False where there is something else."""
+    option = args[at].upper()
+    if option not in EXPIRATIONS or at + 1 == len(args) or read.expiration not in (b"", option):
+        return False
+    read.expiration, read.time = option, args[at + 1]
+    return True
+
+
+def _may_compare(read: Options, option: bytes) -> bool:
+    return option in COMPARISONS and not read.existence and read.comparison in (b"", option)
+
+
+def _read_set(ctx: Context, args: list[bytes]) -> Options:
+    """SET's options, in any order; a comparison may be followed by NX or XX, not the other way round (8.6.3)."""
+    read = Options()
+    at = 3
+    while at < len(args):
+        option = args[at].upper()
+        if option in (b"NX", b"XX") and read.existence in (b"", option):
+            read.existence = option
+        elif option == b"GET":
+            read.gets = True
+        elif option == b"KEEPTTL" and not read.expiration:
+            read.keeps = True
+        elif _may_compare(read, option) and at + 1 < len(args) and not ctx.hides(option):
+            at += 1
+            read.comparison, read.operand = option, args[at]
+        elif not read.keeps and _read_expiration(read, args, at):
+            at += 1
+        else:
+            raise refusals.syntax()
+        at += 1
+    return read
+
+
+@command(
+    "SET",
+    "key value "
+    "condition:[NX|XX|IFEQ ifeq-value@8.4.0|IFNE ifne-value@8.4.0|IFDEQ ifdeq-digest:integer@8.4.0|IFDNE "
+    "ifdne-digest:integer@8.4.0]@2.6.12 [GET@6.2.0] "
+    "expiration:[EX seconds@2.6.12|PX milliseconds@2.6.12|EXAT unix-time-seconds@6.2.0|PXAT "
+    "unix-time-milliseconds@6.2.0|KEEPTTL@6.0.0]",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom",
+    keys="1 RW access update variable_flags # RW and ACCESS due to the optional `GET` argument",
+    history=(
+        ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
+        ("6.0.0", "Added the `KEEPTTL` option."),
+        ("6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."),
+        ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
+        ("8.4.0", "Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options."),
+    ),
+    summary="Sets a key to a string, whatever it held, on conditions and for a time if so wished.",
+)
+def set_(ctx: Context, args: list[bytes]) -> bytes:
+    key, value = args[1], args[2]
+    if len(args) == 3:
+        overwrite(ctx, key, value)
+        _tell_set(ctx, key)
+        ctx.log_request(args)
+        return reply.OK
+    read = _read_set(ctx, args)
+    when_ms = read.moment(ctx, b"set") if read.expiration else 0
+    answer, refused = reply.OK, reply.null(ctx.resp3)
+    if read.gets:
+        old = read_string(ctx, key)
+        if old is not None:
+            refused = reply.bulk(old)
+        answer = refused
+    if not _may_set(ctx, key, read):
+        return refused
+    overwrite(ctx, key, value, read.keeps)
+    _tell_set(ctx, key)
+    if read.expiration:
+        set_expiry(ctx, key, when_ms)
+    if read.expiration in (b"EX", b"PX", b"EXAT"):
+        ctx.log(b"SET", key, value, b"PXAT", b"%d" % when_ms)
+    elif read.gets and not read.expiration:
+        ctx.log_request(_without_get(args))
+    else:
+        ctx.log_request(args)
+    return answer
+
+
+def _may_set(ctx: Context, key: bytes, read: Options) -> bool:
+    """Whether the conditions hold: first whether the key must exist, then what it must equal."""
+    if not read.existence and not read.comparison:
+        return True
+    value = ctx.value(key)
+    if value is None:
+        return read.existence != b"XX" and read.comparison not in (b"IFEQ", b"IFDEQ")
+    if read.existence == b"NX":
+        return False
+    if not read.comparison:
+        return True
+    text = text_of(value)
+    if text is None:
+        raise refusals.wrong_type()
+    return holds(read.comparison, read.operand, text)
+
+
+def _without_get(args: list[bytes]) -> list[bytes]:
+    """SET as it is logged: nobody will read the reply. (Redis 8.6.3 leaves GET in beside PXAT, and so does this.)"""
+    logged = args[:3]
+    compared = False  # whether the word before was IFEQ or one of its like: this one is no option, then
+    for word in args[3:]:
+        if compared or word.upper() != b"GET":
+            logged.append(word)
+        compared = not compared and word.upper() in COMPARISONS
+    return logged
+
+
+def _tell_set(ctx: Context, key: bytes) -> None:
+    ctx.event("$", b"set", key)
+    ctx.dirty += 1
+
+
+@command(
+    "MSETEX",
+    "numkeys data:(key value) [key value ...] condition:[NX|XX] "
+    "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
+    group="string",
+    since="8.4.0",
+    flags="write denyoom movablekeys",
+    keys="numkeys@1/2 OW update",
+    tips="request_policy:multi_shard response_policy:all_succeeded",
+    complexity="O(N) where N is the number of keys to set.",
+    summary="Sets several keys to strings, all or none of which must exist if so wished, and for a time.",
+)
+def msetex(ctx: Context, args: list[bytes]) -> bytes:
+    text = b"ERR invalid numkeys value"
+    numkeys = arguments.integer_or(args[1], text)
+    if not 0 < numkeys <= MOST_KEYS:
+        raise ReplyError(text)
+    behind = 2 + 2 * numkeys
+    if behind > len(args):
+        raise ReplyError(b"ERR wrong number of key-value pairs")
+    read = _read_msetex(args, behind)
+    when_ms = read.moment(ctx, b"msetex") if read.expiration else 0
+    keys, values = args[2:behind:2], args[3:behind:2]
+    if read.existence and any((ctx.value(key) is None) == (read.existence == b"XX") for key in keys):
+        return reply.ZERO
+    for key, value in zip(keys, values, strict=True):
+        overwrite(ctx, key, value, read.keeps)
+        if read.expiration:
+            set_expiry(ctx, key, when_ms)
+        _tell_set(ctx, key)
+    ctx.log_request(_with_moment(args, behind, when_ms) if read.expiration in (b"EX", b"PX") else args)
+    return reply.ONE
+
+
+def _with_moment(args: list[bytes], at: int, when_ms: int) -> list[bytes]:
+    """MSETEX as it is logged: a relative time is absolute, and said once."""
+    logged = args[:at]
+    options = args[at:]
+    relative = [place for place, word in enumerate(options) if word.upper() in (b"EX", b"PX")]
+    for place, word in enumerate(options):
+        if place == relative[-1]:
+            logged += (b"PXAT", b"%d" % when_ms)
+        elif place not in relative and place - 1 not in relative:
+            logged.append(word)
+    return logged
+
+
+def _read_msetex(args: list[bytes], at: int) -> Options:
+    read = Options()
+    while at < len(args):
+        option = args[at].upper()
+        if option in (b"NX", b"XX") and read.existence in (b"", option):
+            read.existence = option
+        elif option == b"KEEPTTL" and not read.expiration:
+            read.keeps = True
+        elif not read.keeps and _read_expiration(read, args, at):
+            at += 1
+        else:
+            raise refusals.syntax()
+        at += 1
+    return read
+
+
+# -- before SET had options ------------------------------------------------------------------------------------------
+
+
+@command(
+    "GETSET",
+    "key value",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    deprecated=("6.2.0", "`SET` with the `!GET` argument"),
+    summary="Sets a key to a string and answers the one it held.",
+)
+def getset(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    old = read_string(ctx, key)
+    overwrite(ctx, key, args[2])
+    _tell_set(ctx, key)
+    ctx.log(b"SET", key, args[2])
+    return reply.null(ctx.resp3) if old is None else reply.bulk(old)
+
+
+@command(
+    "SETNX",
+    "key value",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 OW insert",
+    deprecated=("2.6.12", "`SET` with the `NX` argument"),
+    summary="Sets a key to a string unless it exists.",
+)
+def setnx(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    if ctx.value(key) is not None:
+        return reply.ZERO
+    overwrite(ctx, key, args[2])
+    _tell_set(ctx, key)
+    ctx.log_request(args)
+    return reply.ONE
+
+
+@command(
+    "SETEX",
+    "key seconds value",
+    group="string",
+    since="2.0.0",
+    flags="write denyoom",
+    keys="1 OW update",
+    deprecated=("2.6.12", "`SET` with the `EX` argument"),
+    summary="Sets a key to a string for so many seconds.",
+)
+def setex(ctx: Context, args: list[bytes]) -> bytes:
+    return _set_for(ctx, args, b"EX", b"setex")
+
+
+@command(
+    "PSETEX",
+    "key milliseconds value",
+    group="string",
+    since="2.6.0",
+    flags="write denyoom",
+    keys="1 OW update",
+    deprecated=("2.6.12", "`SET` with the `PX` argument"),
+    summary="Sets a key to a string for so many milliseconds.",
+)
+def psetex(ctx: Context, args: list[bytes]) -> bytes:
+    return _set_for(ctx, args, b"PX", b"psetex")
+
+
+def _set_for(ctx: Context, args: list[bytes], expiration: bytes, name: bytes) -> bytes:
+    _, key, time, value = args
+    read = Options()
+    read.expiration, read.time = expiration, time
+    when_ms = read.moment(ctx, name)
+    overwrite(ctx, key, value)
+    _tell_set(ctx, key)
+    set_expiry(ctx, key, when_ms)
+    ctx.log(b"SET", key, value, b"PXAT", b"%d" % when_ms)
+    return reply.OK
+
+
+# -- reading and setting the time ------------------------------------------------------------------------------------
+
+
+@command(
+    "GETEX",
+    "key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
+    group="string",
+    since="6.2.0",
+    flags="write fast",
+    keys="1 RW access update # RW and UPDATE because it changes the TTL",
+    summary="Answers the string at a key and sets its time of expiry or takes it away.",
+)
+def getex(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    read = _read_getex(args)
+    value = read_string(ctx, key)
+    if value is None:
+        return reply.null(ctx.resp3)
+    if read.expiration:
+        when_ms = read.moment(ctx, b"getex")
+        if when_ms <= ctx.now_ms and not ctx.session.privileged:
+            delete(ctx, key)
+            ctx.log(b"DEL", key)
+        else:
+            set_expiry(ctx, key, when_ms)
+            ctx.dirty += 1
+            ctx.log(b"PEXPIREAT", key, b"%d" % when_ms)
+    elif read.persists and take_expiry(ctx, key):
+        ctx.log(b"PERSIST", key)
+    return reply.bulk(value)
+
+
+def _read_getex(args: list[bytes]) -> Options:
+    read = Options()
+    at = 2
+    while at < len(args):
+        if args[at].upper() == b"PERSIST" and not read.expiration:
+            read.persists = True
+        elif not read.persists and _read_expiration(read, args, at):
+            at += 1
+        else:
+            raise refusals.syntax()
+        at += 1
+    return read

@@ -1,0 +1,82 @@
+"""Strings known by their content or its digest: DELEX and DIGEST."""
+
+from typing import Final
+
+from xxhash import xxh3_64_hexdigest
+
+from penstock.commands.common.overwriting import delete
+from penstock.commands.strings.strings import read_string
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
+
+COMPARISONS: Final = (b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE")
+DIGEST_LENGTH: Final = 16  # hexadecimal characters
+
+
+def digest_of(value: bytes) -> bytes:
+    """XXH3 of 64 bits, in hexadecimal characters."""
+    return xxh3_64_hexdigest(value).encode()
+
+
+def holds(comparison: bytes, operand: bytes, value: bytes) -> bool:
+    """Whether a string equals another, or does not; IFDEQ and IFDNE compare its digest."""
+    if comparison in (b"IFEQ", b"IFNE"):
+        equal = value == operand
+    else:
+        if len(operand) != DIGEST_LENGTH:
+            raise ReplyError(b"ERR must be exactly 16 hexadecimal characters")
+        equal = digest_of(value) == operand.lower()
+    return equal == (comparison in (b"IFEQ", b"IFDEQ"))
+
+
+@command(
+    "DIGEST",
+    "key",
+    group="string",
+    since="8.4.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity="O(N) where N is the length of the string value.",
+    summary="Answers a digest of the string at a key, as IFDEQ takes it.",
+)
+def digest(ctx: Context, args: list[bytes]) -> bytes:
+    value = read_string(ctx, args[1])
+    return reply.null(ctx.resp3) if value is None else reply.bulk(digest_of(value))
+
+
+@command(
+    "DELEX",
+    "key condition:[IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest:integer|IFDNE ifdne-digest:integer]",
+    group="string",
+    since="8.4.0",
+    flags="write fast",
+    keys="1 RW delete variable_flags",
+    complexity="O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
+    summary="Removes a key if its string equals another, or does not.",
+)
+def delex(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    if len(args) not in (2, 4):
+        raise refusals.arity(b"delex")
+    value = ctx.read(key) if len(args) == 4 else ctx.value(key)
+    if value is None:
+        return reply.ZERO
+    if len(args) == 4:
+        text = text_of(value)
+        if text is None:
+            raise ReplyError(b"ERR Key should be of string type if conditions are specified")
+        comparison = args[2].upper()
+        if comparison not in COMPARISONS:
+            raise ReplyError(b"ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE")
+        if not holds(comparison, args[3], text):
+            return reply.ZERO
+    delete(ctx, key)
+    if len(args) == 4:
+        ctx.log(b"DEL", key)
+    else:
+        ctx.log_request(args)
+    return reply.ONE

@@ -1,0 +1,138 @@
+"""LCS: the longest common subsequence of two strings.
+
+Each row of the usual table is one whole number, whose bits say where the row grows (Hyyrö, "Bit-Parallel LCS-length
+Computation Revisited", 2004): a row costs a few operations on long numbers instead of a step for every cell.
+"""
+
+from typing import Final
+
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
+
+CELL_BYTES: Final = 4  # of Redis's table, by which it refuses strings that are too long
+
+Match = tuple[int, int, int]  # where a common run begins in either string, and its length
+
+
+def rows_of(one: bytes, other: bytes) -> list[int]:
+    """Row i: bit j is set where the longest common subsequence of one[:i] and other[:j + 1] is longer than without j.
+
+    >>> [f"{row:03b}" for row in rows_of(b"ab", b"xab")]
+    ['000', '010', '110']
+    """
+    whole = (1 << len(other)) - 1
+    places: dict[int, int] = {}
+    for at, letter in enumerate(other):
+        places[letter] = places.get(letter, 0) | 1 << at
+    rest = whole  # the complement of the row
+    rows = [0]
+    for letter in one:
+        met = rest & places.get(letter, 0)
+        rest = (rest + met | rest - met) & whole
+        rows.append(whole ^ rest)
+    return rows
+
+
+def matches_of(one: bytes, other: bytes) -> list[Match]:
+    """The runs of a longest common subsequence, the last one first; of several, the one that Redis takes (8.6.3)."""
+    rows = rows_of(one, other)
+    found: list[Match] = []
+    at, to = len(one), len(other)
+    length = rows[at].bit_count()
+    run = 0
+    while at and to:
+        if one[at - 1] == other[to - 1]:
+            at, to, length, run = at - 1, to - 1, length - 1, run + 1
+            continue
+        if run:
+            found.append((at, to, run))
+            run = 0
+        above = (rows[at - 1] & (1 << to) - 1).bit_count()
+        before = length - (rows[at] >> to - 1 & 1)
+        if above > before:
+            at, length = at - 1, above
+        else:
+            to, length = to - 1, before
+    if run:
+        found.append((at, to, run))
+    return found
+
+
+class Options:
+    """What follows the keys."""
+
+    __slots__ = ("fewest", "shows_places", "shows_size", "wants_length")
+
+    def __init__(self) -> None:
+        self.wants_length = False
+        self.shows_places = False
+        self.shows_size = False  # of each match
+        self.fewest = 0  # bytes that a match must have to be shown
+
+
+def _read(args: list[bytes]) -> Options:
+    options = Options()
+    at = 3
+    while at < len(args):
+        option = args[at].upper()
+        if option == b"IDX":
+            options.shows_places = True
+        elif option == b"LEN":
+            options.wants_length = True
+        elif option == b"WITHMATCHLEN":
+            options.shows_size = True
+        elif option == b"MINMATCHLEN" and at + 1 < len(args):
+            at += 1
+            options.fewest = arguments.integer(args[at])
+        else:
+            raise refusals.syntax()
+        at += 1
+    if options.wants_length and options.shows_places:
+        raise ReplyError(b"ERR If you want both the length and indexes, please just use IDX.")
+    return options
+
+
+@command(
+    "LCS",
+    "key1:key key2:key#0 [LEN] [IDX] [MINMATCHLEN min-match-len:integer] [WITHMATCHLEN]",
+    group="string",
+    since="7.0.0",
+    flags="readonly",
+    keys="1..1 RO access",
+    complexity="O(N*M) where N and M are the lengths of s1 and s2, respectively",
+    summary="Finds the longest common subsequence of two strings.",
+)
+def lcs(ctx: Context, args: list[bytes]) -> bytes:
+    values = [ctx.read(key) for key in args[1:3]]
+    one, other = [b"" if value is None else text_of(value) for value in values]
+    if one is None or other is None:
+        raise ReplyError(b"ERR The specified keys must contain string values")
+    options = _read(args)
+    size = (len(one) + 1) * (len(other) + 1) * CELL_BYTES
+    if size > ctx.engine.settings.number("proto-max-bulk-len"):
+        raise ReplyError(b"ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+    if options.wants_length:
+        return reply.integer(rows_of(one, other)[-1].bit_count())
+    matches = matches_of(one, other)
+    if options.shows_places:
+        return _places(matches, options, ctx.resp3)
+    return reply.bulk(b"".join([one[at : at + length] for at, _, length in reversed(matches)]))
+
+
+def _places(matches: list[Match], options: Options, resp3: bool) -> bytes:
+    """IDX's reply: the matches that are long enough, and the length of them all."""
+    shown: list[bytes] = []
+    for at, to, length in matches:
+        if length >= options.fewest:
+            parts = [_place(at, length), _place(to, length)]
+            shown.append(reply.array([*parts, reply.integer(length)] if options.shows_size else parts))
+    total = sum([length for _, _, length in matches])
+    return reply.fields([(b"matches", reply.array(shown)), (b"len", reply.integer(total))], resp3)
+
+
+def _place(start: int, length: int) -> bytes:
+    return reply.array([reply.integer(start), reply.integer(start + length - 1)])

@@ -1,0 +1,86 @@
+"""Parts of strings: read and overwritten."""
+
+from penstock.commands.strings.string_changes import Change
+from penstock.commands.strings.strings import check_length, read_part
+from penstock.engine import arguments
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+
+def clamped(first: int, last: int, length: int) -> tuple[int, int]:
+    """The places that a range means, both included and counted from the end if negative; last < first: none.
+
+    A place before the beginning is the beginning, also for the range's end (Redis 8.6.3).
+    """
+    first = max(first + length, 0) if first < 0 else first
+    last = max(last + length, 0) if last < 0 else last
+    return first, min(last, length - 1)
+
+
+@command(
+    "GETRANGE",
+    "key start:integer end:integer",
+    group="string",
+    since="2.4.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) in the length of the answer.",
+    summary="Answers a part of the string at a key.",
+)
+def getrange(ctx: Context, args: list[bytes]) -> bytes:
+    first, last = arguments.integer(args[2]), arguments.integer(args[3])
+    value = read_part(ctx, args[1])
+    if value is None or (last < first and last < 0 and first < 0):
+        return reply.EMPTY_BULK
+    first, last = clamped(first, last, len(value))
+    if last < first:  # compiled by mypyc 2.4, a slice of bytes that ends before it begins is a SystemError, not b""
+        return reply.EMPTY_BULK
+    return reply.bulk(bytes(value[first : last + 1]))
+
+
+@command(
+    "SUBSTR",
+    "key start:integer end:integer",
+    group="string",
+    since="1.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) in the length of the answer.",
+    deprecated=("2.0.0", "`GETRANGE`"),
+    summary="Answers a part of the string at a key.",
+)
+def substr(ctx: Context, args: list[bytes]) -> bytes:
+    return getrange(ctx, args)
+
+
+@command(
+    "SETRANGE",
+    "key offset value",
+    group="string",
+    since="2.2.0",
+    flags="write denyoom",
+    keys="1 RW update",
+    complexity=(
+        "O(N) in the length of the part, and of what the string grows by. A string shorter than 32 KB is written anew."
+    ),
+    summary="Overwrites a part of the string at a key, which is filled up with zero bytes to where the part begins.",
+)
+def setrange(ctx: Context, args: list[bytes]) -> bytes:
+    key, part = args[1], args[3]
+    offset = arguments.integer(args[2])
+    if offset < 0:
+        raise ReplyError(b"ERR offset is out of range")
+    change = Change(ctx, key)
+    if not part:
+        return reply.integer(change.length)
+    end = offset + len(part)
+    check_length(ctx, end)
+    text = change.extend(end)
+    text[offset:end] = part
+    change.keep(ctx)
+    ctx.event("$", b"setrange", key)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.integer(len(text))

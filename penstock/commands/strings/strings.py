@@ -1,0 +1,271 @@
+"""Strings: read, joined, counted with."""
+
+from penstock.commands.common.overwriting import create, delete, overwrite
+from penstock.commands.strings.string_changes import Change
+from penstock.engine import arguments, numbers, refusals
+from penstock.engine.arguments import MAX_INT64, MIN_INT64
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.keyspace import text_of
+from penstock.storage.types.large_strings import LargeString
+
+
+def read_string(ctx: Context, key: bytes) -> bytes | None:
+    """The string at a key, read for its own sake: hits and misses are counted. WRONGTYPE for anything else."""
+    value = ctx.read(key)
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, LargeString):
+        return value.text()
+    raise refusals.wrong_type()
+
+
+def read_part(ctx: Context, key: bytes) -> bytes | bytearray | None:
+    """As `read_string` for who reads a part of it or its length: a large one is not copied, and may not be kept."""
+    value = ctx.read(key)
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, LargeString):
+        return value.held
+    raise refusals.wrong_type()
+
+
+@command(
+    "GET",
+    "key",
+    group="string",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    summary="Answers the string at a key.",
+)
+def get(ctx: Context, args: list[bytes]) -> bytes:
+    value = read_string(ctx, args[1])
+    return reply.null(ctx.resp3) if value is None else reply.bulk(value)
+
+
+@command(
+    "MGET",
+    "key [key ...]",
+    group="string",
+    since="1.0.0",
+    flags="readonly fast",
+    keys="1..-1 RO access",
+    tips="request_policy:multi_shard",
+    complexity="O(N) where N is the number of keys to retrieve.",
+    summary="Answers the strings at several keys; null for what is missing or no string.",
+)
+def mget(ctx: Context, args: list[bytes]) -> bytes:
+    answers = []
+    for key in args[1:]:
+        text = text_of(ctx.read(key))
+        answers.append(reply.null(ctx.resp3) if text is None else reply.bulk(text))
+    return reply.array(answers)
+
+
+@command(
+    "STRLEN",
+    "key",
+    group="string",
+    since="2.2.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Counts the bytes of the string at a key.",
+)
+def strlen(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.integer(len(read_part(ctx, args[1]) or b""))
+
+
+@command(
+    "GETDEL",
+    "key",
+    group="string",
+    since="6.2.0",
+    flags="write fast",
+    keys="1 RW access delete",
+    summary="Answers the string at a key and removes it.",
+)
+def getdel(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    value = read_string(ctx, key)
+    if value is None:
+        return reply.null(ctx.resp3)
+    delete(ctx, key)
+    ctx.log(b"DEL", key)
+    return reply.bulk(value)
+
+
+@command(
+    "MSET",
+    "data:(key value) [key value ...]",
+    group="string",
+    since="1.0.1",
+    flags="write denyoom",
+    keys="1..-1/2 OW update",
+    tips="request_policy:multi_shard response_policy:all_succeeded",
+    complexity="O(N) where N is the number of keys to set.",
+    summary="Sets several keys to strings, all at once.",
+)
+def mset(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) % 2 == 0:
+        raise refusals.arity(b"mset")
+    for at in range(1, len(args), 2):
+        overwrite(ctx, args[at], args[at + 1])
+        ctx.event("$", b"set", args[at])
+        ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.OK
+
+
+@command(
+    "MSETNX",
+    "data:(key value) [key value ...]",
+    group="string",
+    since="1.0.1",
+    flags="write denyoom",
+    keys="1..-1/2 OW insert",
+    complexity="O(N) where N is the number of keys to set.",
+    summary="Sets several keys to strings, unless one of them exists.",
+)
+def msetnx(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) % 2 == 0:
+        raise refusals.arity(b"msetnx")
+    for key in args[1::2]:
+        if ctx.value(key) is not None:
+            return reply.ZERO
+    mset(ctx, args)
+    return reply.ONE
+
+
+@command(
+    "APPEND",
+    "key value",
+    group="string",
+    since="2.0.0",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    complexity=("O(N) in the length of what is appended, amortized. A string shorter than 32 KB is written anew."),
+    summary="Appends to the string at a key, or makes it; answers its length.",
+)
+def append(ctx: Context, args: list[bytes]) -> bytes:
+    key, tail = args[1], args[2]
+    change = Change(ctx, key)
+    length = change.length + len(tail)
+    if not change.is_new:
+        check_length(ctx, length)
+    change.extend(change.length).extend(tail)
+    change.keep(ctx)
+    ctx.event("$", b"append", key)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.integer(length)
+
+
+def check_length(ctx: Context, length: int) -> None:
+    """Refuse to make a string longer than a request may be."""
+    if length > ctx.engine.settings.number("proto-max-bulk-len") and not ctx.session.privileged:
+        raise ReplyError(b"ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+
+
+# -- counters --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "INCR",
+    "key",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Adds one to the integer at a key; a missing key counts as 0.",
+)
+def incr(ctx: Context, args: list[bytes]) -> bytes:
+    return _add(ctx, args, 1)
+
+
+@command(
+    "DECR",
+    "key",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Takes one from the integer at a key; a missing key counts as 0.",
+)
+def decr(ctx: Context, args: list[bytes]) -> bytes:
+    return _add(ctx, args, -1)
+
+
+@command(
+    "INCRBY",
+    "key increment:integer",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Adds a number to the integer at a key; a missing key counts as 0.",
+)
+def incrby(ctx: Context, args: list[bytes]) -> bytes:
+    return _add(ctx, args, arguments.integer(args[2]))
+
+
+@command(
+    "DECRBY",
+    "key decrement:integer",
+    group="string",
+    since="1.0.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Takes a number from the integer at a key; a missing key counts as 0.",
+)
+def decrby(ctx: Context, args: list[bytes]) -> bytes:
+    decrement = arguments.integer(args[2])
+    if decrement == MIN_INT64:
+        raise ReplyError(b"ERR decrement would overflow")
+    return _add(ctx, args, -decrement)
+
+
+def _add(ctx: Context, args: list[bytes], increment: int) -> bytes:
+    """Count on, keeping the time of expiry. The request as typed is logged: it counts the same when replayed."""
+    key = args[1]
+    text = ctx.string(key)
+    total = increment if text is None else arguments.integer(text) + increment
+    if not MIN_INT64 <= total <= MAX_INT64:
+        raise ReplyError(b"ERR increment or decrement would overflow")
+    if text is None:
+        create(ctx, key, b"%d" % total)
+    else:
+        ctx.put(key, b"%d" % total)
+    ctx.event("$", b"incrby", key)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.integer(total)
+
+
+@command(
+    "INCRBYFLOAT",
+    "key increment:double",
+    group="string",
+    since="2.6.0",
+    flags="write denyoom fast",
+    keys="1 RW access update",
+    summary="Adds a number with decimals to the number at a key; a missing key counts as 0.",
+)
+def incrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    text = ctx.string(key)
+    held = numbers.long_double(b"0" if text is None else text)
+    total = numbers.long_double_sum(held, numbers.long_double(args[2]))
+    if total is None:
+        raise ReplyError(b"ERR increment would produce NaN or Infinity")
+    made = numbers.long_double_text(total)
+    if text is None:
+        create(ctx, key, made)
+    else:
+        ctx.put(key, made)
+    ctx.event("$", b"incrbyfloat", key)
+    ctx.dirty += 1
+    ctx.log(b"SET", key, made, b"KEEPTTL")
+    return reply.bulk(made)

@@ -1,0 +1,206 @@
+"""What a server is set to: a value for each directive, read by name, changed all or nothing."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from penstock.config import harmless_values
+from penstock.config.directive_types import BadValue, BufferLimits, SavePoints
+from penstock.config.directives import USED, Directive
+from penstock.config.ignored_directives import ACCEPTED
+from penstock.errors import ReplyError
+
+DIRECTIVES: Final[dict[str, Directive]] = {row.name: row for row in (*USED, *ACCEPTED)}
+_BY_NAME: Final[dict[str, Directive]] = DIRECTIVES | {row.alias: row for row in (*USED, *ACCEPTED) if row.alias}
+_IDLE: Final = frozenset(row.name for row in ACCEPTED)
+_BUFFERS: Final = BufferLimits()
+
+# What a redis.conf may still say although CONFIG GET knows it no longer (Redis 8.6.3): read over.
+_FORGOTTEN: Final = frozenset({
+    "io-threads-do-reads", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands",
+})  # fmt: skip
+
+
+class Settings:
+    """The values of all directives, by name. Names and aliases are known in any case.
+
+    Invariant: every directive has a value that its kind gave, and `_numbers` the same value as a number.
+
+    file: the configuration file that the server was started with, as an absolute path; CONFIG REWRITE writes it.
+    set_at_start: the directives that a file or a flag set. renamed: rename-command lines, (old, new), an empty new
+    name takes the command away. users: the words of `user` lines behind the first.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._watchers: dict[str, list[Callable[[], None]]] = {}
+        self.file: str | None = None
+        self.set_at_start: dict[str, None] = {}
+        self.renamed: list[tuple[str, str]] = []
+        self.users: list[list[str]] = []
+        for row in DIRECTIVES.values():
+            self._keep(row, row.kind.read([row.default], row.default))
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def number(self, name: str) -> int:
+        """A count, a number of bytes, permission bits."""
+        return self._numbers[name]
+
+    def yes(self, name: str) -> bool:
+        """Whether a directive of yes and no says yes."""
+        return self._values[name] == "yes"
+
+    def text(self, name: str) -> str:
+        """The value as it is kept: CONFIG GET's text, but for notify-keyspace-events, whose A is spelled out."""
+        return self._values[name]
+
+    def words(self, name: str) -> list[str]:
+        """The words of a value that has several (bind)."""
+        return self._values[name].split()
+
+    def buffer_limits(self) -> dict[str, tuple[int, int, int]]:
+        """client-output-buffer-limit by class (normal, slave, pubsub): hard and soft limit in bytes, seconds."""
+        return _BUFFERS.limits(self._values["client-output-buffer-limit"])
+
+    def canonical(self, name: str) -> str:
+        """The value as CONFIG GET shows it."""
+        row = _BY_NAME[name]
+        return row.kind.shown(self._values[row.name])
+
+    def written(self, row: Directive) -> list[str]:
+        """The value as lines of a file."""
+        return [f"{row.name} {value}" for value in row.kind.written(self._values[row.name])]
+
+    # -- changing ---------------------------------------------------------------------------------------------------
+
+    def watch(self, name: str, callback: Callable[[], None]) -> None:
+        """Have `callback` called after each change of a directive while the server runs.
+
+        It may raise BadValue where the change cannot be made (a port that is taken): CONFIG SET is refused with its
+        text, every value goes back, and the callbacks that ran are called again.
+        """
+        self._watchers.setdefault(name, []).append(callback)
+
+    def set_pairs(self, pairs: Sequence[tuple[str, str]], protected_too: bool = False) -> None:
+        """CONFIG SET: all pairs or none.
+
+        Refused in Redis's order: first each name (unknown, immutable, protected, given twice), then each value, then
+        values that may not be ignored (harmless.py), then what a watcher says (Redis 8.6.3).
+        """
+        rows: list[Directive] = []
+        seen: set[str] = set()
+        for name, _ in pairs:
+            row = _BY_NAME.get(name.lower())
+            if row is None:
+                raise ReplyError(_raw(f"ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
+            if row.immutable:
+                raise _refusal(name, "can't set immutable config")
+            if row.protected and not protected_too:
+                raise _refusal(name, "can't set protected config")
+            if name.lower() in seen:
+                raise _refusal(name, "duplicate parameter")
+            seen.add(name.lower())
+            rows.append(row)
+        before = dict(self._values)
+        for row, (name, value) in zip(rows, pairs, strict=True):
+            try:
+                self._keep(row, row.kind.read([value], self._values[row.name]))
+            except BadValue as problem:
+                self._restore(before)
+                raise _refusal(name, problem.text) from None
+        harmful, instead = harmless_values.problem([row.name for row in rows], self.text)
+        if harmful:
+            self._restore(before)
+            raise _refusal(harmful, instead)
+        self._tell(rows, [name for name, _ in pairs], before)
+
+    def read_line(self, words: Sequence[str], loaded: set[str]) -> None:
+        """One line of a file or one flag, split into words; BadValue where it cannot be.
+
+        `loaded` are the directives that this load has set already: save points add up.
+        """
+        name = words[0].lower()
+        row = _BY_NAME.get(name)
+        if name == "rename-command" and len(words) == 3:
+            self.renamed.append((words[1], words[2]))
+        elif name == "user" and len(words) > 1:
+            self.users.append(list(words[1:]))
+        elif name == "loadmodule":
+            raise BadValue("Penstock cannot load modules: they are written for Redis's own process")
+        elif name in _FORGOTTEN:
+            return
+        elif row is None or (len(words) == 1 and not row.kind.several):
+            raise BadValue("wrong number of arguments" if row else "Bad directive or wrong number of arguments")
+        else:
+            value = row.kind.read(words[1:] or [""], self._values[row.name])
+            if isinstance(row.kind, SavePoints) and row.name in loaded and value:
+                value = f"{self._values[row.name]} {value}".strip()
+            loaded.add(row.name)
+            self.set_at_start[row.name] = None
+            self._keep(row, value)
+
+    def _keep(self, row: Directive, value: str) -> None:
+        self._values[row.name] = value
+        self._numbers[row.name] = row.kind.number(value)
+
+    def _restore(self, before: dict[str, str]) -> None:
+        for name, value in before.items():
+            self._keep(DIRECTIVES[name], value)
+
+    def _tell(self, rows: Sequence[Directive], names: Sequence[str], before: dict[str, str]) -> None:
+        """Call the watchers of what changed; where one refuses, everything goes back."""
+        told: list[Callable[[], None]] = []
+        for row, name in zip(rows, names, strict=True):
+            if self._values[row.name] == before[row.name]:
+                continue
+            for callback in self._watchers.get(row.name, ()):
+                if callback in told:
+                    continue
+                told.append(callback)
+                try:
+                    callback()
+                except BadValue as problem:
+                    self._restore(before)
+                    for informed in told[:-1]:
+                        informed()
+                    raise _refusal(name, problem.text) from None
+
+    # -- telling ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def names() -> Iterable[str]:
+        """The names and aliases that a pattern may find."""
+        return (name for name, row in _BY_NAME.items() if not row.hidden)
+
+    @staticmethod
+    def row(name: str) -> Directive | None:
+        """The directive of a name or an alias, in any case."""
+        return _BY_NAME.get(name.lower())
+
+    def harmful(self) -> str:
+        """What a start with these settings would ignore although it may not, and what to do; "" for nothing."""
+        name, instead = harmless_values.problem(self.set_at_start, self.text)
+        return f"{name} {self.text(name)}: {instead}." if name else ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What somebody who starts a server with these settings should know, a line each."""
+        lines = []
+        if "appendonly" in self.set_at_start and not self.yes("appendonly"):
+            lines.append("appendonly is no: nothing is kept, a restart begins empty (there are no RDB files either)")
+        if self.yes("daemonize"):
+            lines.append("daemonize is yes: Penstock stays in the foreground; let a service manager put it behind")
+        idle = [name for name in self.set_at_start if name in _IDLE and name != "daemonize"]
+        if idle:
+            lines.append("accepted and without effect here: " + ", ".join(idle))
+        return lines
+
+
+def _refusal(name: str, why: str) -> ReplyError:
+    return ReplyError(_raw(f"ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
+
+
+def _raw(text: str) -> bytes:
+    """Text that may hold bytes of a client that are no UTF-8."""
+    return text.encode(errors="surrogateescape")

@@ -1,0 +1,75 @@
+"""ACL LOG: who was refused, and why."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from penstock.commands.connection import client_list
+from penstock.config.settings import Settings
+from penstock.protocol import reply
+
+if TYPE_CHECKING:
+    from penstock.engine.context import Context
+
+SAME_WITHIN_MS: Final = 60_000  # a repetition so soon is counted with the first one
+
+
+class Refusal:
+    """One line: a login that failed."""
+
+    __slots__ = ("client", "context", "count", "created_ms", "id", "subject", "updated_ms", "user")
+
+    def __init__(self, id: int, context: bytes, subject: bytes, user: bytes, client: bytes, now_ms: int) -> None:
+        self.id = id
+        self.count = 1
+        self.context = context
+        self.subject = subject  # the command, as typed
+        self.user = user
+        self.client = client
+        self.created_ms = now_ms
+        self.updated_ms = now_ms
+
+    def as_reply(self, now_ms: int, resp3: bool) -> bytes:
+        age = repr((now_ms - self.updated_ms) / 1000).removesuffix(".0")
+        return reply.fields(
+            [
+                (b"count", reply.integer(self.count)),
+                (b"reason", reply.bulk(b"auth")),
+                (b"context", reply.bulk(self.context)),
+                (b"object", reply.bulk(self.subject)),
+                (b"username", reply.bulk(self.user)),
+                (b"age-seconds", reply.double(age.encode(), resp3)),
+                (b"client-info", reply.bulk(self.client)),
+                (b"entry-id", reply.integer(self.id)),
+                (b"timestamp-created", reply.integer(self.created_ms)),
+                (b"timestamp-last-updated", reply.integer(self.updated_ms)),
+            ],
+            resp3,
+        )
+
+
+class AccessLog:
+    """Refusals, newest first."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.refusals: deque[Refusal] = deque()
+        self._next_id = 0
+
+    def note_login(self, ctx: "Context", user: bytes) -> None:
+        """A login as `user` failed, by the request in hand."""
+        context = b"toplevel" if ctx.waits else b"multi"
+        subject = ctx.args[0]
+        client = client_list.line(ctx.session, ctx.now_ms).encode(errors="surrogateescape")
+        for old in self.refusals:
+            same = (old.context, old.subject, old.user) == (context, subject, user)
+            if same and ctx.now_ms - old.updated_ms <= SAME_WITHIN_MS:
+                old.count += 1
+                old.client = client
+                old.updated_ms = ctx.now_ms
+                self.refusals.remove(old)
+                self.refusals.appendleft(old)
+                return
+        self.refusals.appendleft(Refusal(self._next_id, context, subject, user, client, ctx.now_ms))
+        self._next_id += 1
+        while len(self.refusals) > self._settings.number("acllog-max-len"):
+            self.refusals.pop()

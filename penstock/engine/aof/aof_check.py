@@ -1,0 +1,164 @@
+"""A log's file looked through without running it: what is in it, how far it is whole, what is wrong behind that.
+
+What a start would refuse is found here too: damage, a MULTI without its EXEC, names that are no command's.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from penstock.protocol.log_reader import (
+    BLOCK_BYTES,
+    Damage,
+    Unfinished,
+    next_request,
+    only_zeros,
+    quick_requests,
+)
+from penstock.storage.aof.disk import Disk
+
+WHOLE: Final = "whole"
+TORN: Final = "torn"  # cut off within a request or a MULTI, as a crash leaves it
+DAMAGED: Final = "damaged"
+NOWHERE: Final = -1
+
+_TIMESTAMP: Final = re.compile(rb"#TS:(\d{1,18})\r?\n")
+
+
+class Findings:
+    """What a file holds.
+
+    requests: whole requests, MULTI and EXEC not counted; units: what is replayed as one.
+    whole: bytes up to which all is well. problem: what is wrong behind them, in words; it was found at `problem_at`.
+    unknown: the first names that no command has, each with its request's offset.
+    later_at: where the first annotation later than the time that was asked for stands; a cut there is between units.
+    """
+
+    __slots__ = ("later_at", "problem", "problem_at", "requests", "size", "state", "units", "unknown", "whole")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.requests = 0
+        self.units = 0
+        self.whole = 0
+        self.state = WHOLE
+        self.problem = ""
+        self.problem_at = NOWHERE
+        self.unknown: dict[str, int] = {}
+        self.later_at = NOWHERE
+
+
+class Inspection:
+    """One look through one file."""
+
+    __slots__ = ("_disk", "_later_than_s", "_multi_at", "_names", "_path", "_within", "findings")
+
+    def __init__(self, disk: Disk, path: str, names: frozenset[bytes], later_than_s: int = NOWHERE) -> None:
+        """names: those of all commands, in upper case. later_than_s: the unix time that `later_at` is about."""
+        self._disk = disk
+        self._path = path
+        self._names = names
+        self._later_than_s = later_than_s
+        self._multi_at = NOWHERE
+        self._within = 0  # requests of the MULTI that is open
+        self.findings = Findings(disk.size(path))
+
+    def run(self, progress: Callable[[int], None]) -> Findings:
+        """Look through the file. `progress` is told the bytes done."""
+        found = self.findings
+        offset = 0
+        length = BLOCK_BYTES
+        while offset < found.size and not found.problem:
+            block = self._disk.read(self._path, offset, length)
+            done = self._block(block, offset)
+            if done:
+                length = BLOCK_BYTES
+            elif found.problem:
+                break
+            elif offset + len(block) >= found.size:
+                self._note(TORN, f"the request at byte {offset} is cut off", offset)
+            else:
+                length *= 2  # one request is larger than the block
+            offset += done
+            progress(offset)
+        found.whole = offset
+        if self._multi_at != NOWHERE:
+            found.whole = self._multi_at
+            if not found.problem:
+                self._note(TORN, f"the MULTI at byte {self._multi_at} has no EXEC", found.size)
+            found.requests -= self._within
+        return found
+
+    def _note(self, state: str, problem: str, at: int) -> None:
+        self.findings.state, self.findings.problem, self.findings.problem_at = state, problem, at
+
+    def _block(self, block: bytes, offset: int) -> int:
+        """Count the whole requests at the start of a block; the bytes they take."""
+        quick = quick_requests(block)
+        if quick is not None and self._is_plain(quick[0]):
+            self.findings.requests += len(quick[0])
+            self.findings.units += len(quick[0])
+            return quick[1]
+        at = 0
+        while at < len(block):
+            try:
+                request, end = next_request(block, at)
+            except Unfinished:
+                break
+            except Damage as damage:
+                place = offset + damage.offset
+                zeros = only_zeros(self._disk, self._path, place)
+                expected = f"{damage.expected} was expected at byte {place}"
+                self._note(TORN if zeros else DAMAGED, expected + (", and only zeros follow" if zeros else ""), place)
+                break
+            if request:
+                if not self._request(request, offset + at):
+                    break
+            else:
+                self._annotation(block[at:end], offset + at)
+            at = end
+        return at
+
+    def _is_plain(self, requests: list[list[bytes]]) -> bool:
+        """Whether a block holds nothing but known requests outside of any MULTI: then counting is enough."""
+        if self._multi_at != NOWHERE:
+            return False
+        names = {name.upper() for name in {request[0] for request in requests}}
+        return names <= self._names and names.isdisjoint((b"MULTI", b"EXEC"))
+
+    def _request(self, request: list[bytes], at: int) -> bool:
+        """Count one; False where a MULTI or an EXEC stands where none can."""
+        name = request[0].upper()
+        if name in (b"MULTI", b"EXEC") and len(request) == 1:
+            return self._bound(name == b"MULTI", at)
+        self.findings.requests += 1
+        if self._multi_at == NOWHERE:
+            self.findings.units += 1
+        else:
+            self._within += 1
+        if name not in self._names:
+            self.findings.unknown.setdefault(request[0].decode("utf-8", "backslashreplace"), at)
+        return True
+
+    def _bound(self, is_multi: bool, at: int) -> bool:
+        """A MULTI or an EXEC; False where it does not match the one before it."""
+        was_open = self._multi_at != NOWHERE
+        if is_multi and not was_open:
+            self._multi_at, self._within = at, 0
+        elif is_multi:
+            self._note(DAMAGED, f"the EXEC of the MULTI at byte {self._multi_at} was expected before byte {at}", at)
+            return False
+        elif not was_open:
+            self._note(DAMAGED, f"the EXEC at byte {at} has no MULTI before it", at)
+            return False
+        else:
+            self._multi_at = NOWHERE
+            self.findings.units += 1
+        return True
+
+    def _annotation(self, line: bytes, at: int) -> None:
+        stamp = _TIMESTAMP.match(line)
+        if stamp is None or self._later_than_s == NOWHERE or self.findings.later_at != NOWHERE:
+            return
+        if int(stamp[1]) > self._later_than_s:
+            self.findings.later_at = at if self._multi_at == NOWHERE else self._multi_at

@@ -1,0 +1,190 @@
+"""The log's lines for changes of pending lists: absolute, replayable without a clock (Redis 8.6.3).
+
+Redis writes one XCLAIM an entry; ours names all consecutive entries of equal consumer, time and count, which a Redis
+loads to the same state. Runs are never regrouped: their order is the order in time.
+"""
+
+from array import array
+from collections.abc import Iterator
+from itertools import count as count_from
+from typing import Final, TypeAlias
+
+from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.context import Context
+from penstock.protocol import reply
+from penstock.storage.streams import ids
+from penstock.storage.streams.group import Group
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending_block import PendingBlock
+from penstock.storage.streams.pending_list import Held, HeldRun
+from penstock.storage.streams.stream import Run, Stream
+
+MOST_IDS: Final = 1000  # of one line
+
+Released: TypeAlias = "tuple[PendingBlock, int, array[int]]"  # released slots from one on, with their counts then
+
+
+def log_claim(
+    ctx: Context,
+    key: bytes,
+    group: bytes,
+    owner: bytes,
+    texts: list[bytes],
+    time_ms: int,
+    count: int,
+    last_id: StreamId,
+) -> None:
+    """Entries that belong to `owner` now, delivered at one time, equally often."""
+    if ctx.effects.log is None:
+        return
+    head = [b"XCLAIM", key, group, owner, b"0"]
+    tail = [b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(last_id)]
+    for at in range(0, len(texts), MOST_IDS):
+        ctx.effects.add_packed(ctx.db_index, reply.bulks(head + texts[at : at + MOST_IDS] + tail))
+
+
+def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[Run], last_id: StreamId) -> None:
+    """New entries delivered just now, for the first time; `last_id` is the group's before that."""
+    if ctx.effects.log is None:
+        return
+    texts: list[bytes] = []
+    for segment, start, stop in runs:
+        texts += segment.id_texts(start, stop)
+    log_claim(ctx, key, group.name, owner, texts, ctx.now_ms, 1, last_id)
+
+
+def log_held(ctx: Context, key: bytes, group: Group, claimed: list[HeldRun], last_id: StreamId) -> None:
+    """Pending entries as they are now, all with an owner, in the order given: one line for each run of equals."""
+    if ctx.effects.log is None:
+        return
+    texts: list[bytes] = []
+    former: tuple[int, int, int] | None = None
+    owner = b""
+    for block, start, stop in _of_equals(claimed):
+        now = (block.owners[start], block.times[start], block.counts[start])
+        if former is not None and now != former:
+            log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
+            texts = []
+        if now != former:
+            owner = group.owner_name((block, start))
+            former = now
+        texts += block.segment.id_texts(start, stop)
+    if former is not None:
+        log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
+
+
+def _of_equals(runs: list[HeldRun]) -> Iterator[HeldRun]:
+    """The same slots as runs of equal owner, time and count."""
+    for run in runs:
+        block, start, stop = run
+        if stop - start == 1 or block.is_of_equals(start, stop):
+            yield run
+        else:
+            for slot in range(start, stop):
+                yield block, slot, slot + 1
+
+
+def log_released(ctx: Context, key: bytes, group: Group, released: list[Released]) -> None:
+    """Entries that were released, with their counts from then on, in runs of equals.
+
+    The counts are absolute: a relative SILENT would be counted again at replay. Where the dialect has no XNACK, a
+    ghost keeps the owner that the log knows: an XCLAIM would drop it.
+    """
+    if ctx.effects.log is None:
+        return
+    dialect = ctx.effects.dialect
+    texts: list[bytes] = []
+    counts: list[int] = []
+    for block, first, run_counts in released:
+        run_texts = block.segment.id_texts(first, first + len(run_counts))
+        if dialect.releases or block.segment.is_live_run(first, first + len(run_counts)):
+            texts += run_texts
+            counts += run_counts
+            continue
+        for slot, text, count in zip(count_from(first), run_texts, run_counts, strict=False):
+            if block.segment.is_live(slot):
+                texts.append(text)
+                counts.append(count)
+    start = 0
+    while start < len(texts):
+        stop = _end_of_equals(counts, start, min(start + MOST_IDS, len(texts)))
+        ctx.log(*release_words(dialect, key, group, texts[start:stop], counts[start]))
+        start = stop
+
+
+def _end_of_equals(counts: list[int], start: int, limit: int) -> int:
+    """Where the equal counts that begin at `start` end, at `limit` at the latest."""
+    first = counts[start]
+    if counts[start:limit].count(first) == limit - start:
+        return limit
+    stop = start + 1
+    while counts[stop] == first:
+        stop += 1
+    return stop
+
+
+def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes], count: int) -> tuple[bytes, ...]:
+    """The request that releases entries, all with one count."""
+    if dialect.releases:
+        numids, tail = b"%d" % len(texts), (b"RETRYCOUNT", b"%d" % count, b"FORCE")
+        return (b"XNACK", key, group.name, b"FAIL", b"IDS", numids, *texts, *tail)
+    options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(group.last_id))
+    return (b"XCLAIM", key, group.name, dialect.consumer, b"0", *texts, *options)
+
+
+def log_dropped_references(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
+    """Entries are pending in no group any more."""
+    for name in stream.groups:
+        for at in range(0, len(gone), MOST_IDS):
+            ctx.log(b"XACK", key, name, *map(ids.text, gone[at : at + MOST_IDS]))
+
+
+def log_position(ctx: Context, key: bytes, group: Group) -> None:
+    """The group's last-delivered id and entries-read."""
+    if ctx.effects.log is None:
+        return
+    stream = ctx.db.values.get(key)
+    assert isinstance(stream, Stream), "the group is of a stream that is there"
+    if group.entries_read <= stream.entries_added:
+        ctx.log(*_position(key, group))
+        return
+    for words in position_words(key, stream, [group]):
+        ctx.log(*words)
+
+
+def position_words(key: bytes, stream: Stream, groups: list[Group]) -> list[tuple[bytes, ...]]:
+    """Requests that set where groups are.
+
+    A group that has read more than was ever added (XSETID may say so) would not be believed: it is told in between
+    that more was added.
+    """
+    lines: list[tuple[bytes, ...]] = []
+    most_read = max([group.entries_read for group in groups], default=0)
+    last_id = ids.text(stream.last_id)
+    if most_read > stream.entries_added:
+        lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % most_read))
+    lines += [_position(key, group) for group in groups]
+    if most_read > stream.entries_added:
+        lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % stream.entries_added))
+    return lines
+
+
+def _position(key: bytes, group: Group) -> tuple[bytes, ...]:
+    read = b"%d" % group.entries_read
+    return (b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read)
+
+
+def log_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
+    """A pending entry whose message is gone is about to be dropped.
+
+    With the old owner's XCLAIM a replay finds no entry and drops it as well; an unowned one is acknowledged.
+    """
+    if ctx.effects.log is None:
+        return
+    block, slot = held
+    text = ids.text(block.id_at(slot))
+    owner = group.numbers[block.owners[slot]]
+    if owner is None:
+        ctx.log(b"XACK", key, group.name, text)
+    else:
+        log_claim(ctx, key, group.name, owner.name, [text], block.times[slot], block.counts[slot], group.last_id)

@@ -1,0 +1,294 @@
+"""Replaying the log: its files' requests, run once more in order, give the keyspace back.
+
+The lines between MULTI and EXEC are run together or not at all. A log that ends within a request, or within a MULTI,
+was torn by a crash: the last file is cut back to its last whole unit, with a warning. Anything else that is wrong
+stops the start (Redis 8.6.3). So does a MULTI within a MULTI, or an EXEC without one, which no server writes: a damaged
+MULTI or EXEC would otherwise take what is whole with it. (Redis 8.6.3 goes on there, with a warning.)
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine.aof import replay_batches
+from penstock.engine.context import Context
+from penstock.engine.session import Session
+from penstock.errors import ReplyError, UsageError
+from penstock.protocol.log_reader import (
+    BLOCK_BYTES,
+    Damage,
+    Unfinished,
+    next_request,
+    only_zeros,
+    quick_requests,
+)
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.disk import Disk
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+SHOWN_ERRORS: Final = 10  # replies to lines that were refused; more are only counted
+
+Place = tuple[int, int]  # a request: the offset of a request before it in the file, and how many follow up to it
+
+
+class Tail:
+    """How a file ended: `whole` bytes of whole units, of `size`; `problem` says what follows them, if anything."""
+
+    __slots__ = ("garbage", "problem", "size", "whole")
+
+    def __init__(self, whole: int, size: int) -> None:
+        self.whole = whole
+        self.size = size
+        self.problem = ""
+        self.garbage = False  # not merely cut off
+
+
+class Replay:
+    """One loading of a log into an engine, whose `loading` is set meanwhile and whose effects go nowhere.
+
+    `tell` takes lines for a person. The other sessions of the engine may be answered between two blocks.
+    """
+
+    __slots__ = ("_ctx", "_disk", "_engine", "_multi_at", "_path", "_session", "_unit", "applied", "refused", "tell")
+
+    def __init__(self, engine: "Engine", tell: Callable[[str], None]) -> None:
+        self._engine = engine
+        self._session = Session(0)
+        self._session.privileged = True
+        self._ctx = Context(engine, self._session)
+        self._ctx.waits = False
+        self._unit: list[list[bytes]] | None = None  # lines since MULTI, annotations (no words) too
+        self._multi_at: Place = (0, 0)
+        self._disk: Disk | None = None  # whose file is being read; None where the lines are not a file's
+        self._path = ""
+        self.tell = tell
+        self.applied = 0  # requests
+        self.refused = 0  # of them answered with an error
+
+    def begin(self) -> None:
+        """Nothing may be logged and most clients are refused from here on."""
+        self._engine.loading = True
+        self._engine.effects.log = None
+
+    def end(self) -> None:
+        """The engine serves again; its log is the caller's to set."""
+        self._engine.loading = False
+        self._engine.effects.start_of_file()
+
+    # -- a file -----------------------------------------------------------------------------------------------------
+
+    def file(self, disk: Disk, path: str, tail: Tail) -> Iterator[int]:
+        """Run a file's requests; yields the bytes done, block by block, and fills in `tail` at the end.
+
+        UsageError where a line names no command, or MULTI and EXEC do not match. Every file begins in database 0,
+        outside of any MULTI.
+        """
+        self._session.db_index = 0
+        self._disk, self._path = disk, path
+        offset = 0
+        length = BLOCK_BYTES
+        while offset < tail.size:
+            block = disk.read(path, offset, length)
+            at_end = offset + len(block) >= tail.size
+            done, damage = self._block(block, offset)
+            if damage is not None:
+                place = offset + damage.offset
+                tail.problem = f"{damage.expected} was expected at byte {place}"
+                # A power failure may leave the size of a file without its last bytes: zeros are a tail that is torn.
+                tail.garbage = not only_zeros(disk, path, place)
+                offset += done
+                break
+            if not done:
+                if at_end:
+                    tail.problem = f"the request at byte {offset} is cut off"
+                    break
+                length *= 2  # one request is larger than the block
+                continue
+            offset += done
+            length = BLOCK_BYTES
+            yield offset
+        tail.whole = offset
+        if self._unit is not None:
+            self._refuse_unknown(self._unit)
+            tail.whole = self._offset_of(self._multi_at)
+            tail.problem = tail.problem or f"the MULTI at byte {tail.whole} has no EXEC"
+            self._unit = None
+
+    def _block(self, block: bytes, offset: int) -> tuple[int, Damage | None]:
+        """Run the whole requests of a block; the bytes they take, and what is wrong behind them."""
+        self._ctx.aim(self._session, self._engine.clock.now_us())
+        quick = quick_requests(block)
+        if quick is not None:
+            self._run(quick[0], offset)
+            return quick[1], None
+        at = 0
+        requests: list[list[bytes]] = []
+        damage: Damage | None = None
+        while at < len(block):
+            try:
+                request, at = next_request(block, at)
+            except Unfinished:
+                break
+            except Damage as found:
+                damage = found
+                break
+            requests.append(request)
+        self._run(requests, offset)
+        return at, damage
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def lines(self, chunks: Iterable[bytes]) -> None:
+        """Run chunks of whole requests that this process made itself (DEBUG RELOAD)."""
+        for chunk in chunks:
+            at = 0
+            while at < len(chunk):
+                done, _ = self._block(chunk[at : at + BLOCK_BYTES], 0)
+                if not done:
+                    done, _ = self._block(chunk[at:], 0)
+                assert done, "a chunk holds whole requests"
+                at += done
+
+    def _run(self, requests: list[list[bytes]], offset: int) -> None:
+        """Run requests in order, those within MULTI once their EXEC has come."""
+        replay, ctx, shortly, together = self._engine.replay, self._ctx, replay_batches.shortly, replay_batches.together
+        count = len(requests)
+        index = 0
+        try:
+            while index < count:
+                request = requests[index]
+                if len(request) < 2:
+                    self._run_short(request, (offset, index))
+                elif self._unit is not None:
+                    self._unit.append(request)
+                elif done := together(ctx, requests, index):
+                    self.applied += done
+                    index += done
+                    continue
+                else:
+                    self.applied += 1
+                    if not shortly(ctx, request):
+                        answer = replay(ctx, request)
+                        if answer.startswith(b"-"):
+                            self._note(request, answer, (offset, index))
+                index += 1
+        except ReplyError as refusal:
+            raise self._unknown(refusal, (offset, index)) from None
+
+    def _run_short(self, request: list[bytes], place: Place) -> None:
+        """A line of one word (MULTI, EXEC, FLUSHALL) or of none: an annotation."""
+        word = request[0].upper() if request else b""
+        if self._unit is None:
+            if word == b"MULTI":
+                self._unit = []
+                self._multi_at = place
+            elif word == b"EXEC":
+                raise UsageError(f"{self._path}: the EXEC at byte {self._offset_of(place)} has no MULTI before it")
+            elif word:
+                self._apply(request, place)
+        elif word == b"EXEC":
+            unit, self._unit = self._unit, None
+            for number, line in enumerate(unit):
+                if line:
+                    self._apply(line, self._place_in_unit(number))
+        elif word == b"MULTI":
+            self._refuse_unknown(self._unit)
+            multi_at, at = self._offset_of(self._multi_at), self._offset_of(place)
+            raise UsageError(f"{self._path}: the EXEC of the MULTI at byte {multi_at} was expected before byte {at}")
+        else:
+            self._unit.append(request)
+
+    def _apply(self, request: list[bytes], place: Place) -> None:
+        self.applied += 1
+        if replay_batches.shortly(self._ctx, request):
+            return
+        try:
+            answer = self._engine.replay(self._ctx, request)
+        except ReplyError as refusal:
+            raise self._unknown(refusal, place) from None
+        if answer.startswith(b"-"):
+            self._note(request, answer, place)
+
+    # -- what is wrong ----------------------------------------------------------------------------------------------
+
+    def _refuse_unknown(self, unit: list[list[bytes]]) -> None:
+        """A MULTI has no EXEC: was one of its lines that once, and is no command any more?"""
+        for number, line in enumerate(unit):
+            if line:
+                try:
+                    self._engine.logged_row(line)
+                except ReplyError as refusal:
+                    raise self._unknown(refusal, self._place_in_unit(number)) from None
+
+    def _unknown(self, refusal: ReplyError, place: Place) -> UsageError:
+        """A line names no command, or has the wrong number of words."""
+        text = line_of(refusal.text)
+        return UsageError(f"{self._path}: {text} (the request at byte {self._offset_of(place)})")
+
+    def _note(self, request: list[bytes], answer: bytes, place: Place) -> None:
+        """A line was refused: Redis ignores that, too, but for the warning."""
+        self.refused += 1
+        if self.refused <= SHOWN_ERRORS:
+            hides = self._engine.settings.yes("hide-user-data-from-log")
+            words = line_of(b" ".join(request[: 1 if hides else 4])[:120])
+            why = line_of(answer[1:-2])
+            where = f"{self._path}: the request at byte {self._offset_of(place)}"
+            self.tell(f"Warning: {where} was refused and is ignored: {words} ...: {why}")
+
+    def _place_in_unit(self, number: int) -> Place:
+        offset, index = self._multi_at
+        return offset, index + 1 + number
+
+    def _offset_of(self, place: Place) -> int:
+        """The offset of a request in the file that is being read."""
+        offset, count = place
+        if self._disk is None:
+            return offset
+        length = BLOCK_BYTES
+        at = 0
+        block = self._disk.read(self._path, offset, length)
+        while count:
+            try:
+                _, at = next_request(block, at)
+                count -= 1
+            except Unfinished:
+                length *= 2
+                block = self._disk.read(self._path, offset, length)
+        return offset + at
+
+
+def line_of(text: bytes) -> str:
+    """Text for a person, on one line."""
+    return " ".join(text.decode("utf-8", "backslashreplace").splitlines())
+
+
+def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iterator[tuple[int, int]]:
+    """Run all files of a log, opened and not started; yields the bytes done and the bytes in all.
+
+    mends: a torn tail of the last file is cut off (aof-load-truncated); most_garbage: so is a tail of that many bytes
+    that was not merely torn (aof-load-corrupt-tail-max-size). UsageError where the log cannot be loaded.
+    """
+    directory = log.directory
+    disk = directory.disk
+    files = directory.manifest.files()
+    paths = [directory.path_of(file) for file in files]
+    sizes = [disk.size(path) for path in paths]
+    total = sum(sizes)
+    before = 0
+    for path, size in zip(paths, sizes, strict=True):
+        tail = Tail(0, size)
+        for done in replay.file(disk, path, tail):
+            yield before + done, total
+        before += size
+        if not tail.problem:
+            continue
+        where = f"{path}: {tail.problem}; its first {tail.whole} bytes are whole"
+        if path != paths[-1]:
+            raise UsageError(f"{where}. It is not the log's last file, so this is no torn tail.")
+        lost = size - tail.whole
+        if not (lost <= most_garbage if tail.garbage else mends):
+            how = "aof-load-corrupt-tail-max-size" if tail.garbage else "aof-load-truncated"
+            raise UsageError(f"{where}, the rest ({lost} bytes) is not. ({how} says what may be cut off.)")
+        replay.tell(f"Warning: {where}. The rest ({lost} bytes) is cut off.")
+        log.cut(path, tail.whole)

@@ -1,0 +1,83 @@
+"""A consumer group's lines in a fresh base: what is pending, in time order over all consumers, then the zone."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.engine.aof import group_effects
+from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.rewrite_progress import Progress
+from penstock.engine.effects import pack
+from penstock.storage.streams import ids
+from penstock.storage.streams.delivery_walk import runs_in_time_order
+from penstock.storage.streams.group import Group
+
+MOST_IDS: Final = 1000  # in one XCLAIM or XNACK
+
+
+class GroupLines:
+    """The lines of a group that exists already, of a stream that has the pending entries' ids."""
+
+    __slots__ = ("_dialect", "_group", "_key", "_last", "_progress")
+
+    def __init__(self, key: bytes, group: Group, written_in: Dialect, progress: Progress) -> None:
+        self._key = key
+        self._group = group
+        self._last = ids.text(group.last_id)
+        self._dialect = written_in
+        self._progress = progress
+
+    def all(self) -> Iterator[bytes]:
+        """Where nothing can be released, the zone comes first, claimed at time 0."""
+        if not self._dialect.releases:
+            yield from self._release_lines()
+        yield from self._claim_lines()
+        yield from self._idle_consumers()
+        if self._dialect.releases:
+            yield from self._release_lines()
+
+    def _claim_lines(self) -> Iterator[bytes]:
+        """One XCLAIM for each run of equal consumer, time and count: their order is CLAIM's order."""
+        texts: list[bytes] = []
+        alike = (0, 0, 0)
+        for block, start, stop in runs_in_time_order(self._group):
+            this = (block.owners[start], block.times[start], block.counts[start])
+            if texts and this != alike:
+                yield self._claim(texts, alike)
+                texts = []
+            alike = this
+            texts += block.segment.id_texts(start, stop)
+            while len(texts) >= MOST_IDS:
+                yield self._claim(texts[:MOST_IDS], alike)
+                del texts[:MOST_IDS]
+        if texts:
+            yield self._claim(texts, alike)
+
+    def _claim(self, texts: list[bytes], alike: tuple[int, int, int]) -> bytes:
+        self._progress.steps += len(texts)
+        owner, time_ms, count = alike
+        consumer = self._group.numbers[owner]
+        assert consumer is not None, "time order holds what has an owner"
+        options = (b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", self._last)
+        return pack((b"XCLAIM", self._key, self._group.name, consumer.name, b"0", *texts, *options))
+
+    def _idle_consumers(self) -> Iterator[bytes]:
+        for consumer in self._group.consumers_by_name():
+            if not consumer.pending:
+                yield pack((b"XGROUP", b"CREATECONSUMER", self._key, self._group.name, consumer.name))
+
+    def _release_lines(self) -> Iterator[bytes]:
+        """One line for each run of equal count, in order of release."""
+        texts: list[bytes] = []
+        alike = 0
+        for block, slot in self._group.zone():
+            if texts and (block.counts[slot] != alike or len(texts) == MOST_IDS):
+                yield self._release(texts, alike)
+                texts = []
+            alike = block.counts[slot]
+            texts.append(ids.text(block.id_at(slot)))
+        if texts:
+            yield self._release(texts, alike)
+
+    def _release(self, texts: list[bytes], count: int) -> bytes:
+        self._progress.steps += len(texts)
+        return pack(group_effects.release_words(self._dialect, self._key, self._group, texts, count))

@@ -1,0 +1,55 @@
+"""A fresh base's lines for every type but streams: few requests, and none of them long."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final, TypeAlias
+
+from penstock.engine.effects import pack
+from penstock.engine.numbers import double_text
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.large_strings import LargeString
+from penstock.storage.types.lists import List
+from penstock.storage.types.sets import Set
+from penstock.storage.types.sorted_sets import SortedSet
+
+ITEMS_A_LINE: Final = 64  # as many as Redis writes
+
+PlainValue: TypeAlias = bytes | LargeString | List | Hash | Set | SortedSet
+
+
+def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[bytes]:
+    """The requests that make a value anew at a key; field_expiry: with the times of a hash's fields."""
+    if isinstance(value, bytes):
+        yield pack((b"SET", key, value))
+    elif isinstance(value, LargeString):
+        yield pack((b"SET", key, value.text()))
+    elif isinstance(value, List):
+        yield from _in_lines(b"RPUSH", key, value.items)
+    elif isinstance(value, Set):
+        yield from _in_lines(b"SADD", key, sorted(value.members))  # the same set gives the same bytes
+    elif isinstance(value, SortedSet):
+        for start in range(0, len(value), ITEMS_A_LINE):
+            words: list[bytes] = []
+            for score, member in value.order.islice(start, start + ITEMS_A_LINE):
+                words += (double_text(score), member)
+            yield pack((b"ZADD", key, *words))
+    else:
+        yield from _in_pairs(key, value)
+        if field_expiry:
+            for field, when_ms in value.expires.items():
+                yield pack((b"HPEXPIREAT", key, b"%d" % when_ms, b"FIELDS", b"1", field))
+
+
+def _in_pairs(key: bytes, value: Hash) -> Iterator[bytes]:
+    fields = iter(value.fields.items())
+    while some := list(islice(fields, ITEMS_A_LINE)):
+        words: list[bytes] = []
+        for field, text in some:
+            words += (field, text)
+        yield pack((b"HSET", key, *words))
+
+
+def _in_lines(name: bytes, key: bytes, items: Iterable[bytes]) -> Iterator[bytes]:
+    rest = iter(items)
+    while some := list(islice(rest, ITEMS_A_LINE)):
+        yield pack((name, key, *some))

@@ -1,0 +1,37 @@
+"""Reading a request's words: integers, flags, times (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.engine import refusals
+from penstock.errors import ReplyError
+
+MAX_INT64: Final = 2**63 - 1
+MIN_INT64: Final = -(2**63)
+
+
+def is_integer(word: bytes) -> bool:
+    """Whether a word is a canonical signed 64-bit integer: no sign +, no leading zeros, no blanks."""
+    if word.isdigit():
+        if len(word) < 19:
+            return word[0] != 48 or len(word) == 1
+        return len(word) == 19 and word[0] != 48 and int(word) <= MAX_INT64
+    digits = word[1:]
+    if not word.startswith(b"-") or not digits.isdigit() or digits[0] == 48 or len(digits) > 19:
+        return False
+    return int(word) >= MIN_INT64
+
+
+def integer(word: bytes) -> int:
+    """A canonical signed 64-bit integer, else `ERR value is not an integer or out of range`."""
+    if word.isdigit() and len(word) < 19 and word[0] != 48:  # most are
+        return int(word)
+    if not is_integer(word):
+        raise refusals.not_an_integer()
+    return int(word)
+
+
+def integer_or(word: bytes, text: bytes) -> int:
+    """As `integer`, with another text for the refusal."""
+    if not is_integer(word):
+        raise ReplyError(text)
+    return int(word)

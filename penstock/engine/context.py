@@ -1,0 +1,182 @@
+"""What a handler is given: the session that asks, its database, the time, and the ways to tell of a change."""
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine import refusals
+from penstock.engine.effects import Effects
+from penstock.engine.session import Session
+from penstock.protocol import reply
+from penstock.storage.keyspace import Database, Value
+from penstock.storage.streams.stream import Stream
+from penstock.storage.types.large_strings import LargeString
+
+if TYPE_CHECKING:
+    from penstock.engine.blocking import Parked
+    from penstock.engine.engine import Engine
+    from penstock.engine.table.command_table import Row
+
+NOTHING_YET: Final = b"(nothing yet)"  # returned by a handler whose session was parked; compared by identity
+
+
+class Context:
+    """One request in hand. The engine has one and aims it at each request in turn.
+
+    Time is read once a request: `now_ms` stays the same through an EXEC.
+    """
+
+    __slots__ = (
+        "_databases", "args", "attempt", "db", "db_index", "dirty", "effects", "engine", "now_ms", "now_us", "resp3",
+        "row", "session", "waits",
+    )  # fmt: skip
+
+    def __init__(self, engine: "Engine", session: Session) -> None:
+        self.engine = engine
+        self.effects: Effects = engine.effects
+        self.session = session
+        self.db_index = 0
+        self._databases = engine.keyspace.databases
+        self.db: Database = self._databases[0]
+        self.now_us = 0
+        self.now_ms = 0
+        self.resp3 = False
+        self.dirty = 0  # changes since the start, for INFO
+        self.waits = True  # whether the request may wait (not inside EXEC, not while the log is replayed)
+        self.attempt: Parked | None = None  # the parked request that is being tried again
+        self.row: Row | None = None  # the row and the words in hand, for a handler that parks
+        self.args: list[bytes] = []
+
+    def aim(self, session: Session, now_us: int) -> None:
+        self.session = session
+        self.now_us = now_us
+        self.now_ms = now_us // 1000
+        self.resp3 = session.resp == 3
+        self.db_index = session.db_index
+        self.db = self._databases[session.db_index]
+
+    def select(self, db_index: int) -> None:
+        """Work in another database from here on (SELECT; the session's own number is the caller's to set)."""
+        self.db_index = db_index
+        self.db = self._databases[db_index]
+
+    # -- what the client may know of (compat-version) ----------------------------------------------------------------
+
+    def hides(self, word: bytes) -> bool:
+        """Whether the request in hand must not know an option. A line of the log knows everything."""
+        return self.row is not None and word in self.row.hidden and not self.session.privileged
+
+    def shown(self, fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """A reply's fields without those that are hidden."""
+        if self.row is None or not self.row.hidden:
+            return fields
+        return [field for field in fields if field[0] not in self.row.hidden]
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def value(self, key: bytes) -> Value | None:
+        """The live value of a key, or None; a key found overdue is removed on the way (lazy expiry)."""
+        db = self.db
+        if db.expires:
+            when_ms = db.expires.get(key)
+            if when_ms is not None and when_ms < self.now_ms and self.expire(key):
+                return None
+        return db.values.get(key)
+
+    def read(self, key: bytes) -> Value | None:
+        """As `value`, counted in INFO's keyspace_hits and keyspace_misses: for commands that only read."""
+        value = self.value(key)
+        if value is None:
+            self.engine.statistics.misses += 1
+            self.event("m", b"keymiss", key)
+        else:
+            self.engine.statistics.hits += 1
+        return value
+
+    def stream(self, key: bytes) -> Stream | None:
+        """The stream at a key, None where there is no key, WRONGTYPE where there is something else."""
+        value = self.value(key)
+        if value is None or isinstance(value, Stream):
+            return value
+        raise refusals.wrong_type()
+
+    def read_stream(self, key: bytes) -> Stream | None:
+        """As `stream`, counted as `read` counts; what reads pending lists, and XACK, go this way too (Redis 8.6.3)."""
+        value = self.read(key)
+        if value is None or isinstance(value, Stream):
+            return value
+        raise refusals.wrong_type()
+
+    def string(self, key: bytes) -> bytes | None:
+        """The string at a key, None where there is no key, WRONGTYPE where there is something else."""
+        value = self.value(key)
+        if value is None or isinstance(value, bytes):
+            return value
+        if isinstance(value, LargeString):
+            return value.text()
+        raise refusals.wrong_type()
+
+    # -- changing ---------------------------------------------------------------------------------------------------
+
+    def put(self, key: bytes, value: Value) -> None:
+        """Set a key, new or not; parked readers of it are looked at after the request."""
+        self.db.put(key, value)
+        self.touch(key)
+        self.signal(key)
+
+    def remove(self, key: bytes) -> Value | None:
+        """Take a key away for any reason: watchers and parked readers learn of it."""
+        waiters = self.engine.waiters
+        if waiters.by_key:
+            waiters.settle(self.db_index, key)  # RENAME and MOVE put the value elsewhere
+        value = self.db.remove(key)
+        if value is not None:
+            self.touch(key)
+            self.signal(key)
+        return value
+
+    def expire(self, key: bytes) -> bool:
+        """Remove a key whose time has passed; False where it must stay for now (clients are paused).
+
+        Logged as `DEL key` (Redis 8.6.3).
+        """
+        engine = self.engine
+        if self.session.privileged or engine.writes_paused(self.now_ms):
+            return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
+        engine.let_go(self.remove(key))
+        self.log(b"DEL", key)
+        self.event("x", b"expired", key)
+        engine.statistics.expired += 1
+        return True
+
+    # -- telling ----------------------------------------------------------------------------------------------------
+
+    def log(self, *words: bytes) -> None:
+        """An effect: a line of the log's next unit."""
+        self.effects.add(self.db_index, words)
+
+    def log_request(self, args: list[bytes]) -> None:
+        """The request as typed is the effect."""
+        effects = self.effects
+        if effects.log is not None:
+            effects.lines.append((self.db_index, reply.bulks(args)))
+
+    def touch(self, key: bytes) -> None:
+        """A key's value changed: transactions that watch it will fail (Redis 8.6.3)."""
+        watchers = self.engine.watchers
+        if watchers:
+            for session in watchers.get((self.db_index, key), ()):
+                session.watch_broken = True
+
+    def signal(self, key: bytes) -> None:
+        """Parked readers of a key may have something now: they are served after the whole request."""
+        engine = self.engine
+        if engine.waiters.by_key:
+            engine.waiters.signal(self.db_index, key)
+
+    def is_awaited(self, key: bytes) -> bool:
+        """Whether somebody is parked at a key."""
+        return (self.db_index, key) in self.engine.waiters.by_key
+
+    def event(self, kind: str, name: bytes, key: bytes) -> None:
+        """A keyspace event of one class letter: event("t", b"xadd", key)."""
+        if self.engine.notified:
+            self.engine.notify(self.db_index, kind, name, key)

@@ -1,0 +1,89 @@
+"""What a request changed, as lines for the log: collected while it runs, handed over as one unit.
+
+A unit of one line stands alone; of several it is wrapped in MULTI and EXEC. `SELECT n` precedes the first
+line for another database than the line before it in that file (Redis 8.6.3).
+"""
+
+from typing import Final, Protocol
+
+from penstock.engine.aof.aof_compat import Dialect
+from penstock.protocol import reply
+
+MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
+EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+NO_DATABASE: Final = -1
+
+
+class EffectLog(Protocol):
+    """Where units go (storage/aof/append_log.py; a list in tests)."""
+
+    def append(self, unit: bytes) -> None:
+        """Take one unit: whole requests in RESP, to be replayed together or not at all."""
+
+
+def pack(words: tuple[bytes, ...]) -> bytes:
+    """A request as the bytes that ask for it."""
+    return reply.bulks(list(words))
+
+
+class Effects:
+    """The unit that is being collected, and the database that the log's reader is in."""
+
+    __slots__ = ("_database", "dialect", "is_one_unit", "lines", "log", "units")
+
+    def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
+        self.log = log  # None: nothing is kept (appendonly no; while the log is replayed)
+        self.dialect = dialect
+        self.lines: list[tuple[int, bytes]] = []  # collected so far: (database number, packed request)
+        self._database = NO_DATABASE
+        self.units = 0  # handed over so far
+        self.is_one_unit = False  # all that is collected until end_unit belongs together (EXEC)
+
+    def add(self, db_index: int, words: tuple[bytes, ...]) -> None:
+        if self.log is not None:
+            self.lines.append((db_index, pack(words)))
+
+    def add_packed(self, db_index: int, line: bytes) -> None:
+        """As `add`, of a request that is packed already."""
+        if self.log is not None:
+            self.lines.append((db_index, line))
+
+    def add_units(self, db_index: int, lines: list[bytes]) -> None:
+        """Hand over packed requests, each a unit of its own; while one unit is collected, they are part of it."""
+        if self.log is None:
+            return
+        if self.is_one_unit or self.lines:
+            self.lines += [(db_index, line) for line in lines]
+            return
+        self.units += len(lines)
+        if db_index != self._database:
+            self._database = db_index
+            lines = [pack((b"SELECT", b"%d" % db_index)), *lines]
+        self.log.append(b"".join(lines))
+
+    def start_of_file(self) -> None:
+        """A new incremental file begins: its first line is preceded by SELECT."""
+        self._database = NO_DATABASE
+
+    def end_unit(self) -> None:
+        """Hand over what was collected, if anything was."""
+        self.is_one_unit = False
+        lines = self.lines
+        if not lines:
+            return
+        self.lines = []
+        if self.log is None:
+            return
+        self.units += 1
+        if len(lines) == 1 and lines[0][0] == self._database:
+            self.log.append(lines[0][1])
+            return
+        parts = []
+        for db_index, line in lines:
+            if db_index != self._database:
+                self._database = db_index
+                parts.append(pack((b"SELECT", b"%d" % db_index)))
+            parts.append(line)
+        if len(lines) > 1:
+            parts = [MULTI, *parts, EXEC]
+        self.log.append(b"".join(parts))

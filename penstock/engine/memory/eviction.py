@@ -1,0 +1,115 @@
+"""Which keys go when memory is short, by maxmemory-policy: chosen from a few at random, as Redis does."""
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.commands import registry
+from penstock.commands.server.memory import memory_usage
+from penstock.engine.memory import recency
+from penstock.storage.keyspace import Database
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+POOL: Final = 16  # candidates that are remembered from one choice to the next
+MOST_AT_ONCE: Final = 1000  # keys that one request makes go; the next goes on
+
+
+class Evictor:
+    """Chooses keys and removes them. `_pool` holds (how well it may go, database, key), the best last."""
+
+    __slots__ = ("_engine", "_pool", "_turn")
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self._pool: list[tuple[int, int, bytes]] = []
+        self._turn = 0  # the database that a random key is taken from next
+
+    def evict(self, excess: int) -> tuple[int, bool]:
+        """Remove keys until so many bytes are free, by estimate; how many are, and whether there are more to remove.
+
+        Each is logged as a DEL of its own and told as `evicted` (Redis 8.6.3).
+        """
+        engine = self._engine
+        policy = engine.settings.text("maxmemory-policy")
+        freed = 0
+        if policy == "noeviction" or engine.writes_paused(engine.clock.now_us() // 1000):
+            return 0, False
+        ctx = engine.context
+        session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us
+        ctx.aim(registry.NOBODY, now_us)
+        going = True
+        for _ in range(MOST_AT_ONCE):
+            if freed >= excess:
+                break
+            found = self._choose(policy, ctx.now_ms)
+            if found is None:
+                going = False
+                break
+            ctx.select(found[0])
+            key = found[1]
+            freed += memory_usage(key, ctx.db.values[key])
+            ctx.remove(key)
+            ctx.log(b"DEL", key)
+            engine.effects.end_unit()
+            ctx.event("e", b"evicted", key)
+            engine.statistics.evicted += 1
+        ctx.aim(session, now_us)
+        ctx.select(db_index)
+        return freed, going
+
+    def _choose(self, policy: str, now_ms: int) -> tuple[int, bytes] | None:
+        """A database and a key of it; None where no key may go."""
+        of_all, _, by = policy.partition("-")
+        if by == "ttl":
+            return self._soonest()
+        if by == "random":
+            return self._random(of_all == "allkeys", now_ms)
+        for db_index, db in enumerate(self._engine.keyspace.databases):
+            for key in self._sampled(db, of_all == "allkeys", now_ms):
+                candidate = (self._worth_going(by, db_index, key, now_ms), db_index, key)
+                if candidate[1:] not in [held[1:] for held in self._pool]:
+                    self._pool.append(candidate)
+        self._pool = sorted(self._pool)[-POOL:]
+        while self._pool:
+            _, db_index, key = self._pool.pop()
+            db = self._engine.keyspace.databases[db_index]
+            if key in (db.values if of_all == "allkeys" else db.expires):
+                return db_index, key
+        return None
+
+    def _worth_going(self, by: str, db_index: int, key: bytes, now_ms: int) -> int:
+        uses = recency.uses_of(self._engine)
+        assert uses is not None, "the policy has a context that notes uses"
+        if by == "lfu":
+            decay = self._engine.settings.number("lfu-decay-time")
+            return recency.MOST - uses.frequency(db_index, key, now_ms, decay)
+        return uses.idle_ms(db_index, key, now_ms)
+
+    def _soonest(self) -> tuple[int, bytes] | None:
+        """The key that expires first. Times are kept in order here: nothing is left to chance."""
+        heads = [(*db.deadlines[0], index) for index, db in enumerate(self._engine.keyspace.databases) if db.deadlines]
+        if not heads:
+            return None
+        _, key, db_index = min(heads)
+        return db_index, key
+
+    def _random(self, of_all: bool, now_ms: int) -> tuple[int, bytes] | None:
+        databases = self._engine.keyspace.databases
+        for _ in databases:
+            self._turn = (self._turn + 1) % len(databases)
+            db = databases[self._turn]
+            if db.values if of_all else db.expires:
+                return self._turn, self._any_of(db, of_all, now_ms)
+        return None
+
+    def _sampled(self, db: Database, of_all: bool, now_ms: int) -> list[bytes]:
+        count = len(db.values) if of_all else len(db.expires)
+        most = self._engine.settings.number("maxmemory-samples")
+        if count <= most:
+            return list(db.values if of_all else db.expires)
+        return [self._any_of(db, of_all, now_ms) for _ in range(most)]
+
+    def _any_of(self, db: Database, of_all: bool, now_ms: int) -> bytes:
+        if of_all:
+            return db.in_order(now_ms).at(self._engine.chance.randrange(len(db.values)))
+        return db.deadlines[self._engine.chance.randrange(len(db.deadlines))][1]

@@ -1,0 +1,196 @@
+"""Floating-point numbers as words, read and written as Redis does it (Redis 8.6.3).
+
+Scores are doubles. INCRBYFLOAT, HINCRBYFLOAT and timeouts in seconds are reckoned in 80-bit long doubles: fractions,
+rounded to 64 bits after each step.
+"""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from math import copysign, inf, isinf
+from typing import Final, TypeAlias
+
+from penstock.engine import shortest_double
+from penstock.errors import ReplyError
+
+EXACT: Final = 2.0**62  # whole numbers up to this are written with all their digits
+PLAIN_ZEROS: Final = 7  # noughts that may stand behind the digits, or between them and the point, before an e is better
+NOT_A_FLOAT: Final = b"ERR value is not a valid float"
+
+LongDouble: TypeAlias = Fraction  # what 80 bits can hold; None where one is infinite, or no number
+PRECISION: Final = 64  # bits
+LEAST_EXPONENT: Final = -16445  # of the lowest bit
+MOST_BITS: Final = 16384  # of a whole number
+TOO_LONG: Final = 5120  # bytes of a word
+FAR: Final = 5  # digits; a longer exponent is out of range whatever stands before it
+DECIMALS: Final = 17  # behind the point
+ONE_WITH_DECIMALS: Final = 10**DECIMALS
+
+_DECIMAL: Final = re.compile(rb"[+-]?(?:([0-9]+)\.?([0-9]*)|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
+_HEXADECIMAL: Final = re.compile(
+    rb"[+-]?0[xX](?:([0-9a-fA-F]+)\.?([0-9a-fA-F]*)|\.([0-9a-fA-F]+))(?:[pP]([+-]?[0-9]+))?"
+)
+INFINITE: Final = re.compile(rb"([+-]?)inf(?:inity)?", re.IGNORECASE)
+
+
+def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
+    """A double: decimal, hexadecimal or infinite. Refused with `text` if it is none, NaN, or beyond a double's range.
+
+    >>> float_word(b"-1.5e3"), float_word(b"0x10"), float_word(b"inf")
+    (-1500.0, 16.0, inf)
+    """
+    if word.isdigit() and len(word) < 16:
+        return float(int(word))
+    number = decimal(word)
+    if number is None:
+        number = _hexadecimal(word)
+    elif is_out_of_range(word, number):
+        number = None
+    if number is None:
+        raise ReplyError(text)
+    return number
+
+
+def decimal(word: bytes) -> float | None:
+    """A decimal number or an infinite one, None for neither; what is too large is infinite, what is too small 0."""
+    if _DECIMAL.fullmatch(word) is not None:
+        return float(word)
+    found = INFINITE.fullmatch(word)
+    return None if found is None else (-inf if found[1] == b"-" else inf)
+
+
+def is_out_of_range(word: bytes, number: float) -> bool:
+    """Whether a decimal word means a finite number other than 0 that a double cannot come near to."""
+    parts = _DECIMAL.fullmatch(word)
+    if parts is None or (number and not isinf(number)):
+        return False
+    return bool(number) or not _is_nought(parts)
+
+
+def _is_nought(parts: re.Match[bytes]) -> bool:
+    return not any(part and part.strip(b"0") for part in parts.groups()[:3])
+
+
+def _hexadecimal(word: bytes) -> float | None:
+    parts = _HEXADECIMAL.fullmatch(word)
+    if parts is None:
+        return None
+    try:
+        number = float.fromhex(word.decode())
+    except OverflowError:
+        return None
+    return number if number or _is_nought(parts) else None
+
+
+def score_text(number: float) -> bytes:
+    """A double as Redis answers it, in RESP2 and RESP3: whole numbers in full, others in the fewest digits.
+
+    >>> score_text(3.0), score_text(0.1), score_text(1e21), score_text(-inf)
+    (b'3', b'0.1', b'1e+21', b'-inf')
+    """
+    if -EXACT <= number <= EXACT and number == int(number):
+        whole = int(number)
+        return b"%d" % whole if whole or copysign(1.0, number) > 0 else b"-0"
+    if isinf(number):
+        return b"inf" if number > 0 else b"-inf"
+    if number != number:
+        return b"nan"
+    made, power = shortest_double.digits(abs(number))
+    text = _laid_out(str(made), power)
+    return (f"-{text}" if number < 0 else text).encode()
+
+
+def _laid_out(digits: str, power: int) -> str:
+    """Digits times a power of ten, plain unless that takes many noughts."""
+    exponent = power + len(digits) - 1  # of the first digit
+    if power >= 0 and exponent < len(digits) + PLAIN_ZEROS:
+        return digits + "0" * power
+    if power < 0 and (power > -PLAIN_ZEROS or -4 < exponent < 4):
+        if exponent < 0:
+            return "0." + "0" * (-exponent - 1) + digits
+        return f"{digits[:power]}.{digits[power:]}"
+    mantissa = digits if len(digits) == 1 else f"{digits[0]}.{digits[1:]}"
+    return f"{mantissa}e{exponent:+d}"
+
+
+def double_text(number: float) -> bytes:
+    """The shortest text that is read as the same number; whole numbers without a point."""
+    text = repr(number)
+    return (text[:-2] if text.endswith(".0") else text).encode()
+
+
+# -- long doubles ----------------------------------------------------------------------------------------------------
+
+
+def long_double(word: bytes, text: bytes = NOT_A_FLOAT) -> LongDouble | None:
+    """A number as `float_word` reads it, rounded to a long double; None where it is infinite."""
+    exact = None if len(word) >= TOO_LONG else _exact(word)
+    if exact is not None:
+        number = rounded(exact)
+        if number is not None and (number or not exact):
+            return number
+    elif INFINITE.fullmatch(word) is not None:
+        return None
+    raise ReplyError(text)
+
+
+def _exact(word: bytes) -> Fraction | None:
+    """The number that a word means; None for an infinite one, one far out of range, and none at all."""
+    parts = _DECIMAL.fullmatch(word)
+    if parts is not None:
+        if _is_nought(parts):
+            return Fraction(0)
+        return None if _is_far(parts[4]) else Fraction(Decimal(word.decode()))
+    parts = _HEXADECIMAL.fullmatch(word)
+    if parts is None:
+        return None
+    fraction = parts[2] or parts[3] or b""
+    made = int((parts[1] or b"") + fraction, 16)
+    if not made:
+        return Fraction(0)
+    if _is_far(parts[4]):
+        return None
+    exact = made * Fraction(2) ** (int(parts[4] or b"0") - 4 * len(fraction))
+    return -exact if word.startswith(b"-") else exact
+
+
+def _is_far(exponent: bytes | None) -> bool:
+    return exponent is not None and len(exponent.lstrip(b"+-0")) > FAR
+
+
+def rounded(exact: Fraction) -> LongDouble | None:
+    """The nearest long double, of two equally near ones the even one; None beyond them all."""
+    above, below = abs(exact.numerator), exact.denominator
+    size = above.bit_length() - below.bit_length()
+    if above >= below << size if size >= 0 else above << -size >= below:
+        size += 1
+    exponent = max(size - PRECISION, LEAST_EXPONENT)
+    if exponent >= 0:
+        below <<= exponent
+    else:
+        above <<= -exponent
+    made, rest = divmod(above, below)
+    if 2 * rest > below or (2 * rest == below and made & 1):
+        made += 1
+    if made.bit_length() + exponent > MOST_BITS:
+        return None
+    if exact < 0:
+        made = -made
+    return Fraction(made << exponent) if exponent >= 0 else Fraction(made, 1 << -exponent)
+
+
+def long_double_sum(one: LongDouble | None, other: LongDouble | None) -> LongDouble | None:
+    """The sum as the machine adds; None where it is infinite or no number."""
+    return None if one is None or other is None else rounded(one + other)
+
+
+def long_double_text(number: LongDouble) -> bytes:
+    """With at most 17 decimals and no nought behind them, as INCRBYFLOAT and HINCRBYFLOAT answer and store it.
+
+    >>> long_double_text(Fraction(1, 4)), long_double_text(Fraction(3))
+    (b'0.25', b'3')
+    """
+    digits = str(Decimal(abs(round(number * ONE_WITH_DECIMALS))))  # str of an int stops at 4300 digits
+    digits = digits.rjust(DECIMALS + 1, "0")
+    text = f"{digits[:-DECIMALS]}.{digits[-DECIMALS:]}".rstrip("0").rstrip(".")
+    return (f"-{text}" if number < 0 and text != "0" else text).encode()

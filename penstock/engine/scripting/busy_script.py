@@ -1,0 +1,89 @@
+"""What the engine does beside a script that takes long, and when that is over."""
+
+from typing import TYPE_CHECKING
+
+from penstock.engine import refusals
+from penstock.engine.scripting.scripts import Transaction
+from penstock.engine.session import Session
+from penstock.engine.table.command_table import Row
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+
+def handle(engine: "Engine", session: Session, request: list[bytes]) -> bytes:
+    """Answer a request while the server is busy: BUSY, but for what may stop the script or leaves the keys alone."""
+    scripts = engine.scripts
+    ctx = engine.context
+    with scripts.calls.lock:
+        ctx.aim(session, engine.clock.now_us())
+        row: Row | None = None
+        try:
+            row = engine.named_row(request)
+            if not row.fits(len(request)) or row.handler is None:
+                raise refusals.arity(row.label)
+            engine.admit(session, row)
+            is_hard = row.name != "SHUTDOWN" or b"NOSAVE" in [word.upper() for word in request[1:]]
+            if "allow_busy" not in row.flags or not is_hard:
+                raise ReplyError(scripts.busy_text())
+            if session.queue is not None and not row.transactional:
+                session.queue.append((row, request))
+                return reply.QUEUED
+        except ReplyError as refusal:
+            if row is not None and row.name == "EXEC":
+                refusal = engine.abort(session, refusal)
+            elif session.queue is not None:
+                session.queue_failed = True
+            engine.statistics.reject(row, refusal.text)
+            return reply.error(refusal.text)
+        return engine.run(ctx, row, request, ctx.now_us)
+
+
+def finish(engine: "Engine") -> None:
+    """The script is over: its session gets the reply, its changes are logged, and who left meanwhile is forgotten.
+
+    Inside EXEC the rest of the transaction is run first, which may make the server busy again.
+    """
+    if not engine.busy:
+        return
+    scripts = engine.scripts
+    running, answer = scripts.take_late()
+    engine.busy = False
+    parked, transaction = running.parked, running.transaction
+    assert parked is not None, "a late script has parked its session"
+    ctx = engine.context
+    ctx.aim(parked.session, engine.clock.now_us())
+    ctx.dirty += scripts.calls.dirty
+    failure = answer[1:-2] if answer.startswith(b"-") else None
+    engine.ran_late(ctx, parked.row, parked.args, running.began_us, failure)
+    if transaction is not None:
+        parked.session.handled += 1
+        transaction.answers.append(answer)
+        _go_on(engine, parked.session, transaction)
+        if engine.busy:
+            return
+        answer = reply.array(transaction.answers)
+    engine.effects.end_unit()
+    engine.release(parked, answer, 0)
+    gone, scripts.gone = scripts.gone, []
+    for session in gone:
+        engine.disconnect(session)
+    engine.serve_ready(engine.clock.now_us())
+
+
+def _go_on(engine: "Engine", session: Session, transaction: Transaction) -> None:
+    """Run the rest of a transaction, all of it by the time at which it began."""
+    ctx, now_us = engine.context, transaction.now_us
+    ctx.aim(session, now_us)
+    ctx.waits = False
+    try:
+        engine.run_queued(ctx, transaction.queue, transaction.answers)
+    finally:
+        ctx.waits, ctx.row, ctx.args = True, transaction.row, transaction.args
+    if engine.busy:
+        engine.scripts.hold(ctx, transaction.queue, transaction.answers)
+        return
+    engine.ran_late(ctx, transaction.row, transaction.args, now_us, None)
+    session.heed_mode()

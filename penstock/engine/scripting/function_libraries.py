@@ -1,0 +1,136 @@
+"""Libraries of functions: their code, and what it registered.
+
+Where Lua is not installed, libraries that a log brings are kept as code, so that no fresh base forgets them.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine.scripting import shebang
+from penstock.errors import ReplyError
+
+if TYPE_CHECKING:
+    from penstock.engine.scripting.scripts import Scripts
+
+
+LOAD_LIMIT_MS: Final = 500  # a library's code must be over by then (Redis 8.6.3)
+REPLAY_LIMIT_MS: Final = 5000  # the same, from a log: a slow machine is no reason to refuse it
+
+
+class Function:
+    """One function. `key` is how Lua finds it; names are told apart without regard to case."""
+
+    __slots__ = ("description", "flags", "key", "name")
+
+    def __init__(self, name: bytes, key: bytes, description: bytes | None, flags: frozenset[bytes]) -> None:
+        self.name = name
+        self.key = key
+        self.description = description
+        self.flags = flags
+
+
+class Library:
+    """One library: its whole code, first line included."""
+
+    __slots__ = ("code", "functions", "name")
+
+    def __init__(self, name: bytes, code: bytes) -> None:
+        self.name = name
+        self.code = code
+        self.functions: list[Function] = []
+
+
+class Libraries:
+    """All libraries by name, and all functions by lower-case name."""
+
+    def __init__(self, scripts: "Scripts", kept: dict[bytes, bytes]) -> None:
+        self._scripts = scripts
+        self._kept = kept  # the keyspace's: what a fresh base holds
+        self.by_name: dict[bytes, Library] = {}
+        self.functions: dict[bytes, Function] = {}
+        self._serial = 0
+
+    def function(self, name: bytes) -> Function:
+        found = self.functions.get(name.lower())
+        if found is None:
+            if any(not library.functions for library in self.by_name.values()):
+                self._scripts.machine()  # says what is missing
+            raise ReplyError(b"ERR Function not found")
+        return found
+
+    def load(self, code: bytes, replaces: bool, limit_ms: int = LOAD_LIMIT_MS) -> bytes:
+        """Make a library of its code; its name. Refused as a whole: the library that it should replace stays."""
+        name, body = shebang.read_library(code)
+        before = self.by_name.get(name)
+        if before is not None and not replaces:
+            raise ReplyError(b"ERR Library '%b' already exists" % name)
+        library = self._compiled(name, code, body, limit_ms)
+        try:
+            self._refuse_names(library, before)
+        except ReplyError:
+            self._forget(library)
+            raise
+        if before is not None:
+            self.delete(name)
+        self._add(library)
+        for function in library.functions:
+            self.functions[function.name.lower()] = function
+        return name
+
+    def keep(self, code: bytes) -> None:
+        """Keep a library that cannot be compiled here, for the next base."""
+        name, _ = shebang.read_library(code)
+        self._add(Library(name, code))
+
+    def _add(self, library: Library) -> None:
+        self.by_name[library.name] = library
+        self._kept[library.name] = library.code
+
+    def _compiled(self, name: bytes, code: bytes, body: bytes, limit_ms: int) -> Library:
+        library = Library(name, code)
+
+        def found(name: bytes, described: bool, description: bytes, flags: bytes) -> bytes:
+            self._serial += 1
+            key = b"%d" % self._serial
+            library.functions.append(Function(name, key, description if described else None, frozenset(flags.split())))
+            return key
+
+        calls = self._scripts.calls
+        calls.begin_load(limit_ms)
+        trouble = self._scripts.machine().load(body, found)
+        if trouble is None and not library.functions:
+            trouble = b"ERR No functions registered"
+        if trouble is not None:
+            self._forget(library)
+            raise ReplyError(trouble)
+        return library
+
+    def _refuse_names(self, library: Library, before: Library | None) -> None:
+        own = {function.name.lower() for function in before.functions} if before is not None else set()
+        for function in library.functions:
+            name = function.name.lower()
+            if name in self.functions and name not in own:
+                raise ReplyError(b"ERR Function %b already exists" % function.name)
+
+    def _forget(self, library: Library) -> None:
+        for function in library.functions:
+            self._scripts.machine().drop(function.key)
+
+    def delete(self, name: bytes) -> None:
+        library = self.by_name.pop(name, None)
+        if library is None:
+            raise ReplyError(b"ERR Library not found")
+        self._kept.pop(name, None)
+        for function in library.functions:
+            self.functions.pop(function.name.lower(), None)
+        if library.functions:
+            self._forget(library)
+
+    def flush(self) -> None:
+        for name in list(self.by_name):
+            self.delete(name)
+
+    def codes(self) -> Iterator[bytes]:
+        """Every library's code, as it was loaded."""
+        for library in self.by_name.values():
+            yield library.code

@@ -1,0 +1,300 @@
+"""The Lua that scripts run in: LuaJIT 2.1, interpreting. The one module that knows `lupa`; it is not compiled.
+
+Nothing but bytes, numbers and booleans passes between the two, and whatever goes wrong here reaches a script as text.
+What scripts see is made by the files in lua/: guard (bounds), tables, text, patterns, replies and sandbox.
+
+Memory has two bounds. Above SOFT_LIMIT a watched script is stopped by its hook and a request of any script is refused.
+HARD_LIMIT is the allocator's. Between them there is room for what the host hands to Lua: an allocation that failed
+there would end the process, or hang it.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from penstock.engine.scripting import lua_numbers, script_source
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+LIBRARIES: Final = ("cjson", "cmsgpack", "struct")
+SOURCES: Final = Path(__file__).with_name("lua")
+OURS: Final = b"=[penstock]"  # the name of our own chunks
+MIB: Final = 1024 * 1024
+SOFT_LIMIT: Final = 512 * MIB
+HARD_LIMIT: Final = 640 * MIB
+RESERVE: Final = 16 * MIB  # of it, kept for what is small
+MUCH: Final = 64 * MIB  # in use after a script: its garbage is collected at once
+LARGE: Final = 64 * 1024  # words and replies from this size on are weighed before they are handed over
+MOST_PASSED: Final = 200  # words passed one by one; more come as one text
+NO_LUA: Final = (
+    b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa is not"
+    b" installed: pip install '.[lua]' in a clone of Penstock"
+)
+NO_LUAJIT: Final = (
+    b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa on this"
+    b" platform has no LuaJIT: install a build of lupa 2.8 or newer that has the module lupa.luajit21"
+)
+OUT_OF_MEMORY: Final = b"ERR not enough memory"
+NO_ROOM: Final = reply.error(OUT_OF_MEMORY)
+FLAGS: Final = frozenset((b"no-writes", b"allow-oom", b"allow-stale", b"no-cluster", b"allow-cross-slot-keys"))
+NAME_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+NULL: Final = (
+    b"local null = newproxy(true) getmetatable(null).__tostring = function() return 'userdata: (nil)' end return null"
+)
+
+
+class Server(Protocol):
+    """What a running script may ask for (script_calls.py)."""
+
+    def call(self, *words: object) -> bytes: ...
+
+    def allowed(self, *words: object) -> bytes: ...
+
+    def set_resp(self, version: float) -> None: ...
+
+    def tell(self, level: float, text: bytes) -> None: ...
+
+    def why_stop(self) -> bytes | None: ...
+
+
+class Runtime(Protocol):
+    """What is used of lupa's LuaRuntime."""
+
+    def eval(self, code: bytes) -> Callable[..., bytes | int | float]: ...
+
+    def execute(self, code: bytes, *words: object) -> Callable[..., object]: ...
+
+    def table_from(self, values: dict[bytes, object]) -> object: ...
+
+    def get_memory_used(self) -> int: ...
+
+    def set_max_memory(self, size: int) -> None: ...
+
+    def gccollect(self) -> None: ...
+
+
+class Interface(Protocol):
+    """What sandbox.lua gives back."""
+
+    def __getitem__(self, name: bytes) -> Callable[..., bytes | None]: ...
+
+
+def is_name(name: bytes) -> bool:
+    """Whether a library or a function may be called so."""
+    return bool(name) and NAME_BYTES.issuperset(name)
+
+
+def _denied(thing: object, name: object, setting: bool) -> object:
+    raise AttributeError("scripts do not look into the server")
+
+
+class Machine:
+    """One Lua state, with every script and function that was compiled in it.
+
+    version: of the Redis that scripts are told of, "8.6.3".
+    """
+
+    def __init__(self, server: Server, version: str) -> None:
+        runtime, self._failure = _new_runtime()
+        self._runtime = runtime
+        self._used = runtime.get_memory_used
+        self._why_stop = server.why_stop
+        chance = lua_numbers.Chance()
+        major, minor, patch = map(int, version.split("."))
+        functions: dict[bytes, Callable[..., object]] = {
+            b"set_resp": server.set_resp,
+            b"log": server.tell,
+            b"killed": server.why_stop,
+            b"prepare": _prepared,
+            b"spelt": lambda code: b"+" + script_source.spelt(code),
+            b"number_text": lua_numbers.word,
+            b"integer_text": lua_numbers.whole,
+            b"unsigned_text": lua_numbers.unsigned_text,
+            b"sha1": lambda text: hashlib.sha1(text, usedforsecurity=False).hexdigest().encode(),
+            b"random": chance.random,
+            b"seed": chance.seed,
+            b"is_flag": lambda flag: flag in FLAGS,
+            b"is_name": is_name,
+            b"pack_double": lua_numbers.message_number,
+            b"unpack_double": lua_numbers.message_double,
+            b"unpack_integer": lua_numbers.message_integer,
+            b"pack_whole": lua_numbers.pack_whole,
+            b"unpack_whole": lua_numbers.unpack_whole,
+            b"pack_float": lua_numbers.pack_float,
+            b"unpack_float": lua_numbers.unpack_float,
+            b"widen": lambda: runtime.set_max_memory(2 * HARD_LIMIT),
+            b"narrow": lambda: runtime.set_max_memory(HARD_LIMIT),
+        }
+        host: dict[bytes, object] = {name: self._answering(function) for name, function in functions.items()}
+        host |= {
+            b"call": self._requesting(server.call),
+            b"allowed": self._requesting(server.allowed),
+            b"null": runtime.execute(NULL),
+            b"soft_limit": SOFT_LIMIT,
+            b"ours": OURS,
+            b"version": version.encode(),
+            b"version_number": major << 16 | minor << 8 | patch,
+        }
+        interface = cast(Interface, self._sandbox(runtime.table_from(host)))
+        self._compile = interface[b"compile"]
+        self._forget = interface[b"forget"]
+        self._run = interface[b"run"]
+        self._load = interface[b"load"]
+        self._drop = interface[b"drop"]
+        self._call = interface[b"call"]
+        self._clear = interface[b"clear"]
+
+    def _sandbox(self, host: object) -> object:
+        """Run our files; what sandbox.lua gives back."""
+        runtime = self._runtime
+        runtime.execute(b"jit.off() jit.flush()")
+
+        def made(name: str, *given: object) -> object:
+            chunk = runtime.execute(b"return assert(loadstring(...))", (SOURCES / f"{name}.lua").read_bytes(), OURS)
+            return chunk(*given)
+
+        guard = made("guard", host)
+        shared = made("tables", host, guard)
+        self._shared = cast("dict[bytes, dict[bytes, object]]", shared)
+        text = made("text", host, guard, shared, made("patterns"))
+        replies = made("replies", host, guard)
+        libraries: dict[bytes, object] = {}
+        for name in LIBRARIES:
+            library = cast("Callable[[object, object], object]", made(name))
+            libraries[name.encode()] = library(host, shared)
+        return made("sandbox", host, guard, shared, replies, text, runtime.table_from(libraries))
+
+    def _tables(self) -> dict[bytes, object]:
+        """The library table, for tests."""
+        return self._shared[b"tables"]
+
+    # -- what Lua calls: nothing is raised into it, and its allocator never fails here -----------------------------
+
+    def _answering(self, function: Callable[..., object]) -> Callable[..., object]:
+        """The function, with None for what cannot be answered."""
+        used = self._used
+
+        def answer(*words: object) -> object:
+            try:
+                found = function(*words)
+            except Exception:
+                return None
+            if used() > HARD_LIMIT - RESERVE or (
+                isinstance(found, bytes) and len(found) > LARGE and not self._has_room(len(found))
+            ):
+                return None
+            return found
+
+        return answer
+
+    def _requesting(self, function: Callable[..., bytes]) -> Callable[..., bytes]:
+        """The function, whose answer is a reply, with an error's reply for what cannot be answered."""
+        used = self._used
+
+        def answer(*words: object) -> bytes:
+            if used() > SOFT_LIMIT:
+                return NO_ROOM
+            try:
+                found = function(*words)
+            except MemoryError:
+                return NO_ROOM
+            except Exception as failure:
+                return reply.error(b"ERR internal error: %b" % type(failure).__name__.encode())
+            if len(found) > LARGE and not self._has_room(len(found)):
+                return NO_ROOM
+            return found
+
+        return answer
+
+    def _has_room(self, size: int) -> bool:
+        return self._used() + size < HARD_LIMIT - RESERVE
+
+    # -- what is asked of Lua ---------------------------------------------------------------------------------------
+
+    def memory(self) -> int:
+        """Bytes that Lua uses."""
+        return self._used()
+
+    def compile(self, sha: bytes, code: bytes) -> bytes | None:
+        """Make a script ready to run; Lua's complaint where it is none."""
+        return self._guarded(self._compile, len(code), sha, code)
+
+    def forget(self, sha: bytes) -> None:
+        self._forget(sha)
+
+    def run(self, sha: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
+        """Run a script to its end: its reply."""
+        packed, passed, size = _passed(words)
+        return self._guarded(self._run, size, sha, resp, watched, keys, packed, *passed) or b""
+
+    def call(self, key: bytes, name: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
+        """Run a function of a library to its end: its reply."""
+        packed, passed, size = _passed(words)
+        return self._guarded(self._call, size, key, name, resp, watched, keys, packed, *passed) or b""
+
+    def load(self, code: bytes, found: Callable[[bytes, bool, bytes, bytes], bytes]) -> bytes | None:
+        """Run a library's code, which registers its functions; why that failed."""
+        return self._guarded(self._load, len(code), code, self._answering(found))
+
+    def drop(self, key: bytes) -> None:
+        self._drop(key)
+
+    def _guarded(self, function: Callable[..., bytes | None], size: int, *words: object) -> bytes | None:
+        """What a function of the sandbox answers. `size` bytes of words are handed to Lua."""
+        if size > LARGE and not self._has_room(3 * size):
+            self._collect()
+            if not self._has_room(size):
+                return NO_ROOM
+        try:
+            answer = function(*words)
+        except self._failure:  # out of memory amid our own Lua, or stopped there
+            self._collect()
+            return reply.error(self._why_stop() or OUT_OF_MEMORY)
+        if self._used() > MUCH:
+            self._collect()
+        return answer
+
+    def _collect(self) -> None:
+        """Free all garbage, which needs memory, too."""
+        self._runtime.set_max_memory(2 * HARD_LIMIT)
+        self._clear()
+        before = self._used() + 1
+        while self._used() < before:  # each time LuaJIT halves the buffer in which it makes texts
+            before = self._used()
+            self._runtime.gccollect()
+        self._runtime.set_max_memory(HARD_LIMIT)
+
+
+def _new_runtime() -> tuple[Runtime, type[Exception]]:
+    """LuaJIT, with its allocator's bound, and the exception of its errors."""
+    try:
+        import lupa  # an extra
+    except ImportError:
+        raise ReplyError(NO_LUA) from None
+    try:
+        from lupa import luajit21
+    except ImportError:
+        raise ReplyError(NO_LUAJIT) from None
+    assert lupa is not None, "it was imported"
+    runtime = luajit21.LuaRuntime(
+        encoding=None, register_eval=False, register_builtins=False, attribute_filter=_denied,
+        unpack_returned_tuples=False, max_memory=HARD_LIMIT,
+    )  # fmt: skip
+    return runtime, luajit21.LuaError
+
+
+def _prepared(code: bytes, is_script: bool) -> bytes:
+    """The code for LuaJIT behind a `+`, or behind a `-` the line and what Lua 5.1 says is wrong there."""
+    try:
+        return b"+" + script_source.prepared(code, is_script)
+    except script_source.Malformed as problem:
+        return b"-" + problem.text
+
+
+def _passed(words: list[bytes]) -> tuple[bytes | None, list[bytes], int]:
+    """Lua's stack is short: many words go as one text. Also how many bytes they are."""
+    if len(words) <= MOST_PASSED:
+        return None, words, sum(map(len, words))
+    text = b"*%d\r\n%b" % (len(words), b"".join([b"$%d\r\n%b\r\n" % (len(text), text) for text in words]))
+    return text, [], len(text)

@@ -1,0 +1,153 @@
+"""What a running script asks of the server: redis.call and its like.
+
+A request of a script runs like any other, in a session and a context of the script's own: in RESP2 until it asks for
+RESP3, in the caller's database, never waiting.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.memory import recency
+from penstock.engine.scripting import lua_numbers
+from penstock.engine.session import Session
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+NO_WORDS: Final = b"ERR Please specify at least one argument for this redis lib call"
+BAD_WORD: Final = b"ERR Lua redis lib command arguments must be strings or integers"
+UNKNOWN: Final = b"ERR Unknown Redis command called from script"
+WRONG_COUNT: Final = b"ERR Wrong number of args calling Redis command from script"
+NOT_ALLOWED: Final = b"ERR This Redis command is not allowed from script"
+READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
+KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
+LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
+SPREADING: Final = frozenset(("PUBLISH", "SPUBLISH", "PFCOUNT"))  # not writes, but no reads either
+
+
+class Calls:
+    """The server, as one script at a time sees it.
+
+    lock: held while a request of the script runs; who acts beside a script that is late holds it, too.
+    """
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self._session = Session(0, "lua")
+        self._beside: Context | None = None  # the engine's context, beside which the script's was made
+        self._context = Context(engine, self._session)
+        self._read_only = False
+        self.lock = threading.RLock()
+        self.killed = False
+        self.wrote = False
+        self.may_exceed = False  # maxmemory: the script has the flag allow-oom
+        self._stop_text = KILLED
+        self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
+        self.journal: Callable[[int, str], None] | None = None  # takes what scripts log, by level
+
+    def begin(self, ctx: Context, read_only: bool, stop_at_us: int) -> None:
+        """A script begins, on behalf of the request in hand."""
+        session = self._session
+        if self._beside is not self._engine.context:
+            self._beside = self._engine.context
+            self._context = recency.beside(self._engine, session)
+            self._context.waits = False
+        own = self._context
+        session.resp = 2
+        session.db_index = ctx.db_index
+        session.user = ctx.session.user
+        session.no_touch = ctx.session.no_touch
+        own.aim(session, ctx.now_us)
+        own.dirty = 0
+        self._read_only = read_only
+        self.killed = self.wrote = False
+        self.stop_at_us = stop_at_us
+        self._stop_text = KILLED
+
+    @property
+    def dirty(self) -> int:
+        """Changes that the script has made."""
+        return self._context.dirty
+
+    def begin_load(self, limit_ms: int) -> None:
+        """The code of a library begins to run, which must be over after so long."""
+        self.killed = self.wrote = False
+        self.stop_at_us = self._engine.clock.now_us() + limit_ms * 1000
+        self._stop_text = LOAD_TIMEOUT
+
+    def why_stop(self) -> bytes | None:
+        """Asked by the watched script itself, every now and then: the error to end with."""
+        if self.stop_at_us and not self.wrote and self._engine.clock.now_us() >= self.stop_at_us:
+            self.killed = True
+        return self._stop_text if self.killed else None
+
+    def call(self, *words: object) -> bytes:
+        """The reply to a request, an error too."""
+        request = _request(words)
+        if isinstance(request, bytes):
+            return reply.error(request)
+        with self.lock:
+            return self._run(request)
+
+    def _run(self, request: list[bytes]) -> bytes:
+        engine = self._engine
+        try:
+            row = engine.named_row(request)
+        except ReplyError:
+            return reply.error(UNKNOWN)
+        if row.handler is None or not row.fits(len(request)):
+            return reply.error(WRONG_COUNT)
+        if "noscript" in row.flags:
+            return reply.error(NOT_ALLOWED)
+        if row.write or row.name in SPREADING:
+            if self._read_only:
+                return reply.error(READ_ONLY)
+            if engine.trouble is not None:
+                return reply.error(engine.trouble)
+            # A script that has begun to write is not stopped half-way (Redis 8.6.3).
+            if row.denyoom and not self.wrote and not self.may_exceed and engine.memory.refuses():
+                return reply.error(refusals.out_of_memory().text)
+            if row.write:
+                self.wrote = True
+        return engine.run(self._context, row, request, engine.clock.now_us())
+
+    def allowed(self, *words: object) -> bytes:
+        """redis.acl_check_cmd: why a command cannot be asked about; empty where the user may run it: always."""
+        request = _request(words)
+        if isinstance(request, bytes):
+            return request
+        try:
+            row = self._engine.named_row(request)
+        except ReplyError:
+            return b"ERR Invalid command passed to redis.acl_check_cmd()"
+        if row.handler is None or not row.fits(len(request)):
+            return b"ERR Wrong number of args for redis.acl_check_cmd()"
+        return b""
+
+    def set_resp(self, version: float) -> None:
+        self._session.resp = int(version)
+        self._context.resp3 = version == 3
+
+    def tell(self, level: float, text: bytes) -> None:
+        if self.journal is not None:
+            self.journal(int(level), text.decode("utf-8", "backslashreplace"))
+
+
+def _request(words: tuple[object, ...]) -> list[bytes] | bytes:
+    """The words as a request, or the text of a refusal."""
+    if not words:
+        return NO_WORDS
+    request: list[bytes] = []
+    for word in words:
+        if isinstance(word, bytes):
+            request.append(word)
+        elif isinstance(word, (int, float)) and not isinstance(word, bool):
+            request.append(lua_numbers.word(word))
+        else:
+            return BAD_WORD
+    return request

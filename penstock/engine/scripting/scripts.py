@@ -1,0 +1,266 @@
+"""The scripts that a server keeps, and the one that runs.
+
+A script that surely ends at once (script_source.py) runs in place. Any other runs in a thread of its own, and whoever
+asked waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is parked and
+the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine import refusals
+from penstock.engine.blocking import Parked
+from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.scripting import lock_scripts, script_source, shebang
+from penstock.engine.scripting.function_libraries import Libraries
+from penstock.engine.scripting.lua_machine import Machine
+from penstock.engine.scripting.script_calls import Calls
+from penstock.engine.scripting.script_worker import Worker
+from penstock.engine.table.command_table import Row
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+    from penstock.engine.session import Session
+
+MOST_EVALUATED: Final = 500  # scripts known by EVAL alone; the one used longest ago goes (Redis 8.6.3)
+BUSY: Final = b"BUSY Redis is busy running a script. You can only call %b or SHUTDOWN NOSAVE."
+NOT_BUSY: Final = b"NOTBUSY No scripts in execution right now."
+UNKILLABLE: Final = (
+    b"UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script"
+    b" termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+)
+WRITES_IN_RO: Final = b"ERR Can not execute a script with write flag using *_ro command."
+
+
+class Script:
+    """A script that is compiled. `flags` are the shebang's, None without one; loaded: by SCRIPT LOAD, for good."""
+
+    __slots__ = ("code", "flags", "lasts", "loaded")
+
+    def __init__(self, code: bytes, body: bytes, flags: frozenset[bytes] | None, loaded: bool) -> None:
+        self.code = code
+        self.flags = flags
+        self.loaded = loaded
+        self.lasts = not script_source.is_short(body)  # it may
+
+
+class Transaction:
+    """An EXEC whose script takes long: its request, the time it goes by, what was queued and the answers so far."""
+
+    __slots__ = ("answers", "args", "now_us", "queue", "row")
+
+    def __init__(
+        self, row: Row, args: list[bytes], now_us: int, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]
+    ) -> None:
+        self.row = row
+        self.args = args
+        self.now_us = now_us
+        self.queue = queue
+        self.answers = answers
+
+
+class Running:
+    """What runs now, or waits to be over: the session's request, since when, and whether as a function.
+
+    transaction: what it is part of, once it takes long.
+    """
+
+    __slots__ = ("args", "began_us", "is_function", "name", "parked", "transaction")
+
+    def __init__(self, name: bytes, args: list[bytes], began_us: int, is_function: bool) -> None:
+        self.name = name
+        self.args = args
+        self.began_us = began_us
+        self.is_function = is_function
+        self.parked: Parked | None = None
+        self.transaction: Transaction | None = None
+
+
+class Scripts:
+    """Scripts by their SHA-1, the libraries of functions, and what is running.
+
+    `wake` is how the caller of the engine is told, from another thread, to call `Engine.finish_script`; without it no
+    script runs in a thread.
+    """
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self._machine: Machine | None = None
+        self._lua_is_there: bool | None = None  # None: it was not looked for yet
+        self._worker = Worker()
+        self.calls = Calls(engine)
+        self.libraries = Libraries(self, engine.keyspace.libraries)
+        self.cached: dict[bytes, Script] = {}
+        self._evaluated: OrderedDict[bytes, None] = OrderedDict()  # of `cached`, those that may go, oldest first
+        self.evicted = 0
+        self.running: Running | None = None
+        self.gone: list[Session] = []  # disconnected while the server was busy
+
+    @property
+    def wake(self) -> Callable[[], None] | None:
+        return self._worker.wake
+
+    @wake.setter
+    def wake(self, wake: Callable[[], None] | None) -> None:
+        self._worker.wake = wake
+
+    def machine(self) -> Machine:
+        """Lua, begun when it is first asked for; refused where it is not installed."""
+        if self._machine is None:
+            self._machine = Machine(self.calls, self._engine.compatibility.redis_version)
+        return self._machine
+
+    def _has_lua(self) -> bool:
+        if self._lua_is_there is None:
+            self._lua_is_there = self._machine is not None or find_spec("lupa") is not None
+        return self._lua_is_there
+
+    def memory(self) -> int:
+        """Bytes that Lua uses."""
+        return 0 if self._machine is None else self._machine.memory()
+
+    # -- the cache --------------------------------------------------------------------------------------------------
+
+    def add(self, code: bytes, loaded: bool) -> bytes:
+        """Keep a script, compiled; its SHA-1. Refused where it is none."""
+        sha = hashlib.sha1(code, usedforsecurity=False).hexdigest().encode()
+        script = self.cached.get(sha)
+        if script is not None:
+            if loaded and not script.loaded:
+                script.loaded = True
+                self._evaluated.pop(sha, None)
+            return sha
+        flags, body = shebang.read(code)
+        if lock_scripts.is_lock_script(sha) and not self._has_lua():
+            self.cached[sha] = Script(code, code, None, True)
+            return sha
+        complaint = self.machine().compile(sha, body)
+        if complaint is not None:
+            raise ReplyError(b"ERR Error compiling script (new function): " + complaint)
+        self.cached[sha] = Script(code, body, flags, loaded)
+        if not loaded:
+            self._evaluated[sha] = None
+            if len(self._evaluated) > MOST_EVALUATED:
+                oldest, _ = self._evaluated.popitem(last=False)
+                del self.cached[oldest]
+                self.machine().forget(oldest)
+                self.evicted += 1
+        return sha
+
+    def flush(self) -> None:
+        if self._machine is not None:
+            for sha in self.cached:
+                self._machine.forget(sha)
+        self.cached.clear()
+        self._evaluated.clear()
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def run(self, ctx: Context, sha: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
+        """The reply of a script that is kept."""
+        script = self.cached[sha]
+        if not script.loaded:
+            self._evaluated.move_to_end(sha)
+        self._look_at_memory(script.flags)
+        if script.flags is not None:
+            read_only = may_only_read(script.flags, read_only)
+        if lock_scripts.is_lock_script(sha):
+            plain = not read_only and self._engine.trouble is None
+            if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
+                self.calls.begin(ctx, read_only, 0)
+                given = words[:1] + words[keys:] if keys else []
+                return self._ended(ctx, lock_scripts.run(self.calls, sha, given))
+        machine = self._machine or self.machine()
+        resp = 3 if ctx.resp3 else 2
+        if not script.lasts:
+            self.calls.begin(ctx, read_only, 0)
+            return self._ended(ctx, machine.run(sha, resp, False, keys, words))
+        running = Running(sha, ctx.args, ctx.engine.clock.now_us(), False)
+        return self._watch(ctx, running, read_only, lambda: machine.run(sha, resp, True, keys, words))
+
+    def call(self, ctx: Context, name: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
+        """The reply of a function of a library."""
+        function = self.libraries.function(name)
+        self._look_at_memory(function.flags)
+        read_only = may_only_read(function.flags, read_only)
+        machine, resp = self.machine(), 3 if ctx.resp3 else 2
+        running = Running(function.name, ctx.args, ctx.engine.clock.now_us(), True)
+        return self._watch(
+            ctx, running, read_only, lambda: machine.call(function.key, function.name, resp, True, keys, words)
+        )
+
+    def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
+        """Above maxmemory a script whose flags neither forbid writing nor allow that is refused (Redis 8.6.3)."""
+        self.calls.may_exceed = flags is not None and b"allow-oom" in flags
+        if flags is None or self.calls.may_exceed or b"no-writes" in flags:
+            return
+        if self._engine.memory.refuses():
+            raise refusals.out_of_memory()
+
+    def _watch(self, ctx: Context, running: Running, read_only: bool, job: Callable[[], bytes]) -> bytes:
+        """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
+        threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
+        parks = self._worker.wake is not None and not ctx.session.privileged and threshold_ms > 0
+        stop_at_us = 0 if parks or threshold_ms <= 0 else ctx.engine.clock.now_us() + threshold_ms * 1000
+        self.calls.begin(ctx, read_only, stop_at_us)
+        if not parks:
+            return self._ended(ctx, job())
+        self.running = running
+        answer = self._worker.run(job, threshold_ms / 1000)
+        if answer is not None:
+            self.running = None
+            return self._ended(ctx, answer)
+        assert ctx.row is not None, "the engine names the row that it runs"
+        session = ctx.session
+        running.parked = session.parked = Parked(session, ctx.row, ctx.args, ctx.db_index, [], 0, reply.NO_REPLY)
+        self._engine.busy = True
+        return NOTHING_YET
+
+    def hold(self, ctx: Context, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]) -> None:
+        """What runs is part of the EXEC in hand, which goes on when it is over."""
+        assert self.running is not None and ctx.row is not None, "a script takes long"
+        self.running.transaction = Transaction(ctx.row, ctx.args, ctx.now_us, queue, answers)
+
+    def _ended(self, ctx: Context, answer: bytes) -> bytes:
+        ctx.dirty += self.calls.dirty
+        if answer.startswith(b"-"):
+            raise ReplyError(answer[1:-2])
+        return answer
+
+    # -- while the server is busy -----------------------------------------------------------------------------------
+
+    def busy_text(self) -> bytes:
+        assert self.running is not None, "the server is busy with a script"
+        return BUSY % (b"FUNCTION KILL" if self.running.is_function else b"SCRIPT KILL")
+
+    def kill(self, is_function: bool) -> bytes:
+        """Have what runs stop: SCRIPT KILL a script, FUNCTION KILL a function."""
+        if self.running is None:
+            raise ReplyError(NOT_BUSY)
+        if self.calls.wrote:
+            raise ReplyError(UNKILLABLE)
+        if self.running.is_function is not is_function:
+            raise ReplyError(self.busy_text())
+        self.calls.killed = True
+        return reply.OK
+
+    def take_late(self) -> tuple[Running, bytes]:
+        """What was running, and its answer: it is over, and the server not busy any more."""
+        running = self.running
+        assert running is not None and running.parked is not None, "a late script has parked its session"
+        self.running = None
+        return running, self._worker.late
+
+
+def may_only_read(flags: frozenset[bytes] | None, read_only: bool) -> bool:
+    """Whether a script must not write: by its flags, or by the command that runs it, which then needs the flag."""
+    if flags is None:
+        return read_only
+    if read_only and b"no-writes" not in flags:
+        raise ReplyError(WRITES_IN_RO)
+    return b"no-writes" in flags

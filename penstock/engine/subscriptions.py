@@ -1,0 +1,124 @@
+"""Who listens to which channel, and what a message is as bytes."""
+
+from typing import Final
+
+from penstock.engine.globs import Glob
+from penstock.engine.session import Session
+from penstock.protocol import reply
+
+MESSAGE: Final = reply.bulk(b"message")
+PATTERN_MESSAGE: Final = reply.bulk(b"pmessage")
+SHARD_MESSAGE: Final = reply.bulk(b"smessage")
+
+Listeners = dict[Session, None]  # in the order in which they subscribed: that of delivery
+Outgoing = list[tuple[Session, bytes]]
+
+
+class Subscriptions:
+    """Every session's subscriptions, found by channel and by pattern.
+
+    Invariant: a session stands in `channels[c]` if and only if c stands in `session.channels`; likewise `patterns`
+    and `shard_channels`. No name is kept that nobody listens to. `_globs` has the patterns made ready.
+    """
+
+    __slots__ = ("_globs", "channels", "patterns", "shard_channels")
+
+    def __init__(self) -> None:
+        self.channels: dict[bytes, Listeners] = {}
+        self.patterns: dict[bytes, Listeners] = {}
+        self.shard_channels: dict[bytes, Listeners] = {}
+        self._globs: dict[bytes, Glob] = {}
+
+    # -- subscribing ------------------------------------------------------------------------------------------------
+
+    def subscribe(self, session: Session, channel: bytes) -> None:
+        self.channels.setdefault(channel, {})[session] = None
+        session.channels[channel] = None
+
+    def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
+        if pattern not in self.patterns:
+            self.patterns[pattern] = {}
+            self._globs[pattern] = Glob(pattern)
+        self.patterns[pattern][session] = None
+        session.patterns[pattern] = None
+
+    def subscribe_shard(self, session: Session, channel: bytes) -> None:
+        self.shard_channels.setdefault(channel, {})[session] = None
+        session.shard_channels[channel] = None
+
+    def unsubscribe(self, session: Session, channel: bytes) -> None:
+        if channel in session.channels:
+            del session.channels[channel]
+            _leave(self.channels, channel, session)
+
+    def unsubscribe_pattern(self, session: Session, pattern: bytes) -> None:
+        if pattern in session.patterns:
+            del session.patterns[pattern]
+            _leave(self.patterns, pattern, session)
+            if pattern not in self.patterns:
+                del self._globs[pattern]
+
+    def unsubscribe_shard(self, session: Session, channel: bytes) -> None:
+        if channel in session.shard_channels:
+            del session.shard_channels[channel]
+            _leave(self.shard_channels, channel, session)
+
+    def forget(self, session: Session) -> None:
+        """A session is reset or gone: nothing is sent to it any more."""
+        for channel in list(session.channels):
+            self.unsubscribe(session, channel)
+        for pattern in list(session.patterns):
+            self.unsubscribe_pattern(session, pattern)
+        for channel in list(session.shard_channels):
+            self.unsubscribe_shard(session, channel)
+
+    def check(self, sessions: list[Session]) -> None:
+        """Assert the invariant for all the sessions there are."""
+        for listeners, names in (
+            (self.channels, {session: session.channels for session in sessions}),
+            (self.patterns, {session: session.patterns for session in sessions}),
+            (self.shard_channels, {session: session.shard_channels for session in sessions}),
+        ):
+            there = {(name, session) for name, those in listeners.items() for session in those}
+            assert there == {(name, session) for session, own in names.items() for name in own}, "both sides agree"
+            assert all(listeners.values()), "no name without a listener"
+        assert self._globs.keys() == self.patterns.keys(), "a glob for each pattern"
+
+    # -- publishing -------------------------------------------------------------------------------------------------
+
+    def publish(self, channel: bytes, payload: bytes, outgoing: Outgoing) -> int:
+        """Add the message to `outgoing` for each listener of the channel, then for each of every pattern it fits.
+
+        The number of messages: a session that listens in three ways gets three.
+        """
+        sent = 0
+        body = b""
+        listeners = self.channels.get(channel)
+        if listeners is not None:
+            body = reply.bulk(channel) + reply.bulk(payload)
+            sent += _send(listeners, b"3\r\n" + MESSAGE + body, outgoing)
+        for pattern, listeners in self.patterns.items():
+            if self._globs[pattern].matches(channel):
+                body = body or reply.bulk(channel) + reply.bulk(payload)
+                sent += _send(listeners, b"4\r\n" + PATTERN_MESSAGE + reply.bulk(pattern) + body, outgoing)
+        return sent
+
+    def publish_to_shard(self, channel: bytes, payload: bytes, outgoing: Outgoing) -> int:
+        """As `publish`, to the listeners of the shard's channel; patterns do not count."""
+        listeners = self.shard_channels.get(channel)
+        if listeners is None:
+            return 0
+        return _send(listeners, b"3\r\n" + SHARD_MESSAGE + reply.bulk(channel) + reply.bulk(payload), outgoing)
+
+
+def _leave(listeners: dict[bytes, Listeners], name: bytes, session: Session) -> None:
+    del listeners[name][session]
+    if not listeners[name]:
+        del listeners[name]
+
+
+def _send(listeners: Listeners, message: bytes, outgoing: Outgoing) -> int:
+    """Address a message, given without its first byte, to each listener: a push in RESP3, an array in RESP2."""
+    push, array = b">" + message, b"*" + message
+    outgoing += [(session, push if session.resp == 3 else array) for session in listeners]
+    return len(listeners)

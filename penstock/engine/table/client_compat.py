@@ -1,0 +1,125 @@
+"""What clients may see: the commands, options and reply fields of the server named by `compat-version`.
+
+What that server does not have is hidden: a command is unknown, an option is refused as any other word would be in its
+place, a field is left out. So what passes here passes there. The newest hides nothing, and its table is the declared
+one; for an older one the table is made once, at the start, of rows that name what is hidden (`Row.hidden`). The log is
+not touched: what stands in it is always understood, and what may stand in it is `dialect.py`'s to say.
+"""
+
+from typing import Final
+
+from penstock.config.settings import Settings
+from penstock.engine.table import command_syntax, option_versions
+from penstock.engine.table.command_table import Row
+from penstock.engine.versions import REDIS_VERSION
+
+# Versions that the declarations of options and values do not name: COMMAND DOCS has none for these.
+OPTIONS: Final = option_versions.SINCE | {
+    ("BITOP", "DIFF"): "8.2.0", ("BITOP", "DIFF1"): "8.2.0", ("BITOP", "ANDOR"): "8.2.0", ("BITOP", "ONE"): "8.2.0",
+    ("HSCAN", "NOVALUES"): "7.4.0",
+    ("XREAD", "+"): "7.4.0",
+}  # fmt: skip
+
+FIELDS: Final = {  # of replies, and sections of INFO
+    ("XINFO|STREAM", "idmp-duration"): "8.6.0", ("XINFO|STREAM", "idmp-maxsize"): "8.6.0",
+    ("XINFO|STREAM", "pids-tracked"): "8.6.0", ("XINFO|STREAM", "iids-tracked"): "8.6.0",
+    ("XINFO|STREAM", "iids-added"): "8.6.0", ("XINFO|STREAM", "iids-duplicates"): "8.6.0",
+    ("XINFO|STREAM", "nacked-count"): "8.8.0",
+    ("INFO", "threads"): "8.0.0", ("INFO", "keysizes"): "8.0.0", ("INFO", "hotkeys"): "8.6.0",
+    ("INFO", "slowlog_commands_count"): "8.8.0", ("INFO", "slowlog_commands_time_ms_sum"): "8.8.0",
+    ("INFO", "slowlog_commands_time_ms_max"): "8.8.0", ("INFO", "total_client_processing_events"): "8.8.0",
+    ("INFO", "eventloop_cycles_with_clients_processing"): "8.8.0",
+    ("INFO", "commands_per_parse_batch_sum"): "8.8.0", ("INFO", "commands_per_parse_batch_cnt"): "8.8.0",
+    ("INFO", "commands_per_parse_batch_avg"): "8.8.0",
+} | {
+    (name, field): since
+    for name in ("CLIENT|LIST", "CLIENT|INFO")
+    for field, since in (
+        ("watch", "7.4.0"), ("io-thread", "8.0.0"), ("tot-net-in", "8.2.0"), ("tot-net-out", "8.2.0"),
+        ("tot-cmds", "8.2.0"), ("read-events", "8.8.0"), ("parse-batch-cmd-sum", "8.8.0"), ("parse-batch-cnt", "8.8.0"),
+    )
+}  # fmt: skip
+
+# What Valkey has of what Redis brought after 7.2, where the two parted (Valkey 9.1.2, COMMAND DOCS).
+VALKEY_COMMANDS: Final = frozenset({
+    "HEXPIRE", "HPEXPIRE", "HEXPIREAT", "HPEXPIREAT", "HTTL", "HPTTL", "HEXPIRETIME", "HPEXPIRETIME", "HPERSIST",
+    "HGETDEL", "HGETEX", "HSETEX", "MSETEX",
+})  # fmt: skip
+VALKEY_WORDS: Final = frozenset({
+    ("CLIENT|KILL", "MAXAGE"), ("HSCAN", "NOVALUES"), ("SET", "IFEQ"), ("XREAD", "+"),
+    *((name, field) for name in ("CLIENT|LIST", "CLIENT|INFO") for field in (
+        "watch", "tot-net-in", "tot-net-out", "tot-cmds",
+    )),
+})  # fmt: skip
+
+PARTED: Final = (7, 2)
+VERSIONS: Final = {  # what INFO and HELLO name
+    "7.2": "7.2.0", "8.0": "8.0.0", "8.2": "8.2.0", "8.4": "8.4.0", "8.6": "8.6.3", "8.8": "8.8.0", "8.10": "8.10.0",
+    "valkey-9.1": "7.2.4",
+}  # fmt: skip
+VALKEY_VERSION: Final = "9.1.2"
+
+
+class Compatibility:
+    """The server that this one passes for.
+
+    redis_version: as INFO names it. server, version: as HELLO does. hidden: rows of commands that only the log knows.
+    """
+
+    __slots__ = ("_known", "hidden", "is_newest", "is_valkey", "redis_version", "server", "version")
+
+    def __init__(self, name: str = "newest") -> None:
+        self.is_newest = name in ("newest", REDIS_VERSION.removesuffix(".0"))
+        self.is_valkey = name.startswith("valkey")
+        self.redis_version = REDIS_VERSION if self.is_newest else VERSIONS[name]
+        self.server = "valkey" if self.is_valkey else "redis"
+        self.version = VALKEY_VERSION if self.is_valkey else self.redis_version
+        self._known = PARTED if self.is_valkey else numbers(self.redis_version)
+        self.hidden: dict[bytes, Row] = {}
+
+    def table(self, rows: dict[bytes, Row]) -> dict[bytes, Row]:
+        """The command table as this server has it; `hidden` gets what is left out."""
+        if self.is_newest:
+            return rows
+        shown: dict[bytes, Row] = {}
+        for name, row in rows.items():
+            if self._has_command(row):
+                shown[name] = self._as_known(row)
+            else:
+                self.hidden[name] = row
+        return shown
+
+    def _has_command(self, row: Row) -> bool:
+        return numbers(row.since) <= self._known or (self.is_valkey and row.name in VALKEY_COMMANDS)
+
+    def _has_word(self, name: str, word: str, since: str) -> bool:
+        return numbers(since) <= self._known or (self.is_valkey and (name, word) in VALKEY_WORDS)
+
+    def _as_known(self, row: Row) -> Row:
+        """A row like it that names what is hidden of it, or itself."""
+        below = {word: self._as_known(one) for word, one in row.subcommands.items() if self._has_command(one)}
+        named = [(word, since) for (name, word), since in (OPTIONS | FIELDS).items() if name == row.name]
+        declared = (
+            [pair for pair in option_versions.options(command_syntax.parse(row.syntax)) if pair[1]]
+            if row.syntax
+            else []
+        )
+        came = dict(declared + named)
+        hidden = frozenset(word.encode() for word, since in came.items() if not self._has_word(row.name, word, since))
+        history = tuple(change for change in row.history if numbers(change[0]) <= self._known)
+        return row.as_known(hidden, history, below)
+
+
+def of(settings: Settings) -> Compatibility:
+    """What the settings ask for."""
+    return Compatibility(settings.text("compat-version"))
+
+
+def numbers(version: str) -> tuple[int, int]:
+    """The two numbers that decide; what a patch brought, its version has.
+
+    >>> numbers("8.10.0") > numbers("8.6.2")
+    True
+    """
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)

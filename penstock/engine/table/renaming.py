@@ -1,0 +1,57 @@
+"""rename-command: commands that clients know by another name, or not at all (Redis 8.6.3).
+
+The log has every command by its own name, so that it can be loaded whatever the names are: by this server, by one with
+other names, by a Redis. (Redis logs what the client typed.) A log with the new names is loaded, too.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import Handler, Row
+from penstock.errors import UsageError
+
+# Of Redis 8.6.3, and not here: whoever takes one away has what he wants. Another unknown name is a mistake.
+ABSENT: Final = frozenset(
+    b"FAILOVER GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH"
+    b" GEOSEARCHSTORE HOTKEYS MIGRATE PFADD PFCOUNT PFDEBUG PFMERGE PFSELFTEST PSYNC REPLCONF REPLICAOF RESTORE-ASKING"
+    b" SLAVEOF SYNC TRIMSLOTS VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR"
+    b" VSIM".split()
+)
+
+
+def rename(rows: dict[bytes, Row], lines: Sequence[tuple[str, str]]) -> tuple[dict[bytes, Row], dict[bytes, Row]]:
+    """The table by the names that clients use, and the rows that only the log knows by theirs.
+
+    lines: old and new name, in their order; an empty new name takes the command away. UsageError, with Redis's
+    reason, where there is no such command, or another one has the new name.
+    """
+    shown = dict(rows)
+    for old, new in lines:
+        name = old.encode(errors="surrogateescape").upper()
+        wanted = new.encode(errors="surrogateescape").upper()
+        row = shown.pop(name, None)
+        if row is None and name not in ABSENT:
+            raise UsageError(f"rename-command {old}: No such command in rename-command")
+        if wanted in shown:
+            raise UsageError(f"rename-command {old} {new}: Target command name already exists")
+        if row is not None and wanted:
+            shown[wanted] = _renamed(row, row.name.encode())
+    return shown, {name: row for name, row in rows.items() if name not in shown or shown[name].name != row.name}
+
+
+def _renamed(row: Row, name: bytes) -> Row:
+    """The same command under another name: its handler is given its own one."""
+    below = {word: _renamed(one, name) for word, one in row.subcommands.items()}
+    twin = row.as_known(row.hidden, row.history, below)
+    twin.run_handler = twin.alike_handler = None  # they would log what was typed
+    if row.handler is not None:
+        twin.handler = _named(row.handler, name)
+    return twin
+
+
+def _named(handler: Handler, name: bytes) -> Handler:
+    def handle(ctx: Context, args: list[bytes]) -> bytes:
+        return handler(ctx, [name, *args[1:]])
+
+    return handle

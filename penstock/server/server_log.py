@@ -1,0 +1,55 @@
+"""What the server says of itself: lines in Redis's form, on the console or in a file.
+
+4711:M 21 Nov 2026 09:00:00.123 * Ready to accept connections tcp
+"""
+
+import os
+import sys
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from penstock.clock import Clock
+from penstock.config.settings import Settings
+
+LEVELS: Final = ("debug", "verbose", "notice", "warning", "nothing")
+MARKS: Final = (".", "-", "*", "#")  # by level
+
+
+class Journal:
+    """Takes sentences for a person. Below `loglevel` they are not written."""
+
+    __slots__ = ("_clock", "_settings")
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+
+    def debug(self, sentence: str) -> None:
+        self._write(0, sentence)
+
+    def verbose(self, sentence: str) -> None:
+        self._write(1, sentence)
+
+    def notice(self, sentence: str) -> None:
+        self._write(2, sentence)
+
+    def warning(self, sentence: str) -> None:
+        self._write(3, sentence)
+
+    def _write(self, level: int, sentence: str) -> None:
+        if level < LEVELS.index(self._settings.text("loglevel")):
+            return
+        now = datetime.fromtimestamp(self._clock.now_us() / 1_000_000)
+        stamp = f"{now:%d %b %Y %H:%M:%S}.{now.microsecond // 1000:03}"
+        line = f"{os.getpid()}:M {stamp} {MARKS[level]} {sentence}\n"
+        path = self._settings.text("logfile")
+        if not path:
+            with suppress(OSError):  # whoever read it is gone: that is no reason to serve nobody
+                sys.stdout.write(line)
+                sys.stdout.flush()
+            return
+        # Opened for each line, so that whoever rotates the file needs not tell us.
+        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(line)

@@ -1,0 +1,101 @@
+"""A disk that fails, stalls or ends the process at named moments: what crash tests arm in a real server.
+
+PENSTOCK_FAULT is read once, at the start, by `chosen`; without it the server has a plain SystemDisk, and nothing here
+runs. It lists faults, `point:action@first-last`, with commas between: at a point's first to last occurrence (all of
+them without `@`, one with `@n`) something happens. Of several faults at one point, the first that applies strikes.
+
+    kill         SIGKILL to the server and to the process that gets there (a rewriting has one of its own)
+    die          SIGKILL to the process that gets there
+    eio, enospc  the call fails
+    sleep2ms     it takes 2 ms longer
+
+So `sync:sleep2ms` is a slow disk, and `written:kill@20` a crash after the twentieth write. The points are the constants
+of storage/aof/append_log.py, storage/aof/log_directory.py and server/rewrite_child.py.
+"""
+
+import errno
+import mmap
+import os
+import re
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+from penstock.clock import SystemClock
+from penstock.errors import UsageError
+from penstock.storage.aof.disk import Disk, SystemDisk
+
+VARIABLE: Final = "PENSTOCK_FAULT"
+ALWAYS: Final = 1 << 62
+
+_FAULT: Final = re.compile(r"([a-z-]+):(kill|die|eio|enospc|sleep(\d+)ms)(?:@(\d+)(-(\d*))?)?")
+_NUMBERS: Final = {"eio": errno.EIO, "enospc": errno.ENOSPC}
+
+
+class Fault:
+    """What happens from a point's `first` occurrence to its `last`."""
+
+    __slots__ = ("action", "first", "last", "pause_ms", "point")
+
+    def __init__(self, point: str, action: str, pause_ms: int, first: int, last: int) -> None:
+        self.point = point
+        self.action = action
+        self.pause_ms = pause_ms
+        self.first = first
+        self.last = last
+
+
+def parse(text: str) -> list[Fault]:
+    """Read a list of faults; UsageError where it is none.
+
+    >>> [(fault.action, fault.first, fault.last) for fault in parse("sync:eio@3,write:enospc@5-9")]
+    [('eio', 3, 3), ('enospc', 5, 9)]
+    """
+    faults = []
+    for word in text.split(","):
+        match = _FAULT.fullmatch(word.strip())
+        if match is None:
+            raise UsageError(f"{VARIABLE}: {word!r} is no fault; one looks like sync:eio@3 or write:enospc@5-9")
+        point, action, pause, first, to, last = match.groups()
+        until = ALWAYS if first is None or (to and not last) else int(last or first)
+        faults.append(Fault(point, action, int(pause or 0), int(first or 1), until))
+    return faults
+
+
+class FaultyDisk(SystemDisk):
+    """The operating system's files, with faults.
+
+    The server and the processes that it forks share the counts of occurrences, one a fault.
+    """
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self._faults = faults
+        self._counts = memoryview(mmap.mmap(-1, 8 * len(faults))).cast("Q")
+        self._server_pid = os.getpid()
+
+    def reach(self, point: str) -> None:
+        struck: Fault | None = None
+        for index, fault in enumerate(self._faults):
+            if fault.point == point:
+                self._counts[index] += 1
+                if struck is None and fault.first <= self._counts[index] <= fault.last:
+                    struck = fault
+        if struck is not None:
+            self._strike(struck)
+
+    def _strike(self, fault: Fault) -> None:
+        if fault.action in ("kill", "die"):
+            if fault.action == "kill":
+                os.kill(self._server_pid, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif fault.pause_ms:
+            SystemClock().sleep(fault.pause_ms / 1000)
+        else:
+            number = _NUMBERS[fault.action]
+            raise OSError(number, os.strerror(number))
+
+
+def chosen(environment: Mapping[str, str]) -> Disk:
+    """The disk that a server is to use."""
+    text = environment.get(VARIABLE, "")
+    return FaultyDisk(parse(text)) if text else SystemDisk()

@@ -1,0 +1,206 @@
+"""The log's directory: which files there are, how it is found at the start, how its manifest is swapped.
+
+Redis 7's multi-part layout below `root`: `appendonlydir/appendonly.aof.1.base.aof`, `...1.incr.aof` and
+`appendonly.aof.manifest`. A manifest is replaced as a whole: written beside, synced, renamed, the directory synced.
+"""
+
+import errno
+import re
+from typing import Final
+
+from penstock.errors import UsageError
+from penstock.storage.aof import manifest as manifests
+from penstock.storage.aof.disk import Disk, File
+from penstock.storage.aof.manifest import BASE, INCREMENT, LogFile, Manifest
+
+LOCK_NAME: Final = "penstock.lock"
+TEMPORARY_BASE: Final = "temp-rewriteaof-bg-"
+SNAPSHOT_MAGIC: Final = b"REDIS"
+
+# Named moments (Disk.reach)
+MANIFEST_WRITTEN: Final = "manifest-written"  # beside the old one, not synced
+MANIFEST_SYNCED: Final = "manifest-synced"
+MANIFEST_RENAMED: Final = "manifest-renamed"
+HISTORY_REMOVED: Final = "history-removed"  # the files; the manifest still names them
+ADOPTED: Final = "adopted"  # a single-file log was moved in; there is no manifest yet
+
+HOW_TO_CONVERT: Final = (
+    "is a Redis snapshot (RDB), which Penstock does not read. To make one it can read, run `CONFIG SET"
+    " aof-use-rdb-preamble no` and `BGREWRITEAOF` on the Redis server and wait until its INFO shows"
+    " aof_rewrite_in_progress:0."
+)
+
+
+class LogDirectory:
+    """One log's files. Nothing is created or changed before `open`; two servers cannot have one open.
+
+    While it is `unsure`, a manifest was renamed and the directory's sync failed: after a loss of power either that
+    one or `manifest` may be found.
+    """
+
+    __slots__ = ("_lock", "disk", "manifest", "name", "path", "root", "unsure")
+
+    def __init__(self, disk: Disk, root: str, directory_name: str, file_name: str) -> None:
+        self.disk = disk
+        self.root = root
+        self.path = f"{root}/{directory_name}"
+        self.name = file_name
+        self.manifest = Manifest()
+        self.unsure = False
+        self._lock: File | None = None
+
+    # -- the start --------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Lock the directory and find the log in it; an old single-file log is moved in.
+
+        UsageError where the log cannot be used as it is: held by another server, damaged, not ours to read.
+        """
+        disk = self.disk
+        disk.make_directory(self.path)
+        disk.sync_directory(self.root)
+        self._lock = disk.lock(f"{self.path}/{LOCK_NAME}")
+        if self._lock is None:
+            raise UsageError(f"Another server is using the log in {self.path}: stop it, or choose another dir.")
+        try:
+            self._find()
+        except UsageError:
+            self.close()
+            raise
+
+    def _find(self) -> None:
+        disk = self.disk
+        names = disk.names(self.path)
+        if self._manifest_name() in names:
+            self.manifest = self._read_manifest()
+        single = f"{self.root}/{self.name}"
+        if not self.manifest.files():
+            self._refuse_orphans(names)
+            if self.name in names or disk.exists(single):
+                self._adopt(self.name in names, single)
+        for file in self.manifest.files():
+            path = f"{self.path}/{file.name}"
+            if not disk.exists(path):
+                raise UsageError(f"The log's file {path} is missing, and its manifest names it.")
+            if file.kind == BASE:
+                self._refuse_snapshot(path)
+        for name in names:
+            if name.startswith(("temp-", TEMPORARY_BASE)):
+                disk.remove(f"{self.path}/{name}")
+
+    def _read_manifest(self) -> Manifest:
+        path = f"{self.path}/{self._manifest_name()}"
+        try:
+            return manifests.parse(self.disk.read(path, 0, self.disk.size(path)))
+        except UsageError as refusal:
+            raise UsageError(f"{path}: {refusal}") from None
+
+    def _refuse_orphans(self, names: list[str]) -> None:
+        """Data without a manifest is not overwritten. (Redis starts empty and appends to it.)"""
+        pattern = re.compile(re.escape(self.name) + r"\.\d+\.(base|incr)\.(aof|rdb)")
+        for name in names:
+            if pattern.fullmatch(name) and self.disk.size(f"{self.path}/{name}"):
+                raise UsageError(
+                    f"{self.path} holds {name} but no {self._manifest_name()} that names it: restore the manifest,"
+                    " or move the directory away to start empty."
+                )
+
+    def _adopt(self, moved: bool, single: str) -> None:
+        """A log from before Redis 7, one file in `root`, becomes the base under its old name.
+
+        The manifest is written by `save`, so a crash before that leaves the file in the directory: `moved`.
+        """
+        inside = f"{self.path}/{self.name}"
+        if moved and self.disk.exists(single):
+            raise UsageError(f"There are two old logs, {single} and {inside}: move one of them away.")
+        if not moved:
+            self._refuse_snapshot(single)
+            self.disk.rename(single, inside)
+            self.disk.sync_directory(self.path)
+            self.disk.sync_directory(self.root)
+            self.disk.reach(ADOPTED)
+        self.manifest = Manifest()
+        self.manifest.base = LogFile(self.name, 1, BASE)
+
+    def _refuse_snapshot(self, path: str) -> None:
+        if self.disk.read(path, 0, len(SNAPSHOT_MAGIC)) == SNAPSHOT_MAGIC:
+            raise UsageError(f"{path} {HOW_TO_CONVERT}")
+
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def _manifest_name(self) -> str:
+        return self.name + ".manifest"
+
+    def path_of(self, file: LogFile) -> str:
+        return f"{self.path}/{file.name}"
+
+    def next_base(self) -> LogFile:
+        """The base that a rewrite will make."""
+        seq = 1 if self.manifest.base is None else self.manifest.base.seq + 1
+        return LogFile(f"{self.name}.{seq}.base.aof", seq, BASE)
+
+    def next_increment(self) -> LogFile:
+        increments = self.manifest.increments
+        seq = increments[-1].seq + 1 if increments else 1
+        return LogFile(f"{self.name}.{seq}.incr.aof", seq, INCREMENT)
+
+    def temporary_base(self, pid: int) -> str:
+        """The path of a base that is being written."""
+        return f"{self.path}/{TEMPORARY_BASE}{pid}.aof"
+
+    # -- changing ---------------------------------------------------------------------------------------------------
+
+    def create(self, file: LogFile) -> File:
+        """A new empty file, safe from a loss of power once the directory is synced (`save` does)."""
+        created = self.disk.create(self.path_of(file))
+        created.sync()
+        return created
+
+    def save(self, manifest: Manifest) -> None:
+        """Make another manifest the valid one. After an OSError the old one stays in force here."""
+        disk = self.disk
+        disk.sync_directory(self.path)  # the files that it names come first
+        beside = f"{self.path}/temp-{self._manifest_name()}"
+        file = disk.create(beside)
+        try:
+            write_all(file, manifests.text_of(manifest))
+            disk.reach(MANIFEST_WRITTEN)
+            file.sync()
+        finally:
+            file.close()
+        disk.reach(MANIFEST_SYNCED)
+        disk.rename(beside, f"{self.path}/{self._manifest_name()}")
+        self.unsure = True
+        disk.reach(MANIFEST_RENAMED)
+        disk.sync_directory(self.path)
+        self.unsure = False
+        self.manifest = manifest
+
+    def remove_history(self) -> None:
+        """Delete the files that are history, and take them out of the manifest, which nothing else may change now.
+
+        May be called in a thread. OSError where that fails: what is left goes after the next rewriting.
+        """
+        for file in self.manifest.history:
+            if self.disk.exists(self.path_of(file)):
+                self.disk.remove(self.path_of(file))
+        self.disk.reach(HISTORY_REMOVED)
+        if self.manifest.history:
+            manifest = self.manifest.copy()
+            manifest.history = []
+            self.save(manifest)
+
+    def close(self) -> None:
+        """Let others have the directory."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def write_all(file: File, chunk: bytes) -> None:
+    """Write the whole chunk, however many calls it takes."""
+    while chunk:
+        taken = file.write(chunk)
+        if taken <= 0:
+            raise OSError(errno.EIO, "a write took nothing")
+        chunk = chunk[taken:]

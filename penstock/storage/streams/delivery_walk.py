@@ -1,0 +1,74 @@
+"""A group's pending entries in order of time, neighbours that are alike together: what a fresh base is written from.
+
+A million pending entries are thousands of runs: the process that walks them makes few objects, and writes to few of
+the pages that it shares with the server.
+"""
+
+from collections.abc import Iterator
+from heapq import merge
+from operator import itemgetter
+from typing import TypeAlias
+
+from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, PendingBlock
+from penstock.storage.streams.pending_list import HeldRun, PendingList
+
+_TimedRun: TypeAlias = tuple[int, int, int, PendingBlock, int, int]  # time, rank of its source, position, then a run
+
+
+def runs_in_time_order(pending: PendingList) -> Iterator[HeldRun]:
+    """As `PendingList.in_time_order`, in runs of one owner, one time and one count. Nothing may change meanwhile."""
+    order = pending.order
+    if order.odd or order.ghosts:  # single entries may belong between those of a run
+        for block, slot in pending.in_time_order():
+            yield block, slot, slot + 1
+        return
+    for timed in merge(_by_id(pending), _by_arrival(pending), key=itemgetter(0, 1, 2)):
+        yield timed[3:]
+
+
+def _by_id(pending: PendingList) -> Iterator[_TimedRun]:
+    """What stands in the order of ids. Of what is queued at the same time, all comes later (see timeorder.py)."""
+    for block in pending.blocks:
+        for from_slot, to_slot in block.runs():
+            if block.owners[from_slot] >= FIRST_NUMBER:
+                for start, stop in _alike(block, from_slot, to_slot):
+                    for first, end in _unqueued(block, start, stop):
+                        yield block.times[first], 0, block.id_at(first), block, first, end
+
+
+def _by_arrival(pending: PendingList) -> Iterator[_TimedRun]:
+    for index, block, from_slot, to_slot in pending.recent_runs():
+        for start, stop in _alike(block, from_slot, to_slot):
+            yield block.times[start], 1, index + start - from_slot, block, start, stop
+
+
+def _alike(block: PendingBlock, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The pending slots [start, stop) as runs of one owner, one time and one count."""
+    if block.is_of_equals(start, stop):
+        yield start, stop
+        return
+    owners, times, counts = block.owners, block.times, block.counts
+    while start < stop:
+        owner, time_ms, count = owners[start], times[start], counts[start]
+        end = start + 1
+        while end < stop and times[end] == time_ms and counts[end] == count and owners[end] == owner:
+            end += 1
+        yield start, end
+        start = end
+
+
+def _unqueued(block: PendingBlock, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The slots of [start, stop) whose place in time order is their id's, as runs."""
+    places = block.places
+    if places is None:
+        yield start, stop
+        return
+    while start < stop:
+        if places[start] != IN_ID_ORDER:
+            start += 1
+            continue
+        end = start + 1
+        while end < stop and places[end] == IN_ID_ORDER:
+            end += 1
+        yield start, end
+        start = end

@@ -1,0 +1,139 @@
+"""Stream ids: 128 bits, milliseconds above a sequence number, printed as `<ms>-<seq>`.
+
+A `StreamId` is one int, `ms << 64 | seq`, so that ids compare as ints do. Never key a dict by it: CPython hashes
+ints modulo 2**61 - 1, under which (ms, seq) and (ms + 1, seq - 8) collide.
+"""
+
+import re
+from array import array
+from collections.abc import Iterable
+from operator import neg
+from typing import Final, TypeAlias
+
+from penstock.storage.streams import native_ids
+from penstock.storage.streams.columns import repeated
+
+IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # by what was loaded
+
+StreamId: TypeAlias = int
+
+HALF: Final = 2**64 - 1
+ZERO: Final[StreamId] = 0
+MAX: Final[StreamId] = 2**128 - 1
+LONGEST_TEXT: Final = 127  # bytes; a longer argument is no id
+
+_DECIMALS: Final = [b"%d" % number for number in range(1000)]  # sequence numbers that a millisecond sees
+_FORGIVING: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)\Z")
+
+
+def text(entry_id: StreamId) -> bytes:
+    """As it is printed: no padding, always both parts.
+
+    >>> text(5 << 64 | 1)
+    b'5-1'
+    """
+    return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
+
+
+def decimal(number: int) -> bytes:
+    """A sequence number as it is printed."""
+    return _DECIMALS[number] if number < 1000 else b"%d" % number
+
+
+def parse(word: bytes, missing_seq: int = 0) -> StreamId:
+    """The id that a word names; ValueError where it names none. `missing_seq` fills in for a bare `<ms>`.
+
+    >>> text(parse(b"5")), text(parse(b"5", HALF))
+    (b'5-0', b'5-18446744073709551615')
+    """
+    ms_word, dash, seq_word = word.partition(b"-")
+    if ms_word.isdigit() and len(word) <= 40:
+        if seq_word.isdigit():
+            ms, seq = int(ms_word), int(seq_word)
+        elif not dash:
+            ms, seq = int(ms_word), missing_seq
+        else:
+            return _parse_odd(word, missing_seq)
+        if ms <= HALF and seq <= HALF:
+            return ms << 64 | seq
+        raise ValueError(word)
+    return _parse_odd(word, missing_seq)
+
+
+def _parse_odd(word: bytes, missing_seq: int) -> StreamId:
+    """The forms that strtoull lets through: white space, a plus, leading zeros, what follows a NUL byte."""
+    if len(word) > LONGEST_TEXT:
+        raise ValueError(word)
+    ms_word, dash, seq_word = word.partition(b"\0")[0].partition(b"-")
+    if dash:
+        return _half(ms_word) << 64 | _half(seq_word)
+    return _half(ms_word) << 64 | missing_seq
+
+
+def _half(word: bytes) -> int:
+    match = _FORGIVING.match(word)
+    if match is None or word.startswith(b"-"):
+        raise ValueError(word)
+    number = int(match.group(2))
+    if number > HALF:
+        raise ValueError(word)
+    return -number & HALF if match.group(1) == b"-" else number  # a minus behind white space wraps around
+
+
+class IdColumns:
+    """Several ids, in order, as columns: what is done to neighbours together compares slices of them."""
+
+    __slots__ = ("ms", "seq")
+
+    def __init__(self, ms: "array[int]", seq: "array[int]") -> None:
+        self.ms = ms
+        self.seq = seq
+
+    def __len__(self) -> int:
+        return len(self.ms)
+
+    def id_at(self, at: int) -> StreamId:
+        return self.ms[at] << 64 | self.seq[at]
+
+
+def columns(entry_ids: Iterable[StreamId]) -> IdColumns:
+    """The same ids as columns."""
+    listed = list(entry_ids)
+    return IdColumns(array("Q", [one >> 64 for one in listed]), array("Q", [one & HALF for one in listed]))
+
+
+def parse_all(texts: list[bytes]) -> IdColumns:
+    """The ids that words name, as `parse` reads them; ValueError where one of them names none."""
+    found = _read_digits(texts) if IS_COMPILED else _read_joined(texts)
+    return columns(map(parse, texts)) if found is None else found
+
+
+def _read_digits(texts: list[bytes]) -> IdColumns | None:
+    """Ids that are two ordinary numbers each, in C's way (bytewise.py)."""
+    ms: list[int] = []
+    seq: list[int] = []
+    result = native_ids.read_ids(texts, ms, seq)
+    if result == native_ids.OF_ONE_MS and ms:
+        return IdColumns(repeated(ms[0], len(ms)), array("Q", seq))
+    return None if result == native_ids.UNREAD else IdColumns(array("Q", ms), array("Q", seq))
+
+
+def _read_joined(texts: list[bytes]) -> IdColumns | None:
+    """Ids that are two numbers each, in Python's way."""
+    if len(texts) > 1:
+        # Where every word is two numbers, they alternate: whatever is not that shifts a `-` to a place without one.
+        joined = b",".join(texts).replace(b"-", b",-")
+        numbers = joined.split(b",")
+        if len(numbers) == 2 * len(texts) and not joined.translate(None, b"0123456789,-"):
+            ms_words = numbers[::2]
+            if ms_words.count(ms_words[0]) == len(texts):  # a producer's pipeline, mostly
+                ms_words = ms_words[:1]
+            if all(map(bytes.isdigit, ms_words)):
+                try:
+                    ms = array("Q", map(int, ms_words))
+                    if len(ms) == 1:
+                        ms = ms * len(texts)
+                    return IdColumns(ms, array("Q", map(neg, map(int, numbers[1::2]))))
+                except (ValueError, OverflowError):
+                    pass
+    return None

@@ -1,0 +1,81 @@
+"""docs/commands.md, made from the table: `python -m tools.command_reference [--check]`."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from penstock.commands import registry
+from penstock.engine.table import argument_tree, command_syntax, option_versions
+from penstock.engine.table.command_table import Row
+
+PAGE: Final = Path("docs/commands.md")
+
+TITLES: Final[dict[str, str]] = {  # groups in the page's order; others follow
+    "stream": "Streams",
+    "generic": "Keys",
+    "string": "Strings",
+    "transactions": "Transactions",
+    "pubsub": "Pub/sub",
+    "connection": "Connection",
+    "server": "Server",
+}
+
+HEAD: Final = """\
+# Commands
+
+<!-- Made from the command table by `python -m tools.command_reference`; do not edit by hand. -->
+
+Every command Penstock knows, with the words it takes and the Redis version that brought it. Words in capitals are
+typed as they stand, words in small letters stand for a value, `[...]` may be left out, `<a | b>` is one of several,
+and `[id ...]` repeats what is before it. `COMMAND DOCS` tells clients the same.
+"""
+
+
+def page(rows: Iterable[Row]) -> str:
+    """The page, in Markdown: a section a group, a line a command; subcommands instead of their container."""
+    sections: dict[str, list[str]] = {group: [] for group in TITLES}
+    leaves = _leaves(rows)
+    for row in sorted(leaves, key=lambda row: row.name):
+        sections.setdefault(row.group, []).append(_line(row))
+    parts = [HEAD]
+    for group, lines in sections.items():
+        if lines:
+            parts.append(f"## {TITLES.get(group, group.capitalize())}\n\n" + "".join(lines))
+    return "\n".join([*parts, option_versions.table(leaves)])
+
+
+def _leaves(rows: Iterable[Row]) -> list[Row]:
+    """What can be called: commands with a handler, and subcommands."""
+    found: list[Row] = []
+    for row in rows:
+        if row.handler is not None:
+            found.append(row)
+        found += row.subcommands.values()
+    return found
+
+
+def _line(row: Row) -> str:
+    words = f"{row.name.replace('|', ' ')} {argument_tree.shown(command_syntax.parse(row.syntax))}".rstrip()
+    notes = f"Since {row.since}."
+    if row.deprecated is not None:
+        since, instead = row.deprecated
+        notes += f" Deprecated since {since} (instead: {instead})."
+    return f"- `{words}`\n  {row.summary} {notes}\n"
+
+
+def main(options: list[str]) -> int:
+    """Write the page; with --check only say whether it is up to date. The exit status."""
+    text = page(registry.table().values())
+    if "--check" in options:
+        if PAGE.exists() and PAGE.read_text("utf-8") == text:
+            return 0
+        sys.stderr.write(f"{PAGE} is out of date: run `python -m tools.command_reference`\n")
+        return 1
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
