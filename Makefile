@@ -129,7 +129,7 @@ $(VENV)/bench: $(VENV)/tested $(SOURCES)
 
 # -- a second environment, with a compiled wheel ----------------------------------------------------------------------
 
-$(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penstock/*.py penstock/*/*.py)
+$(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penstock/*.py penstock/*/*.py penstock/*/*/*.py)
 	@rm -rf $(COMPILED)
 	@$(BIN)/python -m venv $(COMPILED)
 	@PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir $(COMPILED)/wheel .

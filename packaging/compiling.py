@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDERS: Final = ("protocol", "storage", "commands")
+FOLDERS: Final = ("protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
     "server/connection.py", "server/log_writer.py", "server/limits.py", "server/turn.py",
 )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 import penstock
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.versions import BUILD
@@ -42,7 +43,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def engine(clock: ManualClock) -> Engine:
     """An engine with the default settings and no log."""
-    return Engine(Settings(), clock, random.Random(1))
+    return new_engine(Settings(), clock, random.Random(1))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import hiredis
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof import rewrite
 from penstock.engine.aof.replay import Replay
@@ -51,7 +52,7 @@ class Units:
 
 
 def prepared(log: Units | None = None) -> tuple[Engine, Session]:
-    engine = Engine(Settings(), ManualClock(CLOCK_MS), random.Random(1), log=log)
+    engine = new_engine(Settings(), ManualClock(CLOCK_MS), random.Random(1), log=log)
     session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
     for line in SETUP:
         assert not engine.handle(session, [word.encode() for word in line.split()]).startswith(b"-"), line
@@ -211,7 +212,7 @@ def random_history(seed: int, log: Units) -> Engine:
     Histories are not read: no log carries what that changes.
     """
     clock = ManualClock(CLOCK_MS)
-    engine = Engine(Settings(), clock, random.Random(1), log=log)
+    engine = new_engine(Settings(), clock, random.Random(1), log=log)
     session = engine.connect()
     requests = Generator(random.Random(seed), Known())
     for _ in range(700):
@@ -231,7 +232,7 @@ def random_history(seed: int, log: Units) -> Engine:
 
 def loaded(units: list[bytes], now_ms: int) -> Engine:
     """A new engine that read a log."""
-    engine = Engine(Settings(), ManualClock(now_ms), random.Random(1))
+    engine = new_engine(Settings(), ManualClock(now_ms), random.Random(1))
     told: list[str] = []
     Replay(engine, told.append).lines(units)
     return engine

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.protocol.request_reader import Limits, RequestReader
@@ -26,7 +27,7 @@ class Units:
 
 
 def engine_with(log: Units | None) -> Engine:
-    return Engine(Settings(), ManualClock(CLOCK_MS), random.Random(1), log=log)
+    return new_engine(Settings(), ManualClock(CLOCK_MS), random.Random(1), log=log)
 
 
 def shown(reply: bytes) -> str:

@@ -1,6 +1,9 @@
-"""The family modules, imported so that their commands are declared."""
+"""All commands: the family modules, imported so that they declare their rows, and the engine that is handed them."""
 
+import random
 from typing import Final
+
+from penstock.clock import Clock
 
 # One name a line, sorted; each stands in FAMILIES too.
 from penstock.commands.connection import (
@@ -67,9 +70,12 @@ from penstock.commands.strings import (
     string_ranges,
     strings,
 )
-from penstock.engine.session import Session
+from penstock.config.settings import Settings
+from penstock.engine.effects import EffectLog
+from penstock.engine.engine import Engine
 from penstock.engine.table import command_table
 from penstock.engine.table.command_table import Row
+from penstock.storage.keyspace import Keyspace
 
 FAMILIES: Final = (
     acl,
@@ -143,9 +149,18 @@ FAMILIES: Final = (
     zset_sampling,
 )  # named, so that the imports are seen to serve something
 
-NOBODY: Final = Session(0)  # in whose name the engine itself acts: expiry
-
 
 def table() -> dict[bytes, Row]:
     """The command table by upper-case name."""
     return command_table.build(command_table.DECLARED)
+
+
+def new_engine(
+    settings: Settings,
+    clock: Clock,
+    chance: random.Random,
+    keyspace: Keyspace | None = None,
+    log: EffectLog | None = None,
+) -> Engine:
+    """An engine that knows every command."""
+    return Engine(settings, clock, chance, table(), keyspace, log)

@@ -8,19 +8,13 @@ import random
 from typing import Final
 
 from penstock.clock import Clock
-from penstock.commands import registry
-from penstock.commands.connection import acl
-from penstock.commands.hashes import hash_access
-from penstock.commands.server import monitor
-from penstock.commands.server.latency import LatencyMonitor
-from penstock.commands.server.persistence import Persistence
-from penstock.commands.server.slowlog import SlowLog
-from penstock.commands.streams import xgroup
 from penstock.config.settings import Settings
-from penstock.engine import notifications, refusals
+from penstock.engine import consumers, field_expiry, notifications, refusals, session
+from penstock.engine.access import user_rules
 from penstock.engine.access.access_log import AccessLog
 from penstock.engine.access.users import DefaultUser
 from penstock.engine.aof import aof_compat
+from penstock.engine.aof.persistence import Persistence
 from penstock.engine.blocking import Parked, Waiters
 from penstock.engine.context import NOTHING_YET, Context
 from penstock.engine.effects import EffectLog, Effects
@@ -32,7 +26,10 @@ from penstock.engine.subscriptions import Subscriptions
 from penstock.engine.sync_waiting import SyncWaiters
 from penstock.engine.table import client_compat, renaming
 from penstock.engine.table.command_table import Row
+from penstock.engine.telemetry import monitor_line
 from penstock.engine.telemetry.identity import Identity
+from penstock.engine.telemetry.latency_monitor import LatencyMonitor
+from penstock.engine.telemetry.slow_log import SlowLog
 from penstock.engine.telemetry.statistics import Statistics
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -61,6 +58,7 @@ class Engine:
         settings: Settings,
         clock: Clock,
         chance: random.Random,
+        rows: dict[bytes, Row],
         keyspace: Keyspace | None = None,
         log: EffectLog | None = None,
     ) -> None:
@@ -70,7 +68,7 @@ class Engine:
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
         self.effects = Effects(log, aof_compat.of(settings))
         self.compatibility = client_compat.of(settings)
-        known = self.compatibility.table(registry.table())
+        known = self.compatibility.table(rows)
         self.rows, kept = renaming.rename(known, settings.renamed)
         self._logged = self.compatibility.hidden | kept  # rows that only the log knows, or by another name
         self._spellings: dict[bytes, Row] = {}
@@ -83,7 +81,7 @@ class Engine:
         settings.watch("stream-node-max-entries", self._set_node_limits)
         self.statistics = Statistics(clock.now_us() // 1000)
         self.identity = Identity(chance)
-        self.user: DefaultUser = acl.user_of(settings)
+        self.user: DefaultUser = user_rules.user_of(settings)
         self.access_log = AccessLog(settings)
         self.slow_log = SlowLog(settings)
         self.latency = LatencyMonitor()
@@ -527,9 +525,9 @@ class Engine:
 
     def _show_to_monitors(self, ctx: Context, row: Row, request: list[bytes]) -> None:
         """MONITOR: after the request was run, in the database it left the session in (Redis 8.6.3)."""
-        if not monitor.is_shown(row):
+        if not monitor_line.is_shown(row):
             return
-        line = monitor.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
+        line = monitor_line.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
         self.outgoing += [(session, line) for session in self.monitors if not session.is_silent]
 
     def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
@@ -610,12 +608,12 @@ class Engine:
     def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
         """A consumer that was deleted while a reader of it is parked exists again from the next event on."""
         ctx = self.context
-        ctx.aim(registry.NOBODY, now_us)
+        ctx.aim(session.NOBODY, now_us)
         ctx.select(db_index)
         stream = ctx.stream(key)
         found = None if stream is None else stream.groups.get(group)
         if found is not None and name not in found.consumers:
-            xgroup.new_consumer(ctx, key, found, name)
+            consumers.new_consumer(ctx, key, found, name)
             ctx.log(b"XGROUP", b"CREATECONSUMER", key, group, name)
             self.effects.end_unit()
 
@@ -721,7 +719,7 @@ class Engine:
 
     def _expire(self, now_us: int) -> None:
         ctx = self.context
-        ctx.aim(registry.NOBODY, now_us)
+        ctx.aim(session.NOBODY, now_us)
         for db_index, db in enumerate(self.keyspace.databases):
             if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
                 ctx.select(db_index)
@@ -730,7 +728,7 @@ class Engine:
                     self.effects.end_unit()
             if db.fields_due.first_ms() < ctx.now_ms:
                 ctx.select(db_index)
-                hash_access.expire_overdue(ctx)
+                field_expiry.expire_overdue(ctx)
 
 
 def _writes(session: Session, row: Row) -> bool:

@@ -1,9 +1,10 @@
 """A session: what the engine knows of one client."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine.table.command_table import Row
 
 if TYPE_CHECKING:
-    from penstock.commands.streams.read_arguments import ReadWords
     from penstock.engine.blocking import Parked
     from penstock.engine.table.command_table import Row
 
@@ -82,7 +83,7 @@ class Session:
         # waiting
         self.parked: Parked | None = None
         self.read_args: list[bytes] = []  # its last XREADGROUP, and what that asks for
-        self.read_words: ReadWords | None = None
+        self.read_words: object = None
         # pub/sub
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
@@ -126,3 +127,6 @@ class Session:
     @property
     def is_subscribed(self) -> bool:
         return bool(self.channels or self.patterns or self.shard_channels)
+
+
+NOBODY: Final = Session(0)  # in whose name the engine itself acts: expiry

@@ -12,11 +12,9 @@ from typing import Final
 import hiredis
 
 from penstock.protocol import reply
-from penstock.storage.aof.disk import Disk
 
 BLOCK_BYTES: Final = 64 * 1024  # hiredis gets slower the more it is fed at once
 
-ZEROS_BYTES: Final = 1024 * 1024
 
 _LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
 
@@ -117,14 +115,3 @@ def _header(block: bytes, at: int, kind: bytes, expected: str) -> tuple[int, int
     if len(line) >= _LONGEST_HEADER or (digits and not digits.isdigit()):
         raise Damage(at, expected)
     raise Unfinished
-
-
-def only_zeros(disk: Disk, path: str, offset: int) -> bool:
-    """Whether nothing but zeros stands in a file from an offset on: what a loss of power may leave of a write."""
-    while True:
-        block = disk.read(path, offset, ZEROS_BYTES)
-        if not block:
-            return True
-        if block.strip(b"\0"):
-            return False
-        offset += len(block)

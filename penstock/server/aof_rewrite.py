@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands.server.persistence import REWRITE
+from penstock.engine.aof.persistence import REWRITE
 from penstock.errors import UsageError
 from penstock.server import loading
 from penstock.server.rewrite_child import Rewriting

@@ -16,9 +16,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeAlias
 
-from penstock.commands.server.persistence import REWRITE
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
+from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from penstock.server import loading

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from penstock.clock import SystemClock
+from penstock.commands.registry import new_engine
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
@@ -45,7 +46,7 @@ def serve(settings: Settings, conf_path: str | None) -> int:
     make_loop, loop_name = loop_factory()
     clock = SystemClock()
     journal = Journal(settings, clock)
-    engine = Engine(settings, clock, random.Random(os.urandom(32)))
+    engine = new_engine(settings, clock, random.Random(os.urandom(32)))
     engine.identity.event_loop = loop_name
     with asyncio.Runner(loop_factory=make_loop) as runner:
         return runner.run(Server(engine, journal).run())

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from tests.against_redis import pinpoint
 from tests.against_redis.coarse import Coarse
@@ -132,7 +132,7 @@ class InEngine:
 
     def __init__(self) -> None:
         self._clock = ManualClock(wall_ms())
-        self._engine = Engine(Settings(), self._clock, random.Random(1))
+        self._engine = new_engine(Settings(), self._clock, random.Random(1))
         self._sessions: dict[int, Session] = {}
         self._replies: defaultdict[int, bytes] = defaultdict(bytes)
 

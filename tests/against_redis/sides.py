@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
@@ -98,7 +99,7 @@ class InProcess:
         self._clock = ManualClock(wall_ms())
         settings = Settings()
         settings.read_line(["compat-version", compat_version], set())
-        self.engine = Engine(settings, self._clock, random.Random(1))
+        self.engine = new_engine(settings, self._clock, random.Random(1))
         self._session = self.engine.connect()
         self._requests: deque[Request] = deque()
 

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Final
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
@@ -379,7 +380,7 @@ def picture(ask: Callable[[Request], Value]) -> dict[str, object]:
 
 def engine_from(units: list[bytes]) -> Engine:
     """An engine that has loaded a log of these units."""
-    engine = Engine(Settings(), ManualClock(1), random.Random(1))
+    engine = new_engine(Settings(), ManualClock(1), random.Random(1))
     refusals: list[str] = []
     replay = Replay(engine, refusals.append)
     replay.begin()

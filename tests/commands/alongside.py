@@ -12,6 +12,7 @@ import time
 import hiredis
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from tests.conftest import NOW_MS
@@ -30,7 +31,7 @@ def engine_for_debugging() -> Engine:
     settings = Settings()
     settings.read_line(["enable-debug-command", "yes"], set())
     settings.read_line(["appendonly", "no"], set())
-    return Engine(settings, ManualClock(NOW_MS), random.Random(1))
+    return new_engine(settings, ManualClock(NOW_MS), random.Random(1))
 
 
 def made_equal(reply: bytes) -> bytes:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import hiredis
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from tests.dialogue import Dialogue, decoded
 
@@ -129,7 +129,7 @@ class Overheard:
     def __init__(self) -> None:
         self.events: list[str] = []
         self.units: list[bytes] = []
-        self.engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, self)
+        self.engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, self)
         self._listener = Dialogue(self.engine)
         self._listener(f"CONFIG SET notify-keyspace-events {EVERY_EVENT}", "PSUBSCRIBE __keyevent@*")
 

@@ -8,8 +8,8 @@ import time
 import hiredis
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
 
@@ -41,7 +41,7 @@ def received(port: int, script: list[str]) -> tuple[Received, Received]:
 
 class _Here:
     def __init__(self) -> None:
-        self._engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+        self._engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
         self._clients: dict[str, Dialogue] = {}
         self.got: Received = {}
 

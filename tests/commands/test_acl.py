@@ -6,8 +6,8 @@ import re
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from tests.commands.alongside import both
 from tests.dialogue import Dialogue
@@ -106,7 +106,7 @@ def test_the_configuration_may_have_a_line_for_the_user() -> None:
     settings = Settings()
     settings.users.append(["default", "on", ">abc"])
 
-    dialogue = Dialogue(Engine(settings, ManualClock(), random.Random(1)))
+    dialogue = Dialogue(new_engine(settings, ManualClock(), random.Random(1)))
 
     assert str(dialogue("PING")) == "NOAUTH Authentication required."
     assert dialogue("AUTH abc") == b"OK"
@@ -117,4 +117,4 @@ def test_the_configuration_may_not_have_a_line_for_another() -> None:
     settings.users.append(["joe", "on"])
 
     with pytest.raises(UsageError, match="no other user"):
-        Engine(settings, ManualClock(), random.Random(1))
+        new_engine(settings, ManualClock(), random.Random(1))

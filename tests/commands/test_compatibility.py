@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from tests.dialogue import Dialogue
 
 
@@ -16,7 +16,7 @@ def of_version(clock):
     def made(version: str) -> Dialogue:
         settings = Settings()
         settings.read_line(["compat-version", version], set())
-        return Dialogue(Engine(settings, clock, random.Random(1)))
+        return Dialogue(new_engine(settings, clock, random.Random(1)))
 
     return made
 

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config import config_file
 from penstock.config.settings import DIRECTIVES, Settings
 from penstock.engine.engine import Engine
@@ -128,7 +129,7 @@ def test_leave_for_local_clients_is_for_no_others() -> None:
 
 
 def served(settings: Settings) -> Dialogue:
-    return Dialogue(Engine(settings, ManualClock(), random.Random(1)))
+    return Dialogue(new_engine(settings, ManualClock(), random.Random(1)))
 
 
 def test_resetstat_zeroes_the_counters(dialogue: Dialogue, engine: Engine) -> None:

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from tests.commands.alongside import both, engine_for_debugging
 from tests.dialogue import Dialogue
 
@@ -69,7 +69,7 @@ def test_debug_is_refused_unless_it_is_allowed(dialogue: Dialogue) -> None:
 def test_debug_may_be_allowed_to_local_clients_alone(address: str, allowed: bool) -> None:
     settings = Settings()
     settings.read_line(["enable-debug-command", "local"], set())
-    engine = Engine(settings, ManualClock(), random.Random(1))
+    engine = new_engine(settings, ManualClock(), random.Random(1))
     client = engine.connect(address)
 
     assert (engine.handle(client, [b"DEBUG", b"SLEEP", b"0"]) == b"+OK\r\n") is allowed

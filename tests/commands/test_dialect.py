@@ -5,10 +5,10 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.server.persistence import REWRITE
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
+from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.aof.rewrite import base_lines
-from penstock.engine.engine import Engine
 from penstock.protocol.log_reader import next_request
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
@@ -35,7 +35,7 @@ class Logging(Dialogue):
         settings.read_line(["aof-compat-version", version], set())
         self.units = Units()
         self.clock = ManualClock(NOW_MS)
-        super().__init__(Engine(settings, self.clock, random.Random(1), log=self.units))
+        super().__init__(new_engine(settings, self.clock, random.Random(1), log=self.units))
 
     def logged(self, *lines: str) -> list[str]:
         self.units.text = b""

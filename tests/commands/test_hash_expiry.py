@@ -5,6 +5,7 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
@@ -38,7 +39,7 @@ def turn_to(engine: Engine, now_ms: int) -> None:
 
 
 def loaded(chunks: list[bytes], now_ms: int) -> Engine:
-    engine = Engine(Settings(), ManualClock(now_ms), random.Random(1))
+    engine = new_engine(Settings(), ManualClock(now_ms), random.Random(1))
     replay = Replay(engine, print)
     replay.begin()
     replay.lines(chunks)

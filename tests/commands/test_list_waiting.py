@@ -5,8 +5,8 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from tests.conftest import NOW_MS
 from tests.dialogue import NO_ANSWER, Dialogue
 
@@ -24,7 +24,7 @@ class WatchedClock(ManualClock):
 def looks_at_a_push(workers: int) -> int:
     """How often the engine looks at its clock while one element comes to a queue of so many workers."""
     clock = WatchedClock(NOW_MS)
-    dialogue = Dialogue(Engine(Settings(), clock, random.Random(1)))
+    dialogue = Dialogue(new_engine(Settings(), clock, random.Random(1)))
     waiting(dialogue, *["BLPOP q 0"] * workers)
     before = clock.looks
     dialogue("RPUSH q a")
@@ -202,4 +202,4 @@ def engine_with_log(units):
         def append(self, unit):
             units.append(unit)
 
-    return Engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, Log())
+    return new_engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, Log())

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from penstock.commands.server.memory import dataset_bytes
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
+from penstock.engine.memory.value_sizes import dataset_bytes
 from tests.dialogue import Dialogue
 
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
@@ -33,7 +33,7 @@ class Lines:
 def roomy(clock):
     """A client of a server whose memory is what its keys take, and that keeps a log."""
     log = Lines()
-    client = Dialogue(Engine(Settings(), clock, random.Random(7), log=log))
+    client = Dialogue(new_engine(Settings(), clock, random.Random(7), log=log))
     client.log = log
     client.engine.memory.reading = lambda: dataset_bytes(client.engine.keyspace)
     return client

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.server.monitor import quoted
+from penstock.engine.telemetry.monitor_line import quoted
 from tests.dialogue import NO_ANSWER, Dialogue
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands import registry
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
@@ -33,7 +34,7 @@ class EveryUnit(list[bytes]):
 def engine_with(lines: list[tuple[str, str]], log: EveryUnit | None = None) -> Engine:
     settings = Settings()
     settings.renamed = lines
-    return Engine(settings, ManualClock(1_795_300_000_000), random.Random(1), log=log)
+    return new_engine(settings, ManualClock(1_795_300_000_000), random.Random(1), log=log)
 
 
 def test_a_command_that_is_renamed_to_nothing_is_gone() -> None:

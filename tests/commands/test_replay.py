@@ -5,10 +5,10 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay, load
 from penstock.engine.effects import pack
-from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from penstock.protocol.log_reader import BLOCK_BYTES
 from penstock.storage.aof.append_log import AppendLog
@@ -38,7 +38,7 @@ class Loaded:
         self.disk.files["/data/appendonlydir/appendonly.aof.manifest"] = manifest
         self.log = AppendLog(LogDirectory(self.disk, "/data", "appendonlydir", "appendonly.aof"))
         self.log.directory.open()
-        self.engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+        self.engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
         self.said = []
         self.replay = Replay(self.engine, self.said.append)
         self.replay.begin()

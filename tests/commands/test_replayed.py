@@ -5,6 +5,7 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof import replay_batches
 from penstock.engine.aof.replay import Replay
@@ -62,7 +63,7 @@ NOT_TAKEN = {
 
 
 def loaded(story: list[str]) -> tuple[Engine, list[str]]:
-    engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
     said: list[str] = []
     Replay(engine, said.append).lines([b"".join(pack(tuple(line.encode().split())) for line in story)])
     return engine, said
@@ -158,7 +159,7 @@ def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -
 
 @pytest.mark.parametrize("words", [(b"XADD",), (b"XADD", b"s"), (b"XADD", b"s", b"9-9", b"f"), (b"XCLAIM",) * 17])
 def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None:
-    engine = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
     Replay(engine, [].append).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
 
     assert not replay_batches.shortly(engine.context, list(words))

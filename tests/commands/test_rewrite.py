@@ -5,18 +5,18 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
-from penstock.engine.engine import Engine
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
 
 
 def rewritten(engine):
     """An engine that loaded the base of another, and what its loader said."""
-    again = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    again = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
     said = []
     replay = Replay(again, said.append)
     replay.begin()

@@ -6,8 +6,8 @@ from array import array
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.storage.streams.columns import common_length
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue, decoded
@@ -35,7 +35,7 @@ class Log:
 def side() -> Dialogue:
     """Two hundred entries, most of them read by three consumers in random portions, some twice."""
     chance = random.Random(4)
-    client = Dialogue(Engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, Log()))
+    client = Dialogue(new_engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, Log()))
     client("XGROUP CREATE s g 0 MKSTREAM", *[f"XADD s {number}-0 f v" for number in range(1, 201)])
     for _ in range(30):
         count, who = chance.choice((1, 1, 2, 9)), chance.choice(("ann", "bob", "cy"))

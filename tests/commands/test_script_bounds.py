@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from penstock.clock import SystemClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.engine.scripting import lua_machine, script_source, script_worker
 from tests.commands.test_scripts import LIBRARY, Late, Units, script
 from tests.dialogue import Dialogue, decoded
@@ -57,7 +57,7 @@ def late() -> Late:
 @pytest.fixture
 def alone() -> Dialogue:
     """An engine whose scripts nobody can kill, with all the time in the world."""
-    dialogue = Dialogue(Engine(Settings(), SystemClock(), random.Random(1)))
+    dialogue = Dialogue(new_engine(Settings(), SystemClock(), random.Random(1)))
     dialogue("CONFIG SET busy-reply-threshold 60000")
     return dialogue
 

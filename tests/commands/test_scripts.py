@@ -6,10 +6,10 @@ import threading
 import pytest
 
 from penstock.clock import ManualClock, SystemClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
-from penstock.engine.engine import Engine
 from penstock.engine.scripting import function_payload, lock_scripts, scripts
 from tests.dialogue import NO_ANSWER, Dialogue, decoded
 
@@ -37,7 +37,7 @@ def log() -> Units:
 
 @pytest.fixture
 def logged(clock: ManualClock, log: Units) -> Dialogue:
-    return Dialogue(Engine(Settings(), clock, random.Random(1), log=log))
+    return Dialogue(new_engine(Settings(), clock, random.Random(1), log=log))
 
 
 def script(dialogue: Dialogue, code: str, *words: str) -> object:
@@ -102,7 +102,7 @@ def test_a_script_inside_a_transaction_is_logged_with_it(logged, log):
 
 
 def test_an_endless_script_inside_a_transaction_is_stopped_where_nobody_could_kill_it(clock):
-    engine = Engine(Settings(), SystemClock(), random.Random(1))
+    engine = new_engine(Settings(), SystemClock(), random.Random(1))
     dialogue = Dialogue(engine)
     dialogue("CONFIG SET busy-reply-threshold 50", "MULTI")
     dialogue.words(b"EVAL", b"while true do end", b"0")
@@ -192,7 +192,7 @@ def test_a_request_with_many_words_reaches_the_script(dialogue):
 
 def test_a_library_is_logged_and_stands_in_a_fresh_base(logged, log):
     logged.words(b"FUNCTION", b"LOAD", LIBRARY)
-    again = Engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    again = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
     replay = Replay(again, pytest.fail)
     replay.begin()
     replay.lines(base_lines(logged.engine.keyspace, logged.engine.settings, NOW_MS))
@@ -325,7 +325,7 @@ def test_a_lock_script_does_what_lua_does(script_of: str, kept: str, said: str, 
 def seen_of(code: bytes, kept: str, said: str, command: str) -> list[object]:
     """The script's answer without its SHA-1, what is left, what was logged, and what was counted."""
     log, clock = Units(), ManualClock(NOW_MS)
-    dialogue = Dialogue(Engine(Settings(), clock, random.Random(1), log=log))
+    dialogue = Dialogue(new_engine(Settings(), clock, random.Random(1), log=log))
     dialogue(kept)
     clock.advance(10)
     sha = decoded(dialogue.words(b"SCRIPT", b"LOAD", code))
@@ -349,7 +349,7 @@ class Late:
 
     def __init__(self, log: Units) -> None:
         self.over = threading.Event()
-        self.engine = Engine(Settings(), SystemClock(), random.Random(1), log=log)
+        self.engine = new_engine(Settings(), SystemClock(), random.Random(1), log=log)
         self.engine.scripts.wake = self.over.set
         self.caller, self.other = Dialogue(self.engine), Dialogue(self.engine)
         self.caller("CONFIG SET busy-reply-threshold 20")

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.commands.streams.xadd_batch import add_run
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
@@ -44,7 +45,7 @@ class Side:
             settings.read_line([name, value], set())
         self.clock = ManualClock(NOW_MS)
         self.log = Log()
-        self.engine = Engine(settings, self.clock, random.Random(1), None, self.log)
+        self.engine = new_engine(settings, self.clock, random.Random(1), None, self.log)
         self.client = Dialogue(self.engine)
         self.client("SET text x", "XGROUP CREATE s g 0 MKSTREAM", "XGROUP CREATE t g 0 MKSTREAM")
 

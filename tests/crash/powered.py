@@ -10,8 +10,8 @@ from typing import cast
 import hiredis
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.server.connection import Connection
 from penstock.server.log_writer import Durability
 from penstock.server.server_log import Journal
@@ -77,7 +77,7 @@ class PoweredServer:
         for name, value in pairs.items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.said: list[str] = []
-        self.engine = Engine(self.settings, self.clock, random.Random(1))
+        self.engine = new_engine(self.settings, self.clock, random.Random(1))
         self.threads = LaterThreads()
         self.rewriting = LaterRewriting(disk, self.engine)
         self.durability = Durability(self.settings, self.engine, self.said.append, disk, self.threads, self.rewriting)

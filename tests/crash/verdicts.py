@@ -3,8 +3,8 @@
 import random
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from tests.crash.loaders import Link, PrivateLoader, SharedLoader
 from tests.crash.picture import picture
 from tests.dialogue import Dialogue, decoded
@@ -20,7 +20,7 @@ class Twin:
     """An engine without a disk that is told the same as the server was."""
 
     def __init__(self) -> None:
-        self._client = Dialogue(Engine(Settings(), ManualClock(NOW_MS), random.Random(1)))
+        self._client = Dialogue(new_engine(Settings(), ManualClock(NOW_MS), random.Random(1)))
         self._observer = self._client.another()
 
     def tell(self, request: list[bytes]) -> None:

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 import hiredis
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.server.log_writer import Durability
 from tests.against_redis.generator import Generator, Request
 from tests.against_redis.known import Known
@@ -41,7 +41,7 @@ class Ours:
         for name, value in pairs.items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.clock = ManualClock(wall_ms() - behind_ms)
-        self.engine = Engine(self.settings, self.clock, random.Random(1))
+        self.engine = new_engine(self.settings, self.clock, random.Random(1))
         self.said: list[str] = []
         self.durability = Durability.open(self.settings, self.engine, self.said.append)
         self.session = self.engine.connect()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import cast
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.server.connection import Connection
 from penstock.server.server_log import Journal
 from penstock.server.turn import Turn
@@ -186,7 +186,7 @@ class Hall:
         for name, value in directives.items():
             self.settings.set_pairs([(name.replace("_", "-"), value)])
         self.settings.set_pairs([("loglevel", "nothing")])
-        self.engine = Engine(self.settings, self.clock, random.Random(1))
+        self.engine = new_engine(self.settings, self.clock, random.Random(1))
         self.keeper = FakeKeeper()
         self.loop = FakeLoop(self.clock)
         self.stops: list[str] = []

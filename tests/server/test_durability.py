@@ -10,8 +10,8 @@ import time
 import pytest
 
 from penstock.clock import ManualClock, SystemClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from penstock.server.log_writer import Durability
 from penstock.server.rewrite_child import BASE_WRITTEN
@@ -38,7 +38,7 @@ class Server:
         self.disk = MemoryDisk() if disk is None else disk
         self.threads = LaterThreads()
         self.said = []
-        self.engine = Engine(self.settings, self.clock, random.Random(1))
+        self.engine = new_engine(self.settings, self.clock, random.Random(1))
         self.rewriting = LaterRewriting(self.disk, self.engine)
         self.durability = Durability(
             self.settings, self.engine, self.said.append, self.disk, self.threads, self.rewriting
@@ -422,7 +422,7 @@ class RealServer:
         for name, value in ({"dir": str(root)} | settings).items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.said = []
-        self.engine = Engine(self.settings, SystemClock(), random.Random(1))
+        self.engine = new_engine(self.settings, SystemClock(), random.Random(1))
         self.durability = Durability.open(self.settings, self.engine, self.said.append, disk)
         self.client = Dialogue(self.engine)
         self.answered = 0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.effects import pack
-from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from penstock.server.log_writer import Durability
 from tests.dialogue import Dialogue
@@ -36,7 +36,7 @@ class Loading:
         settings = Settings()
         settings.read_line(["dir", "/tmp"], set())
         self.clock = ManualClock(1_795_300_000_000)
-        self.engine = Engine(settings, self.clock, random.Random(1))
+        self.engine = new_engine(settings, self.clock, random.Random(1))
         self.said: list[str] = []
         self.durability = Durability(settings, self.engine, self.said.append, self.disk)
         self.steps = self.durability.loading()

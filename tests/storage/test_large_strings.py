@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.clock import ManualClock
+from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.engine.engine import Engine
 from penstock.storage.types.large_strings import SHORTEST, LargeString
 from tests.dialogue import Dialogue
 
@@ -101,7 +101,7 @@ def naive(text: bytes, step: tuple[bytes, ...]) -> bytes:
 
 @given(st.integers(SHORTEST - 20, SHORTEST + 20), st.lists(STEPS, min_size=1, max_size=6))
 def test_a_string_that_grows_into_a_long_one_holds_what_the_plainest_model_does(length, steps):
-    dialogue = Dialogue(Engine(Settings(), ManualClock(), Random(1)))
+    dialogue = Dialogue(new_engine(Settings(), ManualClock(), Random(1)))
     model = bytes(length)
     dialogue.words(b"SET", b"k", model)
     for step in steps:

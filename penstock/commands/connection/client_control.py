@@ -3,12 +3,13 @@
 from typing import Final
 
 from penstock.commands.common import timeouts
-from penstock.commands.connection.client_list import kind, kind_of
+from penstock.commands.connection.client_list import kind
 from penstock.engine import arguments, refusals
 from penstock.engine.access import users
 from penstock.engine.context import Context
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
+from penstock.engine.telemetry.client_line import kind_of
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 

@@ -5,15 +5,12 @@ removes all that are overdue, before anything else; the tick removes those that 
 `HDEL`, told as `hexpired`, and takes the key with the last field (Redis 8.6.3).
 """
 
-from typing import Final
-
 from penstock.commands.common.overwriting import create
 from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.field_expiry import expire_fields
 from penstock.storage.keyspace import Value
 from penstock.storage.types.hashes import Hash
-
-FIELDS_A_LINE: Final = 1000  # of the log, and the most that one tick removes from one database
 
 
 def hash_at(ctx: Context, key: bytes) -> Hash | None:
@@ -33,24 +30,6 @@ def hash_made(ctx: Context, key: bytes) -> Hash:
         found = Hash()
         create(ctx, key, found)
     return found
-
-
-def tell_changed(ctx: Context, key: bytes, found: Hash, event: bytes, changes: int = 1) -> None:
-    """Fields were set, removed or got another time: watchers hear of it. The log's line is the caller's."""
-    ctx.touch(key)
-    ctx.event("h", event, key)
-    ctx.dirty += changes
-    if found.due is not None:
-        ctx.db.note_fields(key, found)
-
-
-def remove_if_empty(ctx: Context, key: bytes, found: Hash) -> bool:
-    """Remove the key of a hash that has lost its last field; whether it has."""
-    if found.fields:
-        return False
-    ctx.remove(key)
-    ctx.event("g", b"del", key)
-    return True
 
 
 # -- overdue fields --------------------------------------------------------------------------------------------------
@@ -74,28 +53,3 @@ def _without_overdue(found: Hash, now_ms: int) -> Hash | None:
     shown = found.copy()
     shown.remove(shown.overdue(now_ms, len(shown)))
     return shown if shown.fields else None
-
-
-def expire_fields(ctx: Context, key: bytes, found: Hash, most: int) -> int:
-    """Remove at most `most` fields whose time has passed, and tell of it; how many there were."""
-    overdue = found.overdue(ctx.now_ms, most)
-    found.remove(overdue)
-    for start in range(0, len(overdue), FIELDS_A_LINE):
-        ctx.log(b"HDEL", key, *overdue[start : start + FIELDS_A_LINE])
-    tell_changed(ctx, key, found, b"hexpired", 0)
-    remove_if_empty(ctx, key, found)
-    ctx.engine.statistics.expired_subkeys += len(overdue)
-    return len(overdue)
-
-
-def expire_overdue(ctx: Context) -> None:
-    """Remove overdue fields of the context's database, those of the longest overdue hash first: a part of the tick."""
-    left = FIELDS_A_LINE
-    while left and ctx.db.fields_due.first_ms() < ctx.now_ms:
-        key = ctx.db.fields_due.order[0][1]
-        found = ctx.db.values[key]
-        assert isinstance(found, Hash), "only hashes have fields"
-        count = expire_fields(ctx, key, found, left)
-        ctx.engine.statistics.expired_subkeys_active += count
-        left -= count
-        ctx.effects.end_unit()

@@ -1,10 +1,11 @@
 """Numbers in the fields of a hash, counted with. A field's time of expiry stays."""
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, hash_made, tell_changed
+from penstock.commands.hashes.hash_access import hash_at, hash_made
 from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
+from penstock.engine.field_expiry import tell_changed
 from penstock.engine.numbers import long_double, long_double_sum, long_double_text
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError

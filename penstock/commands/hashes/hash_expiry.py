@@ -6,9 +6,10 @@ What is logged is absolute, so that a replay needs no clock. The answers are Red
 from typing import Final
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, read_hash, remove_if_empty, tell_changed
+from penstock.commands.hashes.hash_access import hash_at, read_hash
 from penstock.commands.hashes.hash_field_arguments import counted, fields_at_three, moment, repeated, unknown
 from penstock.engine.context import Context
+from penstock.engine.field_expiry import remove_if_empty, tell_changed
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply

@@ -3,12 +3,13 @@
 from typing import Final
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, hash_made, tell_changed
+from penstock.commands.hashes.hash_access import hash_at, hash_made
 from penstock.commands.hashes.hash_expiry import PER_FIELD, has_passed, tell_deleted
 from penstock.commands.hashes.hash_field_arguments import counted, fields_at_three, moment, repeated, unknown
 from penstock.commands.hashes.hash_fields import values_of
 from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.field_expiry import tell_changed
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply

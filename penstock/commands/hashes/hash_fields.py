@@ -1,8 +1,9 @@
 """Hashes by their fields: set, read, removed, counted."""
 
-from penstock.commands.hashes.hash_access import hash_at, hash_made, read_hash, remove_if_empty, tell_changed
+from penstock.commands.hashes.hash_access import hash_at, hash_made, read_hash
 from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.field_expiry import remove_if_empty, tell_changed
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash

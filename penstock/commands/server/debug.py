@@ -8,9 +8,9 @@ from penstock.commands.common.help import help_reply
 from penstock.commands.keys import digests
 from penstock.commands.keys.objects import encoding_of
 from penstock.commands.server import debug_protocol
-from penstock.commands.server.memory import memory_usage
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
+from penstock.engine.memory.value_sizes import memory_usage
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
 from penstock.engine.telemetry import identity

@@ -5,9 +5,8 @@ What Penstock does not have is 0, so that nobody's parser stumbles.
 
 from typing import Final
 
-from penstock.commands.server import memory as key_memory
 from penstock.engine.context import Context
-from penstock.engine.memory import process_memory
+from penstock.engine.memory import process_memory, value_sizes
 from penstock.engine.table.client_compat import Compatibility
 from penstock.engine.telemetry.identity import NO_ID
 from penstock.engine.telemetry.statistics import RowStatistics
@@ -113,7 +112,7 @@ def memory(ctx: Context) -> Fields:
     engine, settings = ctx.engine, ctx.engine.settings
     used, resident = engine.memory.read(), process_memory.resident_bytes()
     peak, total = process_memory.peak_bytes(), process_memory.system_bytes()
-    dataset = key_memory.dataset_bytes(engine.keyspace)
+    dataset = value_sizes.dataset_bytes(engine.keyspace)
     startup = engine.identity.startup_bytes
     maximum = settings.number("maxmemory")
     scripts = engine.scripts

@@ -1,40 +1,17 @@
 """MEMORY: what keys and the server take, as far as Python lets one know (Redis 8.6.3)."""
 
 import sys
-from itertools import islice
 from typing import Final
 
 from penstock.commands.common.help import help_reply
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.memory import process_memory
+from penstock.engine.memory.value_sizes import EXPIRY_OVERHEAD, dataset_bytes, memory_usage
 from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
-from penstock.storage.keyspace import Database, Keyspace, Value
 
-KEY_OVERHEAD: Final = 100  # a slot of a dict at two thirds full, the key's hash and its pointers
-EXPIRY_OVERHEAD: Final = 200  # an expiry is kept twice: by key, and in order
-SAMPLED_KEYS: Final = 200  # a database is judged by so many of its keys
 LITTLE: Final = 64 * 1024 * 1024
-
-
-def memory_usage(key: bytes, value: Value) -> int:
-    """Bytes that a key and its value hold, by estimate."""
-    size = sys.getsizeof(value) if isinstance(value, bytes) else value.memory_usage()
-    return KEY_OVERHEAD + sys.getsizeof(key) + size
-
-
-def database_bytes(db: Database) -> int:
-    """What a database's keys and values hold: measured on some of them, and scaled up."""
-    count = len(db.values)
-    if not count:
-        return 0
-    sampled = [memory_usage(key, value) for key, value in islice(db.values.items(), SAMPLED_KEYS)]
-    return sum(sampled) * count // len(sampled) + len(db.expires) * EXPIRY_OVERHEAD
-
-
-def dataset_bytes(keyspace: Keyspace) -> int:
-    return sum(database_bytes(db) for db in keyspace.databases)
 
 
 container("MEMORY", group="server", since="4.0.0", summary="Tells what takes memory.")

@@ -42,8 +42,9 @@ class ReadWords:
 def read_again(ctx: Context, args: list[bytes]) -> ReadWords:
     """As `read` for an XREADGROUP: a worker asks the same again and again, and its session remembers the meaning."""
     session = ctx.session
-    if args == session.read_args and session.read_words is not None:
-        return session.read_words
+    known = session.read_words
+    if args == session.read_args and isinstance(known, ReadWords):
+        return known
     asked = read(ctx, args, True)
     if asked.block_ms <= LONGEST_KEPT_MS:
         session.read_args, session.read_words = args, asked

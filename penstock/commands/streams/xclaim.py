@@ -3,9 +3,9 @@
 from typing import Final
 
 from penstock.commands.streams import stream_arguments
-from penstock.commands.streams.xgroup import new_consumer
 from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
+from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError

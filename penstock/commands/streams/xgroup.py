@@ -5,26 +5,19 @@ from typing import Final
 from penstock.commands.common.help import help_reply
 from penstock.commands.streams import stream_arguments
 from penstock.engine import arguments, refusals
+from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import UNKNOWN, Consumer, Group
+from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.stream import Stream
 
 KEY_NEEDED: Final = (
     b"ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option"
     b" to create an empty stream automatically."
 )
-
-
-def new_consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
-    """Make a consumer that does not exist yet, named explicitly or by a first read or claim."""
-    consumer = group.add_consumer(name, ctx.now_ms)
-    ctx.dirty += 1
-    ctx.event("t", b"xgroup-createconsumer", key)
-    return consumer
 
 
 def _stream(ctx: Context, args: list[bytes]) -> Stream:

@@ -4,12 +4,12 @@ from typing import Final
 
 from penstock.commands.streams import read_arguments, stream_arguments
 from penstock.commands.streams.read_arguments import ReadWords
-from penstock.commands.streams.xgroup import new_consumer
 from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import Budget, streams_reply
 from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.blocking import Parked
+from penstock.engine.consumers import new_consumer
 from penstock.engine.context import NOTHING_YET, Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError

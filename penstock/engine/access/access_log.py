@@ -3,8 +3,8 @@
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands.connection import client_list
 from penstock.config.settings import Settings
+from penstock.engine.telemetry import client_line
 from penstock.protocol import reply
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class AccessLog:
         """A login as `user` failed, by the request in hand."""
         context = b"toplevel" if ctx.waits else b"multi"
         subject = ctx.args[0]
-        client = client_list.line(ctx.session, ctx.now_ms).encode(errors="surrogateescape")
+        client = client_line.line(ctx.session, ctx.now_ms).encode(errors="surrogateescape")
         for old in self.refusals:
             same = (old.context, old.subject, old.user) == (context, subject, user)
             if same and ctx.now_ms - old.updated_ms <= SAME_WITHIN_MS:

@@ -7,15 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from penstock.protocol.log_reader import (
-    BLOCK_BYTES,
-    Damage,
-    Unfinished,
-    next_request,
-    only_zeros,
-    quick_requests,
-)
+from penstock.protocol.log_reader import BLOCK_BYTES, Damage, Unfinished, next_request, quick_requests
 from penstock.storage.aof.disk import Disk
+from penstock.storage.aof.torn_tail import only_zeros
 
 WHOLE: Final = "whole"
 TORN: Final = "torn"  # cut off within a request or a MULTI, as a crash leaves it

@@ -13,16 +13,10 @@ from penstock.engine.aof import replay_batches
 from penstock.engine.context import Context
 from penstock.engine.session import Session
 from penstock.errors import ReplyError, UsageError
-from penstock.protocol.log_reader import (
-    BLOCK_BYTES,
-    Damage,
-    Unfinished,
-    next_request,
-    only_zeros,
-    quick_requests,
-)
+from penstock.protocol.log_reader import BLOCK_BYTES, Damage, Unfinished, next_request, quick_requests
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
+from penstock.storage.aof.torn_tail import only_zeros
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine

@@ -9,8 +9,8 @@ from operator import lt
 from typing import Final
 
 from penstock.commands.streams.xack import xack
-from penstock.commands.streams.xgroup import new_consumer
 from penstock.engine import arguments
+from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
 from penstock.errors import ReplyError
 from penstock.protocol import entries

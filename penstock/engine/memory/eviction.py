@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.commands import registry
-from penstock.commands.server.memory import memory_usage
 from penstock.engine.memory import recency
+from penstock.engine.memory.value_sizes import memory_usage
+from penstock.engine.session import NOBODY
 from penstock.storage.keyspace import Database
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Evictor:
             return 0, False
         ctx = engine.context
         session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us
-        ctx.aim(registry.NOBODY, now_us)
+        ctx.aim(NOBODY, now_us)
         going = True
         for _ in range(MOST_AT_ONCE):
             if freed >= excess:

@@ -1,0 +1,90 @@
+"""One client as CLIENT LIST describes it (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.engine.session import Session
+
+NO_TRANSACTION: Final = -1
+
+
+REPLY_BUFFER: Final = 0  # replies are handed to the transport at once; none is kept here
+
+
+def kind_of(session: Session) -> bytes:
+    """As TYPE in CLIENT LIST and CLIENT KILL; nobody is a replica or a master here."""
+    return b"pubsub" if session.is_subscribed else b"normal"
+
+
+def flags(session: Session) -> str:
+    """One letter for each thing that is not as usual; N for a usual client."""
+    letters = ""
+    if session.monitors:
+        letters += "O"
+    if session.is_subscribed:
+        letters += "P"
+    if session.queue is not None:
+        letters += "x"
+    if session.parked is not None:
+        letters += "b"
+    if session.watch_broken:
+        letters += "d"
+    if session.closing:
+        letters += "c"
+    if session.unix_socket:
+        letters += "U"
+    if session.no_evict:
+        letters += "e"
+    if session.no_touch:
+        letters += "T"
+    return letters or "N"
+
+
+def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) -> str:
+    """The description of one connection, without a line's end; `hidden` fields are left out."""
+    queue = session.queue
+    memory = session.args_memory + session.query_buffer + session.waiting_output
+    shown: list[tuple[str, int | str]] = [
+        ("id", session.id),
+        ("addr", session.address),
+        ("laddr", session.local_address),
+        ("fd", session.descriptor),
+        ("name", _text(session.name)),
+        ("age", max(now_ms - session.connected_ms, 0) // 1000),
+        ("idle", max(now_ms - session.last_ms, 0) // 1000),
+        ("flags", flags(session)),
+        ("db", session.db_index),
+        ("sub", len(session.channels)),
+        ("psub", len(session.patterns)),
+        ("ssub", len(session.shard_channels)),
+        ("multi", NO_TRANSACTION if queue is None else len(queue)),
+        ("watch", len(session.watched)),
+        ("qbuf", session.query_buffer),
+        ("qbuf-free", 0),
+        ("argv-mem", session.args_memory),
+        ("multi-mem", sum(len(word) for _, request in queue or () for word in request)),
+        ("rbs", REPLY_BUFFER),
+        ("rbp", REPLY_BUFFER),
+        ("obl", 0),
+        ("oll", 1 if session.waiting_output else 0),
+        ("omem", session.waiting_output),
+        ("tot-mem", memory),
+        ("events", "rw" if session.waiting_output else "r"),
+        ("cmd", session.last_command or "NULL"),
+        ("user", _text(session.user)),
+        ("redir", -1),
+        ("resp", session.resp),
+        ("lib-name", _text(session.library_name)),
+        ("lib-ver", _text(session.library_version)),
+        ("io-thread", 0),
+        ("tot-net-in", session.input_bytes),
+        ("tot-net-out", session.output_bytes),
+        ("tot-cmds", session.handled),
+        ("read-events", session.reads),
+        ("parse-batch-cmd-sum", session.handled),
+        ("parse-batch-cnt", session.reads),
+    ]
+    return " ".join([f"{name}={value}" for name, value in shown if name.encode() not in hidden])
+
+
+def _text(word: bytes) -> str:
+    return word.decode(errors="surrogateescape")

@@ -1,0 +1,78 @@
+"""The requests that took longer than slowlog-log-slower-than, newest first."""
+
+from collections import deque
+
+from penstock.config.settings import Settings
+from penstock.engine.session import Session
+from penstock.engine.table.command_table import Row
+from penstock.engine.telemetry.redaction import redacted
+from penstock.protocol import reply
+
+
+class SlowRequest:
+    """One line of the log."""
+
+    __slots__ = ("address", "id", "name", "started_s", "usec", "words")
+
+    def __init__(self, id: int, started_s: int, usec: int, words: list[bytes], address: str, name: bytes) -> None:
+        self.id = id
+        self.started_s = started_s  # unix time in seconds
+        self.usec = usec
+        self.words = words
+        self.address = address
+        self.name = name  # of the client
+
+    def as_reply(self) -> bytes:
+        return reply.array(
+            [
+                reply.integer(self.id),
+                reply.integer(self.started_s),
+                reply.integer(self.usec),
+                reply.bulks(self.words),
+                reply.bulk(self.address.encode()),
+                reply.bulk(self.name),
+            ]
+        )
+
+
+class SlowLog:
+    """The slow requests of late, newest first.
+
+    Ids grow for ever: RESET empties the log and does not start them again.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.requests: deque[SlowRequest] = deque()
+        self.next_id = 0
+
+    def add(self, session: Session, row: Row, request: list[bytes], now_us: int, usec: int) -> None:
+        """Keep a request that took `usec`; the oldest ones make room."""
+        number = self._settings.number
+        kept = _shortened(
+            redacted(row.name, request), number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len")
+        )
+        self.requests.appendleft(
+            SlowRequest(self.next_id, now_us // 1_000_000, usec, kept, session.address, session.name)
+        )
+        self.next_id += 1
+        self.shorten()
+
+    def shorten(self) -> None:
+        """Let the oldest go while there are more than slowlog-max-len."""
+        most = self._settings.number("slowlog-max-len")
+        while len(self.requests) > most:
+            self.requests.pop()
+
+
+def _shortened(request: list[bytes], most_words: int, longest: int) -> list[bytes]:
+    """The first words; the last one says how many more there were."""
+    kept = [_cut(word, longest) for word in request[:most_words]]
+    if len(request) > most_words:
+        kept[-1] = b"... (%d more arguments)" % (len(request) - most_words + 1)
+    return kept
+
+
+def _cut(word: bytes, longest: int) -> bytes:
+    more = len(word) - longest
+    return word if more <= 0 else b"%b... (%d more bytes)" % (word[:longest], more)
