@@ -149,7 +149,8 @@ def commands(ground: Ground) -> Iterator[tuple[str, list[Request]]]:
     numbers = range(middle, middle + few)
     yield "XCLAIM", [(b"XCLAIM", key, GROUP, b"claimer%d" % (number % 7), b"0", entry_id(number)) for number in numbers]
     yield "XACK", [(b"XACK", key, GROUP, entry_id(number)) for number in numbers]
-    middle = (ground.delivered + ground.length - few) // 2  # of what nobody has read: ghosts would be another growth
+    # of what nobody has read: deleted pending entries would be another growth
+    middle = (ground.delivered + ground.length - few) // 2
     yield "XDEL in the middle", [(b"XDEL", key, entry_id(number)) for number in range(middle, middle + few)]
 
 

@@ -1,7 +1,7 @@
-"""How soon a parked reader hears of an entry, among 1 to 10,000 that wait for the same stream.
+"""How soon a blocked reader hears of an entry, among 1 to 10,000 that wait for the same stream.
 
 Every reader is a connection in XREADGROUP BLOCK 0 of one group. An entry is added, the reader who has waited longest
-is served, and parks again; the time from the XADD to the reader's reply is its latency.
+is served, and blocks again; the time from the XADD to the reader's reply is its latency.
 """
 
 import resource
@@ -53,7 +53,7 @@ def wake(port: int, pid: int, count: int) -> dict[str, float]:
     readers: list[Link] = []
     with Link(port) as producer, select.epoll() as poll:
         producer.ask(b"XGROUP", b"CREATE", STREAM, GROUP, b"0", b"MKSTREAM")
-        if not parks(port):
+        if not may_block(port):
             raise Absent("answers XREADGROUP BLOCK 0 at once: no reader of a group waits")
         by_number = {}
         for _ in range(count):
@@ -89,7 +89,7 @@ def wake(port: int, pid: int, count: int) -> dict[str, float]:
     return figures | ({"cpu_us": used_ns / timed / 1000} if timed > 0 else {})
 
 
-def parks(port: int) -> bool:
+def may_block(port: int) -> bool:
     """Whether a reader of a group waits; fakeredis's TCP server (2.40) tells it at once that there is nothing."""
     with Link(port) as reader:
         reader.socket.sendall(PARKED)

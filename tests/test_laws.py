@@ -83,7 +83,7 @@ def stream_picture(stream: Stream, seen_times: bool = True) -> list[object]:
     groups = []
     for group in stream.groups_by_name():
         held = [(b.id_at(i), group.owner_name((b, i)), b.times[i], b.counts[i]) for b, i in group.walk(0)]
-        order = [b.id_at(i) for b, i in [*group.zone(), *group.in_time_order()]]
+        order = [b.id_at(i) for b, i in [*group.nack_zone(), *group.in_time_order()]]
         people = [(c.name, *((c.seen_ms, c.active_ms) if seen_times else ())) for c in group.consumers_by_name()]
         groups.append((group.name, group.last_id, group.entries_read, stream.lag(group), held, order, people))
     producers = stream.producers
@@ -111,7 +111,7 @@ def test_every_request_gets_a_whole_reply(seed: int) -> None:
             engine.outgoing.clear()
             assert b"internal error" not in answer.lower(), request
             replies_of(answer)
-            if session.parked is not None or session.queue is not None or session.closing or session.channels:
+            if session.blocked is not None or session.queue is not None or session.closing or session.channels:
                 engine.disconnect(session)
                 session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
             engine.paused_until_ms = 0
@@ -148,7 +148,7 @@ def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
                 engine.handle(session, request)
                 assert (request, log.units) == (request, [])
                 assert picture(engine) == before, request
-                if session.parked is not None:
+                if session.blocked is not None:
                     engine.disconnect(session)
                     session = engine.connect()
 
@@ -164,8 +164,8 @@ def test_both_protocols_carry_the_same_data(seed: int) -> None:
             continue
         for request in (requests.valid(row), requests.broken(row)):
             answers = plain.handle(old, request), typed.handle(new, request)
-            if old.parked is not None or new.parked is not None:
-                assert (old.parked is None) == (new.parked is None), request
+            if old.blocked is not None or new.blocked is not None:
+                assert (old.blocked is None) == (new.blocked is None), request
                 plain.disconnect(old)
                 typed.disconnect(new)
                 old, new = plain.connect(), typed.connect()

@@ -1,7 +1,7 @@
-"""Parked requests: readers that wait for a key, first come first served.
+"""Blocked requests: readers that wait for a key, first come first served.
 
-A write names the keys it touched; after the whole request (or EXEC) the engine serves the parked readers of
-each ready key in the order in which they parked (Redis 8.6.3). Nobody else's command is run: of a group's
+A write names the keys it touched; after the whole request (or EXEC) the engine serves the blocked readers of
+each ready key in the order in which they blocked (Redis 8.6.3). Nobody else's command is run: of a group's
 plain readers only as many are tried as there is something for, and what Redis's fruitless second run of the others
 leaves behind is written down in one go.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FOREVER_MS: Final = 2**63 - 1
 
 
-class Parked:
+class BlockedRequest:
     """One request that waits. `deadline_ms` 0 means for ever.
 
     group: the consumer group of an XREADGROUP; None for readers who are simply tried again (XREAD, BLPOP).
@@ -60,14 +60,14 @@ class Parked:
         self.heeds_loss = False
         self.postponed = False  # by CLIENT PAUSE: it is run when the pause ends
         self.serial = 0
-        self.since_ms = session.last_ms  # when it was parked
+        self.since_ms = session.last_ms  # when it was blocked
         self.claimable_ms = 0  # when a CLAIM reader is to be tried again
 
     def is_plain(self) -> bool:
         """Whether it waits for a group's new entries in one stream, like others do."""
         return self.group is not None and not self.claims and len(self.keys) == 1
 
-    def __lt__(self, other: "Parked") -> bool:
+    def __lt__(self, other: "BlockedRequest") -> bool:
         """Only so that heaps may hold it: first come first served."""
         return self.serial < other.serial
 
@@ -77,7 +77,7 @@ class Parked:
 
 
 class Queue:
-    """The parked requests of one key, with serial numbers in the order in which they came.
+    """The blocked requests of one key, with serial numbers in the order in which they came.
 
     `plain` are readers of this key alone that wait for new entries of a group: what one of them does not find, none
     of the group does. All others are `special`: each is tried by itself, in this order; `heeding` of them must hear of
@@ -87,9 +87,9 @@ class Queue:
     __slots__ = ("heeding", "lost", "passed_group", "passed_ms", "plain", "special")
 
     def __init__(self) -> None:
-        self.special: dict[Parked, int] = {}
+        self.special: dict[BlockedRequest, int] = {}
         self.heeding = 0
-        self.plain: dict[bytes, dict[Parked, int]] = {}
+        self.plain: dict[bytes, dict[BlockedRequest, int]] = {}
         self.passed_ms: dict[bytes, int] = {}  # by group: when its plain readers were last passed over
         self.passed_group: dict[bytes, Group] = {}  # by name: the group in which their consumers are known to exist
         self.lost: dict[bytes, set[bytes]] = {}  # by group: deleted consumers that still have a reader here
@@ -98,68 +98,69 @@ class Queue:
         return not self.special and not self.plain
 
 
-class Waiters:
+class Blocking:
     """Who waits for what, and until when."""
 
-    __slots__ = ("_claims", "_deadlines", "_keyspace", "_serial", "by_key", "parked", "ready")
+    __slots__ = ("_claims", "_deadlines", "_keyspace", "_serial", "blocked", "by_key", "ready")
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
         self._serial = 0
-        self.parked: set[Parked] = set()
+        self.blocked: set[BlockedRequest] = set()
         self.by_key: dict[tuple[int, bytes], Queue] = {}
         self.ready: dict[tuple[int, bytes], None] = {}  # in the order in which they became ready
-        self._deadlines: list[tuple[int, int, Parked]] = []  # a heap; what is no longer parked stays until it is seen
-        self._claims: list[tuple[int, int, Parked]] = []  # a heap, likewise
+        # a heap; what is no longer blocked stays until it is seen
+        self._deadlines: list[tuple[int, int, BlockedRequest]] = []
+        self._claims: list[tuple[int, int, BlockedRequest]] = []  # a heap, likewise
 
     def __len__(self) -> int:
-        """Parked requests."""
-        return len(self.parked)
+        """Blocked requests."""
+        return len(self.blocked)
 
     # -- coming and going -------------------------------------------------------------------------------------------
 
-    def add(self, parked: Parked) -> None:
-        self.parked.add(parked)
+    def add(self, blocked: BlockedRequest) -> None:
+        self.blocked.add(blocked)
         self._serial += 1
-        parked.serial = self._serial
-        for key in parked.keys:
-            place = (parked.db_index, key)
+        blocked.serial = self._serial
+        for key in blocked.keys:
+            place = (blocked.db_index, key)
             queue = self.by_key.get(place)
             if queue is None:
                 queue = self.by_key[place] = Queue()
-            if parked.is_plain():
-                assert parked.group is not None, "a plain reader reads for a group"
-                queue.plain.setdefault(parked.group, {})[parked] = parked.serial
-            elif parked not in queue.special:
-                queue.special[parked] = parked.serial
-                queue.heeding += parked.heeds_loss
-        if parked.deadline_ms:
-            self._deadlines = _pushed(self._deadlines, parked.deadline_ms, parked, len(self.parked))
+            if blocked.is_plain():
+                assert blocked.group is not None, "a plain reader reads for a group"
+                queue.plain.setdefault(blocked.group, {})[blocked] = blocked.serial
+            elif blocked not in queue.special:
+                queue.special[blocked] = blocked.serial
+                queue.heeding += blocked.heeds_loss
+        if blocked.deadline_ms:
+            self._deadlines = _pushed(self._deadlines, blocked.deadline_ms, blocked, len(self.blocked))
 
-    def forget(self, parked: Parked) -> None:
+    def forget(self, blocked: BlockedRequest) -> None:
         """A request waits no more: served, timed out, or its client is gone."""
-        if parked not in self.parked:
+        if blocked not in self.blocked:
             return
-        self.parked.discard(parked)
-        for key in parked.keys:
-            place = (parked.db_index, key)
+        self.blocked.discard(blocked)
+        for key in blocked.keys:
+            place = (blocked.db_index, key)
             queue = self.by_key.get(place)
             if queue is None:
                 continue  # a key that was named twice
-            if parked.group is not None and parked in queue.plain.get(parked.group, ()):
-                self._settle(place, queue, parked)
-                del queue.plain[parked.group][parked]
-                if not queue.plain[parked.group]:
-                    del queue.plain[parked.group]
-            if queue.special.pop(parked, None) is not None:
-                queue.heeding -= parked.heeds_loss
+            if blocked.group is not None and blocked in queue.plain.get(blocked.group, ()):
+                self._settle(place, queue, blocked)
+                del queue.plain[blocked.group][blocked]
+                if not queue.plain[blocked.group]:
+                    del queue.plain[blocked.group]
+            if queue.special.pop(blocked, None) is not None:
+                queue.heeding -= blocked.heeds_loss
             if queue.is_empty():
                 del self.by_key[place]
 
     # -- ready keys -------------------------------------------------------------------------------------------------
 
     def signal(self, db_index: int, key: bytes) -> None:
-        """Something happened to a key that its parked readers may care for."""
+        """Something happened to a key that its blocked readers may care for."""
         if (db_index, key) in self.by_key:
             self.ready[(db_index, key)] = None
 
@@ -169,7 +170,7 @@ class Waiters:
         return place
 
     def serve(self, engine: "Engine", db_index: int, key: bytes, now_us: int) -> None:
-        """Try the parked readers of a key, first come first served, until each kind finds nothing more."""
+        """Try the blocked readers of a key, first come first served, until each kind finds nothing more."""
         place = (db_index, key)
         queue = self.by_key.get(place)
         if queue is None:
@@ -179,29 +180,29 @@ class Waiters:
         specials = iter(list(queue.special))
         self._add_special(turns, queue, specials, place, now_us)
         while turns:
-            _, parked = heappop(turns)
-            if parked not in self.parked:
+            _, blocked = heappop(turns)
+            if blocked not in self.blocked:
                 continue
-            served = engine.retry(parked, now_us)
-            if not parked.is_plain():
+            served = engine.retry(blocked, now_us)
+            if not blocked.is_plain():
                 if not served:
-                    self._to_tails(parked, key)
+                    self._to_tails(blocked, key)
                 self._add_special(turns, queue, specials, place, now_us)
                 continue
-            assert parked.group is not None, "a plain reader reads for a group"
-            readers = queue.plain.get(parked.group)
+            assert blocked.group is not None, "a plain reader reads for a group"
+            readers = queue.plain.get(blocked.group)
             if readers is None:
                 continue
             if served:
                 heappush(turns, _first(readers))
             else:
-                self._pass_over(engine, queue, parked, now_us)
+                self._pass_over(engine, queue, blocked, now_us)
 
     def _add_special(
         self,
-        turns: list[tuple[int, Parked]],
+        turns: list[tuple[int, BlockedRequest]],
         queue: Queue,
-        specials: Iterator[Parked],
+        specials: Iterator[BlockedRequest],
         place: tuple[int, bytes],
         now_us: int,
     ) -> None:
@@ -212,45 +213,45 @@ class Waiters:
         if value is None and not queue.heeding:
             return
         kind = type(value)
-        for parked in specials:
-            if parked in queue.special and (parked.kind is kind or parked.heeds_loss):
-                heappush(turns, (queue.special[parked], parked))
+        for blocked in specials:
+            if blocked in queue.special and (blocked.kind is kind or blocked.heeds_loss):
+                heappush(turns, (queue.special[blocked], blocked))
                 return
 
-    def _to_tails(self, parked: Parked, tried: bytes) -> None:
+    def _to_tails(self, blocked: BlockedRequest, tried: bytes) -> None:
         """A reader of several keys that was tried in vain goes behind everybody at its other keys, as in Redis.
 
         At the key that was tried, everybody behind it is tried in vain as well: the order stays.
         """
         self._serial += 1
-        for key in parked.keys:
+        for key in blocked.keys:
             if key != tried:
-                special = self.by_key[(parked.db_index, key)].special
-                del special[parked]
-                special[parked] = self._serial
+                special = self.by_key[(blocked.db_index, key)].special
+                del special[blocked]
+                special[blocked] = self._serial
 
-    def _pass_over(self, engine: "Engine", queue: Queue, parked: Parked, now_us: int) -> None:
+    def _pass_over(self, engine: "Engine", queue: Queue, blocked: BlockedRequest, now_us: int) -> None:
         """What a fruitless second run of all of a group's plain readers leaves behind, without running them."""
-        assert parked.group is not None, "a plain reader reads for a group"
-        queue.passed_ms[parked.group] = now_us // 1000
-        names = queue.lost.pop(parked.group, set())
-        stream = self._keyspace.databases[parked.db_index].values.get(parked.keys[0])
-        group = stream.groups.get(parked.group) if isinstance(stream, Stream) else None
-        if group is not None and queue.passed_group.get(parked.group) is not group:
-            # Another stream or group took the place of the one they parked at (RENAME, COPY, a transaction).
-            queue.passed_group[parked.group] = group
-            names = {reader.consumer for reader in queue.plain[parked.group]}
+        assert blocked.group is not None, "a plain reader reads for a group"
+        queue.passed_ms[blocked.group] = now_us // 1000
+        names = queue.lost.pop(blocked.group, set())
+        stream = self._keyspace.databases[blocked.db_index].values.get(blocked.keys[0])
+        group = stream.groups.get(blocked.group) if isinstance(stream, Stream) else None
+        if group is not None and queue.passed_group.get(blocked.group) is not group:
+            # Another stream or group took the place of the one they blocked at (RENAME, COPY, a transaction).
+            queue.passed_group[blocked.group] = group
+            names = {reader.consumer for reader in queue.plain[blocked.group]}
         elif names:
-            names &= {reader.consumer for reader in queue.plain[parked.group]}  # those whose readers still wait
+            names &= {reader.consumer for reader in queue.plain[blocked.group]}  # those whose readers still wait
         for name in sorted(names):
-            engine.make_consumer(parked.db_index, parked.keys[0], parked.group, name, now_us)
+            engine.make_consumer(blocked.db_index, blocked.keys[0], blocked.group, name, now_us)
 
     # -- seen times -------------------------------------------------------------------------------------------------
 
     def consumer_deleted(self, db_index: int, key: bytes, group: bytes, name: bytes) -> None:
         """A consumer was deleted; if it has a reader here, the next event at the key makes it anew."""
         queue = self.by_key.get((db_index, key))
-        if queue is not None and any(parked.consumer == name for parked in queue.plain.get(group, ())):
+        if queue is not None and any(blocked.consumer == name for blocked in queue.plain.get(group, ())):
             queue.lost.setdefault(group, set()).add(name)
 
     def settle_databases(self, one: int, other: int) -> None:
@@ -260,7 +261,7 @@ class Waiters:
                 self.settle(db_index, key)
 
     def settle(self, db_index: int, key: bytes) -> None:
-        """Write down when the consumers of a key's parked readers were last seen.
+        """Write down when the consumers of a key's blocked readers were last seen.
 
         For somebody who wants to know, and before the stream leaves the key, which is where they are looked for.
         """
@@ -268,68 +269,68 @@ class Waiters:
         queue = self.by_key.get(place)
         if queue is not None:
             for readers in queue.plain.values():
-                for parked in readers:
-                    self._settle(place, queue, parked)
+                for blocked in readers:
+                    self._settle(place, queue, blocked)
 
-    def _settle(self, place: tuple[int, bytes], queue: Queue, parked: Parked) -> None:
-        assert parked.group is not None, "a plain reader reads for a group"
-        passed_ms = queue.passed_ms.get(parked.group, 0)
-        if passed_ms <= parked.since_ms:
+    def _settle(self, place: tuple[int, bytes], queue: Queue, blocked: BlockedRequest) -> None:
+        assert blocked.group is not None, "a plain reader reads for a group"
+        passed_ms = queue.passed_ms.get(blocked.group, 0)
+        if passed_ms <= blocked.since_ms:
             return
         stream = self._keyspace.databases[place[0]].values.get(place[1])
-        group = stream.groups.get(parked.group) if isinstance(stream, Stream) else None
-        consumer = group.consumers.get(parked.consumer) if group is not None else None
+        group = stream.groups.get(blocked.group) if isinstance(stream, Stream) else None
+        consumer = group.consumers.get(blocked.consumer) if group is not None else None
         if consumer is not None:
             consumer.seen_ms = max(consumer.seen_ms, passed_ms)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def claimable_at(self, parked: Parked, when_ms: int) -> None:
+    def claimable_at(self, blocked: BlockedRequest, when_ms: int) -> None:
         """Look again at a CLAIM reader's keys at a time; 0: nothing to wait for."""
-        parked.claimable_ms = when_ms
+        blocked.claimable_ms = when_ms
         if when_ms:
-            self._claims = _pushed(self._claims, when_ms, parked, len(self.parked))
+            self._claims = _pushed(self._claims, when_ms, blocked, len(self.blocked))
 
     def signal_claimable(self, now_ms: int) -> None:
         """Signal the keys of CLAIM readers whose time has come."""
         while self._claims and self._claims[0][0] <= now_ms:
-            when_ms, _, parked = heappop(self._claims)
-            if parked in self.parked and parked.claimable_ms == when_ms:
-                for key in parked.keys:
-                    self.signal(parked.db_index, key)
+            when_ms, _, blocked = heappop(self._claims)
+            if blocked in self.blocked and blocked.claimable_ms == when_ms:
+                for key in blocked.keys:
+                    self.signal(blocked.db_index, key)
 
-    def overdue(self, now_ms: int) -> list[Parked]:
+    def overdue(self, now_ms: int) -> list[BlockedRequest]:
         """The requests whose deadline has come, the earliest first."""
-        found: list[Parked] = []
+        found: list[BlockedRequest] = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
-            parked = heappop(self._deadlines)[2]
-            if parked in self.parked:
-                found.append(parked)
+            blocked = heappop(self._deadlines)[2]
+            if blocked in self.blocked:
+                found.append(blocked)
         return found
 
     def next_ms(self) -> int:
         """When the next deadline or CLAIM wake-up is due; 0: never."""
         if not self._deadlines and not self._claims:
             return 0
-        while self._deadlines and self._deadlines[0][2] not in self.parked:
+        while self._deadlines and self._deadlines[0][2] not in self.blocked:
             heappop(self._deadlines)
-        while self._claims and self._claims[0][2] not in self.parked:
+        while self._claims and self._claims[0][2] not in self.blocked:
             heappop(self._claims)
         due = [heap[0][0] for heap in (self._deadlines, self._claims) if heap]
         return min(due, default=0)
 
 
-def _first(readers: dict[Parked, int]) -> tuple[int, Parked]:
-    parked = next(iter(readers))
-    return readers[parked], parked
+def _first(readers: dict[BlockedRequest, int]) -> tuple[int, BlockedRequest]:
+    blocked = next(iter(readers))
+    return readers[blocked], blocked
 
 
 def _pushed(
-    heap: list[tuple[int, int, Parked]], when_ms: int, parked: Parked, live: int
-) -> list[tuple[int, int, Parked]]:
+    heap: list[tuple[int, int, BlockedRequest]], when_ms: int, blocked: BlockedRequest, live: int
+) -> list[tuple[int, int, BlockedRequest]]:
     """A heap with one more moment, and without the dead ones once they are most of it."""
-    heappush(heap, (when_ms, parked.serial, parked))
+    heappush(heap, (when_ms, blocked.serial, blocked))
     if len(heap) > 2 * live + 1024:
-        heap = [moment for moment in heap if moment[2].session.parked is moment[2]]
+        heap = [moment for moment in heap if moment[2].session.blocked is moment[2]]
         heapify(heap)
     return heap

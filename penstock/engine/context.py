@@ -11,11 +11,11 @@ from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
 
 if TYPE_CHECKING:
-    from penstock.engine.blocking import Parked
+    from penstock.engine.blocking import BlockedRequest
     from penstock.engine.engine import Engine
     from penstock.engine.table.command_table import Row
 
-NOTHING_YET: Final = b"(nothing yet)"  # returned by a handler whose session was parked; compared by identity
+BLOCKED: Final = b"(nothing yet)"  # returned by a handler whose session was blocked; compared by identity
 
 
 class Context:
@@ -41,11 +41,11 @@ class Context:
         self.resp3 = False
         self.dirty = 0  # changes since the start, for INFO
         self.waits = True  # whether the request may wait (not inside EXEC, not while the log is replayed)
-        self.attempt: Parked | None = None  # the parked request that is being tried again
-        self.row: Row | None = None  # the row and the words in hand, for a handler that parks
+        self.attempt: BlockedRequest | None = None  # the blocked request that is being tried again
+        self.row: Row | None = None  # the row and the words in hand, for a handler that blocks
         self.args: list[bytes] = []
 
-    def aim(self, session: Session, now_us: int) -> None:
+    def begin(self, session: Session, now_us: int) -> None:
         self.session = session
         self.now_us = now_us
         self.now_ms = now_us // 1000
@@ -117,16 +117,16 @@ class Context:
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def put(self, key: bytes, value: Value) -> None:
-        """Set a key, new or not; parked readers of it are looked at after the request."""
+        """Set a key, new or not; blocked readers of it are looked at after the request."""
         self.db.put(key, value)
         self.touch(key)
         self.signal(key)
 
     def remove(self, key: bytes) -> Value | None:
-        """Take a key away for any reason: watchers and parked readers learn of it."""
-        waiters = self.engine.waiters
-        if waiters.by_key:
-            waiters.settle(self.db_index, key)  # RENAME and MOVE put the value elsewhere
+        """Take a key away for any reason: watchers and blocked readers learn of it."""
+        blocking = self.engine.blocking
+        if blocking.by_key:
+            blocking.settle(self.db_index, key)  # RENAME and MOVE put the value elsewhere
         value = self.db.remove(key)
         if value is not None:
             self.touch(key)
@@ -141,7 +141,7 @@ class Context:
         engine = self.engine
         if self.session.privileged or engine.writes_paused(self.now_ms):
             return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
-        engine.let_go(self.remove(key))
+        engine.free_lazily(self.remove(key))
         self.log(b"DEL", key)
         self.event("x", b"expired", key)
         engine.statistics.expired += 1
@@ -167,14 +167,14 @@ class Context:
                 session.watch_broken = True
 
     def signal(self, key: bytes) -> None:
-        """Parked readers of a key may have something now: they are served after the whole request."""
+        """Blocked readers of a key may have something now: they are served after the whole request."""
         engine = self.engine
-        if engine.waiters.by_key:
-            engine.waiters.signal(self.db_index, key)
+        if engine.blocking.by_key:
+            engine.blocking.signal(self.db_index, key)
 
     def is_awaited(self, key: bytes) -> bool:
-        """Whether somebody is parked at a key."""
-        return (self.db_index, key) in self.engine.waiters.by_key
+        """Whether somebody is blocked at a key."""
+        return (self.db_index, key) in self.engine.blocking.by_key
 
     def event(self, kind: str, name: bytes, key: bytes) -> None:
         """A keyspace event of one class letter: event("t", b"xadd", key)."""

@@ -15,15 +15,15 @@ from penstock.engine.access.access_log import AccessLog
 from penstock.engine.access.users import DefaultUser
 from penstock.engine.aof import aof_compat
 from penstock.engine.aof.persistence import Persistence
-from penstock.engine.blocking import Parked, Waiters
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.blocking import BlockedRequest, Blocking
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.effects import EffectLog, Effects
 from penstock.engine.memory.memory_limit import MemoryLimit
 from penstock.engine.scripting import busy_script
 from penstock.engine.scripting.scripts import Scripts
 from penstock.engine.session import Session
 from penstock.engine.subscriptions import Subscriptions
-from penstock.engine.sync_waiting import SyncWaiters
+from penstock.engine.sync_waiting import SyncWaiting
 from penstock.engine.table import client_compat, renaming
 from penstock.engine.table.command_table import Row
 from penstock.engine.telemetry import monitor_line
@@ -35,7 +35,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import Alike
 from penstock.storage.keyspace import Keyspace, Value
-from penstock.storage.lazy_free import Remains
+from penstock.storage.lazy_free import LazyFree
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.listpack_nodes import NodeLimits
 from penstock.storage.streams.stream import Stream
@@ -90,9 +90,9 @@ class Engine:
         settings.watch("slowlog-log-slower-than", self._set_thresholds)
         settings.watch("latency-monitor-threshold", self._set_thresholds)
         settings.watch("slowlog-max-len", self.slow_log.shorten)
-        self.sync_waiters = SyncWaiters()
+        self.sync_waiting = SyncWaiting()
         self.persistence = Persistence(self)
-        self.waiters = Waiters(self.keyspace)
+        self.blocking = Blocking(self.keyspace)
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
         self.sessions: dict[int, Session] = {}
         self.next_session_id = 1
@@ -106,7 +106,7 @@ class Engine:
         self.trouble: bytes | None = None  # why writers are refused: the MISCONF text
         self.paused_until_ms = 0
         self.pauses_all = False
-        self.postponed: list[Parked] = []  # requests held back by CLIENT PAUSE
+        self.postponed: list[BlockedRequest] = []  # requests held back by CLIENT PAUSE
         # what the caller must do after a call
         self.outgoing: list[tuple[Session, bytes]] = []
         self.to_close: list[Session] = []
@@ -119,7 +119,7 @@ class Engine:
         self.busy = False  # with a script that takes long, in another thread: nobody else is at the keyspace
         self.scripts = Scripts(self)
         self.memory = MemoryLimit(self)
-        self.remains = Remains()
+        self.lazy_free = LazyFree()
 
     def new_stream(self) -> Stream:
         """An empty stream, with the settings of this moment for its idempotent producers."""
@@ -153,9 +153,9 @@ class Engine:
         if self.busy:
             self.scripts.gone.append(session)
             return
-        if session.parked is not None:
-            self.waiters.forget(session.parked)
-            session.parked = None
+        if session.blocked is not None:
+            self.blocking.forget(session.blocked)
+            session.blocked = None
         self.unwatch(session)
         self.subscriptions.forget(session)
         self.monitors.discard(session)
@@ -174,12 +174,12 @@ class Engine:
     # -- one request ------------------------------------------------------------------------------------------------
 
     def handle(self, session: Session, request: list[bytes]) -> bytes:
-        """Answer one request. Where `session.parked` is set afterwards, the answer comes through `outgoing`."""
+        """Answer one request. Where `session.blocked` is set afterwards, the answer comes through `outgoing`."""
         if self.busy:
             return self._voiced(session, busy_script.handle(self, session, request))
         now_us = self.clock.now_us()
         ctx = self.context
-        ctx.aim(session, now_us)
+        ctx.begin(session, now_us)
         session.last_ms = ctx.now_ms
         row = self._spellings.get(request[0])
         try:
@@ -206,9 +206,9 @@ class Engine:
         if self.busy:
             return reply.NO_REPLY  # a script goes on; what it changes is one unit
         self.effects.end_unit()
-        if self.waiters.ready:
+        if self.blocking.ready:
             self._serve(now_us)
-        if answer is NOTHING_YET:
+        if answer is BLOCKED:
             return reply.NO_REPLY
         if session.reply_skip or session.is_silent:
             return self._voiced(session, answer)
@@ -222,7 +222,7 @@ class Engine:
     def answer_plainly(self, session: Session, request: list[bytes]) -> bytes | None:
         """As `handle` for one request that touches data only, while nothing stands in its way; None: it was not run.
 
-        NOTHING_YET where the session was parked.
+        NOTHING_YET where the session was blocked.
         """
         if not session.is_ordinary or self._is_hindered():
             return None
@@ -231,13 +231,13 @@ class Engine:
             return None
         now_us = self.clock.now_ns() // 1000
         ctx = self.context
-        ctx.aim(session, now_us)
+        ctx.begin(session, now_us)
         session.last_ms = ctx.now_ms
         session.last_command = row.title
         answer = self.run(ctx, row, request, now_us)
         if self.effects.lines:
             self.effects.end_unit()
-        if self.waiters.ready:
+        if self.blocking.ready:
             self._serve(now_us)
         return answer
 
@@ -250,7 +250,7 @@ class Engine:
             return False
         now_us = self.clock.now_ns() // 1000
         ctx = self.context
-        ctx.aim(session, now_us)
+        ctx.begin(session, now_us)
         units, before = self.effects.units, len(answers)
         calls = row.alike_handler(ctx, requests, answers)
         if not calls:
@@ -279,7 +279,7 @@ class Engine:
         """Answer requests of one client in turn; how many were.
 
         Answers are added to the list, where there are any; `logged` gets the places of those that tell of a logged
-        change. It stops after a request that left something for the caller to look at, or that parked or closes the
+        change. It stops after a request that left something for the caller to look at, or that blocked or closes the
         session, once there are more than `most_bytes` of answers, and after a request that ended at `until_us` or
         later.
         """
@@ -293,7 +293,7 @@ class Engine:
                 done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged, until_us)
             elif session.is_queueing and not self._is_hindered():
                 done = self._queue(session, requests, done, answers)
-            if len(answers) == before and session.parked is None:
+            if len(answers) == before and session.blocked is None:
                 self.was_plain = False
                 answer = self.handle(session, requests[done])
                 done += 1
@@ -302,7 +302,7 @@ class Engine:
                     if self.changed:
                         logged.append(before)
                     answers.append(answer)
-            if self.outgoing or session.parked is not None or session.closing:
+            if self.outgoing or session.blocked is not None or session.closing:
                 break
             if self.to_close or self.wanted_shutdown:
                 break
@@ -337,7 +337,7 @@ class Engine:
         """
         ctx, effects = self.context, self.effects
         began_us = self.clock.now_ns() // 1000
-        ctx.aim(session, began_us)
+        ctx.begin(session, began_us)
         at, count = start, len(requests)
         while at < count:
             request = requests[at]
@@ -359,16 +359,16 @@ class Engine:
                 at += 1
                 if effects.lines:
                     effects.end_unit()
-                if answer is not NOTHING_YET:
+                if answer is not BLOCKED:
                     answers.append(answer)
                     most_bytes -= len(answer)
             self.changed = effects.units != units
             if self.changed:
                 logged.extend(range(before, len(answers)))
-            if self.waiters.ready:
+            if self.blocking.ready:
                 self._serve(began_us)
                 break
-            if most_bytes < 0 or session.parked is not None or self.ended_us >= until_us:
+            if most_bytes < 0 or session.blocked is not None or self.ended_us >= until_us:
                 break
             began_us = ctx.now_us = self.ended_us
             ctx.now_ms = began_us // 1000
@@ -487,13 +487,13 @@ class Engine:
             failure = refusal.text
             answer = reply.error(failure)
         self.ended_us = self.clock.now_ns() // 1000
-        if answer is not NOTHING_YET:
+        if answer is not BLOCKED:
             usec = self.ended_us - start_us
             ctx.session.handled += 1
             self.statistics.ran(row, usec, failure)
             if usec >= self._slow_from_us:
                 self._note_slow(ctx, row, request, usec)
-        if self.monitors and not (answer is NOTHING_YET and row.name == "EXEC"):
+        if self.monitors and not (answer is BLOCKED and row.name == "EXEC"):
             self._show_to_monitors(ctx, row, request)
         return answer
 
@@ -573,42 +573,42 @@ class Engine:
             return False
         if not (self.pauses_all or _writes(session, row) or row.name == "PUBLISH"):
             return False
-        session.parked = Parked(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
-        session.parked.postponed = True
-        self.postponed.append(session.parked)
+        session.blocked = BlockedRequest(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
+        session.blocked.postponed = True
+        self.postponed.append(session.blocked)
         return True
 
     def unpause(self) -> None:
         """CLIENT UNPAUSE, or the time is over: what was held back is run in the order in which it came."""
         self.paused_until_ms = 0
         held, self.postponed = self.postponed, []
-        for parked in held:
-            session = parked.session
-            if session.closed or session.parked is not parked:
+        for blocked in held:
+            session = blocked.session
+            if session.closed or session.blocked is not blocked:
                 continue
-            session.parked = None
-            self._take_up(session, parked.args)
-        if self.waiters.ready:
+            session.blocked = None
+            self._take_up(session, blocked.args)
+        if self.blocking.ready:
             self._serve(self.clock.now_us())
 
     def _take_up(self, session: Session, request: list[bytes]) -> None:
         """Run a request that was held back."""
         at = len(self.outgoing)  # the reply stands before messages that the session sends to itself
         answer = self.handle(session, request)
-        if session.parked is None:
+        if session.blocked is None:
             self.outgoing.insert(at, (session, answer))
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
-    def park(self, parked: Parked) -> None:
-        """A handler found nothing and may wait: its session is parked, first come first served."""
-        parked.session.parked = parked
-        self.waiters.add(parked)
+    def block(self, blocked: BlockedRequest) -> None:
+        """A handler found nothing and may wait: its session is blocked, first come first served."""
+        blocked.session.blocked = blocked
+        self.blocking.add(blocked)
 
     def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
-        """A consumer that was deleted while a reader of it is parked exists again from the next event on."""
+        """A consumer that was deleted while a reader of it is blocked exists again from the next event on."""
         ctx = self.context
-        ctx.aim(session.NOBODY, now_us)
+        ctx.begin(session.NOBODY, now_us)
         ctx.select(db_index)
         stream = ctx.stream(key)
         found = None if stream is None else stream.groups.get(group)
@@ -617,72 +617,75 @@ class Engine:
             ctx.log(b"XGROUP", b"CREATECONSUMER", key, group, name)
             self.effects.end_unit()
 
-    def release(self, parked: Parked, answer: bytes, at: int | None = None) -> None:
-        """A parked session gets its reply and is free again; `at`: the reply's place in `outgoing`, if not the last."""
-        session = parked.session
+    def release(self, blocked: BlockedRequest, answer: bytes, at: int | None = None) -> None:
+        """A blocked session gets its reply and is free again; `at`: the reply's place in `outgoing`.
+
+        If not the last.
+        """
+        session = blocked.session
         session.handled += 1
-        self.waiters.forget(parked)
-        session.parked = None
+        self.blocking.forget(blocked)
+        session.blocked = None
         self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self._voiced(session, answer)))
 
-    def retry(self, parked: Parked, now_us: int) -> bool:
-        """Run a parked request again; whether it was served."""
-        assert parked.row.handler is not None, "a parked request has run before"
+    def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
+        """Run a blocked request again; whether it was served."""
+        assert blocked.row.handler is not None, "a parked request has run before"
         ctx = self.context
-        session = parked.session
-        ctx.aim(session, now_us)
-        ctx.select(parked.db_index)
-        ctx.attempt = parked
-        ctx.row, ctx.args = parked.row, parked.args
+        session = blocked.session
+        ctx.begin(session, now_us)
+        ctx.select(blocked.db_index)
+        ctx.attempt = blocked
+        ctx.row, ctx.args = blocked.row, blocked.args
         failure: bytes | None = None
         at = len(self.outgoing)  # before what the session hears of its own doing
         start_us = self.clock.now_us()
         try:
-            answer = parked.row.handler(ctx, parked.args)
+            answer = blocked.row.handler(ctx, blocked.args)
         except ReplyError as refusal:
             failure = refusal.text
             answer = reply.error(failure)
         finally:
             ctx.attempt = None
         self.effects.end_unit()
-        if answer is NOTHING_YET:
+        if answer is BLOCKED:
             return False
-        self.statistics.ran(parked.row, self.clock.now_us() - start_us, failure)
-        self.release(parked, answer, at)
+        self.statistics.ran(blocked.row, self.clock.now_us() - start_us, failure)
+        self.release(blocked, answer, at)
         return True
 
     def _serve(self, now_us: int) -> None:
-        """Serve the parked readers of every key that became ready, until no key is."""
+        """Serve the blocked readers of every key that became ready, until no key is."""
         if self.writes_paused(now_us // 1000):
             return  # tick comes back to it
-        while self.waiters.ready:
-            db_index, key = self.waiters.next_ready()
-            self.waiters.serve(self, db_index, key, now_us)
+        while self.blocking.ready:
+            db_index, key = self.blocking.next_ready()
+            self.blocking.serve(self, db_index, key, now_us)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
     def serve_ready(self, now_us: int) -> None:
         """Serve whom a script, or who left, made ready."""
-        if self.waiters.ready:
+        if self.blocking.ready:
             self._serve(now_us)
 
     def finish_script(self) -> None:
         """To be called when `scripts.wake` was: a script that took long is over."""
         busy_script.finish(self)
 
-    def let_go(self, value: Value | dict[bytes, Value] | None) -> None:
+    def free_lazily(self, value: Value | dict[bytes, Value] | None) -> None:
         """A value, or all of a database, was deleted and nobody else has it: free it.
 
         Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
         for no time is given to it then.
         """
         if value is not None and not self.memory.limit and not self.loading:
-            self.remains.take(value)
+            self.lazy_free.take(value)
 
     def _free_remains(self) -> None:
         until_us = self.clock.now_us() + FREED_AT_ONCE_US
-        while self.remains.parts and self.clock.now_us() < until_us:
-            self.remains.let_go()
+        while self.lazy_free.parts and self.clock.now_us() < until_us:
+            self.lazy_free.free_lazily()
 
     def tick(self) -> None:
         """What time alone brings: deadlines, CLAIM wake-ups, expiry, the end of a pause."""
@@ -692,34 +695,34 @@ class Engine:
         now_ms = now_us // 1000
         if self.paused_until_ms and now_ms >= self.paused_until_ms:
             self.unpause()
-        self.sync_waiters.settle(self)
+        self.sync_waiting.settle(self)
         self.statistics.sample(now_ms)
-        for parked in self.waiters.overdue(now_ms):
-            self.statistics.ran(parked.row, 0, None)
-            self.release(parked, parked.timeout_reply)
-        self.waiters.signal_claimable(now_ms)
+        for blocked in self.blocking.overdue(now_ms):
+            self.statistics.ran(blocked.row, 0, None)
+            self.release(blocked, blocked.timeout_reply)
+        self.blocking.signal_claimable(now_ms)
         self.keyspace.drop_idle_orders(now_ms)
-        if self.remains.parts:
+        if self.lazy_free.parts:
             self._free_remains()
         if self.active_expiry and not self.loading and not self.writes_paused(now_ms):
             self._expire(now_us)
-        if self.waiters.ready:
+        if self.blocking.ready:
             self._serve(now_us)
 
     def next_wakeup_ms(self) -> int:
         """When `tick` is due next for somebody's sake, or to free more, in unix ms; 0: for nobody's."""
         if self.busy:
             return 0
-        waiter_ms, pause_ms = self.waiters.next_ms(), self.paused_until_ms
+        waiter_ms, pause_ms = self.blocking.next_ms(), self.paused_until_ms
         due_ms = min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
-        if self.remains.parts:
+        if self.lazy_free.parts:
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
             due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
         return due_ms
 
     def _expire(self, now_us: int) -> None:
         ctx = self.context
-        ctx.aim(session.NOBODY, now_us)
+        ctx.begin(session.NOBODY, now_us)
         for db_index, db in enumerate(self.keyspace.databases):
             if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
                 ctx.select(db_index)

@@ -5,20 +5,21 @@ from typing import TYPE_CHECKING, Final
 from penstock.engine.table.command_table import Row
 
 if TYPE_CHECKING:
-    from penstock.engine.blocking import Parked
+    from penstock.engine.blocking import BlockedRequest
     from penstock.engine.table.command_table import Row
 
 
 class Session:
     """One client's state, whatever carries its bytes. The server fills in what only it can know.
 
-    A session whose `parked` is set waits for its reply: no further request of it may be handled.
+    A session whose `blocked` is set waits for its reply: no further request of it may be handled.
     """
 
     __slots__ = (
         "address",
         "args_memory",
         "authenticated",
+        "blocked",
         "channels",
         "closed",
         "closing",
@@ -41,7 +42,6 @@ class Session:
         "no_evict",
         "no_touch",
         "output_bytes",
-        "parked",
         "patterns",
         "privileged",
         "query_buffer",
@@ -81,7 +81,7 @@ class Session:
         self.watched: set[tuple[int, bytes]] = set()  # (database number, key)
         self.watch_broken = False
         # waiting
-        self.parked: Parked | None = None
+        self.blocked: BlockedRequest | None = None
         self.read_args: list[bytes] = []  # its last XREADGROUP, and what that asks for
         self.read_words: object = None
         # pub/sub

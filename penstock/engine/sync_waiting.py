@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.engine.blocking import Parked
+from penstock.engine.blocking import BlockedRequest
 from penstock.protocol import reply
 
 if TYPE_CHECKING:
@@ -12,15 +12,15 @@ SYNCED: Final = reply.array([reply.ONE, reply.ZERO])  # one copy here, none else
 NOT_SYNCED: Final = reply.array([reply.ZERO, reply.ZERO])
 
 
-class SyncWaiters:
-    """Parked requests, each with the unit of the log that must be safe for it."""
+class SyncWaiting:
+    """Blocked requests, each with the unit of the log that must be safe for it."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Parked, int, bool]] = []
+        self._waiting: list[tuple[BlockedRequest, int, bool]] = []
 
-    def add(self, parked: Parked, unit: int, wants_more: bool) -> None:
+    def add(self, blocked: BlockedRequest, unit: int, wants_more: bool) -> None:
         """`wants_more`: it waits for replicas too, so that only its time ends it."""
-        self._waiting.append((parked, unit, wants_more))
+        self._waiting.append((blocked, unit, wants_more))
 
     def settle(self, engine: "Engine") -> None:
         """The log may have been synced since: release those whose unit is safe."""
@@ -28,16 +28,16 @@ class SyncWaiters:
             return
         synced = synced_units(engine)
         still = []
-        for parked, unit, wants_more in self._waiting:
-            if parked.session.parked is not parked:
+        for blocked, unit, wants_more in self._waiting:
+            if blocked.session.blocked is not blocked:
                 continue  # its time was up, or its client has gone
             if unit > synced:
-                still.append((parked, unit, wants_more))
+                still.append((blocked, unit, wants_more))
             elif wants_more:
-                parked.timeout_reply = SYNCED
+                blocked.timeout_reply = SYNCED
             else:
-                engine.statistics.ran(parked.row, 0, None)
-                engine.release(parked, SYNCED)
+                engine.statistics.ran(blocked.row, 0, None)
+                engine.release(blocked, SYNCED)
         self._waiting = still
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from penstock.engine.aof.persistence import REWRITE
 from penstock.errors import UsageError
 from penstock.server import loading
-from penstock.server.rewrite_child import Rewriting
+from penstock.server.rewrite_child import RewriteChild
 from penstock.storage.aof.append_log import AppendLog, Swap
 
 if TYPE_CHECKING:
-    from penstock.server.log_writer import Durability
+    from penstock.server.log_writer import AofWriter
 
 FAILURES_AT_ONCE: Final = 3  # of a rewriting, before tries are delayed
 LONGEST_DELAY_MIN: Final = 60
@@ -24,7 +24,7 @@ LONGEST_RETRY_MS: Final = 60_000
 PROGRESS_EVERY_MS: Final = 2000  # lines about a long rewriting
 
 
-class Rebasing:
+class AofRewrite:
     """The fresh bases of one server's log, or of one that is open only while its base is written (appendonly no)."""
 
     __slots__ = (
@@ -32,12 +32,12 @@ class Rebasing:
         "_swapping", "_synced_ahead", "_tell", "_told_ms", "_tried_ms", "process",
     )  # fmt: skip
 
-    def __init__(self, keeper: "Durability", process: Rewriting) -> None:
-        self._keeper = keeper
-        self._engine = keeper.engine
-        self._settings = keeper.settings
-        self._state = keeper.state
-        self._tell = keeper.tell
+    def __init__(self, log_writer: "AofWriter", process: RewriteChild) -> None:
+        self._keeper = log_writer
+        self._engine = log_writer.engine
+        self._settings = log_writer.settings
+        self._state = log_writer.state
+        self._tell = log_writer.tell
         self.process = process
         self._tried_ms = 0
         self._told_ms = 0  # when progress was last told
@@ -117,23 +117,23 @@ class Rebasing:
 
     def start(self) -> None:
         """Begin as soon as no sync runs and nobody waits for a write: at once, or when cron comes back to it."""
-        keeper, state, engine = self._keeper, self._state, self._engine
+        log_writer, state, engine = self._keeper, self._state, self._engine
         engine.wanted_rewrite = bool(state.child)
-        if not state.child or engine.busy or self.is_busy or keeper.is_waiting:
+        if not state.child or engine.busy or self.is_busy or log_writer.is_waiting:
             return
-        log = keeper.log
+        log = log_writer.log
         if log is not None and not self._synced_ahead and log.synced < log.written:
             self._synced_ahead = True
-            if keeper.begin_sync(log):  # most of it in the thread; what comes meanwhile is synced below
+            if log_writer.begin_sync(log):  # most of it in the thread; what comes meanwhile is synced below
                 return
         self._synced_ahead = False
         engine.wanted_rewrite = False
-        self._tried_ms = self._told_ms = keeper.now_ms()
+        self._tried_ms = self._told_ms = log_writer.now_ms()
         state.began(state.child)
         try:
             log = self._move_on()
             began_us = engine.clock.now_us()
-            self.process.start(log.directory.path, keeper.now_ms())
+            self.process.start(log.directory.path, log_writer.now_ms())
             state.forks += 1
             state.fork_us = max(engine.clock.now_us() - began_us, 0)
             self._tell(f"Rewriting the log: process {self.process.pid} writes a fresh base.")
@@ -142,18 +142,18 @@ class Rebasing:
 
     def _move_on(self) -> AppendLog:
         """From here on units go to other files than those that the new base replaces."""
-        keeper = self._keeper
-        log = keeper.log
+        log_writer = self._keeper
+        log = log_writer.log
         if log is None:
-            log = self._spare = loading.opened(self._settings, keeper.disk)
-        elif not log.held and not (keeper.write(log) and keeper.sync_now(log)):
+            log = self._spare = loading.opened(self._settings, log_writer.disk)
+        elif not log.held and not (log_writer.write(log) and log_writer.sync_now(log)):
             raise OSError(0, "the log cannot be written")
         self._engine.effects.start_of_file()  # first: a rewriting that fails may have moved on already
         try:
             log.begin_rewrite()
         except OSError as failure:
-            if log is keeper.log and log.held:
-                keeper.fail(failure.strerror)
+            if log is log_writer.log and log.held:
+                log_writer.fail(failure.strerror)
             raise
         return log
 
@@ -161,8 +161,8 @@ class Rebasing:
 
     def _end(self, problem: str, pid: int) -> None:
         """The base is there, or is not going to be."""
-        keeper = self._keeper
-        log = keeper.log if self._spare is None else self._spare
+        log_writer = self._keeper
+        log = log_writer.log if self._spare is None else self._spare
         was_held = log is not None and log.held
         if log is not None:
             temporary = log.directory.temporary_base(pid)
@@ -174,21 +174,21 @@ class Rebasing:
             if problem:
                 log.abandon_rewrite()
                 with suppress(OSError):  # it is not there, or stays until the next start, which removes it
-                    keeper.disk.remove(temporary)
+                    log_writer.disk.remove(temporary)
         copied = self._state.most_copied
         self._state.ended(not problem)
         if problem:
             self._tell(f"Rewriting the log failed: {problem}. Everything stays as it was.")
         else:
             assert log is not None, "what has a base is a log"
-            spent_s = (keeper.now_ms() - self._tried_ms) / 1000
+            spent_s = (log_writer.now_ms() - self._tried_ms) / 1000
             self._tell(
                 f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"
                 f" {copied / 1048576:.1f} MiB of memory were copied meanwhile."
             )
-            if log is keeper.log and was_held and not log.held:
-                keeper.recover()
-            if log is keeper.log:
+            if log is log_writer.log and was_held and not log.held:
+                log_writer.recover()
+            if log is log_writer.log:
                 self.remove_history()
         self._close_spare()
 

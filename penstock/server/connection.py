@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from penstock.engine.context import NOTHING_YET
+from penstock.engine.context import BLOCKED
 from penstock.engine.session import Session
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
@@ -33,7 +33,7 @@ class Connection:
     A protocol in asyncio's sense by its methods; not derived from asyncio's class, which would keep it from being
     compiled.
 
-    No request is handled while the session is parked, while the peer does not take its replies, or after the
+    No request is handled while the session is blocked, while the peer does not take its replies, or after the
     connection was told to close. Bytes are still read then, so that the peer's end is seen and a client that sends
     its whole pipeline before it reads a reply does not wait for us while we wait for it; `client-query-buffer-limit`
     bounds them. Only while requests wait for their turn is nothing read: we are behind then, not the peer.
@@ -90,7 +90,7 @@ class Connection:
                 keep_alive(link, engine.settings.number("tcp-keepalive"))
         self.gone = False
         self._turn.connections[session.id] = self
-        self._turn.journal.verbose(f"Accepted {address}")
+        self._turn.server_log.verbose(f"Accepted {address}")
 
     def data_received(self, data: bytes) -> None:
         if self.gone:
@@ -118,7 +118,7 @@ class Connection:
             self._reader.feed(data)
         except ProtocolError:
             statistics.query_buffer_disconnections += 1
-            self._turn.journal.warning(f"Closing client {session.address}: too many bytes of its requests wait")
+            self._turn.server_log.warning(f"Closing client {session.address}: too many bytes of its requests wait")
             self.abort()
             return
         if not self._turn.will_go_on(self):
@@ -162,7 +162,7 @@ class Connection:
         reader = self._reader
         handled = 0
         held = self._is_behind_too_far()
-        while not (held or session.parked is not None or session.closing or self.gone or turn.stops):
+        while not (held or session.blocked is not None or session.closing or self.gone or turn.stops):
             if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN or turn.engine.ended_us >= until_us:
                 turn.go_on_later(self)
                 self._set_reading(False)
@@ -196,7 +196,7 @@ class Connection:
             or self._on_the_way
             or self._behind
             or turn.stops
-            or self.session.parked is not None
+            or self.session.blocked is not None
             or turn.will_go_on(self)
         )
 
@@ -212,11 +212,11 @@ class Connection:
             return
         if answer is None:
             self._answer_several([request])
-        elif turn.has_nothing_to_do() and answer is not NOTHING_YET:
+        elif turn.has_nothing_to_do() and answer is not BLOCKED:
             self._send(answer)
         else:
             changed = engine.effects.units != units
-            if answer is not NOTHING_YET:
+            if answer is not BLOCKED:
                 self.owe(answer, changed)
             turn.look_around(changed)
             turn.end_after(self)
@@ -336,7 +336,9 @@ class Connection:
 
     def _give_up(self) -> None:
         """What the request did so far stays, and is logged: the log must not differ from the keyspace."""
-        self._turn.journal.warning("A request met a bug, its connection is closed:\n" + traceback.format_exc().rstrip())
+        self._turn.server_log.warning(
+            "A request met a bug, its connection is closed:\n" + traceback.format_exc().rstrip()
+        )
         self._turn.engine.effects.end_unit()
         self._turn.look_around()
         self.abort()
@@ -398,7 +400,7 @@ class Connection:
         lasted = bool(self._over_since_s) and now_s - self._over_since_s > seconds
         if lasted or (hard and unsent >= hard):
             statistics.output_buffer_disconnections += 1
-            self._turn.journal.warning(f"Closing client {session.address}: {unsent} bytes of replies wait for it")
+            self._turn.server_log.warning(f"Closing client {session.address}: {unsent} bytes of replies wait for it")
             self.abort()
 
     def pause_writing(self) -> None:
@@ -423,7 +425,7 @@ class Connection:
             return  # the end of the server closes everybody
         if self._ends and not self.session.closing and self._turn.will_go_on(self):
             return
-        if self._ends and self._behind and self.session.parked is None and self._reader.is_amid:
+        if self._ends and self._behind and self.session.blocked is None and self._reader.is_amid:
             return  # its requests are held until it has taken the replies before
         self._leave()
         self._transport.close()
@@ -449,7 +451,7 @@ class Connection:
         self._owed, self._logged = [], []
         self.owed_bytes = 0
         self._turn.forget(self)
-        self._turn.journal.verbose(f"Client closed connection {self.session.address}")
+        self._turn.server_log.verbose(f"Client closed connection {self.session.address}")
 
 
 def address_of(name: Sequence[object] | str | None) -> str:

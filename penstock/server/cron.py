@@ -9,7 +9,7 @@ PERIOD_S: Final = 0.1
 PERIODS_A_SECOND: Final = 10
 
 
-class Chores:
+class Cron:
     """The tick, the log's own chores, clients that are too slow or idle. Nothing here walks all clients, unless
     `timeout` is set, and then once a second.
     """
@@ -46,7 +46,7 @@ def close_idle(turn: Turn, timeout_s: int) -> None:
     now_ms = turn.engine.clock.now_us() // 1000
     for connection in list(turn.connections.values()):
         session = connection.session
-        waits = session.parked is not None or session.is_subscribed
+        waits = session.blocked is not None or session.is_subscribed
         if not waits and (now_ms - session.last_ms) // 1000 > timeout_s:
-            turn.journal.verbose(f"Closing idle client {session.address}")
+            turn.server_log.verbose(f"Closing idle client {session.address}")
             connection.abort()

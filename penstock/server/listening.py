@@ -12,7 +12,7 @@ from typing import Final
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
-from penstock.server.server_log import Journal
+from penstock.server.server_log import ServerLog
 
 ALL: Final = {"*": "0.0.0.0", "::*": "::"}
 IN_VAIN_S: Final = 1.0  # how long a unix socket's owner may take to answer before it counts as alive
@@ -21,9 +21,9 @@ IN_VAIN_S: Final = 1.0  # how long a unix socket's owner may take to answer befo
 class Doors:
     """The sockets that are listened on."""
 
-    def __init__(self, settings: Settings, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, settings: Settings, server_log: ServerLog, loop: asyncio.AbstractEventLoop) -> None:
         self._settings = settings
-        self._journal = journal
+        self._journal = server_log
         self._loop = loop
         self._greet: Callable[[], asyncio.Protocol] = asyncio.Protocol  # until `open` says
         self._tcp: list[socket.socket] = []
@@ -117,7 +117,7 @@ class Doors:
         return ["tcp"] * bool(self._tcp) + ["unix"] * (self._unix is not None)
 
 
-def tcp_sockets(settings: Settings, journal: Journal) -> list[socket.socket]:
+def tcp_sockets(settings: Settings, server_log: ServerLog) -> list[socket.socket]:
     """A bound socket for each address of `bind`; with port 0 all have the free port that the first one found."""
     port = settings.number("port")
     listeners: list[socket.socket] = []
@@ -128,7 +128,7 @@ def tcp_sockets(settings: Settings, journal: Journal) -> list[socket.socket]:
             listener = tcp_socket(ALL.get(address, address), port)
         except OSError as problem:
             if optional:
-                journal.verbose(f"Not listening on {address}: {problem.strerror}")
+                server_log.verbose(f"Not listening on {address}: {problem.strerror}")
                 continue
             for taken in listeners:
                 taken.close()

@@ -69,7 +69,7 @@ def progress(done: int, total: int, applied: int, spent_ms: int) -> str:
 
 def read_again(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> str:
     """DEBUG LOADAOF: empty the keyspace and read the files again; why that failed, or ""."""
-    ready = dict(engine.waiters.ready)
+    ready = dict(engine.blocking.ready)
     for db in engine.keyspace.databases:
         db.clear()
     try:
@@ -81,5 +81,5 @@ def read_again(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> s
         engine.loading = False
         engine.effects.log = log
         engine.effects.start_of_file()
-        engine.waiters.ready = ready
+        engine.blocking.ready = ready
     return ""

@@ -22,11 +22,11 @@ from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from penstock.server import loading
-from penstock.server.aof_rewrite import Rebasing
+from penstock.server.aof_rewrite import AofRewrite
 from penstock.server.log_threads import LogThreads, Threads
-from penstock.server.rewrite_child import Rewriting
-from penstock.server.server_log import Journal
-from penstock.server.sync_thread import Syncing
+from penstock.server.rewrite_child import RewriteChild
+from penstock.server.server_log import ServerLog
+from penstock.server.sync_thread import SyncThread
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk, SystemDisk
 
@@ -39,7 +39,7 @@ Release: TypeAlias = Callable[[], None]
 Refuse: TypeAlias = Callable[[bytes], None]
 
 
-class Durability:
+class AofWriter:
     """One server's log: `log` is None while `appendonly` is no.
 
     `tell` takes lines for a person; without it the server's journal does. `synced` is called from the syncing thread
@@ -53,18 +53,18 @@ class Durability:
         tell: Callable[[str], None] | None = None,
         disk: Disk | None = None,
         threads: Threads | None = None,
-        rewriting: Rewriting | None = None,
+        rewriting: RewriteChild | None = None,
     ) -> None:
         self.settings = settings
         self.engine = engine
         self.state = engine.persistence
-        self.tell = tell or Journal(settings, engine.clock).notice
+        self.tell = tell or ServerLog(settings, engine.clock).notice
         self.disk: Disk = SystemDisk() if disk is None else disk
         self.threads: Threads = threads or LogThreads()
         self.log: AppendLog | None = None
         self.synced: Callable[[], object] | None = None
-        self.syncing = Syncing(self.threads)
-        self.rebasing = Rebasing(self, rewriting or Rewriting(self.disk, engine.keyspace, settings))
+        self.syncing = SyncThread(self.threads)
+        self.aof_rewrite = AofRewrite(self, rewriting or RewriteChild(self.disk, engine.keyspace, settings))
         self._waiting: list[tuple[Release, Refuse | None]] = []  # turns whose replies wait for the log
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
@@ -83,7 +83,7 @@ class Durability:
     @classmethod
     def open(
         cls, settings: Settings, engine: Engine, tell: Callable[[str], None] | None = None, disk: Disk | None = None
-    ) -> "Durability":
+    ) -> "AofWriter":
         """Open and load the log, if there is to be one. UsageError where that is impossible."""
         durability = cls(settings, engine, tell, disk)
         for _ in durability.loading():
@@ -114,7 +114,7 @@ class Durability:
         if not self.settings.yes("appendonly"):  # CONFIG SET, meanwhile
             self._give_up_log()
         elif log.directory.manifest.history:
-            self.rebasing.remove_history()
+            self.aof_rewrite.remove_history()
 
     def _use(self, log: AppendLog) -> None:
         self.log = self.state.log = log
@@ -157,7 +157,7 @@ class Durability:
         if log is not None:
             self._turn_began_at = log.appended
         if engine.wanted_rewrite:
-            self.rebasing.start()
+            self.aof_rewrite.start()
 
     def _sync_lasts(self) -> bool:
         """Whether a sync runs that has taken so long that turns wait for it."""
@@ -203,7 +203,7 @@ class Durability:
             self.fail(failure.strerror)
             return False
         self._owes_sync = False
-        self.engine.sync_waiters.settle(self.engine)
+        self.engine.sync_waiting.settle(self.engine)
         return True
 
     def fail(self, why: str | None) -> None:
@@ -240,7 +240,7 @@ class Durability:
             elif log.buffered and not self._waiting and self.engine.trouble is None:
                 self.write(log)
         if not self.engine.loading:
-            self.rebasing.look_after()
+            self.aof_rewrite.look_after()
         if self.log is not None:
             self._sync_if_due(self.log)
 
@@ -259,7 +259,7 @@ class Durability:
             return  # tried again once a second
         if self.settings.text("appendfsync") != "everysec" or self.syncing.sync is not None:
             return
-        if self.settings.yes("no-appendfsync-on-rewrite") and self.rebasing.process.pid:
+        if self.settings.yes("no-appendfsync-on-rewrite") and self.aof_rewrite.process.pid:
             return
         elapsed_ms = self.now_ms() - self.syncing.began_ms
         if log.synced < log.written and not 0 <= elapsed_ms < SYNC_EVERY_MS:
@@ -313,7 +313,7 @@ class Durability:
                     self._owes_sync = False
                     if not log.buffered:  # else the next try, which writes
                         self.recover()
-                self.engine.sync_waiters.settle(self.engine)
+                self.engine.sync_waiting.settle(self.engine)
         self.state.sync_runs = self.syncing.sync is not None
 
     def finish_sync(self) -> None:
@@ -327,7 +327,7 @@ class Durability:
         """CONFIG SET appendonly."""
         wanted = self.settings.yes("appendonly")
         if wanted and self.log is None:
-            self.rebasing.stop()
+            self.aof_rewrite.stop()
             try:
                 log = loading.opened(self.settings, self.disk)
             except (OSError, UsageError) as failure:
@@ -342,9 +342,9 @@ class Durability:
         """Write and sync what there is, and close; whether all of it is safe."""
         log = self.log
         assert log is not None, "there is one to give up"
-        self.rebasing.stop()
+        self.aof_rewrite.stop()
         self.finish_sync()
-        self.rebasing.finish_jobs()
+        self.aof_rewrite.finish_jobs()
         held = log.held
         safe = self.write(log) and self.sync_now(log) and not held
         self._end_turns()
@@ -361,7 +361,7 @@ class Durability:
         if self.log is not None:
             safe = self._give_up_log()
         else:
-            self.rebasing.stop()
+            self.aof_rewrite.stop()
         self.threads.shutdown()
         return safe
 
@@ -371,7 +371,7 @@ class Durability:
         if log is None:
             return "there is no log"
         self.finish_sync()
-        self.rebasing.finish_jobs()
+        self.aof_rewrite.finish_jobs()
         if log.held or not self.write(log):
             return "the log cannot be written"
         return loading.read_again(self.engine, log, self.tell)

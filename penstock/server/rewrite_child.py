@@ -38,7 +38,7 @@ BASE_WRITTEN: Final = "base-written"
 BASE_SYNCED: Final = "base-synced"
 
 
-class Rewriting:
+class RewriteChild:
     """One child at a time. It is told to stop by its pid only. `progress` is what it, or the last one, said last."""
 
     __slots__ = ("_came", "_pipe", "disk", "keyspace", "pid", "progress", "settings")

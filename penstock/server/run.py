@@ -20,11 +20,11 @@ from penstock.engine.engine import Engine
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server.connection import Connection
-from penstock.server.cron import Chores
+from penstock.server.cron import Cron
 from penstock.server.limits import raise_file_limit
 from penstock.server.listening import Doors
-from penstock.server.log_writer import Durability
-from penstock.server.server_log import Journal
+from penstock.server.log_writer import AofWriter
+from penstock.server.server_log import ServerLog
 from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.turn import Turn
 from penstock.storage.aof import faulty_disk
@@ -45,11 +45,11 @@ def serve(settings: Settings, conf_path: str | None) -> int:
     """Serve until somebody ends it: the process's exit code. UsageError where the server cannot start."""
     make_loop, loop_name = loop_factory()
     clock = SystemClock()
-    journal = Journal(settings, clock)
+    server_log = ServerLog(settings, clock)
     engine = new_engine(settings, clock, random.Random(os.urandom(32)))
     engine.identity.event_loop = loop_name
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        return runner.run(Server(engine, journal).run())
+        return runner.run(Server(engine, server_log).run())
 
 
 def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
@@ -66,38 +66,38 @@ class Server:
 
     __slots__ = ("_engine", "_journal", "_over", "_settings")
 
-    def __init__(self, engine: Engine, journal: Journal) -> None:
+    def __init__(self, engine: Engine, server_log: ServerLog) -> None:
         self._engine = engine
         self._settings = engine.settings
-        self._journal = journal
+        self._journal = server_log
         self._over = asyncio.Event()
 
     async def run(self) -> int:
-        settings, journal = self._settings, self._journal
+        settings, server_log = self._settings, self._journal
         loop = asyncio.get_running_loop()
-        journal.notice(
+        server_log.notice(
             f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
             f" Python {sys.version.split()[0]}, {self._engine.identity.event_loop}"
         )
         self._fit_file_limit()
         # First the addresses: a second server that was started by mistake must not touch the first one's log.
-        doors = Doors(settings, journal, loop)
+        doors = Doors(settings, server_log, loop)
         doors.bind()
-        keeper = Durability(settings, self._engine, journal.notice, faulty_disk.chosen(os.environ))
-        turn = Turn(self._engine, keeper, journal, loop, self._over.set)
-        keeper.synced = partial(call_soon, loop, turn.look_after_log)
+        log_writer = AofWriter(settings, self._engine, server_log.notice, faulty_disk.chosen(os.environ))
+        turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
+        log_writer.synced = partial(call_soon, loop, turn.look_after_log)
         for number in SIGNALS:
             loop.add_signal_handler(number, self._signalled, number)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is closed takes no server along, as in Redis
         pidfile = write_pidfile(settings.text("pidfile"))
-        chores = Chores(turn)
-        chores.start()
+        cron = Cron(turn)
+        cron.start()
         self._engine.loading = True  # from the first client on
         await doors.open(lambda: cast(asyncio.Protocol, Connection(turn)))
         for address in doors.addresses:
-            journal.notice(f"Listening on {address}")
+            server_log.notice(f"Listening on {address}")
         try:
-            await self._load(keeper, loop)
+            await self._load(log_writer, loop)
         except UsageError:
             doors.close()
             for connection in list(turn.connections.values()):
@@ -109,26 +109,26 @@ class Server:
         if not self._over.is_set():
             self._engine.loading = False
             for kind in doors.kinds:
-                journal.notice(f"Ready to accept connections {kind}")
-            tell_ready(settings.text("supervised"), os.environ, journal.warning)
+                server_log.notice(f"Ready to accept connections {kind}")
+            tell_ready(settings.text("supervised"), os.environ, server_log.warning)
         await self._over.wait()
         tell_end(settings.text("supervised"), os.environ)
         doors.close()
-        chores.stop()
+        cron.stop()
         is_safe = turn.close()
         await farewell(turn)
         if pidfile is not None:
             pidfile.unlink(missing_ok=True)
-        journal.notice("Bye" if is_safe else "The log could not be written: what was changed last may be lost")
+        server_log.notice("Bye" if is_safe else "The log could not be written: what was changed last may be lost")
         return CLEAN if is_safe else FAILED
 
-    async def _load(self, keeper: Durability, loop: asyncio.AbstractEventLoop) -> None:
+    async def _load(self, log_writer: AofWriter, loop: asyncio.AbstractEventLoop) -> None:
         """Load the log in slices; in between, clients are told that it is being loaded, and signals are heeded.
 
         A loading that is broken off leaves the engine `loading`: nobody is served what was loaded so far.
         """
         slice_began_s = loop.time()
-        for _ in keeper.loading():
+        for _ in log_writer.loading():
             if loop.time() - slice_began_s < SLICE_S:
                 continue
             await asyncio.sleep(0)

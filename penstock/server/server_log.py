@@ -17,7 +17,7 @@ LEVELS: Final = ("debug", "verbose", "notice", "warning", "nothing")
 MARKS: Final = (".", "-", "*", "#")  # by level
 
 
-class Journal:
+class ServerLog:
     """Takes sentences for a person. Below `loglevel` they are not written."""
 
     __slots__ = ("_clock", "_settings")

@@ -7,7 +7,7 @@ from penstock.server.log_threads import Threads
 from penstock.storage.aof.append_log import AppendLog, Sync
 
 
-class Syncing:
+class SyncThread:
     """`sync` is the one that runs; `began_ms` is when that, or the last one, began."""
 
     __slots__ = ("_future", "_threads", "began_ms", "sync")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from penstock.engine.engine import Engine
 from penstock.protocol import reply
 from penstock.server.limits import OutputLimits
-from penstock.server.server_log import Journal
+from penstock.server.server_log import ServerLog
 
 if TYPE_CHECKING:
     from penstock.server.connection import Connection
@@ -27,7 +27,7 @@ def in_trouble(owed: Owed, trouble: bytes) -> Owed:
     return answers, logged
 
 
-class Keeper(Protocol):
+class LogWriter(Protocol):
     """What keeps the log (durability.py; a stand-in in tests)."""
 
     def end_of_turn(self, release: Callable[[], None], refuse: Callable[[bytes], None]) -> None:
@@ -55,21 +55,38 @@ class Turn:
     """
 
     __slots__ = (
-        "_armed_ms", "_closed", "_ending", "_going", "_held", "_in_a_row", "_last", "_timer", "_units", "behind",
-        "connections", "engine", "journal", "keeper", "loop", "output_limits", "owing", "stop", "stops",
+        "_armed_ms",
+        "_closed",
+        "_ending",
+        "_going",
+        "_held",
+        "_in_a_row",
+        "_last",
+        "_timer",
+        "_units",
+        "behind",
+        "connections",
+        "engine",
+        "log_writer",
+        "loop",
+        "output_limits",
+        "owing",
+        "server_log",
+        "stop",
+        "stops",
     )  # fmt: skip
 
     def __init__(
         self,
         engine: Engine,
-        keeper: Keeper,
-        journal: Journal,
+        log_writer: LogWriter,
+        server_log: ServerLog,
         loop: asyncio.AbstractEventLoop,
         stop: Callable[[], None],
     ) -> None:
         self.engine = engine
-        self.keeper = keeper
-        self.journal = journal
+        self.log_writer = log_writer
+        self.server_log = server_log
         self.loop = loop
         self.stop = stop  # what SHUTDOWN does
         self.stops = False
@@ -89,7 +106,7 @@ class Turn:
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
             engine.settings.watch(name, self._read_request_limits)
         engine.scripts.wake = self._script_is_over
-        engine.scripts.calls.journal = self._tell
+        engine.scripts.calls.server_log = self._tell
 
     def _read_request_limits(self) -> None:
         for connection in self.connections.values():
@@ -109,7 +126,7 @@ class Turn:
         self.end_soon()
 
     def _tell(self, level: int, text: str) -> None:
-        (self.journal.debug, self.journal.verbose, self.journal.notice, self.journal.warning)[level](text)
+        (self.server_log.debug, self.server_log.verbose, self.server_log.notice, self.server_log.warning)[level](text)
 
     # -- connections ------------------------------------------------------------------------------------------------
 
@@ -128,7 +145,7 @@ class Turn:
             engine.effects.units == self._units
             and not self._held
             and not engine.outgoing
-            and not engine.waiters.by_key
+            and not engine.blocking.by_key
             and not self.output_limits.bound_everybody
         )
 
@@ -161,7 +178,7 @@ class Turn:
                 if connection is not None:
                     if answer:  # what is pushed to a subscriber is nobody's reply: no error may stand in for it
                         connection.owe(answer, is_logged and not (session.is_subscribed or session.monitors))
-                    if session.parked is None:
+                    if session.blocked is None:
                         self.go_on_later(connection)
         if engine.to_close:
             closing = engine.to_close
@@ -222,7 +239,7 @@ class Turn:
             for connection, owed in sending:
                 connection.deliver(in_trouble(owed, trouble))
 
-        self.keeper.end_of_turn(release, refuse)
+        self.log_writer.end_of_turn(release, refuse)
         self.look_around()  # a sync may have been waited for
         self.set_timer()
 
@@ -234,7 +251,7 @@ class Turn:
         self.stops = self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        return self.keeper.close()
+        return self.log_writer.close()
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -268,5 +285,5 @@ class Turn:
     def look_after_log(self) -> None:
         """The log's chores, or a sync is over: turns may go on, and WAITAOF."""
         if not self._closed:
-            self.keeper.cron()
+            self.log_writer.cron()
             self.look_around()

@@ -14,7 +14,7 @@ A_STEP: Final = 100  # objects, well below a millisecond
 Part: TypeAlias = list[Segment] | list[Node] | list[PendingBlock] | dict[bytes, Value]
 
 
-class Remains:
+class LazyFree:
     """Parts of values that nobody can reach any more, and whole databases: `parts`, the last of which goes first."""
 
     __slots__ = ("parts",)
@@ -34,7 +34,7 @@ class Remains:
             self.parts.append(group.blocks)
         self.parts += [value.nodes, value.segments]
 
-    def let_go(self) -> None:
+    def free_lazily(self) -> None:
         """Free some of what there is."""
         part = self.parts[-1]
         if not part:

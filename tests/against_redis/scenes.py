@@ -23,7 +23,7 @@ SOON: Final = 5  # events between a short wait's beginning and the event that wa
 class Event:
     """Something that happens: a client's requests, sent at once; or, of no requests, it goes and comes back.
 
-    wait_ms: instead, so much time goes by. A client that is parked when its requests are due does not send them.
+    wait_ms: instead, so much time goes by. A client that is blocked when its requests are due does not send them.
     `{id:2}` in a request stands for the number that the server gave client 2.
     """
 

@@ -31,7 +31,7 @@ def test_a_large_stream_s_parts_wait_to_be_freed(engine, dialogue, large, reques
     assert engine.next_wakeup_ms() == NOW_MS + FREED_EVERY_MS
     engine.tick()
     assert segments == []
-    assert not engine.remains.parts
+    assert not engine.lazy_free.parts
     assert engine.next_wakeup_ms() == 0
 
 
@@ -39,8 +39,8 @@ def test_each_step_frees_a_part(engine, dialogue, large):
     dialogue("DEL s")
     group = large.groups[b"g"]
     left = [len(large.segments) + len(large.nodes) + len(group.blocks)]
-    while engine.remains.parts:
-        engine.remains.let_go()
+    while engine.lazy_free.parts:
+        engine.lazy_free.free_lazily()
         left.append(len(large.segments) + len(large.nodes) + len(group.blocks))
 
     assert left[-1] == 0
@@ -67,27 +67,27 @@ def test_a_stream_of_the_same_name_and_a_copy_stay_as_they_are(engine, dialogue,
 def test_a_stream_that_moves_is_not_freed(engine, dialogue, large, request_):
     dialogue(request_)
 
-    assert not engine.remains.parts
+    assert not engine.lazy_free.parts
     assert len(large.segments) == 70
 
 
 def test_where_memory_is_limited_it_is_free_at_once(engine, dialogue, large):
     dialogue("CONFIG SET maxmemory 1000000000", "DEL s")
 
-    assert not engine.remains.parts
+    assert not engine.lazy_free.parts
 
 
 def test_small_values_wait_for_nobody(engine, dialogue):
     dialogue("XADD small 1-0 f v", "SET string x", "RPUSH list a b", "DEL small string list")
 
-    assert not engine.remains.parts
+    assert not engine.lazy_free.parts
 
 
 def test_a_database_s_values_are_freed_with_its_large_streams(engine, dialogue, large):
     dialogue(*[f"SET key{number} x" for number in range(500)], "FLUSHDB")
-    engine.remains.let_go()
+    engine.lazy_free.free_lazily()
 
-    assert sum(map(len, engine.remains.parts)) > 400
+    assert sum(map(len, engine.lazy_free.parts)) > 400
     engine.tick()
-    assert not engine.remains.parts
+    assert not engine.lazy_free.parts
     assert large.segments == []

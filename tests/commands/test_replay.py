@@ -296,7 +296,7 @@ def test_what_would_wait_or_ask_in_a_log_does_nothing(words):
     loaded = Loaded(lines("SET a 1", words, "SET b 2"))
 
     assert loaded.strings() == {b"a": b"1", b"b": b"2"}
-    assert [loaded.replay.refused, loaded.engine.waiters.by_key, loaded.engine.outgoing] == [0, {}, []]
+    assert [loaded.replay.refused, loaded.engine.blocking.by_key, loaded.engine.outgoing] == [0, {}, []]
 
 
 def test_config_set_in_a_log_is_carried_out():

@@ -32,10 +32,10 @@ def picture(engine, key="s"):
     groups = {
         group.name: [
             ask(f"XPENDING {key} {group.name.decode()} - + 1000"),
-            [(block.id_at(slot), block.counts[slot]) for block, slot in group.zone()],
+            [(block.id_at(slot), block.counts[slot]) for block, slot in group.nack_zone()],
             [(block.id_at(slot), block.times[slot], block.counts[slot]) for block, slot in group.in_time_order()],
             [(consumer.name, consumer.pending) for consumer in group.consumers_by_name()],
-            sorted(group.strays),
+            sorted(group.rewound),
         ]
         for group in stream.groups_by_name()
     }

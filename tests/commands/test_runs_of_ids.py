@@ -57,7 +57,7 @@ def named(chance: random.Random) -> list[bytes]:
 
 def picture(client: Dialogue) -> list[object]:
     group = client.engine.keyspace.databases[0].values[b"s"].groups[b"g"]
-    order = [block.id_at(slot) for block, slot in [*group.zone(), *group.in_time_order()]]
+    order = [block.id_at(slot) for block, slot in [*group.nack_zone(), *group.in_time_order()]]
     return [client(line) for line in ("XINFO STREAM s FULL COUNT 0", "XPENDING s g", "XINFO CONSUMERS s g")] + [order]
 
 

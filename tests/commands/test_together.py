@@ -149,7 +149,7 @@ def test_behind_a_request_that_goes_alone_no_other_is_looked_at(trim: str) -> No
     request = f"XADD s {trim} * f v".encode().split()
     behind = cast(list[bytes], None)  # whoever looks at it fails
 
-    side.engine.context.aim(side.client.session, NOW_MS * 1000)
+    side.engine.context.begin(side.client.session, NOW_MS * 1000)
     assert add_run(side.engine.context, [request, behind], 0, []) == 0
 
 
@@ -157,7 +157,7 @@ def test_as_many_go_together_as_a_trim_leaves_alone() -> None:
     side = Side(0)
     requests = [b"XADD s MAXLEN ~ 5 * f v".split()] * 9
 
-    side.engine.context.aim(side.client.session, NOW_MS * 1000)
+    side.engine.context.begin(side.client.session, NOW_MS * 1000)
     assert add_run(side.engine.context, requests, 0, []) == 4
 
 

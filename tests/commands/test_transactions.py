@@ -138,7 +138,7 @@ def test_time_stands_still_inside(dialogue, clock):
 
 def test_a_reader_does_not_wait_inside(dialogue):
     assert dialogue("MULTI", "XREAD BLOCK 0 STREAMS s 0", "EXEC") == [None]
-    assert dialogue.session.parked is None
+    assert dialogue.session.blocked is None
 
 
 def test_a_reader_is_served_after_the_last_request_of_a_transaction(dialogue):

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.engine.blocking import Parked
+from penstock.engine.blocking import BlockedRequest
 from penstock.engine.engine import Engine
 from tests.builds import puts_in_place
 from tests.dialogue import NO_ANSWER, Dialogue
@@ -22,7 +22,7 @@ def parked_readers(dialogue: Dialogue, *lines: str) -> list[Dialogue]:
     readers = [dialogue.another() for _ in lines]
     for reader, line in zip(readers, lines, strict=True):
         assert reader(line) == NO_ANSWER
-        assert reader.session.parked is not None
+        assert reader.session.blocked is not None
     return readers
 
 
@@ -89,7 +89,7 @@ def test_time_ends_a_wait_with_a_null_array(group: Dialogue, clock: ManualClock,
     engine.tick()
     assert early.arrived() == [None]
     assert late.arrived() == []
-    assert early.session.parked is None
+    assert early.session.blocked is None
 
 
 def test_a_fruitless_wake_up_does_not_move_the_deadline(group: Dialogue, clock: ManualClock, engine: Engine) -> None:
@@ -158,7 +158,7 @@ def test_a_reader_of_several_keys_that_was_tried_in_vain_goes_to_the_tail_of_the
 
 @puts_in_place
 def test_nobody_else_is_tried_when_one_of_many_is_served(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[Parked] = []
+    tried: list[BlockedRequest] = []
     retry = Engine.retry
     monkeypatch.setattr(Engine, "retry", lambda *words: tried.append(words[1]) or retry(*words))
     asker = Dialogue(engine)
@@ -168,7 +168,7 @@ def test_nobody_else_is_tried_when_one_of_many_is_served(engine: Engine, monkeyp
     asker("XADD s 1-0 f v")
     assert len(tried) == 2  # the one that is served, and the next, which finds nothing for its whole group
     assert len(readers[0].arrived()) == 1
-    assert len(engine.waiters) == 1999
+    assert len(engine.blocking) == 1999
 
 
 def test_what_a_vain_try_would_leave_behind_is_there(group: Dialogue, clock: ManualClock) -> None:
@@ -226,8 +226,8 @@ def test_who_hangs_up_is_forgotten(group: Dialogue, engine: Engine) -> None:
     group("XADD s 1-0 f v")
     assert gone.arrived() == []
     assert names(next_one.arrived()) == [[b"1-0"]]
-    assert len(engine.waiters) == 0
-    assert not engine.waiters.by_key
+    assert len(engine.blocking) == 0
+    assert not engine.blocking.by_key
 
 
 def test_inside_multi_nobody_waits(group: Dialogue) -> None:

@@ -13,8 +13,8 @@ from penstock.clock import ManualClock
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.server.connection import Connection
-from penstock.server.log_writer import Durability
-from penstock.server.server_log import Journal
+from penstock.server.log_writer import AofWriter
+from penstock.server.server_log import ServerLog
 from penstock.server.turn import Turn
 from tests.server.fakes import FakeLoop, FakeTransport
 from tests.server.later import LaterRewriting, LaterThreads
@@ -80,14 +80,14 @@ class PoweredServer:
         self.engine = new_engine(self.settings, self.clock, random.Random(1))
         self.threads = LaterThreads()
         self.rewriting = LaterRewriting(disk, self.engine)
-        self.durability = Durability(self.settings, self.engine, self.said.append, disk, self.threads, self.rewriting)
+        self.durability = AofWriter(self.settings, self.engine, self.said.append, disk, self.threads, self.rewriting)
         self.loop = FakeLoop(self.clock)
-        journal = Journal(self.settings, self.clock)
+        server_log = ServerLog(self.settings, self.clock)
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         self.durability.synced = lambda: None
         for _ in self.durability.loading():
             pass
-        self.turn = Turn(self.engine, self.durability, journal, loop, lambda: None)
+        self.turn = Turn(self.engine, self.durability, server_log, loop, lambda: None)
 
     def later(self, ms: int) -> None:
         """Time passes, and the chores are done as ten times a second."""

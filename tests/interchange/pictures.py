@@ -12,7 +12,7 @@ import hiredis
 from penstock.clock import ManualClock
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from penstock.server.log_writer import Durability
+from penstock.server.log_writer import AofWriter
 from tests.against_redis.generator import Generator, Request
 from tests.against_redis.known import Known
 from tests.against_redis.sides import Piped, wall_ms
@@ -43,7 +43,7 @@ class Ours:
         self.clock = ManualClock(wall_ms() - behind_ms)
         self.engine = new_engine(self.settings, self.clock, random.Random(1))
         self.said: list[str] = []
-        self.durability = Durability.open(self.settings, self.engine, self.said.append)
+        self.durability = AofWriter.open(self.settings, self.engine, self.said.append)
         self.session = self.engine.connect()
         self.ask("HELLO", "3")
 

@@ -41,7 +41,7 @@ def read(reader: RequestReader | PlainReader, parts: list[bytes]) -> Outcome:
 
 
 def read_at_once(reader: RequestReader | PlainReader, parts: list[bytes]) -> Outcome:
-    """What comes out when nothing is read before everything has come, as for a parked client."""
+    """What comes out when nothing is read before everything has come, as for a blocked client."""
     for part in parts:
         reader.feed(part)
     return taken(reader)

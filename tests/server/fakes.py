@@ -9,7 +9,7 @@ from penstock.clock import ManualClock
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.server.connection import Connection
-from penstock.server.server_log import Journal
+from penstock.server.server_log import ServerLog
 from penstock.server.turn import Turn
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
@@ -187,12 +187,12 @@ class Hall:
             self.settings.set_pairs([(name.replace("_", "-"), value)])
         self.settings.set_pairs([("loglevel", "nothing")])
         self.engine = new_engine(self.settings, self.clock, random.Random(1))
-        self.keeper = FakeKeeper()
+        self.log_writer = FakeKeeper()
         self.loop = FakeLoop(self.clock)
         self.stops: list[str] = []
-        journal = Journal(self.settings, self.clock)
+        server_log = ServerLog(self.settings, self.clock)
         loop = cast(asyncio.AbstractEventLoop, self.loop)
-        self.turn = Turn(self.engine, self.keeper, journal, loop, lambda: self.stops.append("stop"))
+        self.turn = Turn(self.engine, self.log_writer, server_log, loop, lambda: self.stops.append("stop"))
 
     def enter(self, peer: object = ("127.0.0.1", 50000), slow: bool = False) -> Client:
         return Client(self, FakeTransport(peer, slow))

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
-from penstock.server.rewrite_child import Rewriting
+from penstock.server.rewrite_child import RewriteChild
 from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.log_directory import write_all
 
@@ -55,7 +55,7 @@ class LaterThreads:
         self.run()
 
 
-class LaterRewriting(Rewriting):
+class LaterRewriting(RewriteChild):
     """A child that keeps the lines of its beginning, and writes them when it is told to."""
 
     __slots__ = ("_failure", "_lines", "_path", "_written")

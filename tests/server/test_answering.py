@@ -79,11 +79,11 @@ def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed
 def test_who_waits_for_a_reply_gets_it_without_a_turn(hall):
     client = hall.enter()
     client.says(in_one_piece("PING"))
-    turns_before = hall.keeper.turns
+    turns_before = hall.log_writer.turns
     client.sends(in_one_piece("XADD s 1-1 f v"))
 
     assert client.received() == b"$3\r\n1-1\r\n"
-    assert hall.keeper.turns == turns_before
+    assert hall.log_writer.turns == turns_before
 
 
 def test_nobody_hears_of_a_change_that_is_not_logged_yet(hall):
@@ -91,14 +91,14 @@ def test_nobody_hears_of_a_change_that_is_not_logged_yet(hall):
     writer, reader, late = hall.enter(), hall.enter(), hall.enter()
     for client in (writer, reader, late):
         client.says(in_one_piece("PING"))
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     writer.sends(in_one_piece("XADD s 1-1 f v"))
     reader.sends(in_one_piece("XLEN s"))
     hall.loop.turn()
     late.sends(in_one_piece("XLEN s"))
     hall.loop.turn()
     before = [client.received() for client in (writer, reader, late)]
-    hall.keeper.sync()
+    hall.log_writer.sync()
 
     assert before == [b"", b"", b""]
     assert [client.received() for client in (writer, reader, late)] == [b"$3\r\n1-1\r\n", b":1\r\n", b":1\r\n"]
@@ -108,7 +108,7 @@ def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(hall):
     hall.keeps_a_log()
     client = hall.enter()
     client.says(in_one_piece("PING"))
-    hall.keeper.trouble = b"MISCONF No space left on device"
+    hall.log_writer.trouble = b"MISCONF No space left on device"
 
     assert client.says(in_one_piece("XADD s 1-1 f v")) == b"-MISCONF No space left on device\r\n"
 
@@ -116,11 +116,11 @@ def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(hall):
 def test_a_reply_stays_behind_those_that_are_owed(hall):
     client = hall.enter()
     client.says(in_one_piece("PING"))
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     client.says(in_one_piece("ECHO first"))  # no command that touches data only: it takes the turn's end
     client.says(in_one_piece("PING"))
-    hall.keeper.holds = False
-    hall.keeper.sync()
+    hall.log_writer.holds = False
+    hall.log_writer.sync()
     hall.loop.turn()
 
     assert client.received() == b"$5\r\nfirst\r\n+PONG\r\n"

@@ -271,7 +271,7 @@ def test_a_parked_reader_whose_connection_breaks_is_forgotten(hall):
     reader.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
     reader.connection.connection_lost(ConnectionResetError())
 
-    assert len(hall.engine.waiters) == 0
+    assert len(hall.engine.blocking) == 0
 
 
 def test_a_parked_client_may_not_send_without_end(hall):

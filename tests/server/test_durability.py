@@ -13,7 +13,7 @@ from penstock.clock import ManualClock, SystemClock
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
-from penstock.server.log_writer import Durability
+from penstock.server.log_writer import AofWriter
 from penstock.server.rewrite_child import BASE_WRITTEN
 from penstock.storage.aof.disk import SystemDisk
 from tests.dialogue import Dialogue
@@ -40,7 +40,7 @@ class Server:
         self.said = []
         self.engine = new_engine(self.settings, self.clock, random.Random(1))
         self.rewriting = LaterRewriting(self.disk, self.engine)
-        self.durability = Durability(
+        self.durability = AofWriter(
             self.settings, self.engine, self.said.append, self.disk, self.threads, self.rewriting
         )
         for _ in self.durability.loading():
@@ -423,7 +423,7 @@ class RealServer:
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.said = []
         self.engine = new_engine(self.settings, SystemClock(), random.Random(1))
-        self.durability = Durability.open(self.settings, self.engine, self.said.append, disk)
+        self.durability = AofWriter.open(self.settings, self.engine, self.said.append, disk)
         self.client = Dialogue(self.engine)
         self.answered = 0
 
@@ -538,7 +538,7 @@ def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path, fails):
 def test_a_child_that_is_killed_changes_nothing(tmp_path):
     server = RealServer(tmp_path)
     server.turn("SET a 1", "BGREWRITEAOF")
-    server.durability.rebasing.process.kill() if server.durability.rebasing.process.pid else None
+    server.durability.aof_rewrite.process.kill() if server.durability.aof_rewrite.process.pid else None
     server.durability.close()
     again = RealServer(tmp_path)
     assert again.client("GET a") == b"1"
@@ -548,7 +548,7 @@ def test_a_child_that_is_killed_changes_nothing(tmp_path):
 def test_a_server_that_stops_takes_its_child_along(tmp_path):
     server = RealServer(tmp_path, appendfsync="always")
     server.turn("SET a 1", "BGREWRITEAOF")
-    pid = server.durability.rebasing.process.pid
+    pid = server.durability.aof_rewrite.process.pid
     assert pid
     assert server.durability.close()
     with pytest.raises(ProcessLookupError):

@@ -11,7 +11,7 @@ from penstock.errors import UsageError
 from penstock.server import admission
 from penstock.server.limits import OutputLimits, raise_file_limit
 from penstock.server.listening import remove_stale, tcp_sockets, unix_socket
-from penstock.server.server_log import Journal
+from penstock.server.server_log import ServerLog
 from tests.server.fakes import NOW_MS, Hall
 
 
@@ -22,7 +22,7 @@ def settings_with(**directives: str) -> Settings:
 
 
 def bound(settings: Settings) -> list[socket.socket]:
-    return tcp_sockets(settings, Journal(settings, ManualClock(NOW_MS)))
+    return tcp_sockets(settings, ServerLog(settings, ManualClock(NOW_MS)))
 
 
 # -- admission --------------------------------------------------------------------------------------------------------
@@ -191,9 +191,9 @@ def test_few_clients_need_no_more_files():
 
 def test_a_line_for_people_has_the_form_of_redis(tmp_path, capsys):
     settings = settings_with(loglevel="verbose")
-    journal = Journal(settings, ManualClock(NOW_MS))
-    journal.verbose("Accepted 127.0.0.1:50000")
-    journal.debug("too quiet")
+    server_log = ServerLog(settings, ManualClock(NOW_MS))
+    server_log.verbose("Accepted 127.0.0.1:50000")
+    server_log.debug("too quiet")
 
     said = capsys.readouterr().out
     assert said.count("\n") == 1
@@ -205,7 +205,7 @@ def test_what_is_said_can_go_to_a_file(tmp_path, capsys):
     path = tmp_path / "server.log"
     settings = Settings()
     settings.read_line(["logfile", str(path)], set())
-    Journal(settings, ManualClock(NOW_MS)).warning("careful")
+    ServerLog(settings, ManualClock(NOW_MS)).warning("careful")
 
     assert path.read_text().endswith(".000 # careful\n")
     assert capsys.readouterr().out == ""

@@ -12,7 +12,7 @@ from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.effects import pack
 from penstock.errors import UsageError
-from penstock.server.log_writer import Durability
+from penstock.server.log_writer import AofWriter
 from tests.dialogue import Dialogue
 from tests.serverproc import ServerProcess
 from tests.storage.memorydisk import MemoryDisk
@@ -38,7 +38,7 @@ class Loading:
         self.clock = ManualClock(1_795_300_000_000)
         self.engine = new_engine(settings, self.clock, random.Random(1))
         self.said: list[str] = []
-        self.durability = Durability(settings, self.engine, self.said.append, self.disk)
+        self.durability = AofWriter(settings, self.engine, self.said.append, self.disk)
         self.steps = self.durability.loading()
         self.client = Dialogue(self.engine)
 

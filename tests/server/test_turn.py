@@ -10,9 +10,9 @@ MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
 
 def test_nobody_is_answered_before_the_log_is_safe(hall):
     one, other = hall.enter(), hall.enter()
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     answers_before = (one.says(b"XADD s 1-0 f v\r\n"), other.says(b"PING\r\n"))
-    hall.keeper.sync()
+    hall.log_writer.sync()
 
     assert answers_before == (b"", b"")
     assert (one.received(), other.received()) == (b"$3\r\n1-0\r\n", b"+PONG\r\n")
@@ -20,12 +20,12 @@ def test_nobody_is_answered_before_the_log_is_safe(hall):
 
 def test_clients_of_one_turn_share_one_write_of_the_log(hall):
     clients = [hall.enter() for _ in range(10)]
-    turns_before = hall.keeper.turns
+    turns_before = hall.log_writer.turns
     for client in clients:
         client.sends(b"PING\r\n")
     hall.loop.turn()
 
-    assert hall.keeper.turns - turns_before == 1
+    assert hall.log_writer.turns - turns_before == 1
 
 
 def test_the_turns_of_a_client_that_is_alone_end_at_once(hall):
@@ -34,17 +34,17 @@ def test_the_turns_of_a_client_that_is_alone_end_at_once(hall):
     for number in range(1, TURNS_ALONE + 1):
         client.says(packed([b"XADD", b"s", b"%d-0" % number, b"f", b"v"]))
     client.received()
-    turns_before = hall.keeper.turns
+    turns_before = hall.log_writer.turns
     client.sends(packed([b"XADD", b"s", b"100-0", b"f", b"v"]))
 
-    assert (client.received(), hall.keeper.turns - turns_before) == (b"$5\r\n100-0\r\n", 1)
+    assert (client.received(), hall.log_writer.turns - turns_before) == (b"$5\r\n100-0\r\n", 1)
 
     other.sends(packed([b"XADD", b"s", b"101-0", b"f", b"v"]))
     client.sends(packed([b"XADD", b"s", b"102-0", b"f", b"v"]))
     assert (other.received(), client.received()) == (b"", b"")  # they share a turn again
     hall.loop.turn()
     assert (other.received(), client.received()) == (b"$5\r\n101-0\r\n", b"$5\r\n102-0\r\n")
-    assert hall.keeper.turns - turns_before == 2
+    assert hall.log_writer.turns - turns_before == 2
 
 
 def test_a_turn_that_ends_at_once_waits_for_its_log(hall):
@@ -53,40 +53,40 @@ def test_a_turn_that_ends_at_once_waits_for_its_log(hall):
     for number in range(1, TURNS_ALONE + 2):
         client.says(packed([b"XADD", b"s", b"%d-0" % number, b"f", b"v"]))
     client.received()
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     client.sends(packed([b"XADD", b"s", b"100-0", b"f", b"v"]))
     before = client.received()
-    hall.keeper.sync()
+    hall.log_writer.sync()
 
     assert (before, client.received()) == (b"", b"$5\r\n100-0\r\n")
 
 
 def test_held_turns_are_answered_in_order(hall):
     client = hall.enter()
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     client.says(b"ECHO 1\r\n")
     client.says(b"ECHO 2\r\n")
-    hall.keeper.sync()
+    hall.log_writer.sync()
 
     assert client.received() == b"$1\r\n1\r\n$1\r\n2\r\n"
 
 
 def test_quit_is_answered_although_the_log_holds_it_back(hall):
     client = hall.enter()
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     client.says(b"QUIT\r\n")
     closed_early = client.transport.closed
-    hall.keeper.sync()
+    hall.log_writer.sync()
 
     assert (closed_early, client.received(), client.transport.closed) == (False, b"+OK\r\n", True)
 
 
 def test_a_client_that_has_gone_meanwhile_is_not_written_to(hall):
     client = hall.enter()
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     client.says(b"PING\r\n")
     client.connection.connection_lost(None)
-    hall.keeper.sync()
+    hall.log_writer.sync()
 
     assert client.received() == b""
 
@@ -94,7 +94,7 @@ def test_a_client_that_has_gone_meanwhile_is_not_written_to(hall):
 def test_a_change_that_could_not_be_logged_is_not_confirmed(hall):
     client = hall.enter()
     hall.keeps_a_log()
-    hall.keeper.trouble = MISCONF
+    hall.log_writer.trouble = MISCONF
 
     assert client.says(b"PING\r\nXADD s 1-0 f v\r\nXLEN s\r\n") == b"+PONG\r\n-" + MISCONF + b"\r\n:1\r\n"
 
@@ -104,7 +104,7 @@ def test_a_delivery_that_could_not_be_logged_is_not_made(hall):
     hall.keeps_a_log()
     writer.says(b"XGROUP CREATE s g $ MKSTREAM\r\n")
     reader.says(b"XREADGROUP GROUP g alice BLOCK 0 STREAMS s >\r\n")
-    hall.keeper.trouble = MISCONF
+    hall.log_writer.trouble = MISCONF
     writer.says(b"XADD s 1-0 f v\r\n")
 
     assert reader.received() == b"-" + MISCONF + b"\r\n"
@@ -157,12 +157,12 @@ def test_the_end_answers_what_was_read_and_then_closes_the_log(hall):
     hall.turn.close()
 
     assert client.received() == b"+PONG\r\n" * 2500
-    assert hall.keeper.closed
+    assert hall.log_writer.closed
 
 
 def test_the_end_lets_out_what_the_log_held_back(hall):
     client = hall.enter()
-    hall.keeper.holds = True
+    hall.log_writer.holds = True
     client.says(b"XADD s 1-0 f v\r\n")
     hall.turn.close()
 
@@ -172,11 +172,11 @@ def test_the_end_lets_out_what_the_log_held_back(hall):
 def test_nothing_reaches_the_log_after_the_end(hall):
     client = hall.enter()
     hall.turn.close()
-    turns = hall.keeper.turns
+    turns = hall.log_writer.turns
     client.connection.connection_lost(None)
     hall.loop.turn()
 
-    assert hall.keeper.turns == turns
+    assert hall.log_writer.turns == turns
 
 
 def test_an_idle_client_is_closed_and_a_waiting_one_is_not():

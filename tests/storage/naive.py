@@ -9,7 +9,7 @@ class NaiveGroup:
     def __init__(self, last_id: int) -> None:
         self.last_id = last_id
         self.pending: dict[int, tuple[str, int, int]] = {}  # id -> owner, delivery time, count
-        self.zone: list[int] = []
+        self.nack_zone: list[int] = []
         self.timed: list[int] = []
 
     def put(self, entry_id: int, owner: str, time_ms: int, count: int) -> None:
@@ -17,7 +17,7 @@ class NaiveGroup:
         self.drop_from_order(entry_id)
         self.pending[entry_id] = (owner, time_ms, count)
         if owner == RELEASED:
-            self.zone.append(entry_id)
+            self.nack_zone.append(entry_id)
             return
         at = len(self.timed)
         while at and self.pending[self.timed[at - 1]][1] > time_ms:
@@ -25,7 +25,7 @@ class NaiveGroup:
         self.timed.insert(at, entry_id)
 
     def drop_from_order(self, entry_id: int) -> None:
-        for order in (self.zone, self.timed):
+        for order in (self.nack_zone, self.timed):
             if entry_id in order:
                 order.remove(entry_id)
 
@@ -34,7 +34,7 @@ class NaiveGroup:
         return self.pending.pop(entry_id, None) is not None
 
     def order(self) -> list[int]:
-        return self.zone + self.timed
+        return self.nack_zone + self.timed
 
 
 class NaiveStream:

@@ -241,7 +241,7 @@ class Model(RuleBasedStateMachine):
             }
             assert seen == naive.pending
             assert list(seen) == sorted(seen)
-            assert [block.id_at(slot) for block, slot in group.zone()] == naive.zone
+            assert [block.id_at(slot) for block, slot in group.nack_zone()] == naive.nack_zone
             assert [block.id_at(slot) for block, slot in group.in_time_order()] == naive.timed
             assert group.released == sum(block.held.get(NOBODYS, 0) for block, _ in _blocks(group))
             if naive.pending:
@@ -249,7 +249,7 @@ class Model(RuleBasedStateMachine):
 
 
 def _blocks(group: Group):  # type: ignore[no-untyped-def]
-    return [(block, 0) for block in [*group.blocks, *group.strays.values()]]
+    return [(block, 0) for block in [*group.blocks, *group.rewound.values()]]
 
 
 WALK = (

@@ -16,7 +16,7 @@ OWN = ("1-0", "400-0", "800-0")
 @settings(deadline=None)
 @given(some.lists(some.integers(1, 12)), some.integers(0, 13))
 def test_blocks_stay_in_order_whatever_comes_and_goes(firsts: list[int], start: int) -> None:
-    made = {first: PendingBlock(segment.ghost(first)) for first in range(1, 13)}
+    made = {first: PendingBlock(segment.deleted_entry(first)) for first in range(1, 13)}
     listed, model = BlockList(), set[int]()
     for first in firsts:
         if first in model:
@@ -25,7 +25,7 @@ def test_blocks_stay_in_order_whatever_comes_and_goes(firsts: list[int], start: 
             listed.add(made[first])
         model ^= {first}
         listed.check_order()
-        listed.drop(PendingBlock(segment.ghost(first)))  # another of the same first id
+        listed.drop(PendingBlock(segment.deleted_entry(first)))  # another of the same first id
     assert listed.blocks == [made[first] for first in sorted(model)]
     before = [first for first in sorted(model) if first <= start]
     reached = before[-1:] + [first for first in sorted(model) if first > start]
@@ -35,7 +35,7 @@ def test_blocks_stay_in_order_whatever_comes_and_goes(firsts: list[int], start: 
 def test_a_walk_over_blocks_goes_on_when_the_block_it_stands_on_goes() -> None:
     listed = BlockList()
     for first in (1, 2, 3):
-        listed.add(PendingBlock(segment.ghost(first)))
+        listed.add(PendingBlock(segment.deleted_entry(first)))
     walked = []
     for block in listed.blocks_from(0):
         walked.append(block.first_id)

@@ -61,7 +61,7 @@ def test_runs_are_in_the_order_of_single_entries(dialogue: Dialogue, clock: Manu
         dialogue(asked(chance, seed % 2 == 0))
     group = group_of(dialogue)
     assert group.pending and len(group.order.recent)
-    assert bool(group.order.odd or group.order.ghosts) == (seed % 2 == 0)
+    assert bool(group.order.odd or group.order.deleted_pending) == (seed % 2 == 0)
     assert_alike(group)
 
 
@@ -86,5 +86,5 @@ def test_the_order_holds_where_ids_went_back(dialogue: Dialogue, clock: ManualCl
     dialogue(f"XREADGROUP GROUP g alice COUNT {ENTRIES} STREAMS s >")
     clock.advance(10)
     dialogue("XREADGROUP GROUP g alice COUNT 100 STREAMS s 200", "XTRIM s MAXLEN 0", "XSETID s 150-0")
-    assert group_of(dialogue).strays
+    assert group_of(dialogue).rewound
     assert_alike(group_of(dialogue))

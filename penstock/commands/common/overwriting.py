@@ -33,7 +33,7 @@ def delete(ctx: Context, key: bytes) -> bool:
     """Remove a key at a request's wish, and tell of it; whether there was one."""
     if ctx.value(key) is None:
         return False
-    ctx.engine.let_go(ctx.remove(key))
+    ctx.engine.free_lazily(ctx.remove(key))
     ctx.event("g", b"del", key)
     ctx.dirty += 1
     return True

@@ -176,10 +176,10 @@ def client_unblock(ctx: Context, args: list[bytes]) -> bytes:
     if reason not in (b"TIMEOUT", b"ERROR"):
         raise ReplyError(b"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     session = ctx.engine.sessions.get(arguments.integer(args[2]))
-    parked = session.parked if session is not None else None
-    if parked is None or parked.postponed:
+    blocked = session.blocked if session is not None else None
+    if blocked is None or blocked.postponed:
         return reply.ZERO
     failure = UNBLOCKED if reason == b"ERROR" else None
-    ctx.engine.statistics.ran(parked.row, 0, failure)
-    ctx.engine.release(parked, parked.timeout_reply if failure is None else reply.error(failure))
+    ctx.engine.statistics.ran(blocked.row, 0, failure)
+    ctx.engine.release(blocked, blocked.timeout_reply if failure is None else reply.error(failure))
     return reply.ONE

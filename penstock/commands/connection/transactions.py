@@ -1,6 +1,6 @@
 """Transactions: requests queued by MULTI and run by EXEC as one, unless a watched key has changed."""
 
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
@@ -34,7 +34,7 @@ def multi(ctx: Context, args: list[bytes]) -> bytes:
 def exec_(ctx: Context, args: list[bytes]) -> bytes:
     """A request that fails answers its error in its place; the others are run all the same.
 
-    What they all logged is one unit, and parked readers are served after the last: the engine sees to both. While a
+    What they all logged is one unit, and blocked readers are served after the last: the engine sees to both. While a
     script among them takes long the rest waits, as everybody does (script_busy.py).
     """
     session = ctx.session
@@ -56,7 +56,7 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
         ctx.waits, ctx.row, ctx.args = waits, row, args
     if engine.busy:
         engine.scripts.hold(ctx, queue, answers)
-        return NOTHING_YET
+        return BLOCKED
     return reply.array(answers)
 
 

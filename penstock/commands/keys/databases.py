@@ -68,7 +68,7 @@ def _flush(ctx: Context, db_index: int) -> None:
     ctx.dirty += len(db)
     values = db.values
     db.clear()
-    ctx.engine.let_go(values)
+    ctx.engine.free_lazily(values)
     _signal_all(ctx, db_index)
 
 
@@ -90,7 +90,7 @@ def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     if not (0 <= one < count and 0 <= other < count):
         raise ReplyError(b"ERR DB index is out of range")
     if one != other:
-        ctx.engine.waiters.settle_databases(one, other)
+        ctx.engine.blocking.settle_databases(one, other)
         keyspace.swap(one, other)
         ctx.select(ctx.db_index)  # it may be another database now
         _break_swapped(ctx, one, other)
@@ -127,8 +127,8 @@ def _break_watches(ctx: Context, db_index: int, key: bytes) -> None:
 
 
 def _signal_all(ctx: Context, db_index: int) -> None:
-    """Parked readers of a whole database are looked at after the request."""
-    waiters = ctx.engine.waiters
-    for waited_index, key in list(waiters.by_key):
+    """Blocked readers of a whole database are looked at after the request."""
+    blocking = ctx.engine.blocking
+    for waited_index, key in list(blocking.by_key):
         if waited_index == db_index:
-            waiters.signal(db_index, key)
+            blocking.signal(db_index, key)

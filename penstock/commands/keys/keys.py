@@ -232,7 +232,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     if old is not None and not replaces:
         ctx.select(home)
         return reply.ZERO
-    ctx.engine.waiters.settle(home, source)
+    ctx.engine.blocking.settle(home, source)
     copied = value if isinstance(value, bytes) else value.copy()
     _create(ctx, destination, copied, when_ms)
     ctx.event("g", b"copy_to", destination)

@@ -1,6 +1,6 @@
 """Moving items from one list to another, and popping from the first of several lists: at once, or as soon as can be.
 
-A request that waits is parked until a list appears at one of its keys, and then run again. What is logged is what
+A request that waits is blocked until a list appears at one of its keys, and then run again. What is logged is what
 was done: the popping, by a command that never waits (Redis 8.6.3).
 """
 
@@ -9,8 +9,8 @@ from typing import Final
 from penstock.commands.common.timeouts import deadline_in_seconds
 from penstock.commands.lists.list_ends import list_at, push, tell_popped
 from penstock.engine import arguments, refusals
-from penstock.engine.blocking import Parked
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.blocking import BlockedRequest
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -36,14 +36,16 @@ def _deadline(ctx: Context, timeout: bytes) -> int:
 def _wait(ctx: Context, keys: list[bytes], deadline_ms: int, at_once: bytes) -> bytes:
     """Nothing was found: wait for a list at one of the keys; `at_once` is answered where nothing may wait."""
     if ctx.attempt is not None:
-        return NOTHING_YET
+        return BLOCKED
     if not ctx.waits:
         return at_once
     assert ctx.row is not None, "a handler runs for a row"
-    parked = Parked(ctx.session, ctx.row, ctx.args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3))
-    parked.kind = List
-    ctx.engine.park(parked)
-    return NOTHING_YET
+    blocked = BlockedRequest(
+        ctx.session, ctx.row, ctx.args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3)
+    )
+    blocked.kind = List
+    ctx.engine.block(blocked)
+    return BLOCKED
 
 
 # -- from one list to another ----------------------------------------------------------------------------------------

@@ -88,22 +88,22 @@ def _listeners(ctx: Context) -> list[str]:
 def clients(ctx: Context) -> Fields:
     engine = ctx.engine
     sessions = engine.sessions.values()
-    parked = [session.parked for session in sessions if session.parked is not None]
+    blocked = [session.blocked for session in sessions if session.blocked is not None]
     return _pairs(
         connected_clients=len(sessions),
         cluster_connections=0,
         maxclients=engine.settings.number("maxclients"),
         client_recent_max_input_buffer=engine.statistics.largest_query_buffer,
         client_recent_max_output_buffer=engine.statistics.largest_output_buffer,
-        blocked_clients=len(parked),
+        blocked_clients=len(blocked),
         tracking_clients=0,
         pubsub_clients=sum(session.is_subscribed for session in sessions),
         watching_clients=sum(bool(session.watched) for session in sessions),
-        clients_in_timeout_table=sum(bool(waiting.deadline_ms) for waiting in parked),
+        clients_in_timeout_table=sum(bool(waiting.deadline_ms) for waiting in blocked),
         total_watched_keys=len(engine.watchers),
-        total_blocking_keys=len({(waiting.db_index, key) for waiting in parked for key in waiting.keys}),
+        total_blocking_keys=len({(waiting.db_index, key) for waiting in blocked for key in waiting.keys}),
         total_blocking_keys_on_nokey=len(
-            {(waiting.db_index, key) for waiting in parked if waiting.heeds_loss for key in waiting.keys}
+            {(waiting.db_index, key) for waiting in blocked if waiting.heeds_loss for key in waiting.keys}
         ),
     )
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from penstock.commands.common import timeouts
 from penstock.engine import arguments, refusals, sync_waiting
-from penstock.engine.blocking import Parked
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.blocking import BlockedRequest
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.errors import ReplyError
@@ -87,7 +87,7 @@ def wait(ctx: Context, args: list[bytes]) -> bytes:
     if replicas <= 0 or not ctx.waits:
         return reply.ZERO
     _parked(ctx, deadline_ms, reply.ZERO)
-    return NOTHING_YET
+    return BLOCKED
 
 
 @command(
@@ -118,17 +118,17 @@ def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     answer = sync_waiting.SYNCED if synced else sync_waiting.NOT_SYNCED
     if ((synced or not local) and replicas == 0) or not ctx.waits:
         return answer
-    parked = _parked(ctx, deadline_ms, answer)
+    blocked = _parked(ctx, deadline_ms, answer)
     if logged and not synced:
-        engine.sync_waiters.add(parked, unit, replicas > 0)
-    return NOTHING_YET
+        engine.sync_waiting.add(blocked, unit, replicas > 0)
+    return BLOCKED
 
 
-def _parked(ctx: Context, deadline_ms: int, timeout_reply: bytes) -> Parked:
+def _parked(ctx: Context, deadline_ms: int, timeout_reply: bytes) -> BlockedRequest:
     assert ctx.row is not None, "a request in hand has its row"
-    parked = Parked(ctx.session, ctx.row, ctx.args, ctx.db_index, [], deadline_ms, timeout_reply)
-    ctx.engine.park(parked)
-    return parked
+    blocked = BlockedRequest(ctx.session, ctx.row, ctx.args, ctx.db_index, [], deadline_ms, timeout_reply)
+    ctx.engine.block(blocked)
+    return blocked
 
 
 # -- SHUTDOWN ---------------------------------------------------------------------------------------------------------

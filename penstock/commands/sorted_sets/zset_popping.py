@@ -11,8 +11,8 @@ from penstock.commands.sorted_sets.zset_values import (
     tell_taken,
 )
 from penstock.engine import arguments, refusals
-from penstock.engine.blocking import Parked
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.blocking import BlockedRequest
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -140,10 +140,12 @@ def _wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) 
         return reply.null_array(ctx.resp3)
     if ctx.attempt is None:
         assert ctx.row is not None, "a handler runs for a row"
-        parked = Parked(ctx.session, ctx.row, args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3))
-        parked.kind = SortedSet
-        ctx.engine.park(parked)
-    return NOTHING_YET
+        blocked = BlockedRequest(
+            ctx.session, ctx.row, args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3)
+        )
+        blocked.kind = SortedSet
+        ctx.engine.block(blocked)
+    return BLOCKED
 
 
 # -- from the first of several sets ----------------------------------------------------------------------------------

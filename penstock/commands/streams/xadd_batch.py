@@ -73,7 +73,7 @@ def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
     if head[-1] != b"*" or len(head) not in (3, 6):
         return None
     stream = ctx.value(head[1])
-    return stream if isinstance(stream, Stream) and not stream.strays and not ctx.is_awaited(head[1]) else None
+    return stream if isinstance(stream, Stream) and not stream.rewound and not ctx.is_awaited(head[1]) else None
 
 
 def _append(

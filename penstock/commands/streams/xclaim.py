@@ -136,7 +136,8 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     consumer = _consumer(ctx, key, group, args[3])
     counting = asked.retry_count if asked.retry_count >= 0 else KEEP_COUNT if asked.just_ids else COUNT_ON
     claimed: list[HeldRun] = []
-    given = dropped = at = 0  # how many of `claimed` have changed hands; how many ghosts went; the next id
+    # how many of `claimed` have changed hands; how many deleted pending entries went; the next id
+    given = dropped = at = 0
     last_id = NOT_GIVEN
     while at < len(wanted):
         entry_id = wanted.id_at(at)
@@ -235,7 +236,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.no_group(key, args[2])
     consumer = _consumer(ctx, key, group, args[3])
     claimed: list[HeldRun] = []
-    ghosts: list[bytes] = []
+    deleted_pending: list[bytes] = []
     cursor = ids.ZERO
     left, looks = most, most * SCANNED_PER_COUNT
     for block, slot, stop in group.walk_runs(start):
@@ -249,7 +250,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
             else:
                 count = 1
                 if not block.segment.is_live(slot):
-                    ghosts.append(ids.text(block.id_at(slot)))
+                    deleted_pending.append(ids.text(block.id_at(slot)))
                     _drop_ghost(ctx, key, group, (block, slot))
                     left -= 1
                 elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
@@ -265,7 +266,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += _count(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
-    return reply.array([reply.bulk(ids.text(cursor)), _shown(claimed, just_ids), reply.bulks(ghosts)])
+    return reply.array([reply.bulk(ids.text(cursor)), _shown(claimed, just_ids), reply.bulks(deleted_pending)])
 
 
 def _read_autoclaim_options(args: list[bytes]) -> tuple[int, bool]:

@@ -140,7 +140,7 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-destroy", args[2])
-    ctx.signal(args[2])  # its parked readers learn of it
+    ctx.signal(args[2])  # its blocked readers learn of it
     return reply.ONE
 
 
@@ -177,7 +177,7 @@ def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
     if consumer is None:
         return reply.ZERO
     lost = group.remove_consumer(consumer)
-    ctx.engine.waiters.consumer_deleted(ctx.db_index, args[2], args[3], args[4])
+    ctx.engine.blocking.consumer_deleted(ctx.db_index, args[2], args[3], args[4])
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-delconsumer", args[2])

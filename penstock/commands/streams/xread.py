@@ -4,8 +4,8 @@ from penstock.commands.streams import read_arguments, stream_arguments
 from penstock.commands.streams.read_arguments import UNLIMITED, ReadWords
 from penstock.commands.streams.xrange import entries_of
 from penstock.engine import arguments
-from penstock.engine.blocking import Parked
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.blocking import BlockedRequest
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -118,7 +118,7 @@ def xread(ctx: Context, args: list[bytes]) -> bytes:
         return reply.null_array(ctx.resp3)
     if ctx.attempt is None:
         _park(ctx, args, asked, starts)
-    return NOTHING_YET
+    return BLOCKED
 
 
 def _read_one(ctx: Context, count: int, key: bytes, word: bytes) -> bytes:
@@ -156,7 +156,7 @@ def _park(ctx: Context, args: list[bytes], asked: ReadWords, starts: list[Stream
     ]
     deadline_ms = ctx.now_ms + asked.block_ms if asked.block_ms else 0
     assert ctx.row is not None, "a handler runs for a row"
-    parked = Parked(
+    blocked = BlockedRequest(
         ctx.session, ctx.row, remembered, ctx.db_index, asked.keys, deadline_ms, reply.null_array(ctx.resp3)
     )
-    ctx.engine.park(parked)
+    ctx.engine.block(blocked)

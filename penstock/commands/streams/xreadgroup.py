@@ -8,9 +8,9 @@ from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import Budget, streams_reply
 from penstock.engine import refusals
 from penstock.engine.aof import group_effects
-from penstock.engine.blocking import Parked
+from penstock.engine.blocking import BlockedRequest
 from penstock.engine.consumers import new_consumer
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
@@ -92,7 +92,7 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
     if asked.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
         return reply.null_array(ctx.resp3)
     _park(ctx, args, asked, places)
-    return NOTHING_YET
+    return BLOCKED
 
 
 def _read_plainly(ctx: Context, asked: ReadWords) -> bytes:
@@ -253,23 +253,25 @@ def _claim_and_read(
 
 
 def _park(ctx: Context, args: list[bytes], asked: ReadWords, places: list[Place]) -> None:
-    """Wait; a reader that was tried again stays parked, with its first deadline."""
-    parked = ctx.attempt
+    """Wait; a reader that was tried again stays blocked, with its first deadline."""
+    blocked = ctx.attempt
     claimable_ms = 0
     if asked.claim_ms != read_arguments.NOT_GIVEN:
         claimable_ms = min(_next_claim_ms(place, asked.claim_ms, ctx.now_ms) for place in places)
-    if parked is not None:
-        ctx.engine.waiters.claimable_at(parked, claimable_ms)
+    if blocked is not None:
+        ctx.engine.blocking.claimable_at(blocked, claimable_ms)
         return
     deadline_ms = ctx.now_ms + asked.block_ms if asked.block_ms else 0
     assert ctx.row is not None, "a handler runs for a row"
-    parked = Parked(ctx.session, ctx.row, args, ctx.db_index, asked.keys, deadline_ms, reply.null_array(ctx.resp3))
-    parked.group = asked.group
-    parked.consumer = asked.consumer
-    parked.claims = asked.claim_ms != read_arguments.NOT_GIVEN
-    parked.heeds_loss = True
-    ctx.engine.park(parked)
-    ctx.engine.waiters.claimable_at(parked, claimable_ms)
+    blocked = BlockedRequest(
+        ctx.session, ctx.row, args, ctx.db_index, asked.keys, deadline_ms, reply.null_array(ctx.resp3)
+    )
+    blocked.group = asked.group
+    blocked.consumer = asked.consumer
+    blocked.claims = asked.claim_ms != read_arguments.NOT_GIVEN
+    blocked.heeds_loss = True
+    ctx.engine.block(blocked)
+    ctx.engine.blocking.claimable_at(blocked, claimable_ms)
 
 
 def _next_claim_ms(place: Place, min_idle_ms: int, now_ms: int) -> int:

@@ -88,7 +88,7 @@ def log_released(ctx: Context, key: bytes, group: Group, released: list[Released
     """Entries that were released, with their counts from then on, in runs of equals.
 
     The counts are absolute: a relative SILENT would be counted again at replay. Where the dialect has no XNACK, a
-    ghost keeps the owner that the log knows: an XCLAIM would drop it.
+    deleted pending entry keeps the owner that the log knows: an XCLAIM would drop it.
     """
     if ctx.effects.log is None:
         return

@@ -166,14 +166,14 @@ class Persistence:
     # -- DEBUG ------------------------------------------------------------------------------------------------------
 
     def reload(self, ctx: Context) -> None:
-        """DEBUG RELOAD: what a rewrite would keep is all that is left; parked readers go on waiting.
+        """DEBUG RELOAD: what a rewrite would keep is all that is left; blocked readers go on waiting.
 
         Whoever watches a key that comes back finds it changed, as in Redis.
         """
         engine = self._engine
         chunks = list(base_lines(engine.keyspace, engine.settings, ctx.now_ms, aof_compat.Dialect()))
         with_log = engine.effects.log
-        was_ready = dict(engine.waiters.ready)
+        was_ready = dict(engine.blocking.ready)
         notified, engine.notified = engine.notified, ""  # nothing happens to the keys, for all that anybody sees
         for db in engine.keyspace.databases:
             db.clear()
@@ -184,7 +184,7 @@ class Persistence:
         finally:
             engine.loading = False
             engine.effects.log = with_log
-            engine.waiters.ready = was_ready
+            engine.blocking.ready = was_ready
             engine.notified = notified
         assert not replay.refused, "what this process writes it can read"
 

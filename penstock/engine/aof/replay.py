@@ -111,7 +111,7 @@ class Replay:
 
     def _block(self, block: bytes, offset: int) -> tuple[int, Damage | None]:
         """Run the whole requests of a block; the bytes they take, and what is wrong behind them."""
-        self._ctx.aim(self._session, self._engine.clock.now_us())
+        self._ctx.begin(self._session, self._engine.clock.now_us())
         quick = quick_requests(block)
         if quick is not None:
             self._run(quick[0], offset)

@@ -50,7 +50,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
     except ValueError:
         return False
     engine = ctx.engine
-    if entry_id <= stream.last_id or engine.watchers or engine.notified or engine.waiters.by_key:
+    if entry_id <= stream.last_id or engine.watchers or engine.notified or engine.blocking.by_key:
         return False
     fields = request[3:]
     stream.append(entry_id, entries.encode(ids.text(entry_id), fields), fields)
@@ -63,7 +63,7 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     key = requests[start][1]
     stream = ctx.db.values.get(key)
     engine = ctx.engine
-    if not isinstance(stream, Stream) or stream.strays or engine.watchers or engine.notified or engine.waiters.by_key:
+    if not isinstance(stream, Stream) or stream.rewound or engine.watchers or engine.notified or engine.blocking.by_key:
         return 0
     stop, count = start, len(requests)
     while stop < count:

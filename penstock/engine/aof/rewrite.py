@@ -1,6 +1,7 @@
 """A fresh base for the log: the shortest requests that give the keyspace as it is.
 
-A real Redis loads what is written here. A pending entry whose entry is gone (a *ghost*) needs its id in the stream
+A real Redis loads what is written here. A pending entry whose entry is gone (a *deleted pending entry*) needs its id
+in the stream
 while it is claimed: a placeholder is added in its place, and taken away by a trim or a deletion afterwards. So does
 an idempotent id whose entry is gone.
 """
@@ -83,7 +84,8 @@ def _lines(
 class StreamLines:
     """The lines of one stream.
 
-    Pending entries above the last id (*strays*, where XSETID went back) need ids that no entry may have any more: then
+    Pending entries above the last id (*rewound pending entries*, where XSETID went back) need ids that no entry may
+    have any more: then
     everything pending is claimed from placeholders first, which are trimmed away, and the last id is set back.
     """
 
@@ -99,7 +101,7 @@ class StreamLines:
     def all(self, settings: Settings) -> Iterator[bytes]:
         """Every line, but for the key's expiry."""
         stream, key = self._stream, self._key
-        has_strays = any(group.strays for group in self._groups)
+        has_strays = any(group.rewound for group in self._groups)
         if has_strays:
             yield from self._add_placeholders(_ascending(self._pending_ids()))
             yield from self._pending()
@@ -129,7 +131,7 @@ class StreamLines:
         return [block.id_at(slot) for group in self._groups for block, slot in group.walk(0)]
 
     def _ghost_ids(self) -> list[StreamId]:
-        """The ids of what is pending though its entry is gone, in no order; there are no strays."""
+        """The ids of what is pending though its entry is gone, in no order; there are no rewound pending entries."""
         return [
             block.id_at(slot)
             for group in self._groups

@@ -69,7 +69,7 @@ class GroupLines:
         """One line for each run of equal count, in order of release."""
         texts: list[bytes] = []
         alike = 0
-        for block, slot in self._group.zone():
+        for block, slot in self._group.nack_zone():
             if texts and (block.counts[slot] != alike or len(texts) == MOST_IDS):
                 yield self._release(texts, alike)
                 texts = []

@@ -36,7 +36,7 @@ class Evictor:
             return 0, False
         ctx = engine.context
         session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us
-        ctx.aim(NOBODY, now_us)
+        ctx.begin(NOBODY, now_us)
         going = True
         for _ in range(MOST_AT_ONCE):
             if freed >= excess:
@@ -53,7 +53,7 @@ class Evictor:
             engine.effects.end_unit()
             ctx.event("e", b"evicted", key)
             engine.statistics.evicted += 1
-        ctx.aim(session, now_us)
+        ctx.begin(session, now_us)
         ctx.select(db_index)
         return freed, going
 

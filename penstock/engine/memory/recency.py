@@ -108,7 +108,7 @@ def choose_context(engine: "Engine") -> None:
         return
     made = NotingContext(engine, old.session, policy) if wanted else Context(engine, old.session)
     made.dirty = old.dirty
-    made.aim(old.session, old.now_us)
+    made.begin(old.session, old.now_us)
     engine.context = made
 
 

@@ -18,7 +18,7 @@ def handle(engine: "Engine", session: Session, request: list[bytes]) -> bytes:
     scripts = engine.scripts
     ctx = engine.context
     with scripts.calls.lock:
-        ctx.aim(session, engine.clock.now_us())
+        ctx.begin(session, engine.clock.now_us())
         row: Row | None = None
         try:
             row = engine.named_row(request)
@@ -51,22 +51,22 @@ def finish(engine: "Engine") -> None:
     scripts = engine.scripts
     running, answer = scripts.take_late()
     engine.busy = False
-    parked, transaction = running.parked, running.transaction
-    assert parked is not None, "a late script has parked its session"
+    blocked, transaction = running.blocked, running.transaction
+    assert blocked is not None, "a late script has parked its session"
     ctx = engine.context
-    ctx.aim(parked.session, engine.clock.now_us())
+    ctx.begin(blocked.session, engine.clock.now_us())
     ctx.dirty += scripts.calls.dirty
     failure = answer[1:-2] if answer.startswith(b"-") else None
-    engine.ran_late(ctx, parked.row, parked.args, running.began_us, failure)
+    engine.ran_late(ctx, blocked.row, blocked.args, running.began_us, failure)
     if transaction is not None:
-        parked.session.handled += 1
+        blocked.session.handled += 1
         transaction.answers.append(answer)
-        _go_on(engine, parked.session, transaction)
+        _go_on(engine, blocked.session, transaction)
         if engine.busy:
             return
         answer = reply.array(transaction.answers)
     engine.effects.end_unit()
-    engine.release(parked, answer, 0)
+    engine.release(blocked, answer, 0)
     gone, scripts.gone = scripts.gone, []
     for session in gone:
         engine.disconnect(session)
@@ -76,7 +76,7 @@ def finish(engine: "Engine") -> None:
 def _go_on(engine: "Engine", session: Session, transaction: Transaction) -> None:
     """Run the rest of a transaction, all of it by the time at which it began."""
     ctx, now_us = engine.context, transaction.now_us
-    ctx.aim(session, now_us)
+    ctx.begin(session, now_us)
     ctx.waits = False
     try:
         engine.run_queued(ctx, transaction.queue, transaction.answers)

@@ -48,7 +48,7 @@ class Calls:
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
         self._stop_text = KILLED
         self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
-        self.journal: Callable[[int, str], None] | None = None  # takes what scripts log, by level
+        self.server_log: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 
     def begin(self, ctx: Context, read_only: bool, stop_at_us: int) -> None:
         """A script begins, on behalf of the request in hand."""
@@ -62,7 +62,7 @@ class Calls:
         session.db_index = ctx.db_index
         session.user = ctx.session.user
         session.no_touch = ctx.session.no_touch
-        own.aim(session, ctx.now_us)
+        own.begin(session, ctx.now_us)
         own.dirty = 0
         self._read_only = read_only
         self.killed = self.wrote = False
@@ -134,8 +134,8 @@ class Calls:
         self._context.resp3 = version == 3
 
     def tell(self, level: float, text: bytes) -> None:
-        if self.journal is not None:
-            self.journal(int(level), text.decode("utf-8", "backslashreplace"))
+        if self.server_log is not None:
+            self.server_log(int(level), text.decode("utf-8", "backslashreplace"))
 
 
 def _request(words: tuple[object, ...]) -> list[bytes] | bytes:

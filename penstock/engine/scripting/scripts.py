@@ -1,7 +1,7 @@
 """The scripts that a server keeps, and the one that runs.
 
 A script that surely ends at once (script_source.py) runs in place. Any other runs in a thread of its own, and whoever
-asked waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is parked and
+asked waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is blocked and
 the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
 """
 
@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
-from penstock.engine.blocking import Parked
-from penstock.engine.context import NOTHING_YET, Context
+from penstock.engine.blocking import BlockedRequest
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.scripting import lock_scripts, script_source, shebang
 from penstock.engine.scripting.function_libraries import Libraries
 from penstock.engine.scripting.lua_machine import Machine
@@ -70,14 +70,14 @@ class Running:
     transaction: what it is part of, once it takes long.
     """
 
-    __slots__ = ("args", "began_us", "is_function", "name", "parked", "transaction")
+    __slots__ = ("args", "began_us", "blocked", "is_function", "name", "transaction")
 
     def __init__(self, name: bytes, args: list[bytes], began_us: int, is_function: bool) -> None:
         self.name = name
         self.args = args
         self.began_us = began_us
         self.is_function = is_function
-        self.parked: Parked | None = None
+        self.blocked: BlockedRequest | None = None
         self.transaction: Transaction | None = None
 
 
@@ -205,10 +205,10 @@ class Scripts:
     def _watch(self, ctx: Context, running: Running, read_only: bool, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
-        parks = self._worker.wake is not None and not ctx.session.privileged and threshold_ms > 0
-        stop_at_us = 0 if parks or threshold_ms <= 0 else ctx.engine.clock.now_us() + threshold_ms * 1000
+        may_block = self._worker.wake is not None and not ctx.session.privileged and threshold_ms > 0
+        stop_at_us = 0 if may_block or threshold_ms <= 0 else ctx.engine.clock.now_us() + threshold_ms * 1000
         self.calls.begin(ctx, read_only, stop_at_us)
-        if not parks:
+        if not may_block:
             return self._ended(ctx, job())
         self.running = running
         answer = self._worker.run(job, threshold_ms / 1000)
@@ -217,9 +217,11 @@ class Scripts:
             return self._ended(ctx, answer)
         assert ctx.row is not None, "the engine names the row that it runs"
         session = ctx.session
-        running.parked = session.parked = Parked(session, ctx.row, ctx.args, ctx.db_index, [], 0, reply.NO_REPLY)
+        running.blocked = session.blocked = BlockedRequest(
+            session, ctx.row, ctx.args, ctx.db_index, [], 0, reply.NO_REPLY
+        )
         self._engine.busy = True
-        return NOTHING_YET
+        return BLOCKED
 
     def hold(self, ctx: Context, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]) -> None:
         """What runs is part of the EXEC in hand, which goes on when it is over."""
@@ -252,7 +254,7 @@ class Scripts:
     def take_late(self) -> tuple[Running, bytes]:
         """What was running, and its answer: it is over, and the server not busy any more."""
         running = self.running
-        assert running is not None and running.parked is not None, "a late script has parked its session"
+        assert running is not None and running.blocked is not None, "a late script has parked its session"
         self.running = None
         return running, self._worker.late
 

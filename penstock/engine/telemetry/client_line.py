@@ -24,7 +24,7 @@ def flags(session: Session) -> str:
         letters += "P"
     if session.queue is not None:
         letters += "x"
-    if session.parked is not None:
+    if session.blocked is not None:
         letters += "b"
     if session.watch_broken:
         letters += "d"

@@ -22,7 +22,7 @@ from sortedcontainers import SortedList
 from penstock.storage.streams.columns import repeated
 from penstock.storage.streams.ids import HALF, StreamId
 
-ODD: Final = 1 << 63  # in a place: it is one in `odd`
+OUT_OF_ORDER: Final = 1 << 63  # in a place: it is one in `odd`
 FROM_ID_ORDER: Final = 0  # the serial, in `odd`, of an entry that left the order of ids only because ids went back
 TRIMMED_AT: Final = 1024  # cells of the past that a queue keeps before it lets them go
 
@@ -93,17 +93,28 @@ class TimeOrder:
     and such slots ascend by time as they do by id.
     """
 
-    __slots__ = ("ghosts", "natural_id", "natural_ms", "odd", "queued_ms", "recent", "serial", "walked", "zone")
+    __slots__ = (
+        "deleted_pending",
+        "nack_zone",
+        "natural_id",
+        "natural_ms",
+        "out_of_order",
+        "queued_ms",
+        "recent",
+        "serial",
+        "walked",
+    )
 
     def __init__(self) -> None:
         self.natural_id: StreamId = -1
         self.natural_ms = 0
         self.queued_ms = -1  # the highest time that was ever queued
         self.walked: StreamId = 0  # no slot in id order below this can be claimed
-        self.zone = Arrivals()
+        self.nack_zone = Arrivals()
         self.recent = Arrivals()
-        self.odd: SortedList[tuple[int, int, StreamId]] = SortedList()  # (time, serial, id)
-        self.ghosts: SortedList[tuple[int, int, StreamId]] = SortedList()  # out of `odd`: their entries are gone
+        self.out_of_order: SortedList[tuple[int, int, StreamId]] = SortedList()  # (time, serial, id)
+        # out of `odd`: their entries are gone
+        self.deleted_pending: SortedList[tuple[int, int, StreamId]] = SortedList()
         self.serial = 0  # the last one given in `odd`
 
     def takes_by_id(self, entry_id: StreamId, time_ms: int) -> bool:
@@ -124,16 +135,16 @@ class TimeOrder:
         if self.takes_as_recent(time_ms):
             return self.recent.add(entry_id, time_ms)
         self.serial += 1
-        self.odd.add((time_ms, self.serial, entry_id))
-        return ODD | self.serial
+        self.out_of_order.add((time_ms, self.serial, entry_id))
+        return OUT_OF_ORDER | self.serial
 
     def leave(self, place: int, time_ms: int, entry_id: StreamId, released: bool) -> None:
         """A slot gives up its place."""
         if released:
-            self.zone.stale += 1
-        elif place >= ODD:
-            cell = (time_ms, place ^ ODD, entry_id)
-            (self.odd if cell in self.odd else self.ghosts).remove(cell)
+            self.nack_zone.stale += 1
+        elif place >= OUT_OF_ORDER:
+            cell = (time_ms, place ^ OUT_OF_ORDER, entry_id)
+            (self.out_of_order if cell in self.out_of_order else self.deleted_pending).remove(cell)
         elif place:
             self.recent.stale += 1
 
@@ -141,10 +152,14 @@ class TimeOrder:
         twin = TimeOrder()
         twin.natural_id, twin.natural_ms, twin.queued_ms = self.natural_id, self.natural_ms, self.queued_ms
         twin.walked, twin.serial = self.walked, self.serial
-        twin.zone, twin.recent = self.zone.copy(), self.recent.copy()
-        twin.odd, twin.ghosts = SortedList(self.odd), SortedList(self.ghosts)
+        twin.nack_zone, twin.recent = self.nack_zone.copy(), self.recent.copy()
+        twin.out_of_order, twin.deleted_pending = SortedList(self.out_of_order), SortedList(self.deleted_pending)
         return twin
 
     def memory_usage(self) -> int:
         """Bytes, roughly."""
-        return 1000 + 24 * (len(self.zone) + len(self.recent)) + 250 * (len(self.odd) + len(self.ghosts))
+        return (
+            1000
+            + 24 * (len(self.nack_zone) + len(self.recent))
+            + 250 * (len(self.out_of_order) + len(self.deleted_pending))
+        )

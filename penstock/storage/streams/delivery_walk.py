@@ -18,7 +18,7 @@ _TimedRun: TypeAlias = tuple[int, int, int, PendingBlock, int, int]  # time, ran
 def runs_in_time_order(pending: PendingList) -> Iterator[HeldRun]:
     """As `PendingList.in_time_order`, in runs of one owner, one time and one count. Nothing may change meanwhile."""
     order = pending.order
-    if order.odd or order.ghosts:  # single entries may belong between those of a run
+    if order.out_of_order or order.deleted_pending:  # single entries may belong between those of a run
         for block, slot in pending.in_time_order():
             yield block, slot, slot + 1
         return

@@ -8,9 +8,9 @@ from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import repeated
-from penstock.storage.streams.delivery_order import FROM_ID_ORDER, ODD, Arrivals
+from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, Arrivals
 from penstock.storage.streams.ids import IdColumns, StreamId
-from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
+from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 from penstock.storage.streams.pending_list import (
     Held,
     HeldRun,
@@ -20,7 +20,7 @@ from penstock.storage.streams.pending_list import (
     time_and_id,
     total_of,
 )
-from penstock.storage.streams.segment import ghost
+from penstock.storage.streams.segment import deleted_entry
 
 if TYPE_CHECKING:
     from penstock.storage.streams.segment import Segment
@@ -35,7 +35,10 @@ COUNT_BACK: Final = -3  # instead of a delivery count: one less than before
 
 
 class Consumer:
-    """One reader of a group. Times are unix ms; `pending` counts what it owns, `owning` has its blocks, no strays."""
+    """One reader of a group. Times are unix ms; `pending` counts what it owns, `owning` has its blocks.
+
+    No rewound pending entries.
+    """
 
     __slots__ = ("active_ms", "name", "number", "owning", "pending", "seen_ms")
 
@@ -99,7 +102,7 @@ class Group(PendingList):
     def remove_consumer(self, consumer: Consumer) -> int:
         """Take a consumer away with what it owns, which is lost to the group; how many pending entries that was."""
         lost = consumer.pending
-        for block in [*consumer.owning.blocks, *self.strays.values()]:
+        for block in [*consumer.owning.blocks, *self.rewound.values()]:
             for start, stop in block.runs_of(consumer.number, 0, len(block.owners)):
                 self.forget_run(block, start, stop)
         del self.consumers[consumer.name]
@@ -132,11 +135,11 @@ class Group(PendingList):
             for from_slot, to_slot in block.runs_of(consumer.number, first, left):
                 found.append((block, from_slot, to_slot))
                 left -= to_slot - from_slot
-        return self._with_strays(found, consumer, start, most) if self.strays else found
+        return self._with_strays(found, consumer, start, most) if self.rewound else found
 
     def _with_strays(self, found: list[HeldRun], consumer: Consumer, start: StreamId, most: int) -> list[HeldRun]:
-        strays = [held for held in self._walk_strays(start) if held[0].owners[0] == consumer.number]
-        merged = sorted(each_of(found) + strays, key=id_of)[:most]
+        rewound = [held for held in self._walk_strays(start) if held[0].owners[0] == consumer.number]
+        merged = sorted(each_of(found) + rewound, key=id_of)[:most]
         return [(block, slot, slot + 1) for block, slot in merged]
 
     # -- delivering -------------------------------------------------------------------------------------------------
@@ -169,7 +172,7 @@ class Group(PendingList):
         block.fill(slot, slot + 1, RELEASED, 0, count)
         self.pending += 1
         self.released += 1
-        block.set_place(slot, self.order.zone.add(block.id_at(slot), 0))
+        block.set_place(slot, self.order.nack_zone.add(block.id_at(slot), 0))
         return block, slot, slot + 1
 
     def _block_of(self, segment: "Segment") -> PendingBlock:
@@ -284,22 +287,22 @@ class Group(PendingList):
         self.released += self._lose(block, block.change_owners(start, stop, RELEASED))
         block.times[start:stop] = array("Q", bytes(8 * (stop - start)))
         _count_run(block, start, stop, counting)
-        zone, segment = self.order.zone, block.segment
-        block.set_places(start, zone.add_run(segment.ms[start:stop], segment.seq[start:stop], 0))
-        if zone.wants_rebuild():
-            self.order.zone = self._rebuilt(zone, True)
+        nack_zone, segment = self.order.nack_zone, block.segment
+        block.set_places(start, nack_zone.add_run(segment.ms[start:stop], segment.seq[start:stop], 0))
+        if nack_zone.wants_rebuild():
+            self.order.nack_zone = self._rebuilt(nack_zone, True)
 
     def _leave_order_together(self, block: PendingBlock, start: int, stop: int) -> None:
         """Take the slots of a run out of time order."""
         if block.places is None:
             return
         places = block.places[start:stop]
-        if max(places) >= ODD:
+        if max(places) >= OUT_OF_ORDER:
             for slot in range(start, stop):
                 self._leave_order(block, slot)
             return
         released = block.owners[start:stop].count(RELEASED) if self.released else 0
-        self.order.zone.stale += released
+        self.order.nack_zone.stale += released
         self.order.recent.stale += stop - start - released - places.count(IN_ID_ORDER)
 
     def _lose(self, block: PendingBlock, lost: list[tuple[int, int]]) -> int:
@@ -327,7 +330,7 @@ class Group(PendingList):
             consumer.owning.add(block)
 
     def _is_stray(self, block: PendingBlock) -> bool:
-        return bool(self.strays) and self.strays.get(block.first_id) is block
+        return bool(self.rewound) and self.rewound.get(block.first_id) is block
 
     def _settle(self, block: PendingBlock, slot: int, time_ms: int) -> None:
         order = self.order
@@ -360,7 +363,7 @@ class Group(PendingList):
 
     def _remove(self, block: PendingBlock) -> None:
         if self._is_stray(block):
-            del self.strays[block.first_id]
+            del self.rewound[block.first_id]
         else:
             self.drop(block)
             self._emptied = block
@@ -388,7 +391,7 @@ class Group(PendingList):
             self.forget(block, start)
             return
         self._leave_order_together(block, start, stop)
-        self._lose(block, block.change_owners(start, stop, NOBODY))
+        self._lose(block, block.change_owners(start, stop, NOT_PENDING))
         self.pending -= stop - start
         if not block.pending:
             self._remove(block)
@@ -406,43 +409,46 @@ class Group(PendingList):
     # -- ids that go back -------------------------------------------------------------------------------------------
 
     def stray_above(self, last_id: StreamId) -> None:
-        """The ids above `last_id` may be appended again: their pending entries, all ghosts, leave the blocks."""
+        """The ids above `last_id` may be appended again: their pending entries, all deleted pending entries.
+
+        Leave the blocks.
+        """
         for block, slot in list(self._walk_blocks(last_id + 1)):
             entry_id = block.id_at(slot)
-            stray = PendingBlock(ghost(entry_id))
-            stray.fill(0, 1, block.owners[slot], block.times[slot], block.counts[slot])
+            rewound_block = PendingBlock(deleted_entry(entry_id))
+            rewound_block.fill(0, 1, block.owners[slot], block.times[slot], block.counts[slot])
             place = block.place(slot)
-            if place == IN_ID_ORDER:  # it keeps its place, among the ghosts
-                place = ODD | FROM_ID_ORDER
-                self.order.ghosts.add((block.times[slot], FROM_ID_ORDER, entry_id))
-            stray.set_place(0, place)
+            if place == IN_ID_ORDER:  # it keeps its place, among the deleted pending entries
+                place = OUT_OF_ORDER | FROM_ID_ORDER
+                self.order.deleted_pending.add((block.times[slot], FROM_ID_ORDER, entry_id))
+            rewound_block.set_place(0, place)
             owner = self.numbers[block.owners[slot]]
             block.free(slot)
             if owner is not None and owner.number not in block.held:
                 owner.owning.drop(block)
             if not block.pending:
                 self.drop(block)
-            self.strays[entry_id] = stray
+            self.rewound[entry_id] = rewound_block
 
     def revive(self, entry_id: StreamId, segment: "Segment", slot: int) -> None:
-        """An id was appended again: if a stray has it, that pending entry is live once more."""
-        stray = self.strays.pop(entry_id, None)
-        if stray is None:
+        """An id was appended again: if a rewound pending entry has it, that pending entry is live once more."""
+        rewound_block = self.rewound.pop(entry_id, None)
+        if rewound_block is None:
             return
         block = self._block_of(segment)
-        block.fill(slot, slot + 1, stray.owners[0], stray.times[0], stray.counts[0])
-        owner = self.numbers[stray.owners[0]]
+        block.fill(slot, slot + 1, rewound_block.owners[0], rewound_block.times[0], rewound_block.counts[0])
+        owner = self.numbers[rewound_block.owners[0]]
         if owner is not None and block.held[owner.number] == 1:
             owner.owning.add(block)
-        place = stray.place(0)
+        place = rewound_block.place(0)
         block.set_place(slot, place)
-        if place >= ODD:
-            cell = (stray.times[0], place ^ ODD, entry_id)
-            if cell in self.order.ghosts:
-                self.order.ghosts.remove(cell)
-                self.order.odd.add(cell)
+        if place >= OUT_OF_ORDER:
+            cell = (rewound_block.times[0], place ^ OUT_OF_ORDER, entry_id)
+            if cell in self.order.deleted_pending:
+                self.order.deleted_pending.remove(cell)
+                self.order.out_of_order.add(cell)
                 self.order.queued_ms = max(self.order.queued_ms, cell[0])
-        self.order.zone.walked = self.order.recent.walked = 0
+        self.order.nack_zone.walked = self.order.recent.walked = 0
 
     # -- the whole --------------------------------------------------------------------------------------------------
 
@@ -462,7 +468,7 @@ class Group(PendingList):
                 owner = twin.numbers[number]
                 if owner is not None:
                     owner.owning.add(block)
-        twin.strays = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.strays.items()})
+        twin.rewound = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.rewound.items()})
         twin.pending, twin.released, twin.order = self.pending, self.released, self.order.copy()
         twin._sort_ties()
         return twin
@@ -474,14 +480,14 @@ class Group(PendingList):
         if timed == wanted:
             return
         order = self.order
-        order.recent, order.odd, order.ghosts = Arrivals(), SortedList(), SortedList()
+        order.recent, order.out_of_order, order.deleted_pending = Arrivals(), SortedList(), SortedList()
         for block, slot in wanted:
             block.set_place(slot, order.recent.add(block.id_at(slot), block.times[slot]))
             order.queued_ms = max(order.queued_ms, block.times[slot])
 
     def memory_usage(self) -> int:
         """Bytes, by the group's own accounts."""
-        blocks = sum(block.memory_usage() for block in self.blocks) + 1500 * len(self.strays)
+        blocks = sum(block.memory_usage() for block in self.blocks) + 1500 * len(self.rewound)
         consumers = sum(450 + len(one.name) + 18 * len(one.owning.blocks) for one in self.consumers.values())
         return 1200 + blocks + consumers + self.order.memory_usage()
 
@@ -489,7 +495,7 @@ class Group(PendingList):
         """Assert the invariants."""
         self.check_order()
         owned: dict[int, int] = {}
-        for block in [*self.blocks, *self.strays.values()]:
+        for block in [*self.blocks, *self.rewound.values()]:
             block.check()
             for owner, count in block.held.items():
                 owned[owner] = owned.get(owner, 0) + count
@@ -502,12 +508,12 @@ class Group(PendingList):
             mine = [block for block in self.blocks if consumer.number in block.held]
             assert consumer.owning.blocks == mine, "a consumer's blocks are others"
         assert not owned, "a slot has no consumer"
-        for entry_id, block in self.strays.items():
+        for entry_id, block in self.rewound.items():
             assert block.first_id == entry_id and not block.segment.is_live(0)
         timed = self.in_time_order()
         assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
         assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
-        assert len(self.zone()) == self.released, "a released entry is not in the zone"
+        assert len(self.nack_zone()) == self.released, "a released entry is not in the zone"
 
 
 def _count_run(block: PendingBlock, start: int, stop: int, counting: int) -> None:

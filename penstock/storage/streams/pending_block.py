@@ -9,7 +9,7 @@ from penstock.storage.streams.columns import owner_column, repeated
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.segment import Segment
 
-NOBODY: Final = 0  # in the owner column: the slot is not pending
+NOT_PENDING: Final = 0  # in the owner column: the slot is not pending
 RELEASED: Final = 1  # pending without an owner: released by XNACK
 FIRST_NUMBER: Final = 2  # consumers are numbered from here on
 
@@ -21,7 +21,7 @@ class PendingBlock:
 
     Columns: `owners` (NOBODY, RELEASED or a consumer's number), `times` (delivery, unix ms), `counts` (deliveries),
     and, once a slot left the order of ids, `places` (its place in the group's time order). The entry of a pending
-    slot may be gone (a ghost): the block keeps the segment's ids alive.
+    slot may be gone (a deleted pending entry): the block keeps the segment's ids alive.
 
     Invariants: the columns are of one length, at most the segment's; `pending` counts the slots with an owner or
     released; `held` counts them by owner, without zeros; `first_id` is the segment's.
@@ -122,7 +122,7 @@ class PendingBlock:
     def free(self, slot: int) -> None:
         """A slot is pending no more."""
         self._leave(self.owners[slot])
-        self.owners[slot] = NOBODY
+        self.owners[slot] = NOT_PENDING
         self.pending -= 1
 
     def change_owners(self, start: int, stop: int, owner: int) -> list[tuple[int, int]]:
@@ -141,7 +141,7 @@ class PendingBlock:
         self.owners[start:stop] = owner_column(owner, length)
         for former, count in lost:
             self._leave(former, count)
-        if owner == NOBODY:
+        if owner == NOT_PENDING:
             self.pending -= taken
         else:
             self.held[owner] = self.held.get(owner, 0) + taken
@@ -184,7 +184,7 @@ class PendingBlock:
 
     def end_of_pending(self, start: int, limit: int) -> int:
         """Where the pending slots that begin at `start` end, at `limit` at the latest."""
-        return self.owners.index(NOBODY, start, limit) if NOBODY in self.owners[start:limit] else limit
+        return self.owners.index(NOT_PENDING, start, limit) if NOT_PENDING in self.owners[start:limit] else limit
 
     def runs_of(self, owner: int, start: int, most: int) -> list[tuple[int, int]]:
         """At most `most` slots of one owner from `start` on, as runs [from, to)."""

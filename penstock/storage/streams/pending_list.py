@@ -13,7 +13,7 @@ from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import common_length
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, Arrivals, TimeOrder
 from penstock.storage.streams.ids import HALF, IdColumns, StreamId
-from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOBODY, RELEASED, PendingBlock
+from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 
 Held: TypeAlias = tuple[PendingBlock, int]  # a pending entry in hand: its block and slot
 HeldRun: TypeAlias = tuple[PendingBlock, int, int]  # several: the pending slots [start, stop) of a block
@@ -23,18 +23,21 @@ _Timed: TypeAlias = tuple[int, int, int, PendingBlock, int]  # time, rank of its
 class PendingList(BlockList):
     """All that is pending, in blocks.
 
-    One bisect finds the block, one the slot, for live and ghost entries alike. Where XSETID let ids go back, pending
-    entries above the new last id are *strays*: each in a block of its own, until their id is appended again.
+    One bisect finds the block, one the slot, for live and deleted pending entry entries alike. Where XSETID let ids go
+    back, pending
+    entries above the new last id are *rewound pending entries*: each in a block of its own, until their id is appended
+    again.
 
-    Invariants: every block has pending slots; `strays` are ghosts, by id; `pending` and `released` count slots over
-    all blocks and strays; what has an owner has a place in `order`, what is released one in its zone.
+    Invariants: every block has pending slots; `rewound pending entries` are deleted pending entries, by id; `pending`
+    and `released` count slots over
+    all blocks and rewound pending entries; what has an owner has a place in `order`, what is released one in its zone.
     """
 
-    __slots__ = ("_next_block", "_next_slot", "order", "pending", "released", "strays")
+    __slots__ = ("_next_block", "_next_slot", "order", "pending", "released", "rewound")
 
     def __init__(self) -> None:
         super().__init__()
-        self.strays: SortedDict[StreamId, PendingBlock] = SortedDict()
+        self.rewound: SortedDict[StreamId, PendingBlock] = SortedDict()
         self.pending = 0
         self.released = 0
         self.order = TimeOrder()
@@ -45,10 +48,10 @@ class PendingList(BlockList):
 
     def find(self, entry_id: StreamId) -> Held | None:
         """The pending entry of an id."""
-        if self.strays:
-            stray = self.strays.get(entry_id)
-            if stray is not None:
-                return stray, 0
+        if self.rewound:
+            rewound_block = self.rewound.get(entry_id)
+            if rewound_block is not None:
+                return rewound_block, 0
         place = bisect_right(self.firsts, entry_id) - 1
         if place < 0:
             return None
@@ -64,14 +67,14 @@ class PendingList(BlockList):
             and slot < len(block.owners)
             and block.owners[slot]
             and block.id_at(slot) == entry_id
-            and not self.strays
+            and not self.rewound
         ):
             return block, slot
         return self.find(entry_id)
 
     def walk(self, start: StreamId) -> Iterator[Held]:
         """The pending entries from an id on, ascending by id. What is found must not change while walking."""
-        if self.strays:
+        if self.rewound:
             return merge(self._walk_blocks(start), self._walk_strays(start), key=id_of)
         return self._walk_blocks(start)
 
@@ -82,12 +85,12 @@ class PendingList(BlockList):
                 yield block, slot
 
     def _walk_strays(self, start: StreamId) -> Iterator[Held]:
-        for entry_id in self.strays.irange(start):
-            yield self.strays[entry_id], 0
+        for entry_id in self.rewound.irange(start):
+            yield self.rewound[entry_id], 0
 
     def walk_runs(self, start: StreamId) -> Iterator[HeldRun]:
         """As `walk`, neighbours together, whoever owns them. What was yielded may change while walking."""
-        if self.strays:
+        if self.rewound:
             for block, slot in list(self.walk(start)):
                 yield block, slot, slot + 1
             return
@@ -115,12 +118,12 @@ class PendingList(BlockList):
     def smallest_id(self) -> StreamId:
         """The lowest pending id; there must be one."""
         ids = [self.blocks[0].id_at(self.blocks[0].first_pending())] if self.blocks else []
-        return min(ids + list(self.strays)[:1])
+        return min(ids + list(self.rewound)[:1])
 
     def largest_id(self) -> StreamId:
         """The highest pending id; there must be one."""
         ids = [self.blocks[-1].id_at(self.blocks[-1].last_pending())] if self.blocks else []
-        return max(ids + list(self.strays)[-1:])
+        return max(ids + list(self.rewound)[-1:])
 
     # -- time order -------------------------------------------------------------------------------------------------
 
@@ -128,11 +131,11 @@ class PendingList(BlockList):
         """What XREADGROUP CLAIM may take, in its order: live pending entries that have idled long enough.
 
         Released ones come first and have idled since 1970; a delivery time in the future counts as idle for ever.
-        Ghosts are passed over and do not count.
+        Deleted pending entries are passed over and do not count.
         """
         found: list[Held] = []
         if min_idle_ms <= now_ms and self.released:
-            for held in self._claimable_cells(self.order.zone, True):
+            for held in self._claimable_cells(self.order.nack_zone, True):
                 if len(found) >= most:
                     return found
                 found.append(held)
@@ -144,14 +147,14 @@ class PendingList(BlockList):
 
     def oldest_live_ms(self) -> int:
         """The delivery time of the first live entry in time order; -1 where nothing live is pending."""
-        if self.released and next(self._claimable_cells(self.order.zone, True), None) is not None:
+        if self.released and next(self._claimable_cells(self.order.nack_zone, True), None) is not None:
             return 0
         first = next(self._owned_in_time_order(), None)
         return -1 if first is None else first[0]
 
     def _owned_in_time_order(self) -> Iterator[_Timed]:
         """Live entries that have an owner. At equal times the id order came first, `odd` last (see timeorder.py)."""
-        if len(self.order.recent) == self.order.recent.stale and not self.order.odd:
+        if len(self.order.recent) == self.order.recent.stale and not self.order.out_of_order:
             return self._timed_by_id()
         return merge(self._timed_by_id(), self._timed_recent(), self._timed_odd(), key=itemgetter(0, 1, 2))
 
@@ -177,15 +180,15 @@ class PendingList(BlockList):
 
     def _timed_odd(self) -> Iterator[_Timed]:
         order = self.order
-        for cell in list(order.odd):
+        for cell in list(order.out_of_order):
             held = self.find(cell[2])
             assert held is not None, "a cell of odd is taken out with its slot"
             block, slot = held
             if block.segment.is_live(slot):
                 yield (*_rank(cell), block, slot)
-            elif cell in order.odd:
-                order.odd.remove(cell)
-                order.ghosts.add(cell)
+            elif cell in order.out_of_order:
+                order.out_of_order.remove(cell)
+                order.deleted_pending.add(cell)
 
     def _claimable_cells(self, arrivals: Arrivals, released: bool) -> Iterator[Held]:
         """The live entries of a queue in order, from where the last walk found its first one."""
@@ -201,7 +204,7 @@ class PendingList(BlockList):
             arrivals.walked = len(arrivals)
 
     def _cells(self, arrivals: Arrivals, start: int, released: bool) -> Iterator[tuple[int, Held]]:
-        """The cells of a queue that still count, with their index: ghosts too."""
+        """The cells of a queue that still count, with their index: deleted pending entries too."""
         for index, block, from_slot, to_slot in self._cell_runs(arrivals, start, released):
             for slot in range(from_slot, to_slot):
                 yield index + slot - from_slot, (block, slot)
@@ -217,9 +220,9 @@ class PendingList(BlockList):
                 index += 1
                 continue
             block, slot = place
-            # A stray's id may have a slot, too, where it is pending no more.
+            # A rewound pending entry's id may have a slot, too, where it is pending no more.
             length = 1
-            if not self.strays:
+            if not self.rewound:
                 most = min(len(arrivals) - index, len(block.owners) - slot)
                 segment = block.segment
                 length = common_length(segment.ms, segment.seq, slot, arrivals.ms, arrivals.seq, index, most)
@@ -240,7 +243,7 @@ class PendingList(BlockList):
 
     def _place_of(self, entry_id: StreamId) -> Held | None:
         """Where an id's slot is, pending or not, if there is a block for it."""
-        if self.strays:
+        if self.rewound:
             return self.find(entry_id)
         place = bisect_right(self.firsts, entry_id) - 1
         if place < 0:
@@ -249,12 +252,12 @@ class PendingList(BlockList):
         slot = block.segment.find(entry_id)
         return None if slot < 0 or slot >= len(block.owners) else (block, slot)
 
-    def zone(self) -> list[Held]:
-        """All released entries in order of release, ghosts too."""
-        return [held for _, held in self._cells(self.order.zone, 0, True)]
+    def nack_zone(self) -> list[Held]:
+        """All released entries in order of release, deleted pending entries too."""
+        return [held for _, held in self._cells(self.order.nack_zone, 0, True)]
 
     def in_time_order(self) -> list[Held]:
-        """All entries that have an owner, in time order, ghosts too."""
+        """All entries that have an owner, in time order, deleted pending entries too."""
         by_id = (
             (block.times[slot], 0, block.id_at(slot), block, slot)
             for block, slot in self._walk_blocks(0)
@@ -264,12 +267,17 @@ class PendingList(BlockList):
             (block.times[slot], 1, index, block, slot)
             for index, (block, slot) in self._cells(self.order.recent, 0, False)
         )
-        odd = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.odd)
-        ghosts = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.ghosts)
-        return [(cell[3], cell[4]) for cell in merge(by_id, recent, odd, ghosts, key=itemgetter(0, 1, 2))]
+        out_of_order = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.out_of_order)
+        deleted_pending = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.deleted_pending)
+        return [
+            (cell[3], cell[4]) for cell in merge(by_id, recent, out_of_order, deleted_pending, key=itemgetter(0, 1, 2))
+        ]
 
     def recent_runs(self) -> Iterator[tuple[int, PendingBlock, int, int]]:
-        """What is queued by arrival, in order, ghosts too: the first one's index, then neighbours in a block."""
+        """What is queued by arrival, in order, deleted pending entries too: the first one's index.
+
+        Then neighbours in a block.
+        """
         return self._cell_runs(self.order.recent, 0, False)
 
     def _found(self, entry_id: StreamId) -> Held:
@@ -279,7 +287,10 @@ class PendingList(BlockList):
 
 
 def _rank(cell: tuple[int, int, StreamId]) -> tuple[int, int, int]:
-    """Where a cell of `odd` or `ghosts` stands among others: its time, the rank of its source, its place there."""
+    """Where a cell of `odd` or `deleted pending entries` stands among others: its time, the rank of its source.
+
+    Its place there.
+    """
     time_ms, serial, entry_id = cell
     return (time_ms, 0, entry_id) if serial == FROM_ID_ORDER else (time_ms, 2, serial)
 
@@ -308,7 +319,7 @@ def _counting(block: PendingBlock, start: int, stop: int, ahead: int, released: 
         return []
     if places[start:stop] == array("Q", range(start + ahead, stop + ahead)):
         whose = owners[start:stop]
-        if not whose.count(NOBODY) and whose.count(RELEASED) == (stop - start if released else 0):
+        if not whose.count(NOT_PENDING) and whose.count(RELEASED) == (stop - start if released else 0):
             return [(start, stop)]
     return [
         (slot, slot + 1)

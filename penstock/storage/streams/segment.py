@@ -261,7 +261,7 @@ class Segment:
             assert len(self.parts) == len(self.ms)
 
 
-def ghost(entry_id: StreamId) -> Segment:
+def deleted_entry(entry_id: StreamId) -> Segment:
     """A segment of one id whose entry is gone: where a pending entry outlives the place of its id."""
     segment = Segment()
     segment.append(entry_id, b"")

@@ -10,7 +10,7 @@ from penstock.storage.streams.ids import HALF, MAX, ZERO, StreamId
 from penstock.storage.streams.listpack_nodes import AlikeEntries, Node, NodeLimits, alike
 from penstock.storage.streams.segment import Segment
 
-KEEP_REFERENCES: Final = 0  # pending entries of a trimmed entry stay, as ghosts
+KEEP_REFERENCES: Final = 0  # pending entries of a trimmed entry stay, as deleted pending entries
 DELETE_REFERENCES: Final = 1  # they go with it
 ACKNOWLEDGED: Final = 2  # an entry that some group still needs is not trimmed
 
@@ -33,12 +33,22 @@ class Stream:
 
     Invariants: `segments` have live entries and ascend, `firsts` holds their first ids; `nodes`
     ascend and cover all of them; `length` counts the live entries; no live entry is above `last_id`; no slot of a
-    group's blocks is above `last_id` (such pending entries are strays, see groups.py).
+    group's blocks is above `last_id` (such pending entries are rewound pending entries, see groups.py).
     """
 
     __slots__ = (
-        "_closed", "entries_added", "firsts", "groups", "last_id", "length", "limits", "max_deleted_id", "nodes",
-        "producers", "segments", "strays",
+        "_closed",
+        "entries_added",
+        "firsts",
+        "groups",
+        "last_id",
+        "length",
+        "limits",
+        "max_deleted_id",
+        "nodes",
+        "producers",
+        "rewound",
+        "segments",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits, producers: Producers) -> None:
@@ -52,7 +62,7 @@ class Stream:
         self.max_deleted_id: StreamId = ZERO
         self.entries_added = 0
         self.groups: dict[bytes, Group] = {}
-        self.strays = False  # whether a group may hold strays
+        self.rewound = False  # whether a group may hold rewound pending entries
         self._closed = False  # the last segment takes no more entries, open or not
 
     def groups_by_name(self) -> list[Group]:
@@ -95,7 +105,7 @@ class Stream:
         self.length += 1
         self.last_id = entry_id
         self.entries_added += 1
-        if self.strays:
+        if self.rewound:
             for group in self.groups.values():
                 group.revive(entry_id, segment, len(segment) - 1)
         if segment.is_full():
@@ -104,7 +114,7 @@ class Stream:
     def append_run(self, first_id: StreamId, entries: list[bytes], fields: list[list[bytes]]) -> None:
         """As `append` for entries whose ids follow one another from `first_id` on, all of one millisecond.
 
-        No stray may be there.
+        No rewound pending entry may be there.
         """
         run = alike(fields)
         if run is not None:
@@ -115,7 +125,7 @@ class Stream:
 
     def append_alike(self, first_id: StreamId, entries: list[bytes], run: AlikeEntries) -> None:
         """As `append_run` for entries of the same field names."""
-        assert first_id > self.last_id and not self.strays, "ids ascend, and nothing is to be revived"
+        assert first_id > self.last_id and not self.rewound, "ids ascend, and nothing is to be revived"
         count = len(entries)
         self._note_in_nodes(first_id, run)
         at = 0
@@ -242,7 +252,10 @@ class Stream:
     # -- deleting ---------------------------------------------------------------------------------------------------
 
     def delete(self, entry_id: StreamId) -> bool:
-        """Delete one entry by its id (XDEL); whether it was there. Pending entries of it become ghosts."""
+        """Delete one entry by its id (XDEL).
+
+        Whether it was there. Pending entries of it become deleted pending entries.
+        """
         place = bisect_right(self.firsts, entry_id) - 1
         if place < 0:
             return False
@@ -275,7 +288,10 @@ class Stream:
         node.live -= 1
 
     def is_referenced(self, entry_id: StreamId) -> bool:
-        """Whether some group still needs an id: it has not read up to it, or holds it pending (ghosts included)."""
+        """Whether some group still needs an id: it has not read up to it, or holds it pending.
+
+        (deleted pending entries included).
+        """
         return any(entry_id > group.last_id or group.find(entry_id) is not None for group in self.groups.values())
 
     def drop_references(self, entry_id: StreamId) -> int:
@@ -411,7 +427,7 @@ class Stream:
         if last_id < self.last_id:
             for group in self.groups.values():
                 group.stray_above(last_id)
-                self.strays = self.strays or bool(group.strays)
+                self.rewound = self.rewound or bool(group.rewound)
             self._closed = True
         self.last_id = last_id
 
@@ -495,7 +511,7 @@ class Stream:
         twin.firsts = self.firsts[:]
         twin.nodes = [node.copy() for node in self.nodes]
         twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
-        twin.entries_added, twin.strays, twin._closed = self.entries_added, self.strays, self._closed
+        twin.entries_added, twin.rewound, twin._closed = self.entries_added, self.rewound, self._closed
         twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
         return twin
 
