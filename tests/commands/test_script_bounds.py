@@ -34,6 +34,7 @@ ENDLESS = {
     "texts of the largest kind": "local s='x' while true do pcall(function() s=s..s end) end",
     "tables of the largest kind": "while true do pcall(function() local t={} while true do t={t} end end) end",
     "a reply without end": "local t={} for i=1,40 do t={t,t} end return t",
+    "json of a large text": "while true do cjson.encode(('\\1'):rep(20000000)) end",
     "json without end": "while true do cjson.decode(cjson.encode({1,{2}})) end",
 }
 MEMORY = {

@@ -1,6 +1,7 @@
 """What one client's script can do to another's: nothing."""
 
 import pytest
+from penstock.commands.script_machine import Machine
 
 from tests.dialogue import Dialogue, decoded
 
@@ -73,18 +74,41 @@ def test_an_error_of_the_server_is_text_for_a_script(dialogue, code):
     assert kinds[0] == b"string" and set(kinds) <= {b"string", b"table"}
 
 
-def test_an_exception_in_the_server_is_text_for_a_script(dialogue, monkeypatch):
-    calls = dialogue.engine.scripts.calls
-    monkeypatch.setattr(calls, "_run", failing)
+class Failing:
+    """A server in which everything that a script asks for fails."""
 
-    kind, text = ask(dialogue, "local ok,e=pcall(redis.call,'GET','a') return {type(e),e}")
+    def call(self, *words: object) -> bytes:
+        raise ZeroDivisionError
 
-    assert (kind, text) == (b"string", b"ERR internal error: ZeroDivisionError")
-    assert ask(dialogue, "return 'alive'") == b"alive"
+    def allowed(self, *words: object) -> bytes:
+        raise MemoryError
+
+    def set_resp(self, version: float) -> None:
+        raise OSError
+
+    def tell(self, level: float, text: bytes) -> None:
+        raise OSError
+
+    def why_stop(self) -> bytes | None:
+        return None
 
 
-def failing(request: object) -> bytes:
-    raise ZeroDivisionError
+@pytest.mark.parametrize(
+    ("asked", "kinds"),
+    [
+        ("redis.call,'GET','a'", b"false string ERR internal error: ZeroDivisionError"),
+        ("redis.acl_check_cmd,'GET'", b"false string ERR not enough memory"),
+        ("redis.setresp,3", b"true nil nil"),
+        ("redis.log,1,'x'", b"true nil nil"),
+    ],
+)
+def test_an_exception_in_the_server_is_text_for_a_script(asked, kinds):
+    machine = Machine(Failing(), "8.6.3")
+    code = f"local ok,e=pcall({asked}) return tostring(ok)..' '..type(e)..' '..tostring(e)"
+
+    assert machine.compile(b"sha", code.encode()) is None
+    assert machine.run(b"sha", 2, False, 0, []) == b"$%d\r\n%b\r\n" % (len(kinds), kinds)
+    assert machine.run(b"sha", 2, True, 0, []) == b"$%d\r\n%b\r\n" % (len(kinds), kinds)
 
 
 @pytest.mark.parametrize("code", ["cjson.null.x=1", "return cjson.null.x", "return -cjson.null", "cjson.null()"])

@@ -24,7 +24,7 @@ NESTING = {
     "foreachi": "local function f() table.foreachi({1},f) end f()",
     "coroutines": "local function f() coroutine.wrap(f)() end f()",
     "coroutines that are resumed": "local function f() assert(coroutine.resume(coroutine.create(f))) end f()",
-    "load": "local function f() return load(f) end assert(f())",
+    "load": "local function f() local _, why = load(f) error(why, 0) end f()",
     "pcall": "local function f() assert(pcall(f)) end f()",
 }
 CODE = b"\x1bLJ\x02\x08\x00"
@@ -108,7 +108,9 @@ def test_they_are_malformed_in_a_large_script_too(dialogue, number):
     ("code", "problem"),
     [
         ("goto x", "'=' expected near 'x'"), ("::a::", "unexpected symbol near ':'"),
-        ("#x", "unexpected symbol near '#'"), ("return 0x1.8", "'<eof>' expected near '.8'"),
+        ("#x", "unexpected symbol near '#'"), ("break", "no loop to break near '<eof>'"),
+        ("while f(function() do end end) do local g = function() break end end", "no loop to break near 'end'"),
+        ("return 'a' local x", "'<eof>' expected near 'local'"), ("return 0x1.8", "'<eof>' expected near '.8'"),
     ],
 )  # fmt: skip
 def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue, code, problem):
@@ -118,7 +120,9 @@ def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue, code, problem):
 @pytest.mark.parametrize(
     ("code", "answer"),
     [
-        ("local goto = 1 return goto", 1), ('return "\\x41\\z  b\\065\\q"', b"x41z  bAq"),
+        ("local goto = 1 return goto", 1), ("return -0", 0), ("return 0/-1", 0),
+        ("for i=1,(function() do return 5 end end)() do if i > 2 then break end end repeat break until 1 return 1", 1),
+        ('return "\\x41\\z  b\\065\\q"', b"x41z  bAq"),
         ("local function f(...) return arg.n end return f(1,2,nil)", 3),
         ("local function f(...) local x=... return type(arg) end return f(1)", b"nil"),
         ("return tonumber('0b1')", None), ("return string.rep('x',3,',')", b"xxx"), ("return math.log(8,2)*100", 207),

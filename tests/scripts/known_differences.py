@@ -28,6 +28,45 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "",
         *["(function|table|thread|userdata)(: |:\\s?builtin: ?)(0x|#?[0-9a-f]+)"] * 2,
     ),
+    KnownDifference(
+        "LuaJIT's texts do not name a field that is found by a number, and name locals where Lua 5.1 does not",
+        "",
+        "attempt to [a-z ]+ (field '\\?' \\(a|a) [a-z]+ value",
+        "attempt to [a-z ]+ (local '\\w+' \\(a|a) [a-z]+ value",
+    ),
+    KnownDifference(
+        "LuaJIT leaves no trace of a tail call: the name of the function in an error is `?`",
+        "return ?select",
+        "bad argument #\\d+ to 'select'",
+        "bad argument #\\d+ to '\\?'",
+    ),
+    KnownDifference(
+        "Lua 5.1 keeps one constant for 0 and -0 in a function, the one that comes first; LuaJIT keeps both apart",
+        "-0",
+        "nan|inf|[=<,:]-?0",
+        "nan|inf|[=<,:]-?0",
+    ),
+    KnownDifference("not a number is `nan`, whatever its sign", "", "-nan", "nan"),
+    KnownDifference("the text for ipairs without an argument", "ipairs\\(\\)", "table expected", "value expected"),
+    KnownDifference(
+        "struct.unpack with an offset between -1 and 1 that is no whole number",
+        "struct.unpack",
+        "offset must be 1 or greater",
+        "bad argument #2 to 'unpack'",
+    ),
+    KnownDifference("an error's text that is only a line end", r"error\(.{0,4}n", "^-ERR   script", "^-ERR  script"),
+    KnownDifference(
+        "an error of a function in C, called by one in C, is said to come from the script's line, not from `=[C]:-1`",
+        "",
+        "on =\\[C\\]:-1",
+        "on @user_(script|function):",
+    ),
+    KnownDifference(
+        "a value that is no function, called by a library: the text has no line",
+        "",
+        "user_(script|function):\\d+: attempt to call a [a-z]+ value",
+        "-ERR attempt to call a [a-z]+ value",
+    ),
 )
 
 

@@ -1,7 +1,7 @@
 """The Lua that scripts run in: LuaJIT 2.1, interpreting. The one module that knows `lupa`; it is not compiled.
 
 Nothing but bytes, numbers and booleans passes between the two, and whatever goes wrong here reaches a script as text.
-What scripts see is made by the files in lua/: guard (bounds), tables, text, patterns, replies and sandbox.
+What scripts see is made by the files in lua/: guard (bounds), tables, text, patterns, numbers, replies, sandbox.
 
 Memory has two bounds. Above SOFT_LIMIT a watched script is stopped by its hook and a request of any script is refused.
 HARD_LIMIT is the allocator's. Between them there is room for what the host hands to Lua: an allocation that failed
@@ -128,8 +128,8 @@ class Machine:
         }
         host: dict[bytes, object] = {name: self._answering(function) for name, function in functions.items()}
         host |= {
-            b"call": self._requesting(server.call),
-            b"allowed": self._requesting(server.allowed),
+            b"call": self._requesting(server.call, reply.error),
+            b"allowed": self._requesting(server.allowed, bytes),
             b"null": runtime.execute(NULL),
             b"soft_limit": SOFT_LIMIT,
             b"ours": OURS,
@@ -159,11 +159,12 @@ class Machine:
         self._shared = cast("dict[bytes, dict[bytes, object]]", shared)
         text = made("text", host, guard, shared, made("patterns"))
         replies = made("replies", host, guard)
+        numbers = made("numbers", host, shared)
         libraries: dict[bytes, object] = {}
         for name in LIBRARIES:
             library = cast("Callable[[object, object], object]", made(name))
             libraries[name.encode()] = library(host, shared)
-        return made("sandbox", host, guard, shared, replies, text, runtime.table_from(libraries))
+        return made("sandbox", host, guard, shared, replies, text, numbers, runtime.table_from(libraries))
 
     def _tables(self) -> dict[bytes, object]:
         """The library table, for tests."""
@@ -188,21 +189,21 @@ class Machine:
 
         return answer
 
-    def _requesting(self, function: Callable[..., bytes]) -> Callable[..., bytes]:
-        """The function, whose answer is a reply, with an error's reply for what cannot be answered."""
-        used = self._used
+    def _requesting(self, function: Callable[..., bytes], refusal: Callable[[bytes], bytes]) -> Callable[..., bytes]:
+        """The function, with a refusal for what cannot be answered, made of its text."""
+        used, no_room = self._used, refusal(OUT_OF_MEMORY)
 
         def answer(*words: object) -> bytes:
             if used() > SOFT_LIMIT:
-                return NO_ROOM
+                return no_room
             try:
                 found = function(*words)
             except MemoryError:
-                return NO_ROOM
+                return no_room
             except Exception as failure:
-                return reply.error(b"ERR internal error: %b" % type(failure).__name__.encode())
+                return refusal(b"ERR internal error: %b" % type(failure).__name__.encode())
             if len(found) > LARGE and not self._has_room(len(found)):
-                return NO_ROOM
+                return no_room
             return found
 
         return answer

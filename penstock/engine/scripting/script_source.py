@@ -30,6 +30,7 @@ SUFFIXED: Final = re.compile(rb"[0-9a-fA-F.](?:[uU]?[lL][lL]|[iI])(?![A-Za-z0-9_
 LARGEST: Final = 64 * 1024  # bytes of a text that is read token by token, which takes a tenth of a second
 MOST_RETURNED: Final = 200  # tokens of an expression that is looked at
 DECIMAL: Final = re.compile(rb"\\(?:([0-9]{1,3})|[\s\S])")
+DEEPEST: Final = 200  # blocks in blocks that are compiled
 OPENS: Final = frozenset((b"function", b"do", b"if", b"repeat"))  # `while` and `for` go on with `do`
 CLOSES: Final = frozenset((b"end", b"until"))
 BLOCK_ENDS: Final = frozenset((b"end", b"until", b"else", b"elseif"))
@@ -116,7 +117,7 @@ def prepared(text: bytes, is_script: bool) -> bytes:
     if found is None:
         return b" " + text  # a space: the first line is not to be skipped for its `#` or byte order mark
     changes = _spellings(text, found)
-    _Calls(found, changes, is_script).walk()
+    _Calls(text, found, changes, is_script).walk()
     return b" " + _changed(text, changes)
 
 
@@ -189,11 +190,12 @@ def _escape(match: re.Match[bytes]) -> bytes:
 class _Function:
     """A function whose text is being read. body_at: where its body begins."""
 
-    __slots__ = ("body_at", "is_vararg", "uses_arg", "uses_dots")
+    __slots__ = ("body_at", "in_loop_head", "is_vararg", "uses_arg", "uses_dots")
 
     def __init__(self) -> None:
         self.is_vararg = False
         self.body_at = 0
+        self.in_loop_head = False
         self.uses_dots = False
         self.uses_arg = False
 
@@ -201,11 +203,14 @@ class _Function:
 class _Calls:
     """Walks the tokens block by block: tail calls that become ordinary, and the table `arg` of functions with `...`."""
 
-    def __init__(self, found: list[Token], changes: list[tuple[int, int, bytes]], is_script: bool) -> None:
+    def __init__(self, text: bytes, found: list[Token], changes: list[tuple[int, int, bytes]], is_script: bool) -> None:
+        self._text = text
         self._tokens = found
         self._changes = changes
         self._is_script = is_script
         self._open: list[_Function | None] = []  # functions, and other blocks
+        self._loops: list[bool] = []  # of the same, whether it is a loop
+        self._is_loop = False  # the next `do` begins one
         self._functions: list[_Function] = []  # of these
 
     def walk(self) -> None:
@@ -217,10 +222,17 @@ class _Calls:
                 if word == b"function":
                     index = self._begin_function(index)
                     continue
-                if word in OPENS:
+                if word in (b"for", b"while"):
+                    self._is_loop = True
+                elif word in OPENS:
                     self._open.append(None)
+                    self._loops.append(word == b"repeat" or (word == b"do" and self._is_loop))
+                    self._is_loop = self._is_loop and word != b"do"
                 elif word in CLOSES and self._open:
+                    self._loops.pop()
                     self._end(self._open.pop())
+                elif word == b"break":
+                    self._break(index)
                 elif word == b"return":
                     self._return(index)
                 elif word == b"arg" and self._functions:
@@ -232,6 +244,7 @@ class _Calls:
     def _begin_function(self, index: int) -> int:
         """Read a function's head; where its body begins."""
         function = _Function()
+        function.in_loop_head, self._is_loop = self._is_loop, False
         while index < len(self._tokens) and self._tokens[index].word != b"(":
             index += 1
         while index < len(self._tokens) and self._tokens[index].word != b")":
@@ -240,17 +253,33 @@ class _Calls:
         if index < len(self._tokens):
             function.body_at = self._tokens[index].place + 1
         self._open.append(function)
+        self._loops.append(False)
         self._functions.append(function)
         return index + 1
+
+    def _break(self, index: int) -> None:
+        """Refuse it outside of a loop, at the token behind, as Lua 5.1 does."""
+        if len(self._open) > DEEPEST:
+            return
+        for block, is_loop in zip(reversed(self._open), reversed(self._loops), strict=True):
+            if is_loop:
+                return
+            if block is not None:
+                break
+        after = self._tokens[index + 1] if index + 1 < len(self._tokens) else None
+        place = len(self._text) if after is None else after.place
+        near = b"<eof>" if after is None else after.word
+        raise Malformed(b"%d: no loop to break near '%b'" % (_line(self._text, place), near))
 
     def _end(self, block: _Function | None) -> None:
         if block is None:
             return
         self._functions.pop()
+        self._is_loop = block.in_loop_head
         if block.uses_arg and self._functions:
             self._functions[-1].uses_arg = True
         if block.is_vararg and block.uses_arg:
-            made = b" local arg " if block.uses_dots else b" local arg={n=select('#',...),...} "
+            made = b" local arg " if block.uses_dots else b" local arg=__packed_arguments(...) "
             self._changes.append((block.body_at, block.body_at, made))
 
     def _return(self, index: int) -> None:

@@ -5,7 +5,8 @@ return function(host, shared)
     local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format, string.gsub,
         string.sub
     local concat, floor, tostring = table.concat, math.floor, tostring
-    local null = host.null
+    local null, revealed = host.null, shared.revealed
+    local PIECE = 65536 -- bytes that are escaped at a time
     local ESCAPES = {['"'] = '\\"', ["\\"] = "\\\\", ["/"] = "\\/", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n",
         ["\r"] = "\\r", ["\t"] = "\\t", ["\127"] = "\\u007f"}
     for code = 0, 31 do
@@ -58,10 +59,19 @@ return function(host, shared)
         end
 
         local function quoted(text)
+            if #text > PIECE then -- in C nobody can stop it
+                local parts = {'"'}
+                for from = 1, #text, PIECE do
+                    parts[#parts + 1] = gsub(sub(text, from, from + PIECE - 1), '[%c"\\/\127]', ESCAPES)
+                end
+                parts[#parts + 1] = '"'
+                return concat(parts)
+            end
             return '"' .. gsub(text, '[%c"\\/\127]', ESCAPES) .. '"'
         end
 
         local function encode_table(value, out, depth)
+            value = revealed(value)
             if depth > encode_depth then
                 error("Cannot serialise, excessive nesting (" .. depth .. ")", 0)
             end

@@ -1,8 +1,8 @@
 -- The library cmsgpack: MessagePack, as Redis's scripts know it.
-return function(host)
+return function(host, shared)
     local error, type, select, pcall, next = error, type, select, pcall, next
     local byte, char, sub, concat, floor = string.byte, string.char, string.sub, table.concat, math.floor
-    local DEEPEST = 16
+    local DEEPEST, revealed = 16, shared.revealed
     local pack_double, unpack_double, unpack_integer = host.pack_double, host.unpack_double, host.unpack_integer
 
     local function sized(small, most_small, codes, count)
@@ -48,6 +48,7 @@ return function(host)
         elseif kind == "boolean" then
             out[#out + 1] = value and "\195" or "\194"
         elseif kind == "table" then
+            value = revealed(value)
             local count = length_of(value)
             if count then
                 out[#out + 1] = sized(0x90, 15, ARRAY, count)

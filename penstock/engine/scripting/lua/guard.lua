@@ -133,6 +133,12 @@ local function handled(level, done, ...)
     return false, caught((...))
 end
 
+-- Run a function of ours for a script: true and its results, or false and what a script may see of the error.
+function guard.attempt(body)
+    local level = depth - base
+    return handled(level, raw_pcall(body))
+end
+
 function guard.xpcall(...)
     if select("#", ...) < 2 then
         error("bad argument #2 to 'xpcall' (value expected)", 2)

@@ -78,8 +78,15 @@ end
 local client_resp, script_resp = 2, 2 -- what the client speaks, what the script asked for
 local DEEPEST, DEEPEST_STACK = 7995, 1000 -- arrays in arrays, as in Redis; as many as one stack of LuaJIT takes
 
--- Statuses and errors are C strings in Redis: they end at the first NUL.
+-- Statuses and errors are C strings in Redis: they end at the first NUL, and line ends around them go.
 local function flat(text)
+    if find(text, "^[\r\n]") or find(text, "[\r\n]$") then
+        local first, last = find(text, "[^\r\n]"), #text
+        while first and find(text, "^[\r\n]", last) do
+            last = last - 1
+        end
+        text = first and sub(text, first, last) or ""
+    end
     local stop = find(text, "%z")
     return (gsub(stop and sub(text, 1, stop - 1) or text, "[\r\n]", " "))
 end
@@ -93,15 +100,15 @@ local function bulk(text)
 end
 
 local render
+local stack_until = DEEPEST_STACK -- the depth at which another stack is begun
 
 local render_table
-render_table = function(value, out, depth, is_fresh)
-    if depth > DEEPEST then
-        out[#out + 1] = "-ERR reached lua stack limit\r\n"
-        return
-    end
-    if depth % DEEPEST_STACK == 0 and not is_fresh then
-        local done, problem = resume(create(render_table), value, out, depth, true)
+render_table = function(value, out, depth)
+    if depth >= stack_until then
+        local before = stack_until
+        stack_until = depth + DEEPEST_STACK
+        local done, problem = resume(create(render_table), value, out, depth)
+        stack_until = before
         if not done then
             error(problem, 0)
         end
@@ -131,8 +138,8 @@ render_table = function(value, out, depth, is_fresh)
         end
         out[#out + 1] = client_resp == 3 and "%" .. size .. "\r\n" or "*" .. 2 * size .. "\r\n"
         for name, held in raw_next, part do
-            render(name, out, depth + 1)
-            render(held, out, depth + 1)
+            render(name, out, depth + 3) -- Redis has a map, a name and a value on its stack
+            render(held, out, depth + 3)
         end
         return
     end
@@ -144,7 +151,7 @@ render_table = function(value, out, depth, is_fresh)
         end
         out[#out + 1] = (client_resp == 3 and "~" or "*") .. size .. "\r\n"
         for name in raw_next, part do
-            render(name, out, depth + 1)
+            render(name, out, depth + 3)
         end
         return
     end
@@ -176,6 +183,10 @@ render_table = function(value, out, depth, is_fresh)
 end
 
 render = function(value, out, depth)
+    if depth > DEEPEST then
+        out[#out + 1] = "-ERR reached lua stack limit\r\n"
+        return
+    end
     local kind = type(value)
     local text
     if kind == "string" then
@@ -198,6 +209,7 @@ end
 
 local function rendered(value)
     local out = {}
+    stack_until = DEEPEST_STACK
     render(value, out, 1)
     return concat(out)
 end

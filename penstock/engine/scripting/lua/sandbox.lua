@@ -1,6 +1,6 @@
 -- What scripts see, and how they are run. Run once, before any script, with the host's functions (script_machine.py).
 
-local host, guard, shared, replies, text, libraries = ...
+local host, guard, shared, replies, text, numbers, libraries = ...
 local OURS = host.ours -- the source of what is ours; no chunk of a script can be named so
 
 local error, type, select, tostring, tonumber = error, type, select, text.tostring, text.tonumber
@@ -53,16 +53,31 @@ local function raise(text)
     error({err = "ERR " .. text}, 0)
 end
 
+-- What no request was made of: no error of a command.
+local WORDS_REFUSED = {
+    ["ERR Please specify at least one argument for this redis lib call"] = true,
+    ["ERR Lua redis lib command arguments must be strings or integers"] = true,
+}
+
 local function redis_call(...)
-    local answer = parse(call(...), 1)
-    if type(answer) == "table" and raw_get(answer, "ignore_error_stats_update") then
+    local text = call(...)
+    local answer = parse(text, 1)
+    if byte(text, 1) == 45 then -- -
+        if WORDS_REFUSED[answer.err] then
+            answer.ignore_error_stats_update = nil
+        end
         error(answer, 0)
     end
     return answer
 end
 
 local function redis_pcall(...)
-    return (parse(call(...), 1))
+    local text = call(...)
+    local answer = parse(text, 1)
+    if byte(text, 1) == 45 and WORDS_REFUSED[answer.err] then
+        answer.ignore_error_stats_update = nil
+    end
+    return answer
 end
 
 local function reply_of(field, prefix)
@@ -150,70 +165,6 @@ local redis = {
     REDIS_VERSION = host.version, REDIS_VERSION_NUM = host.version_number,
 }
 
--- Chance is Redis's own: the same sequence everywhere, until it is seeded.
-local maths = {}
-for _, name in ipairs({"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "exp", "floor", "fmod",
-    "frexp", "huge", "ldexp", "log10", "max", "min", "modf", "pi", "pow", "sin", "sinh", "sqrt", "tan",
-    "tanh"}) do
-    maths[name] = math[name]
-end
-maths.mod = math.fmod
-for name, factor in raw_pairs({deg = 180 / math.pi, rad = math.pi / 180}) do
-    maths[name] = function(...)
-        local number = tonumber((...))
-        if not number or type((...)) == "boolean" then
-            wrong(1, name, "number", (...), select("#", ...))
-        end
-        return name == "deg" and number / (math.pi / 180) or number * factor
-    end
-end
-local raw_log = math.log
-maths.log = function(...)
-    if select("#", ...) > 1 then
-        return raw_log((...))
-    end
-    return raw_log(...)
-end
-maths.randomseed = function(...)
-    local number = tonumber((...))
-    if not number then
-        wrong(1, "randomseed", "number", (...), select("#", ...))
-    end
-    host.seed(number)
-end
-
--- As a C compiler casts a double to int on a 64-bit machine.
-local function as_integer(number)
-    if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
-        return 0
-    end
-    number = math.fmod(number < 0 and -floor(-number) or floor(number), 4294967296)
-    return number >= 2147483648 and number - 4294967296 or number < -2147483648 and number + 4294967296 or number
-end
-
-maths.random = function(...)
-    local count = select("#", ...)
-    local low, high = ...
-    if count == 0 then
-        return host.random()
-    elseif count > 2 then
-        error("wrong number of arguments", 2)
-    end
-    for place = 1, count do
-        if not tonumber((select(place, ...))) then
-            wrong(place, "random", "number", (select(place, ...)), count)
-        end
-    end
-    if count == 1 then
-        low, high = 1, low
-    end
-    low, high = as_integer(tonumber(low)), as_integer(tonumber(high))
-    if not (low <= high) then
-        error("bad argument #" .. count .. " to 'random' (interval is empty)", 2)
-    end
-    return floor(host.random() * (high - low + 1)) + low
-end
-
 -- compiling ------------------------------------------------------------------------------------------------------------
 
 local env, library_env
@@ -273,32 +224,24 @@ local function load(...)
     end
     local called = guard.callable(piece_of)
     local pieces = {}
-    while true do
-        guard.deeper()
-        local piece = called()
-        guard.shallower()
-        if piece == nil or piece == "" then
-            break
+    local done, problem = guard.attempt(function()
+        while true do
+            guard.deeper()
+            local piece = called()
+            guard.shallower()
+            if piece == nil or piece == "" then
+                return
+            end
+            if type(piece) ~= "string" and type(piece) ~= "number" then
+                error("reader function must return a string", 0)
+            end
+            pieces[#pieces + 1] = piece
         end
-        if type(piece) ~= "string" then
-            error("reader function must return a string", 2)
-        end
-        pieces[#pieces + 1] = piece
+    end)
+    if not done then
+        return nil, problem
     end
     return in_env(compiled(concat(pieces), type(name) == "string" and name or "=(load)", false))
-end
-
-local bits, raw_tohex = {}, bit.tohex
-for name, tool in raw_pairs(bit) do
-    bits[name] = tool
-end
-bits.tohex = function(...)
-    local number, digits = ...
-    local count = tonumber(digits)
-    if count and (count > 8 or count < -8) then
-        return raw_tohex(number, bit.tobit(count) < 0 and -8 or bit.tobit(count) > 8 and 8 or count)
-    end
-    return raw_tohex(...)
 end
 
 -- the globals ----------------------------------------------------------------------------------------------------------
@@ -321,8 +264,8 @@ for name, tool in raw_pairs({
     base[name] = tool
 end
 base.string, base.table = standin(text.library), standin(shared.tables)
-base.math, base.os = standin(maths), standin({clock = os.clock})
-base.coroutine, base.bit = standin(guard.coroutine), standin(bits)
+base.math, base.os = standin(numbers.math), standin({clock = os.clock})
+base.coroutine, base.bit = standin(guard.coroutine), standin(numbers.bit)
 for name, library in raw_pairs(libraries) do
     base[name] = standin(library)
 end
@@ -330,7 +273,15 @@ end
 getmetatable("").__index = text.library
 shared.text_meta = standin({__index = base.string})
 
+-- The table `arg` of a function with `...`, as Lua 5.1 makes it. Texts of scripts call it by this name.
+local function packed(...)
+    return {n = select("#", ...), ...}
+end
+
 local function nonexistent(_, name)
+    if name == "__packed_arguments" then
+        return packed
+    end
     error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
 end
 
@@ -429,34 +380,37 @@ function interface.forget(sha)
     scripts[sha] = nil
 end
 
-local running, names_given, words_given
-
-local function run_script()
-    return replies.reply((running()))
+-- The reply of what was run, if it was; called under the watch still.
+local function replied(is_whole, done, answer)
+    if is_whole and done then
+        return replies.reply(answer)
+    end
+    return nil, is_whole, done, answer
 end
 
-local function run_function()
-    return replies.reply((running(names_given, words_given)))
+local function finished(name, is_rendered, text, is_whole, done, answer)
+    if is_rendered and not text then
+        return finish(name, is_whole, done, answer)
+    end
+    return finish(name, is_rendered, is_rendered and true or text, text)
 end
 
 function interface.run(sha, resp, is_watched, keys, packed, ...)
     for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
     begin(resp, is_watched, false)
-    running = scripts[sha]
-    return finish(sha, raw_pcall(raw_xpcall, run_script, located))
+    return finished(sha, raw_pcall(replied, raw_pcall(raw_xpcall, scripts[sha], located)))
 end
 
 function interface.call(name, shown, resp, is_watched, keys, packed, ...)
-    names_given, words_given = words_of(keys, packed, ...)
+    local names, words = words_of(keys, packed, ...)
     begin(resp, is_watched, true)
     usual_meta.__index = for_functions
-    running = functions[name]
-    return finish(shown, raw_pcall(raw_xpcall, run_function, located))
+    return finished(shown, raw_pcall(replied, raw_pcall(raw_xpcall, functions[name], located, names, words)))
 end
 
 -- What a script left behind, for the collector.
 function interface.clear()
-    for_scripts.KEYS, for_scripts.ARGV, running, names_given, words_given = nil, nil, nil, nil, nil
+    for_scripts.KEYS, for_scripts.ARGV = nil, nil
     guard.finish()
 end
 

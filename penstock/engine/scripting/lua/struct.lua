@@ -61,7 +61,7 @@ return function(host)
                     padding = (to - total % to) % to
                 end
                 total = each(option, size, padding, little, total)
-            else
+            elseif name ~= "size" then
                 bad(name, 1, "invalid format option '" .. option .. "'", 3)
             end
         end
@@ -137,7 +137,9 @@ return function(host)
             if not from then
                 bad("unpack", 3, "number expected, got " .. type((select(3, ...))), 2)
             end
-            if from < 1 then
+            if from < 0 then
+                bad("unpack", 2, "data string too short", 2)
+            elseif from < 1 then
                 bad("unpack", 3, "offset must be 1 or greater", 2)
             end
             local values, count = {}, 0

@@ -8,6 +8,8 @@ local raw_getmetatable, raw_setmetatable, shown_metatable = debug.getmetatable, 
 local raw_insert, raw_sort, raw_maxn = table.insert, table.sort, table.maxn
 local raw_remove = table.remove
 
+local getinfo = debug.getinfo
+
 local READONLY = "Attempt to modify a readonly table"
 local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which nobody can stop
 
@@ -27,11 +29,19 @@ function shared.standin(real, meta)
     return shown
 end
 
+-- The table behind a stand-in, for reading alone; any other table itself.
+function shared.revealed(value)
+    return real_of[value] or value
+end
+
 function shared.is_standin(value)
     return real_of[value] ~= nil
 end
 
+-- Refuse an argument of the function that calls this; it is called what the script called it.
 function shared.wrong(at, name, wanted, given, count)
+    local here, caller = getinfo(2, "n"), getinfo(3, "S")
+    name = here.name or caller and caller.what == "C" and "?" or name
     error("bad argument #" .. at .. " to '" .. name .. "' (" .. wanted .. " expected, got "
         .. (count < at and "no value" or type(given)) .. ")", 3)
 end

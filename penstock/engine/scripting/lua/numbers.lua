@@ -1,0 +1,84 @@
+-- The libraries math and bit, as Redis's scripts know them.
+
+local host, shared = ...
+local error, type, select, tonumber, floor = error, type, select, tonumber, math.floor
+local raw_pairs, wrong = pairs, shared.wrong
+
+-- Chance is Redis's own: the same sequence everywhere, until it is seeded.
+local maths = {}
+for _, name in ipairs({"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "exp", "floor", "fmod",
+    "frexp", "huge", "ldexp", "log10", "max", "min", "modf", "pi", "pow", "sin", "sinh", "sqrt", "tan",
+    "tanh"}) do
+    maths[name] = math[name]
+end
+maths.mod = math.fmod
+for name, factor in raw_pairs({deg = 180 / math.pi, rad = math.pi / 180}) do
+    maths[name] = function(...)
+        local number = tonumber((...))
+        if not number or type((...)) == "boolean" then
+            wrong(1, name, "number", (...), select("#", ...))
+        end
+        return name == "deg" and number / (math.pi / 180) or number * factor
+    end
+end
+local raw_log = math.log
+maths.log = function(...)
+    if select("#", ...) > 1 then
+        return raw_log((...))
+    end
+    return raw_log(...)
+end
+maths.randomseed = function(...)
+    local number = tonumber((...))
+    if not number then
+        wrong(1, "randomseed", "number", (...), select("#", ...))
+    end
+    host.seed(number)
+end
+
+-- As a C compiler casts a double to int on a 64-bit machine.
+local function as_integer(number)
+    if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
+        return 0
+    end
+    number = math.fmod(number < 0 and -floor(-number) or floor(number), 4294967296)
+    return number >= 2147483648 and number - 4294967296 or number < -2147483648 and number + 4294967296 or number
+end
+
+maths.random = function(...)
+    local count = select("#", ...)
+    local low, high = ...
+    if count == 0 then
+        return host.random()
+    elseif count > 2 then
+        error("wrong number of arguments", 2)
+    end
+    for place = 1, count do
+        if not tonumber((select(place, ...))) then
+            wrong(place, "random", "number", (select(place, ...)), count)
+        end
+    end
+    if count == 1 then
+        low, high = 1, low
+    end
+    low, high = as_integer(tonumber(low)), as_integer(tonumber(high))
+    if not (low <= high) then
+        error("bad argument #" .. count .. " to 'random' (interval is empty)", 2)
+    end
+    return floor(host.random() * (high - low + 1)) + low
+end
+
+local bits, raw_tohex = {}, bit.tohex
+for name, tool in raw_pairs(bit) do
+    bits[name] = tool
+end
+bits.tohex = function(...)
+    local number, digits = ...
+    local count = tonumber(digits)
+    if count and (count > 8 or count < -8) then
+        return raw_tohex(number, bit.tobit(count) < 0 and -8 or bit.tobit(count) > 8 and 8 or count)
+    end
+    return raw_tohex(...)
+end
+
+return {math = maths, bit = bits}
