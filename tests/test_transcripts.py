@@ -10,7 +10,8 @@ from penstock.clock import ManualClock
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
-from penstock.protocol.request_reader import Limits, RequestReader
+from penstock.protocol.limits import Limits
+from penstock.protocol.request_reader import RequestReader
 
 CLOCK_MS = 1_795_300_000_000
 FOLDER = Path(__file__).parent / "transcripts"
@@ -100,7 +101,8 @@ def _requests(unit: bytes) -> list[str]:
     reader = RequestReader(Limits())
     reader.feed(unit)
     requests = []
-    while (request := reader.next()) is not None:
+    while batches := reader.take(1):
+        (request,) = [batch.request(at) for batch in batches for at in range(batch.count)]
         if request[0] not in (b"MULTI", b"EXEC", b"SELECT"):
             requests.append(b" ".join(request).decode())
     return requests

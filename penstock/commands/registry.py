@@ -44,6 +44,7 @@ from penstock.commands.sorted_sets import (
     zset_sampling,
 )
 from penstock.commands.streams import (
+    replay_batches,
     xack,
     xack_batch,
     xadd,
@@ -127,6 +128,7 @@ FAMILIES: Final = (
     strings,
     transactions,
     xack,
+    replay_batches,
     xack_batch,
     xadd,
     xadd_batch,

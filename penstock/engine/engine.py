@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
-from penstock.engine import consumers, field_expiry, notifications, refusals, session
+from penstock.engine import consumers, field_expiry, notifications, refusals
 from penstock.engine.access import user_rules
 from penstock.engine.access.access_log import AccessLog
 from penstock.engine.access.users import DefaultUser
@@ -19,9 +19,20 @@ from penstock.engine.blocking import BlockedRequest, Blocking
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.effects import EffectLog, Effects
 from penstock.engine.memory.memory_limit import MemoryLimit
-from penstock.engine.scripting import busy_script
+from penstock.engine.scripting import late_script
 from penstock.engine.scripting.scripts import Scripts
-from penstock.engine.session import Session
+from penstock.engine.session import NOBODY, QueuedRequests, Session
+from penstock.engine.state import (
+    BUSY,
+    LOADING,
+    LOG_FAILING,
+    MEMORY_LIMITED,
+    MONITORED,
+    NOTIFYING,
+    PAUSED,
+    REPLIES_WITHHELD,
+    SEEN,
+)
 from penstock.engine.subscriptions import Subscriptions
 from penstock.engine.sync_waiting import SyncWaiting
 from penstock.engine.table import client_compat, renaming
@@ -33,7 +44,7 @@ from penstock.engine.telemetry.slow_log import SlowLog
 from penstock.engine.telemetry.statistics import Statistics
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import Alike
+from penstock.protocol.request_batch import RequestBatch, one
 from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.lazy_free import LazyFree
 from penstock.storage.streams.idempotence import Producers
@@ -41,6 +52,8 @@ from penstock.storage.streams.listpack_nodes import NodeLimits
 from penstock.storage.streams.stream import Stream
 
 NEVER_SLOW: Final = 2**63  # microseconds
+MOST_BYTES: Final = 2**62  # of replies: no limit
+NONE_LEFT: Final[list[RequestBatch]] = []
 FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: so long is it gone on with
 FREED_EVERY_MS: Final = 10
 EXPIRED_A_TICK: Final = 1000  # keys removed by one tick at most, so that a tick stays short
@@ -63,6 +76,7 @@ class Engine:
         log: EffectLog | None = None,
     ) -> None:
         self.settings = settings
+        self.state = 0  # bits of state.py: why a request may not simply be run
         self.clock = clock
         self.chance = chance
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
@@ -74,7 +88,7 @@ class Engine:
         self._spellings: dict[bytes, Row] = {}
         for name, row in self.rows.items():
             self._spellings[name] = self._spellings[name.lower()] = row
-        self.alike_names = frozenset([name for name, row in self._spellings.items() if row.alike_handler is not None])
+        self.batched = frozenset([name for name, row in self._spellings.items() if row.batch_handler is not None])
         self.node_limits = NodeLimits(0, 0)
         self._set_node_limits()
         settings.watch("stream-node-max-bytes", self._set_node_limits)
@@ -98,13 +112,13 @@ class Engine:
         self.next_session_id = 1
         self.monitors: set[Session] = set()
         self.subscriptions = Subscriptions()
-        self.notified = ""  # letters of the keyspace events that are told; empty: none
+        self._notified = ""
         self._set_notified()
         settings.watch("notify-keyspace-events", self._set_notified)
-        self.loading = False
+        self._loading = False
         self.active_expiry = True
-        self.trouble: bytes | None = None  # why writers are refused: the MISCONF text
-        self.paused_until_ms = 0
+        self._trouble: bytes | None = None
+        self._paused_until_ms = 0
         self.pauses_all = False
         self.postponed: list[BlockedRequest] = []  # requests held back by CLIENT PAUSE
         # what the caller must do after a call
@@ -112,14 +126,77 @@ class Engine:
         self.to_close: list[Session] = []
         self.wanted_rewrite = False
         self.wanted_shutdown = False
-        self.was_plain = False  # whether handle_several last met requests only that touch data
-        self.changed = False  # whether the last request of handle_several changed something that was logged
-        self.ended_us = 0  # when the last request that `run` ran was over
+        self.only_data = False  # whether the last handle_batches met requests only that touch data
+        self.changed = False  # whether the last request changed something that was logged
+        self.began_us = 0  # when the last handle_batches began
+        self.ended_us = 0  # when the last request was over
         self.context = Context(self, Session(0))
-        self.busy = False  # with a script that takes long, in another thread: nobody else is at the keyspace
         self.scripts = Scripts(self)
         self.memory = MemoryLimit(self)
         self.lazy_free = LazyFree()
+
+    # -- why requests may not simply be run (state.py) ----------------------------------------------------------------
+
+    def set_state(self, bit: int, holds: bool) -> None:
+        """A reason why a request may not simply be run begins or ends to hold."""
+        self.state = self.state | bit if holds else self.state & ~bit
+
+    @property
+    def trouble(self) -> bytes | None:
+        """Why writers are refused: the MISCONF text; None while the log works."""
+        return self._trouble
+
+    @trouble.setter
+    def trouble(self, text: bytes | None) -> None:
+        self._trouble = text
+        self.set_state(LOG_FAILING, text is not None)
+
+    @property
+    def loading(self) -> bool:
+        return self._loading
+
+    @loading.setter
+    def loading(self, holds: bool) -> None:
+        self._loading = holds
+        self.set_state(LOADING, holds)
+
+    @property
+    def busy(self) -> bool:
+        """With a script that takes long, in another thread: nobody else is at the keyspace."""
+        return self.state & BUSY != 0
+
+    @busy.setter
+    def busy(self, holds: bool) -> None:
+        self.set_state(BUSY, holds)
+
+    @property
+    def paused_until_ms(self) -> int:
+        """Until when CLIENT PAUSE holds requests back, in unix ms; 0: it does not."""
+        return self._paused_until_ms
+
+    @paused_until_ms.setter
+    def paused_until_ms(self, until_ms: int) -> None:
+        self._paused_until_ms = until_ms
+        self.set_state(PAUSED, until_ms > 0)
+
+    @property
+    def notified(self) -> str:
+        """Letters of the keyspace events that are told; empty: none."""
+        return self._notified
+
+    @notified.setter
+    def notified(self, letters: str) -> None:
+        self._notified = letters
+        self.set_state(NOTIFYING, letters != "")
+
+    def monitor(self, session: Session, holds: bool) -> None:
+        """A session begins to be shown every request, or ends (MONITOR, RESET, its connection's end)."""
+        session.monitors = holds
+        if holds:
+            self.monitors.add(session)
+        else:
+            self.monitors.discard(session)
+        self.set_state(MONITORED, bool(self.monitors))
 
     def new_stream(self) -> Stream:
         """An empty stream, with the settings of this moment for its idempotent producers."""
@@ -158,7 +235,7 @@ class Engine:
             session.blocked = None
         self.unwatch(session)
         self.subscriptions.forget(session)
-        self.monitors.discard(session)
+        self.monitor(session, False)
         self.sessions.pop(session.id, None)
 
     def unwatch(self, session: Session) -> None:
@@ -171,271 +248,248 @@ class Engine:
         session.watched.clear()
         session.watch_broken = False
 
-    # -- one request ------------------------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------------------------
 
     def handle(self, session: Session, request: list[bytes]) -> bytes:
-        """Answer one request. Where `session.blocked` is set afterwards, the answer comes through `outgoing`."""
-        if self.busy:
-            return self._voiced(session, busy_script.handle(self, session, request))
-        now_us = self.clock.now_us()
-        ctx = self.context
-        ctx.begin(session, now_us)
-        session.last_ms = ctx.now_ms
-        row = self._spellings.get(request[0])
+        """Answer one request, as handle_batches does: its reply, empty where none is due now."""
+        replies: list[bytes] = []
+        self.handle_batches(session, [one(request)], MOST_BYTES, replies, [])
+        return b"".join(replies)
+
+    def handle_batches(
+        self,
+        session: Session,
+        batches: list[RequestBatch],
+        most_bytes: int,
+        replies: list[bytes],
+        logged: list[int],
+        most_us: int = NEVER_SLOW,
+    ) -> list[RequestBatch]:
+        """Handle requests of one client in order; what is left of them, to be handled later.
+
+        Replies are appended where they are due now; a blocked request's comes through `outgoing`. `logged` gets the
+        places of those that tell of a logged change. It stops after a request that left something for the caller to
+        look at (`outgoing`, `to_close`, `wanted_shutdown`), or that blocks or closes the session, once there are more
+        than
+        `most_bytes` of replies, and once `most_us` are over. `only_data` says afterwards whether all of them touched
+        data only.
+        """
+        self.only_data = True
+        if not self.state & BUSY:
+            return self._handle_batches(session, batches, most_bytes, replies, logged, most_us)
+        with self.scripts.calls.lock:
+            return self._handle_batches(session, batches, most_bytes, replies, logged, most_us)
+
+    def _handle_batches(
+        self,
+        session: Session,
+        batches: list[RequestBatch],
+        most_bytes: int,
+        replies: list[bytes],
+        logged: list[int],
+        most_us: int,
+    ) -> list[RequestBatch]:
+        ctx, effects = self.context, self.effects
+        self.began_us = began_us = self.clock.now_ns() // 1000
+        until_us = began_us + most_us
+        last = len(batches) - 1
+        sent = len(replies)  # replies whose bytes are counted
+        for place, batch in enumerate(batches):
+            at, count = 0, batch.count
+            together = count > 1
+            while at < count:
+                ctx.begin(session, began_us)
+                session.last_ms = ctx.now_ms
+                before, units = len(replies), effects.units
+                row = self._spellings.get(batch.prefix[0])
+                why = session.state | self.state
+                if (
+                    (why and (why != MEMORY_LIMITED or not self.memory.has_room()))
+                    or row is None
+                    or row.subcommands
+                    or row.handler is None
+                    or not row.fits(batch.width)
+                ):
+                    row, passed = self._pass_gate(session, row, batch, at, replies)
+                    at += passed
+                    together = False
+                if row is not None:
+                    session.last_command = row.title
+                    done = self._execute(ctx, row, batch, at, together, began_us, replies)
+                    together = together and done > 1
+                    at += done
+                    if not row.ordinary:
+                        self.only_data = False
+                    if not self.state & BUSY:
+                        if effects.lines or effects.is_one_unit:
+                            effects.end_unit()
+                        if self.blocking.ready:
+                            self._serve(began_us)
+                if session.state & REPLIES_WITHHELD:
+                    self._withhold(session, replies, before)
+                elif len(replies) > before and not replies[-1]:
+                    replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
+                self.changed = effects.units != units
+                if self.changed:
+                    logged.extend(range(before, len(replies)))
+                if place == last and at == count:
+                    return NONE_LEFT
+                if (
+                    self.outgoing
+                    or session.blocked is not None
+                    or session.closing
+                    or self.to_close
+                    or self.wanted_shutdown
+                ):
+                    return _left(batches, place, at)
+                for reply_at in range(sent, len(replies)):
+                    most_bytes -= len(replies[reply_at])
+                sent = len(replies)
+                if most_bytes < 0 or self.ended_us >= until_us:
+                    return _left(batches, place, at)
+                began_us = self.ended_us
+        return NONE_LEFT
+
+    def _execute(
+        self,
+        ctx: Context,
+        row: Row,
+        batch: RequestBatch,
+        at: int,
+        together: bool,
+        began_us: int,
+        replies: list[bytes],
+    ) -> int:
+        """Run the request of a batch at a place, or all from there on as far as the batch handler takes them.
+
+        The only place that calls a command. How many were run; their replies are appended, but none for a request that
+        blocks. What is counted and told depends on the caller: the context of the log's replay (`privileged`) counts
+        nothing, a blocked request's next try (`attempt`) is not shown to monitors again.
+        """
+        ctx.row = row
+        if together and row.batch_handler is not None:
+            done = row.batch_handler(ctx, batch.after(at), replies)
+            if done:
+                self.ended_us = self.clock.now_ns() // 1000
+                usec = self.ended_us - began_us
+                ctx.session.handled += done
+                self.statistics.ran_together(row, usec, done)
+                if usec >= self._slow_from_us * done:
+                    self._note_slow(ctx, row, batch.request(at), usec // done)
+                return done
+        assert row.handler is not None, "the gate lets no container through"
+        request = batch.request(at)
+        ctx.args = request
+        failure: bytes | None = None
+        try:
+            answer = row.handler(ctx, request)
+        except ReplyError as refusal:
+            failure = refusal.text
+            answer = reply.error(failure)
+        is_blocked = answer is BLOCKED
+        if not is_blocked:
+            replies.append(answer)
+        if ctx.session.privileged:
+            return 1
+        self.ended_us = self.clock.now_ns() // 1000
+        if not is_blocked:
+            usec = self.ended_us - began_us
+            if ctx.attempt is None:
+                ctx.session.handled += 1
+            self.statistics.ran(row, usec, failure)
+            if usec >= self._slow_from_us:
+                self._note_slow(ctx, row, request, usec)
+        if self.monitors and ctx.attempt is None and not (is_blocked and row.name == "EXEC"):
+            self._show_to_monitors(ctx, row, request)
+        return 1
+
+    def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
+        """Run one request for somebody else than its client: a script, a blocked request's next try, the log's replay.
+
+        Its reply, BLOCKED where it waits.
+        """
+        replies: list[bytes] = []
+        self._execute(ctx, row, one(request), 0, False, began_us, replies)
+        return replies[0] if replies else BLOCKED
+
+    def run_queue(self, ctx: Context, queue: QueuedRequests, replies: list[bytes]) -> QueuedRequests:
+        """Run the requests of a transaction as one unit of the log; what is left of them.
+
+        Something is left where a script takes long: then the server is busy, and the script's reply is still to come.
+        """
+        self.effects.is_one_unit = True
+        together = not self.state & SEEN
+        began_us = self.clock.now_ns() // 1000
+        for place, (row, batch) in enumerate(queue):
+            at, takes_batch = 0, together and batch.count > 1
+            while at < batch.count:
+                done = self._execute(ctx, row, batch, at, takes_batch, began_us, replies)
+                began_us = self.ended_us
+                takes_batch = takes_batch and done > 1
+                at += done
+                if self.state & BUSY:
+                    return queue[place + 1 :]
+        return []
+
+    def _pass_gate(
+        self, session: Session, row: Row | None, batch: RequestBatch, at: int, replies: list[bytes]
+    ) -> tuple[Row | None, int]:
+        """Decide on a request that may not simply be run: its row if it is to be run now.
+
+        Otherwise how many requests are done with: refused, queued for EXEC, or held back by a pause.
+        """
+        request = batch.request(at)
         try:
             if row is None or row.subcommands:
                 row = self.named_row(request)
-            if not row.fits(len(request)) or row.handler is None:
-                raise refusals.arity(row.label)
-            self.admit(session, row)
+            row = _with_arity(row, request)
+            self.admit(session, row, request)
             if self.paused_until_ms and self._postpone(session, row, request):
-                return reply.NO_REPLY
-            if session.queue is not None and not row.transactional:
-                session.queue.append((row, request))
-                return self._voiced(session, reply.QUEUED)
+                self.only_data = False
+                return None, 1
+            queue = session.queue
+            if queue is None or row.transactional:
+                return row, 0
         except ReplyError as refusal:
             if row is not None and row.name == "EXEC":
                 refusal = self.abort(session, refusal)
             elif session.queue is not None:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)
-            return self._voiced(session, reply.error(refusal.text))
-        session.last_command = row.title
-        answer = self.run(ctx, row, request, now_us)
-        session.heed_mode()
-        if self.busy:
-            return reply.NO_REPLY  # a script goes on; what it changes is one unit
-        self.effects.end_unit()
-        if self.blocking.ready:
-            self._serve(now_us)
-        if answer is BLOCKED:
-            return reply.NO_REPLY
-        if session.reply_skip or session.is_silent:
-            return self._voiced(session, answer)
-        return answer
-
-    def _ordinary_row(self, request: list[bytes]) -> Row | None:
-        """The row of a request that touches data only and has the right number of words."""
-        row = self._spellings.get(request[0])
-        return row if row is not None and row.ordinary and row.fits(len(request)) else None
-
-    def answer_plainly(self, session: Session, request: list[bytes]) -> bytes | None:
-        """As `handle` for one request that touches data only, while nothing stands in its way; None: it was not run.
-
-        NOTHING_YET where the session was blocked.
-        """
-        if not session.is_ordinary or self._is_hindered():
-            return None
-        row = self._ordinary_row(request)
-        if row is None:
-            return None
-        now_us = self.clock.now_ns() // 1000
-        ctx = self.context
-        ctx.begin(session, now_us)
-        session.last_ms = ctx.now_ms
-        session.last_command = row.title
-        answer = self.run(ctx, row, request, now_us)
-        if self.effects.lines:
-            self.effects.end_unit()
-        if self.blocking.ready:
-            self._serve(now_us)
-        return answer
-
-    def answer_alike(self, session: Session, requests: Alike, answers: list[bytes], logged: list[int]) -> bool:
-        """Answer requests that are alike, all or none of them; see handle_several."""
-        if not session.is_ordinary or self._is_hindered():
-            return False
-        row = self._spellings[requests.head[0]]
-        if row.alike_handler is None or not row.fits(requests.words()):
-            return False
-        now_us = self.clock.now_ns() // 1000
-        ctx = self.context
-        ctx.begin(session, now_us)
-        units, before = self.effects.units, len(answers)
-        calls = row.alike_handler(ctx, requests, answers)
-        if not calls:
-            return False
-        session.last_ms = ctx.now_ms
-        session.last_command = row.title
+            self.ended_us = self.clock.now_ns() // 1000
+            self.only_data = False
+            replies.append(reply.error(refusal.text))
+            return None, 1
+        # The gate judges the requests of a batch alike, unless memory runs short between two of them.
+        left = batch.after(at) if not self.state else one(request)
+        queue.append((row, left))
+        replies.extend([reply.QUEUED] * left.count)
         self.ended_us = self.clock.now_ns() // 1000
-        usec = self.ended_us - now_us
-        self._count_together(ctx, row, usec, calls)
-        if usec >= self._slow_from_us * calls:
-            self._note_slow(ctx, row, requests.request(0), usec // calls)
-        self.changed = self.effects.units != units
-        if self.changed:
-            logged.extend(range(before, len(answers)))
-        return True
+        return None, left.count
 
-    def handle_several(
-        self,
-        session: Session,
-        requests: list[list[bytes]],
-        most_bytes: int,
-        answers: list[bytes],
-        logged: list[int],
-        until_us: int = NEVER_SLOW,
-    ) -> int:
-        """Answer requests of one client in turn; how many were.
-
-        Answers are added to the list, where there are any; `logged` gets the places of those that tell of a logged
-        change. It stops after a request that left something for the caller to look at, or that blocked or closes the
-        session, once there are more than `most_bytes` of answers, and after a request that ended at `until_us` or
-        later.
-        """
-        done, count, size = 0, len(requests), 0
-        self.was_plain = True
-        effects = self.effects
-        while done < count:
-            before = len(answers)
-            units = effects.units
-            if session.is_ordinary and not self._is_hindered():
-                done = self._handle_ordinary(session, requests, done, most_bytes - size, answers, logged, until_us)
-            elif session.is_queueing and not self._is_hindered():
-                done = self._queue(session, requests, done, answers)
-            if len(answers) == before and session.blocked is None:
-                self.was_plain = False
-                answer = self.handle(session, requests[done])
-                done += 1
-                self.changed = effects.units != units
-                if answer:
-                    if self.changed:
-                        logged.append(before)
-                    answers.append(answer)
-            if self.outgoing or session.blocked is not None or session.closing:
-                break
-            if self.to_close or self.wanted_shutdown:
-                break
-            size += sum([len(answer) for answer in answers[before:]])
-            if size > most_bytes or self.ended_us >= until_us:
-                break
-        return done
-
-    def _is_hindered(self) -> bool:
-        """Whether something stands in the way of requests that touch data only, or somebody is told of them."""
-        return (
-            self.trouble is not None
-            or self.busy
-            or self.loading
-            or (self.memory.limit > 0 and not self.memory.has_room())
-            or bool(self.monitors or self.notified or self.paused_until_ms)
-        )
-
-    def _handle_ordinary(
-        self,
-        session: Session,
-        requests: list[list[bytes]],
-        start: int,
-        most_bytes: int,
-        answers: list[bytes],
-        logged: list[int],
-        until_us: int,
-    ) -> int:
-        """As `handle` for requests from `start` on that touch data only; the place of the first that was not answered.
-
-        The clock is read once a request: one ends when the next begins. `changed` tells of the last one.
-        """
-        ctx, effects = self.context, self.effects
-        began_us = self.clock.now_ns() // 1000
-        ctx.begin(session, began_us)
-        at, count = start, len(requests)
-        while at < count:
-            request = requests[at]
-            row = self._ordinary_row(request)
-            if row is None:
-                break
-            session.last_command = row.title
-            units, before = effects.units, len(answers)
-            calls = 0
-            if row.run_handler is not None and count - at > 1:
-                calls = row.run_handler(ctx, requests, at, answers)
-            if calls:
-                self.ended_us = self.clock.now_ns() // 1000
-                self._note_together(ctx, row, request, self.ended_us - began_us, calls)
-                at += calls
-                most_bytes -= sum([len(answer) for answer in answers[before:]])
-            else:
-                answer = self.run(ctx, row, request, began_us)
-                at += 1
-                if effects.lines:
-                    effects.end_unit()
-                if answer is not BLOCKED:
-                    answers.append(answer)
-                    most_bytes -= len(answer)
-            self.changed = effects.units != units
-            if self.changed:
-                logged.extend(range(before, len(answers)))
-            if self.blocking.ready:
-                self._serve(began_us)
-                break
-            if most_bytes < 0 or session.blocked is not None or self.ended_us >= until_us:
-                break
-            began_us = ctx.now_us = self.ended_us
-            ctx.now_ms = began_us // 1000
-        session.last_ms = ctx.now_ms
-        return at
-
-    def _queue(self, session: Session, requests: list[list[bytes]], start: int, answers: list[bytes]) -> int:
-        """As `handle` inside MULTI for requests from `start` on that touch data only; the first that was not queued."""
-        queue = session.queue
-        assert queue is not None, "a session that queues has a queue"
-        at, count = start, len(requests)
-        while at < count:
-            request = requests[at]
-            row = self._ordinary_row(request)
-            if row is None:
-                break
-            queue.append((row, request))
-            at += 1
-        if at > start:
-            session.last_ms = self.clock.now_ns() // 1_000_000
-            answers.extend([reply.QUEUED] * (at - start))
-            self.changed = False
-        return at
-
-    def run_queued(self, ctx: Context, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]) -> None:
-        """Run the requests of a transaction that have no answer yet, as one unit of the log, and add their answers.
-
-        It stops where a script takes long: then the server is busy.
-        """
-        requests = [request for _, request in queue]
-        are_watched_over = bool(self.notified or self.monitors)
-        self.effects.is_one_unit = True
-        at, count = len(answers), len(queue)
-        began_us = self.clock.now_ns() // 1000
-        while at < count:
-            row, request = queue[at]
-            calls = 0
-            if row.run_handler is not None and not are_watched_over:
-                calls = row.run_handler(ctx, requests, at, answers)
-            if calls:
-                self.ended_us = self.clock.now_ns() // 1000
-                self._note_together(ctx, row, request, self.ended_us - began_us, calls)
-                at += calls
-            else:
-                answer = self.run(ctx, row, request, began_us)
-                if self.busy:
-                    return
-                answers.append(answer)
-                at += 1
-            began_us = self.ended_us
-
-    def _note_together(self, ctx: Context, row: Row, request: list[bytes], usec: int, calls: int) -> None:
-        """So many alike requests, of which this was the first, were answered at once."""
-        self._count_together(ctx, row, usec, calls)
-        if usec >= self._slow_from_us * calls:
-            self._note_slow(ctx, row, request, usec // calls)
-
-    def _count_together(self, ctx: Context, row: Row, usec: int, calls: int) -> None:
-        ctx.session.handled += calls
-        self.statistics.ran_together(row, usec, calls)
-
-    def abort(self, session: Session, refusal: ReplyError) -> ReplyError:
-        """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
-        session.queue = None
-        session.queue_failed = False
-        self.unwatch(session)
-        return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))
+    def admit(self, session: Session, row: Row, request: list[bytes]) -> None:
+        """The gates before a request is run or queued, in Redis's order (Redis 8.6.3)."""
+        if not session.authenticated and not row.no_auth:
+            raise ReplyError(b"NOAUTH Authentication required.")
+        if session.queue is not None and row.no_multi:
+            raise ReplyError(b"ERR Command not allowed inside a transaction")
+        if self.memory.limit:
+            self.memory.admit(session, row)
+        if self.trouble is not None and (_writes(session, row) or row.name == "PING"):
+            raise ReplyError(self.trouble)
+        if session.resp == 2 and session.is_subscribed and not row.pubsub:
+            raise ReplyError(
+                b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed"
+                b" in this context" % row.label
+            )
+        if self.loading and not row.loading:
+            raise refusals.loading()
+        if self.busy:
+            is_hard = row.name != "SHUTDOWN" or b"NOSAVE" in [word.upper() for word in request[1:]]
+            if "allow_busy" not in row.flags or not is_hard:
+                raise ReplyError(self.scripts.busy_text())
+        if session.monitors and (row.write or "readonly" in row.flags):
+            raise ReplyError(b"ERR Replica can't interact with the keyspace")
 
     def row_of(self, request: list[bytes]) -> Row:
         """The row of a request whose arity fits, else the refusal (Redis 8.6.3)."""
@@ -455,47 +509,12 @@ class Engine:
                 raise _unknown_command(request)
         return _subcommand(row, request)
 
-    def admit(self, session: Session, row: Row) -> None:
-        """The gates before a request is run or queued, in Redis's order (Redis 8.6.3)."""
-        if not session.authenticated and not row.no_auth:
-            raise ReplyError(b"NOAUTH Authentication required.")
-        if session.queue is not None and row.no_multi:
-            raise ReplyError(b"ERR Command not allowed inside a transaction")
-        if self.memory.limit:
-            self.memory.admit(session, row)
-        if self.trouble is not None and (_writes(session, row) or row.name == "PING"):
-            raise ReplyError(self.trouble)
-        if session.resp == 2 and session.is_subscribed and not row.pubsub:
-            raise ReplyError(
-                b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed"
-                b" in this context" % row.label
-            )
-        if self.loading and not row.loading:
-            raise refusals.loading()
-        if session.monitors and (row.write or "readonly" in row.flags):
-            raise ReplyError(b"ERR Replica can't interact with the keyspace")
-
-    def run(self, ctx: Context, row: Row, request: list[bytes], start_us: int) -> bytes:
-        """Run one admitted request, alone or inside EXEC, and count it from `start_us` on."""
-        assert row.handler is not None, "row_of gives no container"
-        ctx.row = row
-        ctx.args = request
-        failure: bytes | None = None
-        try:
-            answer = row.handler(ctx, request)
-        except ReplyError as refusal:
-            failure = refusal.text
-            answer = reply.error(failure)
-        self.ended_us = self.clock.now_ns() // 1000
-        if answer is not BLOCKED:
-            usec = self.ended_us - start_us
-            ctx.session.handled += 1
-            self.statistics.ran(row, usec, failure)
-            if usec >= self._slow_from_us:
-                self._note_slow(ctx, row, request, usec)
-        if self.monitors and not (answer is BLOCKED and row.name == "EXEC"):
-            self._show_to_monitors(ctx, row, request)
-        return answer
+    def abort(self, session: Session, refusal: ReplyError) -> ReplyError:
+        """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
+        session.queue = None
+        session.queue_failed = False
+        self.unwatch(session)
+        return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))
 
     def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, failure: bytes | None) -> None:
         """A request that took long in another thread is over, and counted as `run` counts."""
@@ -538,21 +557,30 @@ class Engine:
     def _set_notified(self) -> None:
         self.notified = notifications.wanted(self.settings)
 
-    def replay(self, ctx: Context, request: list[bytes]) -> bytes:
-        """Run a line of the log: no gates, no statistics, no waiting. Refusals come back as error replies."""
-        row = self.logged_row(request)
-        assert row.handler is not None, "logged_row gives no container"
-        try:
-            return row.handler(ctx, request)
-        except ReplyError as refusal:
-            return reply.error(refusal.text)
+    def replay(self, ctx: Context, requests: list[list[bytes]], at: int) -> tuple[int, bytes]:
+        """Run lines of the log from a place on: how many, and the error reply of a line that was refused.
 
-    def _voiced(self, session: Session, answer: bytes) -> bytes:
-        """An answer as the session's CLIENT REPLY mode lets it out."""
+        No gates, no statistics, no waiting. ReplyError where a line names no command or has a wrong number of words.
+        """
+        request = requests[at]
+        row = self.logged_row(request)
+        if row.replay_handler is not None:
+            done = row.replay_handler(ctx, requests, at)
+            if done:
+                return done, b""
+        answer = self.run(ctx, row, request, 0)
+        return 1, answer if answer.startswith(b"-") else b""
+
+    def as_client_wants(self, session: Session, answer: bytes) -> bytes:
+        """A reply, or nothing where CLIENT REPLY OFF or SKIP withholds it."""
         if session.reply_skip:
             session.reply_skip -= 1
             return reply.NO_REPLY
         return reply.NO_REPLY if session.is_silent else answer
+
+    def _withhold(self, session: Session, replies: list[bytes], first: int) -> None:
+        """Take back the replies from a place on that CLIENT REPLY OFF or SKIP withholds."""
+        replies[first:] = [wanted for answer in replies[first:] if (wanted := self.as_client_wants(session, answer))]
 
     # -- pausing (CLIENT PAUSE) --------------------------------------------------------------------------------------
 
@@ -608,7 +636,7 @@ class Engine:
     def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
         """A consumer that was deleted while a reader of it is blocked exists again from the next event on."""
         ctx = self.context
-        ctx.begin(session.NOBODY, now_us)
+        ctx.begin(NOBODY, now_us)
         ctx.select(db_index)
         stream = ctx.stream(key)
         found = None if stream is None else stream.groups.get(group)
@@ -626,31 +654,23 @@ class Engine:
         session.handled += 1
         self.blocking.forget(blocked)
         session.blocked = None
-        self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self._voiced(session, answer)))
+        self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self.as_client_wants(session, answer)))
 
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
         """Run a blocked request again; whether it was served."""
-        assert blocked.row.handler is not None, "a parked request has run before"
         ctx = self.context
         session = blocked.session
         ctx.begin(session, now_us)
         ctx.select(blocked.db_index)
         ctx.attempt = blocked
-        ctx.row, ctx.args = blocked.row, blocked.args
-        failure: bytes | None = None
         at = len(self.outgoing)  # before what the session hears of its own doing
-        start_us = self.clock.now_us()
         try:
-            answer = blocked.row.handler(ctx, blocked.args)
-        except ReplyError as refusal:
-            failure = refusal.text
-            answer = reply.error(failure)
+            answer = self.run(ctx, blocked.row, blocked.args, self.clock.now_us())
         finally:
             ctx.attempt = None
         self.effects.end_unit()
         if answer is BLOCKED:
             return False
-        self.statistics.ran(blocked.row, self.clock.now_us() - start_us, failure)
         self.release(blocked, answer, at)
         return True
 
@@ -671,7 +691,7 @@ class Engine:
 
     def finish_script(self) -> None:
         """To be called when `scripts.wake` was: a script that took long is over."""
-        busy_script.finish(self)
+        late_script.finish(self)
 
     def free_lazily(self, value: Value | dict[bytes, Value] | None) -> None:
         """A value, or all of a database, was deleted and nobody else has it: free it.
@@ -722,7 +742,7 @@ class Engine:
 
     def _expire(self, now_us: int) -> None:
         ctx = self.context
-        ctx.begin(session.NOBODY, now_us)
+        ctx.begin(NOBODY, now_us)
         for db_index, db in enumerate(self.keyspace.databases):
             if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
                 ctx.select(db_index)
@@ -737,6 +757,26 @@ class Engine:
 def _writes(session: Session, row: Row) -> bool:
     """Whether a request may change data: a command that writes, or EXEC of a transaction that has one."""
     return row.write or (row.name == "EXEC" and any(queued.write for queued, _ in session.queue or ()))
+
+
+def _left(batches: list[RequestBatch], place: int, at: int) -> list[RequestBatch]:
+    """The batches from a place on, without the first requests of the first of them."""
+    first = batches[place]
+    rest = batches[place + 1 :]
+    return rest if at == first.count else [first.after(at), *rest]
+
+
+def _unknown_command(request: list[bytes]) -> ReplyError:
+    """The refusal with the arguments' beginning, as Redis cuts it (Redis 8.6.3)."""
+    name = refusals.c_string(request[0])[:128]
+    if len(request) == 1:
+        return ReplyError(b"ERR unknown command '%b'" % name)
+    shown = b""
+    for arg in request[1:]:
+        if len(shown) >= 128:
+            break
+        shown += b"'%b' " % refusals.c_string(arg)[: 128 - len(shown)]
+    return ReplyError(b"ERR unknown command '%b', with args beginning with: %b" % (name, shown))
 
 
 def _subcommand(row: Row, request: list[bytes]) -> Row:
@@ -754,16 +794,3 @@ def _with_arity(row: Row, request: list[bytes]) -> Row:
     if not row.fits(len(request)) or row.handler is None:
         raise refusals.arity(row.label)
     return row
-
-
-def _unknown_command(request: list[bytes]) -> ReplyError:
-    """The refusal with the arguments' beginning, as Redis cuts it (Redis 8.6.3)."""
-    name = refusals.c_string(request[0])[:128]
-    if len(request) == 1:
-        return ReplyError(b"ERR unknown command '%b'" % name)
-    shown = b""
-    for arg in request[1:]:
-        if len(shown) >= 128:
-            break
-        shown += b"'%b' " % refusals.c_string(arg)[: 128 - len(shown)]
-    return ReplyError(b"ERR unknown command '%b', with args beginning with: %b" % (name, shown))

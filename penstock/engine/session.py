@@ -1,12 +1,17 @@
 """A session: what the engine knows of one client."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from penstock.engine import state
 from penstock.engine.table.command_table import Row
+from penstock.protocol.request_batch import RequestBatch
 
 if TYPE_CHECKING:
     from penstock.engine.blocking import BlockedRequest
     from penstock.engine.table.command_table import Row
+
+QueuedRequests: TypeAlias = "list[tuple[Row, RequestBatch]]"
+NO_TRANSACTION: Final = -1
 
 
 class Session:
@@ -16,9 +21,13 @@ class Session:
     """
 
     __slots__ = (
+        "_authenticated",
+        "_is_silent",
+        "_monitors",
+        "_queue",
+        "_reply_skip",
         "address",
         "args_memory",
-        "authenticated",
         "blocked",
         "channels",
         "closed",
@@ -29,15 +38,11 @@ class Session:
         "handled",
         "id",
         "input_bytes",
-        "is_ordinary",
-        "is_queueing",
-        "is_silent",
         "last_command",
         "last_ms",
         "library_name",
         "library_version",
         "local_address",
-        "monitors",
         "name",
         "no_evict",
         "no_touch",
@@ -45,14 +50,13 @@ class Session:
         "patterns",
         "privileged",
         "query_buffer",
-        "queue",
         "queue_failed",
         "read_args",
         "read_words",
         "reads",
-        "reply_skip",
         "resp",
         "shard_channels",
+        "state",
         "unix_socket",
         "user",
         "waiting_output",
@@ -71,12 +75,13 @@ class Session:
         self.library_name = b""
         self.library_version = b""
         self.user = b"default"
-        self.authenticated = True
+        self.state = 0  # bits of state.py: why a request may not simply be run
+        self._authenticated = True
         self.privileged = False  # the log's replay: no replies, looser checks (Redis 8.6.3)
         self.resp = 2
         self.db_index = 0
         # transactions
-        self.queue: list[tuple[Row, list[bytes]]] | None = None  # requests queued since MULTI
+        self._queue: QueuedRequests | None = None
         self.queue_failed = False
         self.watched: set[tuple[int, bytes]] = set()  # (database number, key)
         self.watch_broken = False
@@ -88,13 +93,11 @@ class Session:
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
         self.shard_channels: dict[bytes, None] = {}
-        self.monitors = False
+        self._monitors = False
         # CLIENT REPLY, KILL, NO-EVICT, NO-TOUCH
-        self.is_silent = False  # CLIENT REPLY OFF
-        self.reply_skip = 0  # replies to leave out: SKIP sets 2, one for itself and one for the next
+        self._is_silent = False
+        self._reply_skip = 0
         self.closing = False  # close once what is written has been sent
-        self.is_ordinary = False  # as heed_mode found it, after the last request that may have changed it
-        self.is_queueing = False  # likewise
         self.closed = False  # the connection is gone
         self.no_evict = False
         self.no_touch = False
@@ -109,16 +112,73 @@ class Session:
         self.reads = 0  # times that bytes came
         self.descriptor = -1  # the socket's number
 
-    def heed_mode(self) -> None:
-        """See whether this is a session that asks and is answered, and nothing else: most are, all the time.
+    def set_state(self, bit: int, holds: bool) -> None:
+        """A reason why a request may not simply be run begins or ends to hold."""
+        self.state = self.state | bit if holds else self.state & ~bit
 
-        Its requests are run where it is ordinary, and kept for EXEC where it is queueing.
-        """
-        asks = (
-            self.authenticated and not (self.reply_skip or self.is_silent or self.monitors) and not self.is_subscribed
-        )
-        self.is_ordinary = asks and self.queue is None
-        self.is_queueing = asks and self.queue is not None
+    @property
+    def authenticated(self) -> bool:
+        return self._authenticated
+
+    @authenticated.setter
+    def authenticated(self, holds: bool) -> None:
+        self._authenticated = holds
+        self.set_state(state.NOT_AUTHENTICATED, not holds)
+
+    @property
+    def queue(self) -> "QueuedRequests | None":
+        """The requests queued since MULTI; None outside of a transaction."""
+        return self._queue
+
+    @queue.setter
+    def queue(self, queue: "QueuedRequests | None") -> None:
+        self._queue = queue
+        self.set_state(state.IN_MULTI, queue is not None)
+
+    @property
+    def queued(self) -> int:
+        """How many requests are queued since MULTI; -1 outside of a transaction, as CLIENT LIST has it."""
+        return NO_TRANSACTION if self._queue is None else sum([batch.count for _, batch in self._queue])
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of the words of what is queued. O(their number)."""
+        batches = [batch for _, batch in self._queue or ()]
+        return sum([len(word) for batch in batches for at in range(batch.count) for word in batch.request(at)])
+
+    @property
+    def monitors(self) -> bool:
+        """Whether it is shown every request (MONITOR)."""
+        return self._monitors
+
+    @monitors.setter
+    def monitors(self, holds: bool) -> None:
+        self._monitors = holds
+        self.set_state(state.MONITORS, holds)
+
+    @property
+    def is_silent(self) -> bool:
+        """CLIENT REPLY OFF."""
+        return self._is_silent
+
+    @is_silent.setter
+    def is_silent(self, holds: bool) -> None:
+        self._is_silent = holds
+        self.set_state(state.REPLIES_WITHHELD, holds or self._reply_skip > 0)
+
+    @property
+    def reply_skip(self) -> int:
+        """Replies to leave out: CLIENT REPLY SKIP sets 2, one for itself and one for the next."""
+        return self._reply_skip
+
+    @reply_skip.setter
+    def reply_skip(self, count: int) -> None:
+        self._reply_skip = count
+        self.set_state(state.REPLIES_WITHHELD, self._is_silent or count > 0)
+
+    def note_subscriptions(self) -> None:
+        """Its channels or patterns have changed."""
+        self.set_state(state.SUBSCRIBED, self.is_subscribed)
 
     @property
     def resp3(self) -> bool:

@@ -34,6 +34,7 @@ class Subscriptions:
     def subscribe(self, session: Session, channel: bytes) -> None:
         self.channels.setdefault(channel, {})[session] = None
         session.channels[channel] = None
+        session.note_subscriptions()
 
     def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
         if pattern not in self.patterns:
@@ -41,19 +42,23 @@ class Subscriptions:
             self._globs[pattern] = Glob(pattern)
         self.patterns[pattern][session] = None
         session.patterns[pattern] = None
+        session.note_subscriptions()
 
     def subscribe_shard(self, session: Session, channel: bytes) -> None:
         self.shard_channels.setdefault(channel, {})[session] = None
         session.shard_channels[channel] = None
+        session.note_subscriptions()
 
     def unsubscribe(self, session: Session, channel: bytes) -> None:
         if channel in session.channels:
             del session.channels[channel]
+            session.note_subscriptions()
             _leave(self.channels, channel, session)
 
     def unsubscribe_pattern(self, session: Session, pattern: bytes) -> None:
         if pattern in session.patterns:
             del session.patterns[pattern]
+            session.note_subscriptions()
             _leave(self.patterns, pattern, session)
             if pattern not in self.patterns:
                 del self._globs[pattern]
@@ -61,6 +66,7 @@ class Subscriptions:
     def unsubscribe_shard(self, session: Session, channel: bytes) -> None:
         if channel in session.shard_channels:
             del session.shard_channels[channel]
+            session.note_subscriptions()
             _leave(self.shard_channels, channel, session)
 
     def forget(self, session: Session) -> None:

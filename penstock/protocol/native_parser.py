@@ -1,8 +1,7 @@
-"""Requests read byte by byte: what the compiled build does where Python itself is faster with splits and joins.
+"""Requests read byte by byte: how the compiled build reads ordinary input.
 
-In C a byte costs a nanosecond and every object twenty; in Python it is the other way round. So cut.py and alike.py,
-which say what is read, have it done here where they are compiled. Their own way is the oracle: what they read is read
-here, too, and the same; a word with a line end in it, which they leave to the reader, is read here as well.
+In C a byte costs a nanosecond and every object twenty; in Python it is the other way round, so the uncompiled build
+reads through hiredis. Run uncompiled, as some tests do, these loops give the same, slowly.
 
 The 64-bit numbers are places in the data and sizes of words, which are bounded.
 """
@@ -11,11 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.protocol.limits import BLOCK
+from penstock.protocol.request_batch import RequestBatch, one, prefix_words
+from penstock.protocol.strict_parser import WEB_INITIALS, is_web
+
 if TYPE_CHECKING:
     from mypy_extensions import i64  # the compiler's; Python does not look at it
 
+IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # by what was loaded
+
 _MOST_WORDS: Final = 999
-_LARGEST_WORD: Final = 4095
+_LARGEST_WORD: Final = BLOCK - 1  # larger ones, and what proto-max-bulk-len may forbid, are the strict parser's
 _CR: Final = 13
 _LF: Final = 10
 _STAR: Final = 42
@@ -23,25 +28,35 @@ _ZERO: Final = 48
 _DOLLAR: Final = 36
 
 
-def one_request(data: bytes) -> list[bytes] | None:
-    """The request that some bytes are, as cut.py has it."""
-    words: list[bytes] = []
-    end: i64 = len(data)
-    return words if cut_request(data, 0, end, words) == end else None
+def batches(data: bytes, at: i64, limit: i64, batched: frozenset[bytes], found: list[RequestBatch]) -> i64:
+    """Append the whole ordinary requests from a place on, about `limit` of them, as batches; where they end.
 
-
-def requests(data: bytes) -> list[list[bytes]]:
-    """The requests that some bytes are, if all of them are whole and ordinary; else none."""
-    found: list[list[bytes]] = []
+    It stops in front of what is not whole or not ordinary. See request_batch.batches_of, its twin over words.
+    """
     end: i64 = len(data)
-    at: i64 = 0
-    while at < end:
+    while at < end and limit > 0:
         words: list[bytes] = []
-        at = cut_request(data, at, end, words)
-        if at < 0:
-            return []
-        found.append(words)
-    return found
+        stop: i64 = cut_request(data, at, end, words)
+        if stop < 0:
+            break
+        name = words[0]
+        if name[:2] in WEB_INITIALS and is_web(name):
+            break
+        if stop < end and name in batched:
+            width: i64 = prefix_words(words)
+            start: i64 = 0
+            if width > 0:
+                start = size_of_prefix(data, at, words, width)
+            if start > 0 and repeats(data, at, start, stop, end):
+                several = cut_batch(data, at, start, words, width)
+                found.append(several)
+                at += size_of_batch(several, start)
+                limit -= several.count
+                continue
+        found.append(one(words))
+        limit -= 1
+        at = stop
+    return at
 
 
 def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
@@ -97,74 +112,107 @@ def header_of(number: i64) -> i64:
         return 4
     if number < 100:
         return 5
-    return 6 if number < 1000 else 7
+    if number < 1000:
+        return 6
+    return 7 if number < 10000 else 8
 
 
-def stands_at(part: bytes, data: bytes, at: i64, end: i64) -> bool:
-    size: i64 = len(part)
-    if at + size > end:
+def size_of_prefix(data: bytes, at: i64, words: list[bytes], width: i64) -> i64:
+    """How many bytes the first words of the request at a place take, its own header included."""
+    size: i64 = header_of(len(words))
+    word: i64 = 0
+    while word < width:
+        length: i64 = len(words[word])
+        size += header_of(length) + length + 2
+        word += 1
+    return size
+
+
+def repeats(data: bytes, first: i64, size: i64, second: i64, end: i64) -> bool:
+    """Whether so many bytes from one place on stand at another as well."""
+    if second + size > end:
         return False
     place: i64 = 0
     while place < size:
-        if data[at + place] != part[place]:
+        if data[first + place] != data[second + place]:
             return False
         place += 1
     return True
 
 
-def cut_alike(
-    data: bytes, head: bytes, behind: i64, names: list[bytes], columns: list[list[bytes]], tails: list[bytes]
-) -> int:
-    """Cut out the requests that begin with a head and have so many words behind it, the names among these the same.
+def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64) -> RequestBatch:
+    """The requests from a place on that begin with the same `start` bytes, `width` words, and whose names are the same.
 
-    The lists are filled as those of `Alike` (alike.py). Their size together; 0 where they are fewer than two, or where
-    one that begins alike comes behind them: it may not be whole, but of none that follows is that known.
+    first: the words of the first of them, which is whole.
     """
     end: i64 = len(data)
-    head_size: i64 = len(head)
-    at: i64 = 0
-    fields: i64 = behind // 2 if behind > 1 else 1
-    has_names: bool = behind > 1
-    headed: list[bytes] = []  # names, each behind its header
-    is_whole = True
-    field: i64 = 0
-    while field < fields:
+    words: i64 = len(first)
+    behind: i64 = words - width
+    step: i64 = 2 if behind > 1 else 1
+    names: list[bytes] = []
+    columns: list[list[bytes]] = []
+    tails: list[bytes] = []
+    place: i64 = width
+    while place < words:
+        if step == 2:
+            names.append(first[place])
         columns.append([])
-        field += 1
-    while stands_at(head, data, at, end):
-        place: i64 = at + head_size
-        field = 0
+        place += step
+    begin: i64 = at
+    while True:
+        if tails and not repeats(data, begin, start, at, end):
+            break
+        behind_prefix: i64 = at + start
+        place = behind_prefix
+        row: list[bytes] = []
+        field: i64 = 0
+        fields: i64 = len(columns)
         while field < fields:
-            if has_names:
-                if tails:
-                    if not stands_at(headed[field], data, place, end):
-                        break
-                    place += len(headed[field])
-                else:
-                    size: i64 = size_of_word(data, place, end)
-                    if size < 0:
-                        break
-                    start: i64 = place
-                    place += header_of(size)
-                    names.append(data[place : place + size])
-                    place += size + 2
-                    headed.append(data[start:place])
+            if step == 2:
+                name = names[field]
+                size: i64 = size_of_word(data, place, end)
+                if size != len(name):
+                    break
+                place += header_of(size)
+                if not equals(data, place, name):
+                    break
+                place += size + 2
             size = size_of_word(data, place, end)
             if size < 0:
                 break
             place += header_of(size)
-            columns[field].append(data[place : place + size])
+            row.append(data[place : place + size])
             place += size + 2
             field += 1
         if field < fields:
-            is_whole = False
             break
-        tails.append(data[at + head_size : place])
+        field = 0
+        while field < fields:
+            columns[field].append(row[field])
+            field += 1
+        tails.append(data[behind_prefix:place])
         at = place
-    count = len(tails)
-    if count < 2 or (at < end and data.find(head, at + 1) >= 0):
-        return 0
-    if not is_whole:
-        for column in columns:
-            del column[count:]
-    return at
+    if len(tails) == 1:
+        return one(first)
+    return RequestBatch(first[:width], names, columns, len(tails), tails)
+
+
+def equals(data: bytes, at: i64, word: bytes) -> bool:
+    """Whether a word, which does not reach beyond the data, stands at a place."""
+    size: i64 = len(word)
+    place: i64 = 0
+    while place < size:
+        if data[at + place] != word[place]:
+            return False
+        place += 1
+    return True
+
+
+def size_of_batch(batch: RequestBatch, start: i64) -> i64:
+    """The bytes of what cut_batch cut out."""
+    if batch.count == 1:
+        return batch.size()
+    size: i64 = batch.count * start
+    for tail in batch.tails():
+        size += len(tail)
+    return size

@@ -1,6 +1,7 @@
 """Requests read word by word in Python: every rule and every error text of Redis, at any split of the bytes.
 
-The fast reader (requests.py) hands over whatever is not an ordinary request, and must agree with this one: it is
+The fast parsers (request_reader.py) leave whatever is not an ordinary request to this one, and must agree with it: it
+is
 the oracle of its tests.
 """
 
@@ -32,7 +33,7 @@ def is_web(name: bytes) -> bool:
     return name.partition(b"\0")[0].lower() in _WEB_WORDS
 
 
-class PlainReader:
+class StrictParser:
     """Bytes in, requests out. `feed` never fails; `next` raises ProtocolError, and again whenever it is asked.
 
     Between two calls: `_text[_at:]` is unread; `_missing` words of the request in `_words` are to come (0: between

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from penstock.engine.context import BLOCKED
 from penstock.engine.session import Session
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
 from penstock.protocol.limits import Limits
-from penstock.protocol.request_batch import Alike
+from penstock.protocol.request_batch import RequestBatch
 from penstock.protocol.request_reader import RequestReader
 from penstock.server import admission
 
@@ -50,7 +49,7 @@ class Connection:
     def __init__(self, turn: "Turn") -> None:
         self._turn = turn
         self._limits = Limits()
-        self._reader = RequestReader(self._limits)
+        self._reader = RequestReader(self._limits, turn.engine.batched)
         self._transport = cast(asyncio.Transport, None)  # there from connection_made on
         self.session = Session(0)
         self.gone = True  # not let in yet, or closed
@@ -102,18 +101,6 @@ class Connection:
         statistics = self._turn.engine.statistics
         statistics.reads += 1
         statistics.input_bytes += size
-        if self._is_free():
-            request = self._reader.only(data)
-            if request is not None:
-                self._answer_one(request)
-                return
-            data = self._answer_alike(data)
-            if not data:
-                return
-            requests = self._reader.at_once(data)
-            if requests:
-                self._answer_several(requests)
-                return
         try:
             self._reader.feed(data)
         except ProtocolError:
@@ -122,15 +109,18 @@ class Connection:
             self.abort()
             return
         if not self._turn.will_go_on(self):
-            self.go_on()
+            self.go_on(self._is_free())
         self.note_waiting()
 
     def note_waiting(self) -> None:
         """Say how many bytes of requests wait, after some came or were handled."""
-        waiting = self.session.query_buffer = self._reader.pending
-        statistics = self._turn.engine.statistics
-        if waiting > statistics.largest_query_buffer:
-            statistics.largest_query_buffer = waiting
+        waiting = self._reader.pending
+        session = self.session
+        if waiting != session.query_buffer:
+            session.query_buffer = waiting
+            statistics = self._turn.engine.statistics
+            if waiting > statistics.largest_query_buffer:
+                statistics.largest_query_buffer = waiting
 
     def read_limits(self) -> None:
         """Heed what the settings say of requests, now that the session begins or they have changed."""
@@ -148,43 +138,53 @@ class Connection:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def go_on(self) -> None:
-        """Handle the requests that have come, up to a turn's share of them."""
-        self._go_on_until(self._end_of_share_us())
+    def go_on(self, is_free: bool = False) -> None:
+        """Handle the requests that have come, up to a turn's share of them.
 
-    def _end_of_share_us(self) -> int:
-        """When this connection's share of a turn's time is over, if it begins now."""
-        return self._turn.engine.clock.now_ns() // 1000 + TIME_A_TURN_US
-
-    def _go_on_until(self, until_us: int) -> None:
-        turn = self._turn
-        session = self.session
-        reader = self._reader
+        is_free: nothing stands between this and the client, so its replies may go out at once.
+        """
+        turn, session, reader = self._turn, self.session, self._reader
         handled = 0
-        held = self._is_behind_too_far()
-        while not (held or session.blocked is not None or session.closing or self.gone or turn.stops):
-            if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN or turn.engine.ended_us >= until_us:
+        left_us = TIME_A_TURN_US
+        only_data = True
+        is_done = False
+        held = self._behind and self._is_behind_too_far()
+        while True:
+            if held or session.blocked is not None or session.closing or self.gone or turn.stops:
+                self._set_reading(True)
+                break
+            if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN or left_us <= 0:
                 turn.go_on_later(self)
                 self._set_reading(False)
                 break
-            done = self._answer_next_alike()
-            if done:
-                handled += done
-                continue
             try:
-                request = reader.next()
+                batches = reader.take(REQUESTS_A_TURN - handled)
             except ProtocolError as refusal:
                 self._refuse(refusal)
                 break
-            if request is None:
-                self._set_reading(True)
+            if not batches:
+                is_done = True
+                if not self._reads:
+                    self._set_reading(True)
                 break
-            handled += self._answer([request, *reader.rest(REQUESTS_A_TURN - handled - 1)], until_us)
-        else:
-            self._set_reading(True)
-        if handled or self._owed:
+            handled += self._answer(batches, left_us)
+            left_us -= turn.engine.ended_us - turn.engine.began_us
+            if not turn.engine.only_data:
+                only_data = False
+        if self.gone:
+            return
+        owed = self._owed
+        if is_free and is_done and only_data and turn.has_nothing_to_do():
+            if owed:
+                self._owed = []
+                self.owed_bytes = 0
+                self._send(owed[0] if len(owed) == 1 else b"".join(owed))
+        elif handled or owed:
             self._note_owed()
-            turn.end_soon()
+            if is_free and is_done:
+                turn.end_after(self)
+            else:
+                turn.end_soon()
         if self._ends or session.closing:
             self.close_if_done()
 
@@ -200,106 +200,33 @@ class Connection:
             or turn.will_go_on(self)
         )
 
-    def _answer_one(self, request: list[bytes]) -> None:
-        """Answer what a client sent that waits for its reply; mostly the reply can go at once."""
-        turn, session = self._turn, self.session
-        engine = turn.engine
-        units = engine.effects.units
-        try:
-            answer = engine.answer_plainly(session, request)
-        except Exception:  # see _answer
-            self._give_up()
-            return
-        if answer is None:
-            self._answer_several([request])
-        elif turn.has_nothing_to_do() and answer is not BLOCKED:
-            self._send(answer)
-        else:
-            changed = engine.effects.units != units
-            if answer is not BLOCKED:
-                self.owe(answer, changed)
-            turn.look_around(changed)
-            turn.end_after(self)
-
-    def _answer_alike(self, data: bytes) -> bytes:
-        """Answer the requests at the beginning that are alike, if there are such; what follows them."""
-        turn = self._turn
-        found = self._reader.alike(data, turn.engine.alike_names) if self.session.is_ordinary else None
-        if found is None or not self._answer_together(found):
-            return b"" if self.gone else data
-        rest = data[found.size :]
-        if rest:
-            return rest  # what answers it sends these replies, too
-        if turn.has_nothing_to_do():
-            self.deliver(self.take_owed())
-        else:
-            self._note_owed()
-            turn.end_after(self)
-        return b""
-
-    def _answer_next_alike(self) -> int:
-        """Answer those of the requests that wait which are alike, if the first ones are; how many."""
-        reader = self._reader
-        found = reader.next_alike(self._turn.engine.alike_names) if self.session.is_ordinary else None
-        if found is None:
-            return 0
-        if not self._answer_together(found):
-            reader.put_back_alike(found)
-            return 0
-        return len(found.tails)
-
-    def _answer_together(self, found: Alike) -> bool:
-        """Answer requests that are alike, if the engine takes them as such."""
-        before = len(self._owed)
-        try:
-            if not self._turn.engine.answer_alike(self.session, found, self._owed, self._logged):
-                return False
-        except Exception:  # see _answer
-            self._give_up()
-            return False
-        self.owed_bytes += sum(map(len, self._owed[before:]))
-        return True
-
-    def _answer_several(self, requests: list[list[bytes]]) -> None:
-        """Answer requests that came together, up to a turn's share of them."""
-        turn, session = self._turn, self.session
-        until_us = self._end_of_share_us()
-        done = self._answer(requests, until_us)
-        if self.gone:
-            return
-        if done == len(requests) and turn.engine.was_plain and turn.has_nothing_to_do():
-            self.deliver(self.take_owed())
-            return
-        self._note_owed()
-        if done < len(requests):
-            turn.end_soon()
-            self._go_on_until(until_us)  # before those who were woken go on, as in Redis
-            return
-        turn.end_after(self)
-        if self._ends or session.closing:
-            self.close_if_done()
-
-    def _answer(self, requests: list[list[bytes]], until_us: int) -> int:
+    def _answer(self, batches: list[RequestBatch], most_us: int) -> int:
         """Have requests handled, up to a turn's share; how many were. The others go back to the reader."""
         turn, session = self._turn, self.session
         engine = turn.engine
         owed = self._owed
         before = len(owed)
         try:
-            done = engine.handle_several(session, requests, REPLIES_A_TURN, owed, self._logged, until_us)
+            left = engine.handle_batches(session, batches, REPLIES_A_TURN, owed, self._logged, most_us)
         except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
             self._give_up()
             return 0
-        if done < len(requests):
-            self._reader.put_back(requests[done:])
-        self.owed_bytes += len(owed[-1]) if len(owed) == before + 1 else sum(map(len, owed[before:]))
+        handled = 0
+        for batch in batches:
+            handled += batch.count
+        if left:
+            self._reader.put_back(left)
+            for batch in left:
+                handled -= batch.count
+        for at in range(before, len(owed)):
+            self.owed_bytes += len(owed[at])
         if engine.outgoing or engine.to_close or engine.wanted_shutdown:
             self._note_owed()  # before what is pushed to others, as the engine's order is
             turn.look_around(engine.changed)
         if session.authenticated is not self._limits.authenticated:
             self._limits.authenticated = session.authenticated
             self._limits.weigh()
-        return done
+        return handled
 
     def _is_behind_too_far(self) -> bool:
         """Whether the peer must take replies first.

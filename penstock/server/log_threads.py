@@ -31,10 +31,10 @@ class Job(Future[None]):
     def __init__(self, call: Callable[[], None], thread: Thread) -> None:
         super().__init__()
         self.call = call
-        self._thread = thread
+        self._runs_in = thread
 
     def done(self) -> bool:
-        return super().done() or not self._thread.is_alive()
+        return super().done() or not self._runs_in.is_alive()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What went wrong; waits until it is over, whatever `timeout` says."""

@@ -7,6 +7,7 @@ import pytest
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.memory.value_sizes import dataset_bytes
+from penstock.protocol.request_batch import batches_of
 from tests.dialogue import Dialogue
 
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
@@ -101,9 +102,9 @@ def test_a_raised_limit_lets_writes_through_at_once(full):
 
 def test_requests_together_are_refused_as_one_by_one(full):
     answers: list[bytes] = []
-    requests = [[b"XADD", b"s", b"*", b"f", b"v"]] * 3
+    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"v"]] * 3, full.engine.batched)
 
-    full.engine.handle_several(full.session, requests, 1 << 20, answers, [])
+    full.engine.handle_batches(full.session, batches, 1 << 20, answers, [])
 
     assert answers == [b"-%b\r\n" % OOM.encode()] * 3
 

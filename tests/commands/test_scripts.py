@@ -377,6 +377,30 @@ def test_others_are_refused_and_the_script_is_killed(late):
     assert late.other("PING") == b"PONG"
 
 
+def test_what_follows_a_multi_sent_while_the_server_was_busy_is_queued(late):
+    script(late.caller, "while true do end")
+
+    assert late.other("MULTI") == b"OK"
+    late.other.another()("SCRIPT KILL")
+    late.finish()
+
+    assert late.other("SET a 1") == b"QUEUED"
+    assert late.other.another()("EXISTS a") == 0
+    assert late.other("EXEC") == [b"OK"]
+
+
+def test_a_discard_sent_while_the_server_was_busy_ends_the_transaction(late):
+    late.other("MULTI", "SET a 1")
+    script(late.caller, "while true do end")
+
+    assert late.other("DISCARD") == b"OK"
+    late.other.another()("SCRIPT KILL")
+    late.finish()
+
+    assert late.other("GET a") is None
+    assert str(late.other("EXEC")) == "ERR EXEC without MULTI"
+
+
 def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late, log):
     script(late.caller, "redis.call('SET', 'a', '1') for i = 1, 1e7 do end redis.call('INCR', 'a') return 'done'")
 

@@ -12,7 +12,7 @@ from penstock.errors import ProtocolError
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
 from tests import wire
-from tests.protocol.test_requests import CASES
+from tests.protocol.test_request_reader import CASES
 from tests.reference import LOCALHOST, NoReference, reference_server
 
 BROKEN = [(name, data) for name, data, _, error in CASES if error is not None]
@@ -36,7 +36,7 @@ def last_words(data: bytes, limits: Limits) -> bytes:
     reader = RequestReader(limits)
     reader.feed(data)
     with pytest.raises(ProtocolError) as refused:
-        while reader.next() is not None:
+        while reader.take(1):
             pass
     return b"-ERR Protocol error: " + refused.value.text + b"\r\n" if refused.value.text else b""
 

@@ -207,7 +207,7 @@ def test_a_client_that_kills_itself_hears_of_it_first(hall):
 def test_a_bug_costs_only_the_connection_that_met_it(hall, monkeypatch):
     unlucky, other = hall.enter(), hall.enter()
     with monkeypatch.context() as patch:
-        patch.setattr(hall.clock, "now_us", lambda: 1 // 0)
+        patch.setattr(hall.clock, "now_ns", lambda: 1 // 0)
         unlucky.says(b"PING\r\n")
 
     assert unlucky.transport.aborted

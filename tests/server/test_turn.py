@@ -1,6 +1,6 @@
 """One turn for everybody: log, then reply; one timer; the end."""
 
-from penstock.protocol.request_reader import packed
+from penstock.protocol.reply import bulks as packed
 from penstock.server.cron import close_idle
 from penstock.server.turn import TURNS_ALONE
 from tests.server.fakes import Hall
@@ -22,7 +22,7 @@ def test_clients_of_one_turn_share_one_write_of_the_log(hall):
     clients = [hall.enter() for _ in range(10)]
     turns_before = hall.log_writer.turns
     for client in clients:
-        client.sends(b"PING\r\n")
+        client.sends(b"XADD s * f v\r\n")
     hall.loop.turn()
 
     assert hall.log_writer.turns - turns_before == 1

@@ -61,7 +61,7 @@ def test_runs_are_in_the_order_of_single_entries(dialogue: Dialogue, clock: Manu
         dialogue(asked(chance, seed % 2 == 0))
     group = group_of(dialogue)
     assert group.pending and len(group.order.recent)
-    assert bool(group.order.odd or group.order.deleted_pending) == (seed % 2 == 0)
+    assert bool(group.order.out_of_order or group.order.deleted_pending) == (seed % 2 == 0)
     assert_alike(group)
 
 

@@ -202,8 +202,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.queue = None
     session.queue_failed = False
     engine.unwatch(session)
-    engine.monitors.discard(session)
-    session.monitors = False
+    engine.monitor(session, False)
     engine.subscriptions.forget(session)
     session.is_silent = False
     session.reply_skip = 0

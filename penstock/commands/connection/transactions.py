@@ -51,11 +51,11 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
     answers: list[bytes] = []
     ctx.waits = False
     try:
-        engine.run_queued(ctx, queue, answers)
+        left = engine.run_queue(ctx, queue, answers)
     finally:
         ctx.waits, ctx.row, ctx.args = waits, row, args
     if engine.busy:
-        engine.scripts.hold(ctx, queue, answers)
+        engine.scripts.hold(ctx, left, answers)
         return BLOCKED
     return reply.array(answers)
 

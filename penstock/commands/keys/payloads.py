@@ -64,7 +64,7 @@ def value_from(payload: bytes, engine: "Engine", now_us: int) -> Value:
     scratch = Scratch(engine, now_us)
     try:
         for request in _requests(body[len(MARK) : -VERSION_BYTES]):
-            if request[0] not in MAKERS or engine.replay(scratch, request).startswith(b"-"):
+            if request[0] not in MAKERS or engine.replay(scratch, [request], 0)[1]:
                 raise bad_format()
     except (Damage, Unfinished, ReplyError):
         raise bad_format() from None

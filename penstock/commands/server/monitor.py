@@ -20,6 +20,5 @@ def monitor(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     if session.monitors:
         return reply.NO_REPLY  # Redis says nothing the second time (8.6.3)
-    session.monitors = True
-    ctx.engine.monitors.add(session)
+    ctx.engine.monitor(session, True)
     return reply.OK

@@ -9,60 +9,33 @@ from typing import Final
 from penstock.commands.streams.stream_arguments import TrimWords
 from penstock.commands.streams.xadd import LARGEST_ENTRY
 from penstock.engine.context import Context
-from penstock.engine.effects import pack
-from penstock.engine.table.command_table import alike, together
+from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import Alike
+from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.streams.ids import HALF
 from penstock.storage.streams.listpack_nodes import AlikeEntries
 from penstock.storage.streams.stream import KEEP_REFERENCES, Stream, Trim
 
-MOST_FIELDS: Final = 64  # in an entry; rarer ones go one by one
 _NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # sequence numbers that a millisecond sees
 
 
-@together("XADD")
-def add_run(ctx: Context, requests: list[list[bytes]], start: int, answers: list[bytes]) -> int:
-    """Append the entries of the requests from `start` on that begin alike, and say which ids they got."""
-    width = len(requests[start])
-    fields_at = 3 if width < 8 or requests[start][2] == b"*" else 6
-    head = requests[start][:fields_at]
-    if width < fields_at + 2 or (width - fields_at) & 1 or width > 2 * MOST_FIELDS:
+@batched("XADD")
+def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Append the entries of a batch and say which ids they got."""
+    if not batch.names:
         return 0
-    stream = _ready_stream(ctx, head)
+    stream = _ready_stream(ctx, batch.prefix)
     if stream is None:
         return 0
-    trim = _trim_of(stream, head)
-    if trim is None and len(head) > 3:
+    trim = _trim_of(stream, batch.prefix)
+    if trim is None and len(batch.prefix) > 3:
         return 0
-    most = len(requests) if trim is None else start + trim.threshold - 1
-    names = requests[start][fields_at::2]
-    run: list[list[bytes]] = []
-    for at in range(start, min(len(requests), most)):
-        request = requests[at]
-        if len(request) != width or request[:fields_at] != head or request[fields_at::2] != names:
-            break
-        run.append(request[fields_at:])
-    if len(run) < 2:
-        return 0
-    packed = list(map(pack, map(tuple, run)))
-    tails = [pairs[pairs.index(b"\n") + 1 :] for pairs in packed]
-    return _append(ctx, stream, head, names, list(map(list, zip(*run, strict=True)))[1::2], tails, answers, trim)
-
-
-@alike("XADD")
-def add_alike(ctx: Context, requests: Alike, answers: list[bytes]) -> int:
-    """As `add_run`, of requests that were not taken apart."""
-    if not requests.names:
-        return 0
-    stream = _ready_stream(ctx, requests.head)
-    if stream is None:
-        return 0
-    trim = _trim_of(stream, requests.head)
-    if (trim is None and len(requests.head) > 3) or (trim is not None and len(requests.tails) >= trim.threshold):
-        return 0
-    return _append(ctx, stream, requests.head, requests.names, requests.columns, requests.tails, answers, trim)
+    if trim is not None and batch.count >= trim.threshold:
+        if trim.threshold < 3:
+            return 0
+        batch = batch.part(0, trim.threshold - 1)
+    return _append(ctx, stream, batch, replies, trim)
 
 
 def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
@@ -76,21 +49,12 @@ def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
     return stream if isinstance(stream, Stream) and not stream.rewound and not ctx.is_awaited(head[1]) else None
 
 
-def _append(
-    ctx: Context,
-    stream: Stream,
-    head: list[bytes],
-    names: list[bytes],
-    columns: list[list[bytes]],
-    tails: list[bytes],
-    answers: list[bytes],
-    trim: Trim | None,
-) -> int:
-    """Append an entry for each tail, its fields and values as they were sent; how many, or 0, and nothing done.
+def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[bytes], trim: Trim | None) -> int:
+    """Append an entry for each request, its fields and values as they were sent; how many, or 0, and nothing done.
 
     Where there is a trim, they are fewer than the length that it leaves.
     """
-    count = len(tails)
+    head, names, tails, count = batch.prefix, batch.names, batch.tails(), batch.count
     first_id = stream.next_id(ctx.now_ms)
     if first_id is None or (first_id & HALF) + count > HALF or sum([len(tail) for tail in tails]) > LARGEST_ENTRY:
         return 0
@@ -98,7 +62,7 @@ def _append(
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = [opening + texts[at] + pairs + tail for at, tail in enumerate(tails)]
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
-    stream.append_alike(first_id, entries, AlikeEntries(names, columns))
+    stream.append_alike(first_id, entries, AlikeEntries(names, batch.columns))
     if trim is not None:
         stream.trim(trim._replace(threshold=lengths[-1], limit=0), [])
     ctx.dirty += count
@@ -111,7 +75,7 @@ def _append(
         else:
             lines = [begin + texts[at] + tail for at, tail in enumerate(tails)]
         ctx.effects.add_units(ctx.db_index, lines)
-    answers.extend(texts)
+    replies.extend(texts)
     return count
 
 

@@ -117,7 +117,7 @@ def xread(ctx: Context, args: list[bytes]) -> bytes:
     if asked.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
         return reply.null_array(ctx.resp3)
     if ctx.attempt is None:
-        _park(ctx, args, asked, starts)
+        _block(ctx, args, asked, starts)
     return BLOCKED
 
 
@@ -149,7 +149,7 @@ def _start(ctx: Context, word: bytes, stream: Stream | None) -> StreamId:
     return stream_arguments.stream_id(word)
 
 
-def _park(ctx: Context, args: list[bytes], asked: ReadWords, starts: list[StreamId]) -> None:
+def _block(ctx: Context, args: list[bytes], asked: ReadWords, starts: list[StreamId]) -> None:
     """Wait with every `$` replaced by the id that it stood for; `+` stays what it is."""
     remembered = args[: asked.ids_at] + [
         ids.text(start) if word == b"$" else word for word, start in zip(asked.ids, starts, strict=True)

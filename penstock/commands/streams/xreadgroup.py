@@ -91,7 +91,7 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
         return streams_reply(served, ctx.resp3)
     if asked.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
         return reply.null_array(ctx.resp3)
-    _park(ctx, args, asked, places)
+    _block(ctx, args, asked, places)
     return BLOCKED
 
 
@@ -252,7 +252,7 @@ def _claim_and_read(
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def _park(ctx: Context, args: list[bytes], asked: ReadWords, places: list[Place]) -> None:
+def _block(ctx: Context, args: list[bytes], asked: ReadWords, places: list[Place]) -> None:
     """Wait; a reader that was tried again stays blocked, with its first deadline."""
     blocked = ctx.attempt
     claimable_ms = 0

@@ -11,22 +11,21 @@ from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import streams_reply
 from penstock.commands.streams.xreadgroup import hand_out, known_place
 from penstock.engine.context import Context
-from penstock.engine.table.command_table import together
+from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
+from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.streams.stream import Run
 
 MOST_ENTRIES: Final = 1000  # handed out at once; so the replies stay within a turn's share
 
 
-@together("XREADGROUP")
-def read_run(ctx: Context, requests: list[list[bytes]], start: int, answers: list[bytes]) -> int:
-    """Answer the requests from `start` on that are equal and ask for new entries of one stream, while it has enough."""
-    request = requests[start]
-    stop = start + 1
-    while stop < len(requests) and requests[stop] == request:
-        stop += 1
-    if stop - start < 2:
-        return 0
+@batched("XREADGROUP")
+def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Answer the requests of a batch, if all are equal and ask for new entries of one stream, while it has enough."""
+    for column in batch.columns:
+        if column.count(column[0]) != batch.count:
+            return 0
+    request = batch.request(0)
     try:
         asked = read_arguments.read_again(ctx, request)
     except ReplyError:
@@ -37,7 +36,7 @@ def read_run(ctx: Context, requests: list[list[bytes]], start: int, answers: lis
     consumer = None if place is None else place.group.consumers.get(asked.consumer)
     if place is None or consumer is None:
         return 0
-    runs = place.stream.unread(place.group, min((stop - start) * asked.count, MOST_ENTRIES))
+    runs = place.stream.unread(place.group, min(batch.count * asked.count, MOST_ENTRIES))
     shares = _shares(runs, asked.count)
     if len(shares) < 2:
         return 0
@@ -45,7 +44,7 @@ def read_run(ctx: Context, requests: list[list[bytes]], start: int, answers: lis
     consumer.seen_ms = ctx.now_ms
     hand_out(ctx, place, consumer, _joined(shares), asked.no_ack)
     ctx.dirty += len(shares) - 1
-    answers.extend([streams_reply([(place.key, entries_of(share))], ctx.resp3) for share in shares])
+    replies.extend([streams_reply([(place.key, entries_of(share))], ctx.resp3) for share in shares])
     return len(shares)
 
 

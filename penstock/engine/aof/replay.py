@@ -9,7 +9,6 @@ MULTI or EXEC would otherwise take what is whole with it. (Redis 8.6.3 goes on t
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from penstock.engine.aof import replay_batches
 from penstock.engine.context import Context
 from penstock.engine.session import Session
 from penstock.errors import ReplyError, UsageError
@@ -146,7 +145,7 @@ class Replay:
 
     def _run(self, requests: list[list[bytes]], offset: int) -> None:
         """Run requests in order, those within MULTI once their EXEC has come."""
-        replay, ctx, shortly, together = self._engine.replay, self._ctx, replay_batches.shortly, replay_batches.together
+        replay, ctx = self._engine.replay, self._ctx
         count = len(requests)
         index = 0
         try:
@@ -156,19 +155,16 @@ class Replay:
                     self._run_short(request, (offset, index))
                 elif self._unit is not None:
                     self._unit.append(request)
-                elif done := together(ctx, requests, index):
+                else:
+                    done, refusal = replay(ctx, requests, index)
                     self.applied += done
+                    if refusal:
+                        self._note(request, refusal, (offset, index))
                     index += done
                     continue
-                else:
-                    self.applied += 1
-                    if not shortly(ctx, request):
-                        answer = replay(ctx, request)
-                        if answer.startswith(b"-"):
-                            self._note(request, answer, (offset, index))
                 index += 1
-        except ReplyError as refusal:
-            raise self._unknown(refusal, (offset, index)) from None
+        except ReplyError as unknown:
+            raise self._unknown(unknown, (offset, index)) from None
 
     def _run_short(self, request: list[bytes], place: Place) -> None:
         """A line of one word (MULTI, EXEC, FLUSHALL) or of none: an annotation."""
@@ -195,14 +191,12 @@ class Replay:
 
     def _apply(self, request: list[bytes], place: Place) -> None:
         self.applied += 1
-        if replay_batches.shortly(self._ctx, request):
-            return
         try:
-            answer = self._engine.replay(self._ctx, request)
-        except ReplyError as refusal:
-            raise self._unknown(refusal, place) from None
-        if answer.startswith(b"-"):
-            self._note(request, answer, place)
+            _, refusal = self._engine.replay(self._ctx, [request], 0)
+        except ReplyError as unknown:
+            raise self._unknown(unknown, place) from None
+        if refusal:
+            self._note(request, refusal, place)
 
     # -- what is wrong ----------------------------------------------------------------------------------------------
 

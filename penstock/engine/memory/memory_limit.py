@@ -7,7 +7,7 @@ reading is slow; in between it is what was read and what clients have sent since
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from penstock.engine import refusals
+from penstock.engine import refusals, state
 from penstock.engine.memory import recency
 from penstock.engine.memory.allocated_memory import Allocated
 from penstock.engine.memory.eviction import Evictor
@@ -45,6 +45,7 @@ class MemoryLimit:
 
     def _set(self) -> None:
         self.limit = self._engine.settings.number("maxmemory")
+        self._engine.set_state(state.MEMORY_LIMITED, self.limit > 0)
         self._next_us = self._soonest_us = 0
 
     def _choose(self) -> None:

@@ -20,24 +20,24 @@ class Worker:
     A thread that could not begin, or ended, is tried again with the next job.
     """
 
-    __slots__ = ("_done", "_given_up", "_jobs", "_lock", "_thread", "late", "wake")
+    __slots__ = ("_done", "_given_up", "_jobs", "_lock", "_runs_in", "late", "wake")
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[Callable[[], bytes]] = SimpleQueue()
         self._done: SimpleQueue[bytes] = SimpleQueue()
         self._lock = threading.Lock()
         self._given_up = False
-        self._thread: threading.Thread | None = None
+        self._runs_in: threading.Thread | None = None
         self.late = b""
         self.wake: Callable[[], None] | None = None
 
     def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:
         """What the job answers; None where it takes longer than so many seconds: `wake` tells of its end."""
-        if self._thread is None or not self._thread.is_alive():
+        if self._runs_in is None or not self._runs_in.is_alive():
             try:
                 self._begin()
             except (RuntimeError, MemoryError):
-                self._thread = None
+                self._runs_in = None
                 return NO_THREAD
         self._given_up = False
         self._jobs.put(job)
@@ -57,8 +57,8 @@ class Worker:
         self._jobs, self._done = SimpleQueue(), SimpleQueue()
         before = threading.stack_size(STACK_BYTES)
         try:
-            self._thread = threading.Thread(target=self._serve, args=(self._jobs, self._done), name=NAME, daemon=True)
-            self._thread.start()
+            self._runs_in = threading.Thread(target=self._serve, args=(self._jobs, self._done), name=NAME, daemon=True)
+            self._runs_in.start()
         finally:
             threading.stack_size(before)
 

@@ -25,7 +25,7 @@ from penstock.protocol import reply
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
-    from penstock.engine.session import Session
+    from penstock.engine.session import QueuedRequests, Session
 
 MOST_EVALUATED: Final = 500  # scripts known by EVAL alone; the one used longest ago goes (Redis 8.6.3)
 BUSY: Final = b"BUSY Redis is busy running a script. You can only call %b or SHUTDOWN NOSAVE."
@@ -54,9 +54,7 @@ class Transaction:
 
     __slots__ = ("answers", "args", "now_us", "queue", "row")
 
-    def __init__(
-        self, row: Row, args: list[bytes], now_us: int, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]
-    ) -> None:
+    def __init__(self, row: Row, args: list[bytes], now_us: int, queue: "QueuedRequests", answers: list[bytes]) -> None:
         self.row = row
         self.args = args
         self.now_us = now_us
@@ -223,7 +221,7 @@ class Scripts:
         self._engine.busy = True
         return BLOCKED
 
-    def hold(self, ctx: Context, queue: list[tuple[Row, list[bytes]]], answers: list[bytes]) -> None:
+    def hold(self, ctx: Context, queue: "QueuedRequests", answers: list[bytes]) -> None:
         """What runs is part of the EXEC in hand, which goes on when it is over."""
         assert self.running is not None and ctx.row is not None, "a script takes long"
         self.running.transaction = Transaction(ctx.row, ctx.args, ctx.now_us, queue, answers)

@@ -16,23 +16,25 @@ from penstock.engine.table import command_syntax as grammar
 
 if TYPE_CHECKING:
     from penstock.engine.context import Context
-    from penstock.protocol.request_batch import Alike
+    from penstock.protocol.request_batch import RequestBatch
 
 Handler: TypeAlias = "Callable[[Context, list[bytes]], bytes]"
 
-RunHandler: TypeAlias = "Callable[[Context, list[list[bytes]], int, list[bytes]], int]"
-"""Answers the requests from a place on that are plain and alike, all at once: their answers are added to the list,
-their number is returned. 0, with nothing done, where even the first needs its handler. It refuses nobody, wakes
-nobody and tells nobody: requests that do more than that are left to their handler, one by one."""
+BatchHandler: TypeAlias = "Callable[[Context, RequestBatch, list[bytes]], int]"
+"""Answers the first requests of a batch of several, as many as it can at once: their replies are appended, their number
+is returned. 0, with nothing done, where even the first needs the plain handler. It refuses nobody, wakes nobody and
+tells nobody: requests that do more than that are left to the plain handler, one by one, which is its oracle in a
+test."""
 
-AlikeHandler: TypeAlias = "Callable[[Context, Alike, list[bytes]], int]"
-"""As a RunHandler, of requests found alike as they came (protocol/request_batch.py): all are answered, or none."""
+ReplayHandler: TypeAlias = "Callable[[Context, list[list[bytes]], int], int]"
+"""Carries out lines of the log from a place on, quicker than the handler and to the same state; how many, or 0, with
+nothing done."""
 
 ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set")  # whose commands touch data only
 
 DECLARED: Final[list["Row"]] = []  # filled while the family modules are imported, never after
-TOGETHER: Final[dict[str, RunHandler]] = {}  # likewise, by name
-ALIKE: Final[dict[str, AlikeHandler]] = {}  # likewise
+BATCHED: Final[dict[str, BatchHandler]] = {}  # likewise, by name
+REPLAYED: Final[dict[str, ReplayHandler]] = {}  # likewise
 
 
 class Row:
@@ -44,9 +46,9 @@ class Row:
     """
 
     __slots__ = (
-        "acl", "alike_handler", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
+        "acl", "arity", "batch_handler", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
         "flags", "group", "handler", "hidden", "history", "keys", "label", "loading", "name", "no_auth", "no_multi",
-        "ordinary", "pubsub", "run_handler", "since", "subcommands", "summary", "syntax", "tips", "title",
+        "ordinary", "pubsub", "replay_handler", "since", "subcommands", "summary", "syntax", "tips", "title",
         "transactional", "write",
     )  # fmt: skip
 
@@ -86,8 +88,8 @@ class Row:
         self.deprecated = deprecated  # since when, and what to use instead
         self.arity = arity or grammar.arity(name, syntax)
         self.ordinary = handler is not None and (group in ORDINARY_GROUPS or name == "PING")
-        self.run_handler: RunHandler | None = None
-        self.alike_handler: AlikeHandler | None = None
+        self.batch_handler: BatchHandler | None = None
+        self.replay_handler: ReplayHandler | None = None
         self.hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
@@ -108,7 +110,7 @@ class Row:
             self.name, self.syntax, self.handler, self.group, self.since, self.summary, self.complexity,
             " ".join(self.flags), self.keys, self.acl, self.tips, history, self.doc_flags, self.deprecated, self.arity,
         )  # fmt: skip
-        row.run_handler, row.alike_handler = self.run_handler, self.alike_handler
+        row.batch_handler, row.replay_handler = self.batch_handler, self.replay_handler
         row.hidden, row.subcommands = hidden, subcommands
         return row
 
@@ -148,21 +150,21 @@ def command(
     return declare
 
 
-def together(name: str) -> Callable[[RunHandler], RunHandler]:
-    """The function below answers requests of the command `name` that follow one another in a pipeline."""
+def batched(name: str) -> Callable[[BatchHandler], BatchHandler]:
+    """The function below answers batches of the command `name`."""
 
-    def declare(handler: RunHandler) -> RunHandler:
-        TOGETHER[name] = handler
+    def declare(handler: BatchHandler) -> BatchHandler:
+        BATCHED[name] = handler
         return handler
 
     return declare
 
 
-def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
-    """The function below answers requests of the command `name` that are alike."""
+def replayed(name: str) -> Callable[[ReplayHandler], ReplayHandler]:
+    """The function below carries out the log's lines of the command `name`."""
 
-    def declare(handler: AlikeHandler) -> AlikeHandler:
-        ALIKE[name] = handler
+    def declare(handler: ReplayHandler) -> ReplayHandler:
+        REPLAYED[name] = handler
         return handler
 
     return declare
@@ -191,8 +193,8 @@ def build(rows: Iterable[Row]) -> dict[bytes, Row]:
         else:
             assert row.name.encode() not in table, f"{row.name} is declared twice"
             table[row.name.encode()] = row
-        row.run_handler = TOGETHER.get(row.name)
-        row.alike_handler = ALIKE.get(row.name)
+        row.batch_handler = BATCHED.get(row.name)
+        row.replay_handler = REPLAYED.get(row.name)
     for row in nested:
         parent, _, word = row.name.partition("|")
         table[parent.encode()].subcommands[word.encode()] = row

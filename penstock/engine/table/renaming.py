@@ -44,7 +44,7 @@ def _renamed(row: Row, name: bytes) -> Row:
     """The same command under another name: its handler is given its own one."""
     below = {word: _renamed(one, name) for word, one in row.subcommands.items()}
     twin = row.as_known(row.hidden, row.history, below)
-    twin.run_handler = twin.alike_handler = None  # they would log what was typed
+    twin.batch_handler = None  # it would log what was typed
     if row.handler is not None:
         twin.handler = _named(row.handler, name)
     return twin

@@ -4,9 +4,6 @@ from typing import Final
 
 from penstock.engine.session import Session
 
-NO_TRANSACTION: Final = -1
-
-
 REPLY_BUFFER: Final = 0  # replies are handed to the transport at once; none is kept here
 
 
@@ -41,7 +38,6 @@ def flags(session: Session) -> str:
 
 def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) -> str:
     """The description of one connection, without a line's end; `hidden` fields are left out."""
-    queue = session.queue
     memory = session.args_memory + session.query_buffer + session.waiting_output
     shown: list[tuple[str, int | str]] = [
         ("id", session.id),
@@ -56,12 +52,12 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("sub", len(session.channels)),
         ("psub", len(session.patterns)),
         ("ssub", len(session.shard_channels)),
-        ("multi", NO_TRANSACTION if queue is None else len(queue)),
+        ("multi", session.queued),
         ("watch", len(session.watched)),
         ("qbuf", session.query_buffer),
         ("qbuf-free", 0),
         ("argv-mem", session.args_memory),
-        ("multi-mem", sum(len(word) for _, request in queue or () for word in request)),
+        ("multi-mem", session.queued_bytes),
         ("rbs", REPLY_BUFFER),
         ("rbp", REPLY_BUFFER),
         ("obl", 0),

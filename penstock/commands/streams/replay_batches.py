@@ -12,6 +12,7 @@ from penstock.commands.streams.xack import xack
 from penstock.engine import arguments
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
+from penstock.engine.table.command_table import replayed
 from penstock.errors import ReplyError
 from penstock.protocol import entries
 from penstock.storage.streams import ids
@@ -25,19 +26,19 @@ _IDS_AT: Final = 5
 _TAIL: Final = 8  # TIME t RETRYCOUNT n FORCE JUSTID LASTID id
 
 
-def shortly(ctx: Context, request: list[bytes]) -> bool:
-    """Carry a line out, while the log is replayed; False, and nothing done, where it must take the ordinary way."""
-    if request[0] == b"XADD":
-        return len(request) >= FEWEST_TO_APPEND and append(ctx, request)
-    return len(request) >= FEWEST_WORDS and is_delivery(request) and deliver(ctx, request)
+@replayed("XADD")
+def add_lines(ctx: Context, requests: list[list[bytes]], start: int) -> int:
+    """XADDs to one stream; a single one where no others follow."""
+    if len(requests[start]) < FEWEST_TO_APPEND:
+        return 0
+    return append_run(ctx, requests, start) or int(append(ctx, requests[start]))
 
 
-def together(ctx: Context, requests: list[list[bytes]], start: int) -> int:
-    """Carry out several lines from `start` on at once; how many. 0, and nothing done, where the first goes alone."""
-    name = requests[start][0]
-    if name == b"XADD":
-        return append_run(ctx, requests, start)
-    return acknowledge_run(ctx, requests, start) if name == b"XACK" else 0
+@replayed("XCLAIM")
+def claim_line(ctx: Context, requests: list[list[bytes]], start: int) -> int:
+    """A delivery of many entries."""
+    request = requests[start]
+    return int(len(request) >= FEWEST_WORDS and is_delivery(request) and deliver(ctx, request))
 
 
 def append(ctx: Context, request: list[bytes]) -> bool:
@@ -104,6 +105,7 @@ def _ends_of_neighbours(columns: ids.IdColumns) -> list[int]:
     return [at for at in range(1, count) if ms[at] != ms[at - 1] or seq[at] != seq[at - 1] + 1] + [count]
 
 
+@replayed("XACK")
 def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     """XACKs in one group. An id that is none makes the handler refuse all of them before anything is done."""
     head = requests[start][:3]
@@ -124,8 +126,7 @@ def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int) -> in
 def is_delivery(request: list[bytes]) -> bool:
     """Whether a request has the form in which deliveries are logged (group_effects.log_claim), for the first time."""
     return (
-        request[0] == b"XCLAIM"
-        and request[4] == b"0"
+        request[4] == b"0"
         and request[-8] == b"TIME"
         and request[-6:-2] == [b"RETRYCOUNT", b"1", b"FORCE", b"JUSTID"]
         and request[-2] == b"LASTID"

@@ -6,11 +6,12 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands.registry import new_engine
+from penstock.commands.streams import replay_batches
 from penstock.config.settings import Settings
-from penstock.engine.aof import replay_batches
 from penstock.engine.aof.replay import Replay
 from penstock.engine.effects import pack
 from penstock.engine.engine import Engine
+from penstock.engine.table import command_table
 from tests.builds import puts_in_place
 from tests.commands.test_rewrite import picture
 from tests.conftest import NOW_MS
@@ -78,12 +79,17 @@ def shown(engine: Engine) -> object:
     return picture(engine), people
 
 
+def with_plain_handlers_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have engines that are made from here on replay every line by its plain handler."""
+    for name in list(command_table.REPLAYED):
+        monkeypatch.delitem(command_table.REPLAYED, name)
+
+
 @puts_in_place
 @pytest.mark.parametrize("story", [*TAKEN.values(), *NOT_TAKEN.values()], ids=[*TAKEN, *NOT_TAKEN])
 def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     short, said = loaded(story)
-    monkeypatch.setattr(replay_batches, "shortly", lambda ctx, request: False)
-    monkeypatch.setattr(replay_batches, "together", lambda ctx, requests, start: 0)
+    with_plain_handlers_only(monkeypatch)
     ordinary, said_there = loaded(story)
     assert (shown(short), said) == (shown(ordinary), said_there)
 
@@ -162,4 +168,6 @@ def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None
     engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
     Replay(engine, [].append).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
 
-    assert not replay_batches.shortly(engine.context, list(words))
+    handler = engine.rows[words[0]].replay_handler
+    assert handler is not None
+    assert handler(engine.context, [list(words)], 0) == 0

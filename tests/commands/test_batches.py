@@ -1,19 +1,19 @@
-"""Requests that follow one another in a pipeline are answered at once, with nothing to be seen of it."""
+"""Batches are answered at once, with nothing to be seen of it."""
 
 import random
 from collections.abc import Callable
-from typing import cast
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands.registry import new_engine
-from penstock.commands.streams.xadd_batch import add_run
+from penstock.commands.streams.xadd_batch import add_batch
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.protocol.limits import Limits
-from penstock.protocol.request_batch import alike, shape_of
-from penstock.protocol.request_reader import RequestReader, packed
+from penstock.protocol.reply import bulks as packed
+from penstock.protocol.request_batch import RequestBatch, batches_of
+from penstock.protocol.request_reader import RequestReader
 from tests.commands.test_hash_expiry import loaded
 from tests.conftest import NOW_MS
 from tests.dialogue import Dialogue
@@ -53,30 +53,23 @@ class Side:
         return [answer for answer in (self.client.words(*request) for request in requests) if answer]
 
     def together(self, requests: list[list[bytes]]) -> list[bytes]:
-        answers: list[bytes] = []
-        logged: list[int] = []
-        while requests:
-            done = self.engine.handle_several(self.client.session, requests, 1 << 30, answers, logged)
-            requests = requests[done:]
-        assert logged == sorted(set(logged))
-        return answers
+        """In batches made of words."""
+        return self._handled(batches_of(requests, self.engine.batched))
 
     def as_sent(self, requests: list[list[bytes]]) -> list[bytes]:
-        """As a connection does it: what is alike in the bytes first."""
+        """In batches made of bytes, as a connection reads them."""
+        reader = RequestReader(Limits(), self.engine.batched)
+        reader.feed(b"".join(map(packed, requests)))
+        answers: list[bytes] = []
+        while batches := reader.take(1000):
+            answers += self._handled(batches)
+        return answers
+
+    def _handled(self, batches: list[RequestBatch]) -> list[bytes]:
         answers: list[bytes] = []
         logged: list[int] = []
-        data = b"".join(map(packed, requests))
-        reader = RequestReader(Limits())
-        while data:
-            found = alike(data, shape_of(data, self.engine.alike_names))
-            if found is not None and self.engine.answer_alike(self.client.session, found, answers, logged):
-                data = data[found.size :]
-                continue
-            reader.feed(data)
-            requests = []
-            while (request := reader.next()) is not None:
-                requests.append(request)
-            return answers + self.together(requests)
+        while batches:
+            batches = self.engine.handle_batches(self.client.session, batches, 1 << 30, answers, logged)
         assert logged == sorted(set(logged))
         return answers
 
@@ -144,31 +137,44 @@ def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[
 
 
 @pytest.mark.parametrize("trim", ["MAXLEN = 9", "MAXLEN ~ 1", "MAXLEN ~ x", "MINID ~ 5"])
-def test_behind_a_request_that_goes_alone_no_other_is_looked_at(trim: str) -> None:
+def test_what_the_batch_handler_does_not_know_is_left_to_the_plain_one(trim: str) -> None:
     side = Side(0)
-    request = f"XADD s {trim} * f v".encode().split()
-    behind = cast(list[bytes], None)  # whoever looks at it fails
+    (batch,) = batches_of([f"XADD s {trim} * f v".encode().split()] * 9, side.engine.batched)
 
     side.engine.context.begin(side.client.session, NOW_MS * 1000)
-    assert add_run(side.engine.context, [request, behind], 0, []) == 0
+    assert add_batch(side.engine.context, batch, []) == 0
 
 
 def test_as_many_go_together_as_a_trim_leaves_alone() -> None:
     side = Side(0)
-    requests = [b"XADD s MAXLEN ~ 5 * f v".split()] * 9
+    (batch,) = batches_of([b"XADD s MAXLEN ~ 5 * f v".split()] * 9, side.engine.batched)
 
     side.engine.context.begin(side.client.session, NOW_MS * 1000)
-    assert add_run(side.engine.context, requests, 0, []) == 4
+    assert add_batch(side.engine.context, batch, []) == 4
 
 
-def test_a_parked_reader_gets_the_first_of_them_alone(engine: Engine) -> None:
+def test_two_reads_with_an_option_that_the_version_hides_are_refused_like_one() -> None:
+    settings = Settings()
+    settings.read_line(["compat-version", "8.2"], set())
+    engine = new_engine(settings, ManualClock(NOW_MS), random.Random(1))
+    client = Dialogue(engine)
+    client("XADD s 1-0 f v", "XGROUP CREATE s g 0", "XGROUP CREATECONSUMER s g c")
+    request = b"XREADGROUP GROUP g c CLAIM 0 STREAMS s >".split()
+    replies: list[bytes] = []
+
+    engine.handle_batches(client.session, batches_of([request] * 2, engine.batched), 1 << 30, replies, [])
+
+    assert replies == [engine.handle(client.session, request)] * 2
+    assert replies[0].startswith(b"-ERR syntax error")
+
+
+def test_a_blocked_reader_gets_the_first_of_them_alone(engine: Engine) -> None:
     reader, writer = Dialogue(engine), Dialogue(engine)
     reader("XADD s 1-0 f v", "XREAD BLOCK 0 STREAMS s $")
     answers: list[bytes] = []
-    logged: list[int] = []
-    requests = [[b"XADD", b"s", b"*", b"f", b"%d" % at] for at in range(3)]
-    while requests:
-        requests = requests[engine.handle_several(writer.session, requests, 1000, answers, logged) :]
+    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"%d" % at] for at in range(3)], engine.batched)
+    while batches:
+        batches = engine.handle_batches(writer.session, batches, 1000, answers, [])
     assert len(answers) == 3
     assert reader.arrived() == [[[b"s", [[answers[0].split(b"\r\n")[1], [b"f", b"0"]]]]]]
 
@@ -176,7 +182,8 @@ def test_a_parked_reader_gets_the_first_of_them_alone(engine: Engine) -> None:
 def test_a_watcher_learns_of_them(engine: Engine) -> None:
     watcher, writer = Dialogue(engine), Dialogue(engine)
     watcher("XADD s 1-0 f v", "WATCH s", "MULTI", "PING")
-    engine.handle_several(writer.session, [[b"XADD", b"s", b"*", b"f", b"v"]] * 2, 1000, [], [])
+    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"v"]] * 2, engine.batched)
+    engine.handle_batches(writer.session, batches, 1000, [], [])
     assert watcher("EXEC") is None
 
 

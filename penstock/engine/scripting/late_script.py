@@ -1,44 +1,13 @@
-"""What the engine does beside a script that takes long, and when that is over."""
+"""The end of a script that took long: its reply, its changes, and what waited for it."""
 
 from typing import TYPE_CHECKING
 
-from penstock.engine import refusals
 from penstock.engine.scripting.scripts import Transaction
 from penstock.engine.session import Session
-from penstock.engine.table.command_table import Row
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
-
-
-def handle(engine: "Engine", session: Session, request: list[bytes]) -> bytes:
-    """Answer a request while the server is busy: BUSY, but for what may stop the script or leaves the keys alone."""
-    scripts = engine.scripts
-    ctx = engine.context
-    with scripts.calls.lock:
-        ctx.begin(session, engine.clock.now_us())
-        row: Row | None = None
-        try:
-            row = engine.named_row(request)
-            if not row.fits(len(request)) or row.handler is None:
-                raise refusals.arity(row.label)
-            engine.admit(session, row)
-            is_hard = row.name != "SHUTDOWN" or b"NOSAVE" in [word.upper() for word in request[1:]]
-            if "allow_busy" not in row.flags or not is_hard:
-                raise ReplyError(scripts.busy_text())
-            if session.queue is not None and not row.transactional:
-                session.queue.append((row, request))
-                return reply.QUEUED
-        except ReplyError as refusal:
-            if row is not None and row.name == "EXEC":
-                refusal = engine.abort(session, refusal)
-            elif session.queue is not None:
-                session.queue_failed = True
-            engine.statistics.reject(row, refusal.text)
-            return reply.error(refusal.text)
-        return engine.run(ctx, row, request, ctx.now_us)
 
 
 def finish(engine: "Engine") -> None:
@@ -79,11 +48,10 @@ def _go_on(engine: "Engine", session: Session, transaction: Transaction) -> None
     ctx.begin(session, now_us)
     ctx.waits = False
     try:
-        engine.run_queued(ctx, transaction.queue, transaction.answers)
+        left = engine.run_queue(ctx, transaction.queue, transaction.answers)
     finally:
         ctx.waits, ctx.row, ctx.args = True, transaction.row, transaction.args
     if engine.busy:
-        engine.scripts.hold(ctx, transaction.queue, transaction.answers)
+        engine.scripts.hold(ctx, left, transaction.answers)
         return
     engine.ran_late(ctx, transaction.row, transaction.args, now_us, None)
-    session.heed_mode()

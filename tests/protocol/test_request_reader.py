@@ -1,4 +1,4 @@
-"""Requests out of bytes: the fast reader beside the plain one, at every split."""
+"""Requests out of bytes: the reader beside the strict parser, at every split."""
 
 import itertools
 import tracemalloc
@@ -9,26 +9,36 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
-from penstock.protocol.limits import Limits
-from penstock.protocol.request_reader import BLOCK, CountingReader, RequestReader, packed, size_of
-from penstock.protocol.strict_parser import PlainReader, is_web
+from penstock.protocol.limits import BLOCK, Limits
+from penstock.protocol.reply import bulks as packed
+from penstock.protocol.request_batch import RequestBatch, size_of
+from penstock.protocol.request_reader import RequestReader
+from penstock.protocol.strict_parser import StrictParser, is_web
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 Outcome = tuple[list[list[bytes]], bytes | None]
 
 
-def taken(reader: RequestReader | PlainReader) -> Outcome:
+def requests_of(batches: list[RequestBatch]) -> list[list[bytes]]:
+    return [batch.request(at) for batch in batches for at in range(batch.count)]
+
+
+def taken(reader: RequestReader | StrictParser) -> Outcome:
     """Every request that is there, and the error's text if it came to one."""
     requests: list[list[bytes]] = []
     try:
-        while (request := reader.next()) is not None:
-            requests.append(request)
+        if isinstance(reader, StrictParser):
+            while (request := reader.next()) is not None:
+                requests.append(request)
+        else:
+            while batches := reader.take(1000):
+                requests += requests_of(batches)
     except ProtocolError as error:
         return requests, error.text
     return requests, None
 
 
-def read(reader: RequestReader | PlainReader, parts: list[bytes]) -> Outcome:
+def read(reader: RequestReader | StrictParser, parts: list[bytes]) -> Outcome:
     """What comes out when every part is read as soon as it has come."""
     requests: list[list[bytes]] = []
     for part in parts:
@@ -40,37 +50,19 @@ def read(reader: RequestReader | PlainReader, parts: list[bytes]) -> Outcome:
     return requests, None
 
 
-def read_at_once(reader: RequestReader | PlainReader, parts: list[bytes]) -> Outcome:
+def read_at_once(reader: RequestReader | StrictParser, parts: list[bytes]) -> Outcome:
     """What comes out when nothing is read before everything has come, as for a blocked client."""
     for part in parts:
         reader.feed(part)
     return taken(reader)
 
 
-def read_as_connections_do(parts: list[bytes]) -> Outcome:
-    """What comes out where each part is first taken for a request, then for several, and only then fed."""
-    reader = fast()
-    requests: list[list[bytes]] = []
-    for part in parts:
-        request = reader.only(part)
-        at_once = [request] if request is not None else reader.at_once(part)
-        if at_once:
-            requests += at_once
-            continue
-        reader.feed(part)
-        more, error = taken(reader)
-        requests += more
-        if error is not None:
-            return requests, error
-    return requests, None
-
-
 def fast() -> RequestReader:
     return RequestReader(Limits())
 
 
-def plain() -> PlainReader:
-    return PlainReader(Limits())
+def plain() -> StrictParser:
+    return StrictParser(Limits())
 
 
 def singly(data: bytes) -> list[bytes]:
@@ -238,7 +230,7 @@ def test_every_split_of_a_pipeline_gives_the_same_requests_and_error(data, place
 def test_requests_that_come_whole_are_the_same_as_fed_ones(blocks, places):
     parts = [part for block in [PING, *blocks] for part in cut(block, places)]
 
-    assert read_as_connections_do(parts) == read(plain(), parts)
+    assert read(fast(), parts) == read(plain(), parts)
 
 
 @settings(deadline=None, max_examples=25)
@@ -311,7 +303,7 @@ def test_a_request_behind_the_password_in_one_pipeline_may_be_large():
     reader = RequestReader(limits)
     reader.feed(packed([b"AUTH", b"pw"]) + packed([b"a"] * 11) + packed([b"b" * 16385]))
 
-    assert reader.next() == [b"AUTH", b"pw"]
+    assert requests_of(reader.take(1000)) == [[b"AUTH", b"pw"]]
     limits.authenticated = True
     assert taken(reader) == ([[b"a"] * 11, [b"b" * 16385]], None)
 
@@ -324,7 +316,7 @@ def test_a_word_may_be_as_long_as_the_limit(limit):
     assert read(RequestReader(limits), [packed([b"x" * (limit + 1)])]) == ([], b"invalid bulk length")
 
 
-def test_a_parked_client_that_sends_too_much_is_closed():
+def test_a_blocked_client_that_sends_too_much_is_closed():
     reader = RequestReader(Limits(query_buffer_limit=1000))
     reader.feed(PING * 71)
 
@@ -339,13 +331,12 @@ def test_pending_is_what_has_not_been_read():
     assert reader.pending == 0
     reader.feed(PING * 2 + PING[:5])
     assert reader.pending == 2 * len(PING) + 5
-    reader.next()
-    reader.next()
+    assert requests_of(reader.take(2)) == [[b"PING"]] * 2
     assert reader.pending == 5
-    assert reader.next() is None
+    assert reader.take(1) == []
     assert (reader.pending, reader.is_amid) == (1, True)
     reader.feed(PING[5:])
-    assert reader.next() == [b"PING"]
+    assert requests_of(reader.take(1)) == [[b"PING"]]
     assert (reader.pending, reader.is_amid) == (0, False)
 
 
@@ -357,24 +348,44 @@ def test_an_error_is_told_again_and_what_follows_it_is_forgotten():
     assert reader.pending == 0
 
 
+def test_what_is_put_back_is_taken_again_first():
+    reader = fast()
+    reader.feed(packed([b"a"]) + packed([b"b"]) + packed([b"c"]) + packed([b"d"]))
+    size = reader.pending
+
+    batches = reader.take(3)
+    reader.put_back(batches[1:])
+
+    assert reader.pending == size // 4 * 3
+    assert taken(reader) == ([[b"b"], [b"c"], [b"d"]], None)
+    assert reader.pending == 0
+
+
 @settings(deadline=None)
-@given(st.lists(st.one_of(ordinary, lines), max_size=12), cuts, st.integers(1, 200))
-def test_a_log_reader_knows_where_each_request_ends(some, places, times):
-    data = b"".join(some * times)
-    expected: list[int] = []
-    for number in range(len(some) * times):
-        part = some[number % len(some)]
-        start = len(b"".join(some)) * (number // len(some)) + len(b"".join(some[: number % len(some)]))
-        if read(plain(), [part])[0]:
-            expected.append(start + len(part))
-    reader = CountingReader(Limits())
-    offsets: list[int] = []
+@given(pipelines, cuts, st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=1, max_size=9))
+def test_whatever_is_taken_and_put_back_nothing_is_lost_or_doubled(data, places, steps):
+    reader = RequestReader(Limits(), frozenset([b"XADD", b"XRANGE", b"-", b"+"]))
+    requests: list[list[bytes]] = []
+    error: bytes | None = None
+    turns = itertools.cycle(steps)
     for part in cut(data, places):
         reader.feed(part)
-        while reader.next() is not None:
-            offsets.append(reader.offset)
+        try:
+            while batches := reader.take(next(turns)[0]):
+                kept = next(turns)[1] or len(batches)
+                requests += requests_of(batches[:kept])
+                reader.put_back(batches[kept:])
+        except ProtocolError as failure:
+            error = failure.text
+            break
 
-    assert offsets == expected
+    assert (requests, error) == read(plain(), [data])
+
+
+def test_a_long_pipeline_of_odd_requests_is_read_in_time_that_grows_with_its_length():
+    odd = b"*2\r\n$1\r\naXX$1\r\nbYY" * 40_000
+
+    assert len(read(fast(), [odd])[0]) == 40_000
 
 
 @given(st.lists(words, max_size=5))

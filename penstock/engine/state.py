@@ -1,0 +1,26 @@
+"""Why a request may not simply be run: one bit for each reason, of a session or of the whole engine.
+
+Nobody sets a bit by itself: it follows an attribute, in the attribute's setter (session.py, engine.py). While the bits
+of the session and of the engine are all 0, a request is run; else Engine.admit decides, in Redis's order.
+"""
+
+from typing import Final
+
+# of a session
+NOT_AUTHENTICATED: Final = 1
+IN_MULTI: Final = 2
+SUBSCRIBED: Final = 4
+MONITORS: Final = 8  # shows itself what others ask
+REPLIES_WITHHELD: Final = 16  # CLIENT REPLY OFF or SKIP
+
+# of the engine
+LOADING: Final = 256
+BUSY: Final = 512  # with a script that takes long
+PAUSED: Final = 1024  # CLIENT PAUSE
+MEMORY_LIMITED: Final = 2048  # maxmemory is set
+LOG_FAILING: Final = 4096
+MONITORED: Final = 8192  # some session monitors
+NOTIFYING: Final = 16384  # keyspace events are told
+
+SEEN: Final = MONITORED | NOTIFYING  # each request is seen by others: it is run by itself
+"""The bits under which EXEC and scripts, which have passed the gate, run requests one by one."""

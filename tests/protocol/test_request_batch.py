@@ -1,0 +1,191 @@
+"""Batches: what begins alike stays together, and is what the strict parser reads.
+
+Both twins are shown, that over words and that over bytes, on either build.
+"""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import ProtocolError
+from penstock.protocol import native_parser
+from penstock.protocol.limits import Limits
+from penstock.protocol.reply import bulks as packed
+from penstock.protocol.request_batch import RequestBatch, batches_of, size_of
+from penstock.protocol.request_reader import RequestReader
+from penstock.protocol.strict_parser import StrictParser
+
+BATCHED = frozenset((b"XADD", b"XACK"))
+HEAD = [b"XADD", b"s", b"*"]
+ADD = packed([*HEAD, b"f", b"v"])
+
+Batches = tuple[list[RequestBatch], int]
+
+
+def of_bytes(data: bytes) -> Batches:
+    found: list[RequestBatch] = []
+    return found, native_parser.batches(data, 0, 1 << 30, BATCHED, found)
+
+
+def of_words(data: bytes) -> Batches:
+    """As of_bytes, for bytes that are whole ordinary requests."""
+    return batches_of(read_strictly(data)[0], BATCHED), len(data)
+
+
+TWINS = [of_bytes, of_words]
+
+
+def requests_of(batches: list[RequestBatch]) -> list[list[bytes]]:
+    return [batch.request(at) for batch in batches for at in range(batch.count)]
+
+
+def read_strictly(data: bytes) -> tuple[list[list[bytes]], bytes | None]:
+    parser = StrictParser(Limits())
+    parser.feed(data)
+    requests: list[list[bytes]] = []
+    try:
+        while (request := parser.next()) is not None:
+            requests.append(request)
+    except ProtocolError as error:
+        return requests, error.text
+    return requests, None
+
+
+words = st.one_of(
+    st.binary(max_size=12),
+    st.sampled_from([b"", b"f", b"\r\n", b"*", b"$1", packed([b"XADD", b"s", b"*"]), ADD, ADD[:-1], b"$1\r\n*\r\n"]),
+)
+requests = st.one_of(
+    st.builds(lambda values: [word for value in values for word in (b"f", value)], st.lists(words, max_size=3)),
+    st.lists(words, max_size=5),
+).map(lambda behind: packed(HEAD + behind))
+others = st.sampled_from(
+    [packed([b"PING"]), packed([b"XACK", b"s", b"g", b"1-1"]), b"PING\r\n", b"*1\r\n", b"*3\r\n$4"]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(requests, requests, requests, others), max_size=8), st.integers(0, 40), st.binary(max_size=3))
+@example([ADD, ADD], 0, b"")
+@example([ADD, ADD, packed([b"PING"])], 0, b"")
+@example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"")
+@example([packed([*HEAD, b"f", b"\r\n$1\r\n"])] * 2, 0, b"")
+def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(pipeline, cut, junk):
+    sent = b"".join(pipeline)
+    data = sent[: len(sent) - cut] + junk
+    batches, size = of_bytes(data)
+
+    assert requests_of(batches) == read_strictly(data[:size])[0]
+    assert sum(batch.size() for batch in batches) == size
+    for batch in batches:
+        if batch.count > 1:
+            whole = [packed(batch.request(at)) for at in range(batch.count)]
+            assert [part.endswith(tail) for part, tail in zip(whole, batch.tails(), strict=True)] == [
+                True
+            ] * batch.count
+
+
+@settings(deadline=None)
+@given(st.lists(requests, max_size=8))
+def test_the_twins_make_the_same_batches(pipeline):
+    data = b"".join(pipeline)
+    words, (batches, size) = of_words(data)[0], of_bytes(data)
+
+    assert size == len(data)
+    assert [(one.prefix, one.names, one.columns, one.count) for one in words] == [
+        (one.prefix, one.names, one.columns, one.count) for one in batches
+    ]
+    assert [one.tails() for one in words if one.count > 1] == [one.tails() for one in batches if one.count > 1]
+    assert [one.size() for one in words] == [one.size() for one in batches]
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_producers_pipeline_is_one_batch(twin):
+    ((batch,), _) = twin(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]))
+
+    assert (batch.prefix, batch.names, batch.width, batch.count) == (HEAD, [b"f", b"g"], 7, 100)
+    assert batch.columns == [[b"%d" % n for n in range(100)], [b"x" * n for n in range(100)]]
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_part_of_a_batch_is_its_requests(twin):
+    ((batch,), _) = twin(b"".join([packed([b"XACK", b"s", b"g", b"%d-1" % n]) for n in range(9)]))
+
+    assert requests_of([batch.part(2, 5), batch.after(8), batch.after(9)]) == [
+        [b"XACK", b"s", b"g", b"%d-1" % n] for n in (2, 3, 4, 8)
+    ]
+
+
+@pytest.mark.parametrize("behind", [packed([b"XLEN", b"s"]), packed([*HEAD, b"g", b"v"]), packed([b"XADD"])])
+@pytest.mark.parametrize("twin", TWINS)
+def test_what_begins_otherwise_is_a_batch_of_its_own(twin, behind):
+    batches, _ = twin(ADD * 3 + behind)
+
+    assert [batch.count for batch in batches] == [3, 1]
+
+
+@pytest.mark.parametrize("behind", [ADD[:-1], ADD[:9], b"\r\n", b"PING\r\n"])
+def test_what_is_not_whole_or_not_ordinary_is_left(behind):
+    batches, size = of_bytes(ADD * 3 + behind)
+
+    assert ([batch.count for batch in batches], size) == ([3], 3 * len(ADD))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        packed([b"SET", b"k", b"v"]),
+        packed([b"PING"]),
+        packed([b"XADD", b"s", b"*", b"odd", b"f", b"v"]),
+        packed([b"XADD", b"s", b"*"]),
+    ],
+    ids=["a command without a batch handler", "one word", "a pair is not whole", "nothing behind the prefix"],
+)
+@pytest.mark.parametrize("twin", TWINS)
+def test_these_stay_alone(twin, sent):
+    assert [batch.count for batch in twin(sent * 3)[0]] == [1, 1, 1]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.one_of(requests, requests, requests, others), max_size=12),
+    st.lists(st.integers(0, 400), max_size=5),
+    st.integers(1, 5),
+)
+@example([ADD] * 6, [len(ADD) * 3 + 7], 2)
+def test_a_pipeline_that_comes_in_pieces_is_read_as_a_whole(pipeline, cuts, limit):
+    data = b"".join(pipeline)
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    reader = RequestReader(Limits(), BATCHED)
+    taken: list[list[bytes]] = []
+    error: bytes | None = None
+    for start, stop in pairwise(places):
+        reader.feed(data[start:stop])
+        try:
+            while batches := reader.take(limit):
+                taken += requests_of(batches)
+        except ProtocolError as refusal:
+            error = refusal.text
+            break
+
+    assert (taken, error) == read_strictly(data)
+
+
+def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_in_batches():
+    data = packed([*HEAD, b"field", b"x" * 100]) * 2000
+    reader = RequestReader(Limits(), BATCHED)
+    counts: list[int] = []
+    for at in range(0, len(data), 100_000):
+        reader.feed(data[at : at + 100_000])
+        while batches := reader.take(1000):
+            counts += [batch.count for batch in batches]
+
+    assert sum(counts) == 2000
+    assert counts.count(1) < 20
+
+
+@given(st.lists(words, max_size=5))
+def test_a_request_has_the_size_of_its_packed_form(request):
+    assert size_of(request) == len(packed(request))
