@@ -1,0 +1,351 @@
+"""The law of doors: whichever way requests come in, their replies, effects, keyspace and statistics are the same.
+
+The oracle is the plainest way: one request after the other, each handed over alone. Beside it stand batches made of
+words, bytes read by the reader, bytes in pieces, transactions, scripts and the log's replay; under every
+compat-version,
+in both protocols, and while something stands in the way of requests or looks at them.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.commands.keys import digests
+from penstock.commands.registry import new_engine
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay
+from penstock.engine.engine import Engine
+from penstock.engine.table.command_table import Row
+from penstock.protocol.limits import Limits
+from penstock.protocol.reply import bulks
+from penstock.protocol.request_batch import RequestBatch, batches_of
+from penstock.protocol.request_reader import RequestReader
+from penstock.storage.streams.stream import Stream
+from tests.generated import FromRows
+from tests.test_laws import APART, CLOCK_MS, OWN_WORDS, SETUP, Units, rows, stream_picture
+
+Request = list[bytes]
+MOST_BYTES = 1 << 30
+MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
+
+# They end or hold up the session that asks, or all sessions, or answer with what depends on when they are asked.
+NOT_HERE = {*APART, *OWN_WORDS, "QUIT", "CLIENT|KILL", "CLIENT|PAUSE", "WAIT", "WAITAOF", "CONFIG|SET", "CONFIG|GET"}
+DATA_GROUPS = ("stream", "string", "list", "hash", "set", "sorted-set", "generic")
+
+
+class World:
+    """An engine with some data, its log, the client that asks and another that watches."""
+
+    def __init__(self, resp: int = 2, **directives: str) -> None:
+        settings = Settings()
+        for name, value in directives.items():
+            settings.read_line([name.replace("_", "-"), value], set())
+        self.log = Units()
+        self.clock = ManualClock(CLOCK_MS)
+        self.engine = new_engine(settings, self.clock, random.Random(1), log=self.log)
+        self.watcher = self.engine.connect("127.0.0.1:3", "127.0.0.1:2")
+        self.session = self.engine.connect("127.0.0.1:1", "127.0.0.1:2")
+        for line in SETUP:
+            self.engine.handle(self.watcher, [word.encode() for word in line.split()])
+        self.session.resp = resp
+        self.replies: list[bytes] = []
+        self.pushed: list[tuple[int, bytes]] = []
+
+    def take_in(self, batches: list[RequestBatch]) -> None:
+        """Hand batches over until all are handled; whoever blocks is released at once."""
+        logged: list[int] = []
+        while batches:
+            batches = self.engine.handle_batches(self.session, batches, MOST_BYTES, self.replies, logged)
+            self.collect()
+            if self.session.blocked is not None:
+                self.release()
+
+    def release(self) -> None:
+        if self.engine.paused_until_ms:
+            until_ms, self.engine.paused_until_ms = self.engine.paused_until_ms, 0
+            self.engine.unpause()
+            self.collect()
+            self.engine.paused_until_ms = until_ms
+        else:
+            self.engine.release(self.session.blocked, b"+released\r\n")
+        self.collect()
+
+    def collect(self) -> None:
+        """Replies that came late belong to the others; the rest was pushed."""
+        outgoing, self.engine.outgoing = self.engine.outgoing, []
+        for session, reply in outgoing:
+            if session is self.session:
+                self.replies.append(reply)
+            else:
+                self.pushed.append((session.id, reply))
+
+    def seen(self) -> list[object]:
+        """All that is to be the same."""
+        statistics = {name: (row.calls, row.failed, row.rejected) for name, row in self.engine.statistics.rows.items()}
+        errors = dict(self.engine.statistics.errors)
+        return [b"".join(self.replies), self.pushed, keyspace(self.engine), statistics, errors]
+
+
+def keyspace(engine: Engine, seen_times: bool = True) -> list[object]:
+    """What the keyspace holds: streams in full, of other values their digest."""
+    found: list[object] = []
+    for number, db in enumerate(engine.keyspace.databases):
+        for key in sorted(db.values):
+            value = db.values[key]
+            shown = stream_picture(value, seen_times) if isinstance(value, Stream) else digests.of_value(value)
+            found.append((number, key, db.expires.get(key), shown))
+    return found
+
+
+# -- the doors --------------------------------------------------------------------------------------------------------
+
+
+def alone(world: World, requests: list[Request], chance: random.Random) -> None:
+    for request in requests:
+        world.replies.append(world.engine.handle(world.session, request))
+        world.collect()
+        if world.session.blocked is not None:
+            world.release()
+
+
+def batches_of_words(world: World, requests: list[Request], chance: random.Random) -> None:
+    world.take_in(batches_of(requests, world.engine.batched))
+
+
+def bytes_at_once(world: World, requests: list[Request], chance: random.Random) -> None:
+    fed(world, [b"".join(map(bulks, requests))])
+
+
+def bytes_in_pieces(world: World, requests: list[Request], chance: random.Random) -> None:
+    data = b"".join(map(bulks, requests))
+    places = sorted(chance.randrange(len(data) + 1) for _ in range(8))
+    fed(world, [data[start:stop] for start, stop in zip([0, *places], [*places, len(data)], strict=True)])
+
+
+def fed(world: World, pieces: list[bytes]) -> None:
+    reader = RequestReader(Limits(), world.engine.batched)
+    for piece in pieces:
+        reader.feed(piece)
+        while batches := reader.take(1000):
+            world.take_in(batches)
+
+
+DOORS = [batches_of_words, bytes_at_once, bytes_in_pieces]
+
+# -- what stands in the way, or looks ---------------------------------------------------------------------------------
+
+
+def nothing(world: World) -> None:
+    """Requests may simply be run."""
+
+
+def a_monitor_watches(world: World) -> None:
+    world.engine.handle(world.watcher, [b"MONITOR"])
+
+
+def events_are_told(world: World) -> None:
+    world.engine.handle(world.watcher, [b"CONFIG", b"SET", b"notify-keyspace-events", b"AKE"])
+    world.engine.handle(world.watcher, [b"PSUBSCRIBE", b"*"])
+
+
+def memory_is_limited(world: World) -> None:
+    world.engine.memory.reading = lambda: 1000
+    world.engine.handle(world.watcher, [b"CONFIG", b"SET", b"maxmemory", b"100000000"])
+
+
+def memory_is_short(world: World) -> None:
+    world.engine.memory.reading = lambda: 1_000_000
+    world.engine.handle(world.watcher, [b"CONFIG", b"SET", b"maxmemory", b"1000"])
+
+
+def writers_are_paused(world: World) -> None:
+    world.engine.handle(world.watcher, [b"CLIENT", b"PAUSE", b"100000", b"WRITE"])
+
+
+def everybody_is_paused(world: World) -> None:
+    world.engine.handle(world.watcher, [b"CLIENT", b"PAUSE", b"100000", b"ALL"])
+
+
+def the_log_fails(world: World) -> None:
+    world.engine.trouble = MISCONF
+
+
+def the_log_is_loaded(world: World) -> None:
+    world.engine.loading = True
+
+
+def a_password_is_wanted(world: World) -> None:
+    world.session.authenticated = False
+
+
+def a_key_is_watched_and_awaited(world: World) -> None:
+    world.engine.handle(world.watcher, [b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"nokey", b"$", b"$"])
+
+
+SITUATIONS = [
+    nothing, a_monitor_watches, events_are_told, memory_is_limited, memory_is_short, writers_are_paused,
+    everybody_is_paused, the_log_fails, the_log_is_loaded, a_password_is_wanted, a_key_is_watched_and_awaited,
+]  # fmt: skip
+VERSIONS = ["8.10", "8.8", "8.6", "8.4", "8.2", "7.2", "valkey-9.1"]
+
+# -- requests ---------------------------------------------------------------------------------------------------------
+
+
+def stories(engine: Engine, seed: int, wanted: Callable[[Row], bool], count: int) -> Iterator[list[Request]]:
+    """Short stories in which each command of the table comes, often several times in a row and with like ones."""
+    requests = FromRows(seed)
+    chance = requests.chance
+    table = [row for row in rows(engine) if row.name not in NOT_HERE and wanted(row)]
+    chance.shuffle(table)
+    for start in range(0, len(table), count):
+        story: list[Request] = []
+        for row in table[start : start + count]:
+            made = requests.broken(row) if chance.random() < 0.2 else requests.valid(row)
+            story += [made] * chance.choice((1, 1, 2, 5))
+            story += runs(chance)
+        yield story
+
+
+def runs(chance: random.Random) -> list[Request]:
+    """Requests of the commands that have batch handlers, in a row."""
+    count, kind = chance.choice((1, 3, 30)), chance.randrange(6)
+    key = chance.choice((b"s", b"s", b"n", b"text", b"nokey"))
+    if kind == 0:
+        return [[b"XADD", key, b"*", b"f", b"%d" % number] for number in range(count)]
+    if kind == 1:
+        return [
+            [b"xadd", key, b"MAXLEN", b"~", b"20", b"*", b"f", b"v", b"g", b"w" * number] for number in range(count)
+        ]
+    if kind == 2:
+        return [[b"XACK", key, b"g", b"%d-0" % number] for number in range(count)]
+    if kind == 3:
+        return [[b"XREADGROUP", b"GROUP", b"g", b"bob", b"COUNT", b"2", b"STREAMS", key, b">"]] * count
+    if kind == 4:
+        return [[b"XREADGROUP", b"GROUP", b"g", b"bob", b"COUNT", b"2", b"CLAIM", b"0", b"STREAMS", key, b">"]] * count
+    return []
+
+
+def any_row(row: Row) -> bool:
+    return True
+
+
+def data_only(row: Row) -> bool:
+    return row.group in DATA_GROUPS and "blocking" not in row.flags
+
+
+# -- the law ----------------------------------------------------------------------------------------------------------
+
+
+def assert_alike(
+    make: Callable[[], World], door: Callable[..., None], seed: int, wanted: Callable[[Row], bool]
+) -> None:
+    for number, story in enumerate(stories(make().engine, seed, wanted, 12)):
+        oracle, world = make(), make()
+        alone(oracle, story, random.Random(number))
+        door(world, story, random.Random(number))
+        assert world.seen() == oracle.seen(), story
+        if not any(request[0] == b"XREADGROUP" for request in story):  # a batch of reads is one unit of the log
+            assert b"".join(world.log.units) == b"".join(oracle.log.units), story
+        assert world.session.queued == oracle.session.queued
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_requests_are_answered_alike_whatever_stands_in_the_way(situation, door) -> None:
+    def make() -> World:
+        world = World()
+        situation(world)
+        return world
+
+    assert_alike(make, door, len(situation.__name__), any_row)
+
+
+@pytest.mark.parametrize("door", [bytes_at_once])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_requests_are_answered_alike_under_every_version(version: str, door) -> None:
+    assert_alike(lambda: World(compat_version=version), door, len(version), any_row)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("seed", range(3))
+def test_requests_are_answered_alike_in_resp3(seed: int, door) -> None:
+    assert_alike(lambda: World(resp=3), door, seed, any_row)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_pipeline_of_more_than_64_kib_is_answered_like_its_requests(door) -> None:
+    def add(number: int) -> Request:
+        return [b"XADD", b"s", b"*", b"f", b"x" * (number % 300), b"g", b"%d" % number]
+
+    story = [add(number) for number in range(1500)] + [[b"XLEN", b"s"], [b"XACK", b"s", b"g", b"1-0"]] * 200
+    oracle, world = World(), World()
+    alone(oracle, story, random.Random(1))
+    door(world, story, random.Random(1))
+
+    assert world.seen() == oracle.seen()
+
+
+def is_kept(engine: Engine, request: Request) -> bool:
+    """Whether a request has a command and the right number of words, so that MULTI keeps it."""
+    row = engine.rows.get(request[0].upper())
+    if row is not None and row.subcommands and len(request) > 1:
+        row = row.subcommands.get(request[1].upper())
+    return row is not None and row.handler is not None and row.fits(len(request)) and not row.no_multi
+
+
+@pytest.mark.parametrize("door", [alone, batches_of_words, bytes_in_pieces])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_transaction_answers_like_its_requests(seed: int, door) -> None:
+    for story in stories(World().engine, seed, data_only, 12):
+        oracle, world = World(), World()
+        kept = [request for request in story if is_kept(world.engine, request)]
+        alone(oracle, kept, random.Random(seed))
+        door(world, [[b"MULTI"], *kept, [b"EXEC"]], random.Random(seed))
+
+        queued = b"+OK\r\n" + b"+QUEUED\r\n" * len(kept)
+        assert b"".join(world.replies) == queued + b"*%d\r\n" % len(kept) + b"".join(oracle.replies), kept
+        assert keyspace(world.engine) == keyspace(oracle.engine)
+        if not any(request[0] == b"XREADGROUP" for request in kept):  # a batch of reads has fewer lines
+            assert lines(world.log.units) == lines(oracle.log.units)
+
+
+def lines(units: list[bytes]) -> list[Request]:
+    """The log's lines, without what makes units of them."""
+    reader = RequestReader(Limits())
+    reader.feed(b"".join(units))
+    found: list[Request] = []
+    while batches := reader.take(1000):
+        found += [
+            request for batch in batches for request in [batch.request(0)] if request not in ([b"MULTI"], [b"EXEC"])
+        ]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_script_changes_what_its_requests_change(seed: int) -> None:
+    pytest.importorskip("lupa")
+    for story in stories(World().engine, seed, lambda row: data_only(row) and "noscript" not in row.flags, 12):
+        oracle, world = World(), World()
+        kept = [request for request in story if is_kept(world.engine, request)]
+        alone(oracle, kept, random.Random(seed))
+        for request in kept:
+            world.engine.handle(world.session, [b"EVAL", b"redis.pcall(unpack(ARGV)) return 1", b"0", *request])
+            world.collect()
+
+        assert keyspace(world.engine) == keyspace(oracle.engine), kept
+        assert lines(world.log.units) == lines(oracle.log.units), kept
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_logs_replay_comes_to_what_the_requests_came_to(seed: int) -> None:
+    for story in stories(World().engine, seed, data_only, 12):
+        world = World()
+        bytes_at_once(world, [request for request in story if request[0].upper() != b"XREADGROUP"], random.Random(seed))
+        again = new_engine(Settings(), ManualClock(CLOCK_MS), random.Random(1))
+        told: list[str] = []
+        Replay(again, told.append).lines(world.log.units)
+
+        assert told == []
+        assert keyspace(again, False) == keyspace(world.engine, False), story
