@@ -1,8 +1,8 @@
 """What one client's script can do to another's: nothing."""
 
 import pytest
-from penstock.commands.script_machine import Machine
 
+from penstock.engine.scripting.lua_machine import Machine
 from tests.dialogue import Dialogue, decoded
 
 pytest.importorskip("lupa")

@@ -2,8 +2,11 @@
 
 import threading
 
-import pyarrow as pa
 import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import Client
 from penstock.pipeline.connector.sink import dead_letters

@@ -4,10 +4,13 @@ import string
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import parsed
 from penstock.pipeline.connector.sink.row_encoder import Encoder

@@ -1,7 +1,10 @@
 """What the tasks of a sink do at a server, tried again in every way; a task is called as Spark would, without Spark."""
 
-import pyarrow as pa
 import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
 from penstock.pipeline.connector.sink import idempotent_writes, ledger, row_encoder

@@ -1,4 +1,4 @@
--- What scripts see, and how they are run. Run once, before any script, with the host's functions (script_machine.py).
+-- What scripts see, and how they are run. Run once, before any script, with the host's functions (lua_machine.py).
 
 local host, guard, shared, replies, text, numbers, libraries = ...
 local OURS = host.ours -- the source of what is ours; no chunk of a script can be named so
