@@ -1,10 +1,12 @@
 """Scripts over the network: redis-py's own locks and scripts, and a script that does not end."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +101,13 @@ def ask_for_ever(port: int, in_transaction: bool) -> None:
         pipeline = asking.pipeline(transaction=in_transaction)
         pipeline.eval("while true do pcall(function() while true do end end) end", 0)
         pipeline.execute()
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="not glibc")
+def test_what_a_script_used_goes_back_to_the_system(server, client):
+    with pytest.raises(redis.ResponseError, match="not enough memory"):
+        client.eval("local t = {} for i = 1, 1e9 do t[#t + 1] = {} end", 0)
+
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    resident_kb = int(status.partition("VmRSS:")[2].split()[0])
+    assert resident_kb < 250_000

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol, cast
 
+from penstock.engine.memory import allocated_memory
 from penstock.engine.scripting import lua_numbers, script_source
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -257,7 +258,7 @@ class Machine:
         return answer
 
     def _collect(self) -> None:
-        """Free all garbage, which needs memory, too."""
+        """Free all garbage, which needs memory, too, and give it back to the system."""
         self._runtime.set_max_memory(2 * HARD_LIMIT)
         self._clear()
         before = self._used() + 1
@@ -265,6 +266,7 @@ class Machine:
             before = self._used()
             self._runtime.gccollect()
         self._runtime.set_max_memory(HARD_LIMIT)
+        allocated_memory.give_back()
 
 
 def _new_runtime() -> tuple[Runtime, type[Exception]]:
