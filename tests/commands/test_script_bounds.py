@@ -247,3 +247,9 @@ def test_the_sort_in_lua_leaves_equal_items_as_luas_own_does(alone):
         return wrong""", alone.engine.scripts.machine()._tables()[b"sort"])  # fmt: skip
 
     assert random_lists == 0
+
+
+@pytest.mark.parametrize(("place", "found"), [("2^63", b"0"), ("2^62", b"0"), ("2^32 + 7", b"7")])
+def test_a_place_beyond_32_bits_is_cut_to_them(alone, place, found):
+    """LuaJIT's own table.insert would move two thousand million items, and nothing could stop it."""
+    assert script(alone, f"local t = {{}} table.insert(t, {place}, 'x') return tostring(next(t))") == found

@@ -209,9 +209,12 @@ function tables.insert(...)
         error(READONLY, 0)
     end
     local length = #list
-    if at >= 1 and length <= MOST_NATIVE then
+    if at >= 1 and at < 2147483648 and length <= MOST_NATIVE then
         raw_insert(list, at, value)
         return
+    elseif at >= 2147483648 then -- Lua 5.1 takes 32 bits of it; LuaJIT would move two thousand million items
+        at = at < 9223372036854775808 and at % 4294967296 or 0
+        at = at >= 2147483648 and at - 4294967296 or at
     end
     at = at ~= at and -2147483648 or floor(at)
     for from = length, at, -1 do
