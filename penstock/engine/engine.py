@@ -646,9 +646,9 @@ class Engine:
             self.effects.end_unit()
 
     def release(self, blocked: BlockedRequest, answer: bytes, at: int | None = None) -> None:
-        """A blocked session gets its reply and is free again; `at`: the reply's place in `outgoing`.
+        """Give a blocked session its reply and free it.
 
-        If not the last.
+        at: the reply's place in `outgoing`; None: the last.
         """
         session = blocked.session
         session.handled += 1

@@ -23,7 +23,7 @@ _Timed: TypeAlias = tuple[int, int, int, PendingBlock, int]  # time, rank of its
 class PendingList(BlockList):
     """All that is pending, in blocks.
 
-    One bisect finds the block, one the slot, for live and deleted pending entry entries alike. Where XSETID let ids go
+    One bisect finds the block, one the slot, for live and deleted pending entries alike. Where XSETID let ids go
     back, pending
     entries above the new last id are *rewound pending entries*: each in a block of its own, until their id is appended
     again.
