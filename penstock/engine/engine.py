@@ -85,10 +85,11 @@ class Engine:
         known = self.compatibility.table(rows)
         self.rows, kept = renaming.rename(known, settings.renamed)
         self._logged = self.compatibility.hidden | kept  # rows that only the log knows, or by another name
-        self._spellings: dict[bytes, Row] = {}
+        self._runnable: dict[bytes, Row] = {}  # by both spellings; containers are named by two words
         for name, row in self.rows.items():
-            self._spellings[name] = self._spellings[name.lower()] = row
-        self.batched = frozenset([name for name, row in self._spellings.items() if row.batch_handler is not None])
+            if row.handler is not None and not row.subcommands:
+                self._runnable[name] = self._runnable[name.lower()] = row
+        self.batched = frozenset([name for name, row in self._runnable.items() if row.batch_handler is not None])
         self.node_limits = NodeLimits(0, 0)
         self._set_node_limits()
         settings.watch("stream-node-max-bytes", self._set_node_limits)
@@ -301,14 +302,12 @@ class Engine:
                 ctx.begin(session, began_us)
                 session.last_ms = ctx.now_ms
                 before, units = len(replies), effects.units
-                row = self._spellings.get(batch.prefix[0])
-                why = session.state | self.state
+                row = self._runnable.get(batch.prefix[0])
+                state = session.state | self.state
                 if (
-                    (why and (why != MEMORY_LIMITED or not self.memory.has_room()))
-                    or row is None
-                    or row.subcommands
-                    or row.handler is None
-                    or not row.fits(batch.width)
+                    row is None
+                    or not row.least_words <= batch.width <= row.most_words
+                    or (state and (state != MEMORY_LIMITED or not self.memory.has_room()))
                 ):
                     row, passed = self._pass_gate(session, row, batch, at, replies)
                     at += passed
@@ -316,23 +315,24 @@ class Engine:
                 if row is not None:
                     session.last_command = row.title
                     done = self._execute(ctx, row, batch, at, together, began_us, replies)
-                    together = together and done > 1
+                    if done == 1:
+                        together = False
                     at += done
-                    if not row.ordinary:
-                        self.only_data = False
-                    if not self.state & BUSY:
+                    if (effects.lines or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
                         if effects.lines or effects.is_one_unit:
                             effects.end_unit()
                         if self.blocking.ready:
                             self._serve(began_us)
+                    if not row.ordinary:
+                        self.only_data = False
                 if session.state & REPLIES_WITHHELD:
                     self._withhold(session, replies, before)
-                elif len(replies) > before and not replies[-1]:
+                elif not self.only_data and len(replies) > before and not replies[-1]:
                     replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
                 self.changed = effects.units != units
                 if self.changed:
                     logged.extend(range(before, len(replies)))
-                if place == last and at == count:
+                if at == count and place == last:
                     return NONE_LEFT
                 if (
                     self.outgoing
@@ -377,12 +377,12 @@ class Engine:
                 if usec >= self._slow_from_us * done:
                     self._note_slow(ctx, row, batch.request(at), usec // done)
                 return done
-        assert row.handler is not None, "the gate lets no container through"
-        request = batch.request(at)
-        ctx.args = request
+        handler = row.handler
+        assert handler is not None, "the gate lets no container through"
+        ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)
         failure: bytes | None = None
         try:
-            answer = row.handler(ctx, request)
+            answer = handler(ctx, request)
         except ReplyError as refusal:
             failure = refusal.text
             answer = reply.error(failure)
@@ -502,7 +502,7 @@ class Engine:
 
     def named_row(self, request: list[bytes]) -> Row:
         """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
-        row = self._spellings.get(request[0])
+        row = self._runnable.get(request[0])
         if row is None:
             row = self.rows.get(request[0].upper())
             if row is None:

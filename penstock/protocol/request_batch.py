@@ -39,7 +39,7 @@ class RequestBatch:
         self.names = names
         self.columns = columns
         self.count = count
-        self.width = len(prefix) + len(names) + len(columns)
+        self.width = len(prefix) if count == 1 else len(prefix) + len(names) + len(columns)
         self._tails = tails
 
     def request(self, at: int) -> list[bytes]:

@@ -16,7 +16,7 @@ from penstock.protocol import native_parser
 from penstock.protocol.hiredis_parser import HiredisParser, lone_request
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.native_parser import IS_COMPILED
-from penstock.protocol.request_batch import NO_COLUMNS, NO_NAMES, RequestBatch, batches_of, one, size_of
+from penstock.protocol.request_batch import RequestBatch, batches_of, one, size_of
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
@@ -27,15 +27,17 @@ class RequestReader:
     """Bytes in (`feed`), batches of requests out (`take`), `put_back` for those that were not handled.
 
     `_text[_at:]` and then `_later` are unread; `_ready` are batches that were read and not taken, of `_ready_size`
-    bytes,
-    which count as unread. While `_strict` is amid a request it gets the bytes; it reads alone for `_strict_size` bytes
-    more, which a fast parser could not read. `_is_plain`: nothing of all this is there but `_text`.
+    bytes, which count as unread. While `_strict` is amid a request it gets the bytes; it reads alone for
+    `_strict_size` bytes more, which a fast parser could not read. `_is_plain`: nothing of all this is there but
+    `_text`.
+
+    pending: bytes fed and not yet taken; the whole words of an unfinished request are taken, as in Redis.
     batched: names, in both cases, of the commands that have a batch handler.
     """
 
     __slots__ = (
         "_at", "_batched", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_ready", "_ready_size", "_strict",
-        "_strict_size", "_text",
+        "_strict_size", "_text", "pending",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, batched: frozenset[bytes] = frozenset()) -> None:
@@ -51,13 +53,7 @@ class RequestReader:
         self._strict_size = 0
         self._failure: bytes | None = None
         self._is_plain = True
-
-    @property
-    def pending(self) -> int:
-        """Bytes fed and not yet taken; the whole words of an unfinished request are taken, as in Redis."""
-        if self._is_plain:
-            return len(self._text) - self._at
-        return self._ready_size + self._strict.unread + len(self._text) - self._at + len(self._later)
+        self.pending = 0
 
     @property
     def is_amid(self) -> bool:
@@ -66,16 +62,14 @@ class RequestReader:
 
     def feed(self, data: bytes) -> None:
         """Take what a client sent; ProtocolError with an empty text when too much of it waits (Redis closes)."""
-        if self._is_plain and self._at == len(self._text):
+        if self._is_plain and not self.pending:
             self._text = data
             self._at = 0
-            if len(data) > self._limits.query_buffer_limit:
-                raise self._failed(b"")
-            return
-        if self._failure is not None:
-            return
-        self._later += data
-        self._is_plain = False
+            self.pending = len(data)
+        elif self._failure is None:
+            self._later += data
+            self._is_plain = False
+            self._count_pending()
         if self.pending > self._limits.query_buffer_limit:
             raise self._failed(b"")
 
@@ -86,7 +80,7 @@ class RequestReader:
         authentication one request at a time, for the limits change with it.
         """
         if self._is_plain:
-            if self._at == len(self._text):
+            if not self.pending:
                 return NOTHING
             if self._limits.at_a_glance:
                 found = self._take_fast(limit)
@@ -128,12 +122,18 @@ class RequestReader:
         self._is_plain = not (
             self._later or self._ready or self._strict_size or self._strict.is_amid or self._failure is not None
         )
+        self._count_pending()
+
+    def _count_pending(self) -> None:
+        unread = len(self._text) - self._at + len(self._later)
+        self.pending = self._ready_size + self._strict.unread + unread
 
     def put_back(self, batches: list[RequestBatch]) -> None:
         """Batches that `take` gave last are to be taken again, first."""
         self._ready_size += sum([batch.size() for batch in batches])
         self._ready = batches + self._ready
         self._is_plain = False
+        self._count_pending()
 
     # -- the fast parsers -------------------------------------------------------------------------------------------
 
@@ -144,12 +144,17 @@ class RequestReader:
         if IS_COMPILED:
             found: list[RequestBatch] = []
             self._at = native_parser.batches(self._text, self._at, limit, self._batched, found)
+            self.pending = len(self._text) - self._at
             return found
-        block = self._text if not self._at and len(self._text) <= BLOCK else self._block(BLOCK)
-        request = lone_request(block)
-        if request is not None and not (request[0][:2] in WEB_INITIALS and is_web(request[0])):
-            self._at += len(block)
-            return [RequestBatch(request, NO_NAMES, NO_COLUMNS, 1)]
+        block = self._text
+        if self._at or len(block) > BLOCK:
+            block = self._block(BLOCK)
+        else:
+            request = lone_request(block)
+            if request is not None and not (request[0][:2] in WEB_INITIALS and is_web(request[0])):
+                self._at = len(block)
+                self.pending = 0
+                return [one(request)]
         requests = self._hiredis.requests(block)
         if requests is None:
             self._strict_size = len(block)
@@ -166,6 +171,7 @@ class RequestReader:
             self._ready_size = sum(map(size_of, requests[limit:]))
             self._is_plain = False
             del requests[limit:]
+        self._count_pending()
         return batches_of(requests, self._batched)
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:
@@ -208,4 +214,5 @@ class RequestReader:
         self._at = 0
         self._later = bytearray()
         self._strict = StrictParser(self._limits)
+        self.pending = 0
         return ProtocolError(text)

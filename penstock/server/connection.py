@@ -12,7 +12,6 @@ from penstock.engine.session import Session
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
 from penstock.protocol.limits import Limits
-from penstock.protocol.request_batch import RequestBatch
 from penstock.protocol.request_reader import RequestReader
 from penstock.server import admission
 
@@ -108,19 +107,18 @@ class Connection:
             self._turn.server_log.warning(f"Closing client {session.address}: too many bytes of its requests wait")
             self.abort()
             return
-        if not self._turn.will_go_on(self):
+        if self not in self._turn.going:
             self.go_on(self._is_free())
-        self.note_waiting()
+        if self._reader.pending != session.query_buffer:
+            self.note_waiting()
 
     def note_waiting(self) -> None:
         """Say how many bytes of requests wait, after some came or were handled."""
         waiting = self._reader.pending
-        session = self.session
-        if waiting != session.query_buffer:
-            session.query_buffer = waiting
-            statistics = self._turn.engine.statistics
-            if waiting > statistics.largest_query_buffer:
-                statistics.largest_query_buffer = waiting
+        self.session.query_buffer = waiting
+        statistics = self._turn.engine.statistics
+        if waiting > statistics.largest_query_buffer:
+            statistics.largest_query_buffer = waiting
 
     def read_limits(self) -> None:
         """Heed what the settings say of requests, now that the session begins or they have changed."""
@@ -132,7 +130,7 @@ class Connection:
     def eof_received(self) -> bool:
         """The peer sends no more: what it sent is answered, then we close. A request that waits is forgotten."""
         self._ends = True
-        if not self._turn.will_go_on(self):
+        if self not in self._turn.going:
             self.close_if_done()
         return True  # we close
 
@@ -141,21 +139,18 @@ class Connection:
     def go_on(self, is_free: bool = False) -> None:
         """Handle the requests that have come, up to a turn's share of them.
 
-        is_free: nothing stands between this and the client, so its replies may go out at once.
+        is_free: as `_is_free` says, so the replies may go out at once.
         """
         turn, session, reader = self._turn, self.session, self._reader
-        handled = 0
+        engine, owed = turn.engine, self._owed
+        handled, counted = 0, len(owed)
         left_us = TIME_A_TURN_US
-        only_data = True
-        is_done = False
-        held = self._behind and self._is_behind_too_far()
-        while True:
-            if held or session.blocked is not None or session.closing or self.gone or turn.stops:
-                self._set_reading(True)
-                break
+        only_data, is_done, is_over = True, False, False
+        is_held = not is_free and self._is_held()
+        while not is_held:
             if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN or left_us <= 0:
                 turn.go_on_later(self)
-                self._set_reading(False)
+                is_over = True
                 break
             try:
                 batches = reader.take(REQUESTS_A_TURN - handled)
@@ -164,69 +159,86 @@ class Connection:
                 break
             if not batches:
                 is_done = True
-                if not self._reads:
-                    self._set_reading(True)
                 break
-            handled += self._answer(batches, left_us)
-            left_us -= turn.engine.ended_us - turn.engine.began_us
-            if not turn.engine.only_data:
+            try:
+                left = engine.handle_batches(session, batches, REPLIES_A_TURN, owed, self._logged, left_us)
+            except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
+                self._give_up()
+                return
+            for batch in batches:
+                handled += batch.count
+            if left:
+                reader.put_back(left)
+                for batch in left:
+                    handled -= batch.count
+            if engine.outgoing or not engine.only_data:
                 only_data = False
+                self._count_owed(counted)
+                self._look_around()
+                counted = len(self._owed)
+            if not reader.pending:
+                is_done = True
+                break
+            self._count_owed(counted)
+            counted = len(self._owed)
+            left_us -= engine.ended_us - engine.began_us
+            is_held = self._is_held()
         if self.gone:
             return
-        owed = self._owed
         if is_free and is_done and only_data and turn.has_nothing_to_do():
             if owed:
                 self._owed = []
                 self.owed_bytes = 0
                 self._send(owed[0] if len(owed) == 1 else b"".join(owed))
         elif handled or owed:
+            self._count_owed(counted)
             self._note_owed()
             if is_free and is_done:
                 turn.end_after(self)
             else:
                 turn.end_soon()
+        if is_over is self._reads:  # what waits for our next turn is enough to keep: read no more of it
+            self._set_reading(not is_over)
         if self._ends or session.closing:
             self.close_if_done()
 
-    def _is_free(self) -> bool:
-        """Whether what comes can be answered now: everything before it was, and the peer has taken the replies."""
-        turn = self._turn
-        return not (
-            self._owed
-            or self._on_the_way
-            or self._behind
-            or turn.stops
-            or self.session.blocked is not None
-            or turn.will_go_on(self)
-        )
+    def _count_owed(self, start: int) -> None:
+        """Replies from a place on are owed from now on."""
+        owed = self._owed
+        for at in range(start, len(owed)):
+            self.owed_bytes += len(owed[at])
 
-    def _answer(self, batches: list[RequestBatch], most_us: int) -> int:
-        """Have requests handled, up to a turn's share; how many were. The others go back to the reader."""
+    def _look_around(self) -> None:
+        """See to what handled requests left to be done: for other clients, or because this one may do more now."""
         turn, session = self._turn, self.session
         engine = turn.engine
-        owed = self._owed
-        before = len(owed)
-        try:
-            left = engine.handle_batches(session, batches, REPLIES_A_TURN, owed, self._logged, most_us)
-        except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
-            self._give_up()
-            return 0
-        handled = 0
-        for batch in batches:
-            handled += batch.count
-        if left:
-            self._reader.put_back(left)
-            for batch in left:
-                handled -= batch.count
-        for at in range(before, len(owed)):
-            self.owed_bytes += len(owed[at])
         if engine.outgoing or engine.to_close or engine.wanted_shutdown:
             self._note_owed()  # before what is pushed to others, as the engine's order is
             turn.look_around(engine.changed)
         if session.authenticated is not self._limits.authenticated:
             self._limits.authenticated = session.authenticated
             self._limits.weigh()
-        return handled
+
+    def _is_held(self) -> bool:
+        """Whether no request may be handled now, whatever has come."""
+        return (
+            self.session.blocked is not None
+            or self.session.closing
+            or self.gone
+            or self._turn.stops
+            or (self._behind and self._is_behind_too_far())
+        )
+
+    def _is_free(self) -> bool:
+        """Whether what comes can be answered now: everything before it was, and the peer has taken the replies."""
+        return not (
+            self._owed
+            or self._on_the_way
+            or self._behind
+            or self._turn.stops
+            or self.session.blocked is not None
+            or self.session.closing
+        )
 
     def _is_behind_too_far(self) -> bool:
         """Whether the peer must take replies first.
@@ -350,7 +362,7 @@ class Connection:
         """Close, once everything that was owed has been written."""
         if self.gone or self._on_the_way or self._owed or self._turn.stops:
             return  # the end of the server closes everybody
-        if self._ends and not self.session.closing and self._turn.will_go_on(self):
+        if self._ends and not self.session.closing and self in self._turn.going:
             return
         if self._ends and self._behind and self.session.blocked is None and self._reader.is_amid:
             return  # its requests are held until it has taken the replies before

@@ -51,14 +51,13 @@ class Turn:
     meanwhile (group commit).
 
     owing: connections with replies of this turn. behind: connections whose peer has not taken what was written.
-    stops: no request is handled any more.
+    going: connections with requests left for the turn's end. stops: no request is handled any more.
     """
 
     __slots__ = (
         "_armed_ms",
         "_closed",
         "_ending",
-        "_going",
         "_held",
         "_in_a_row",
         "_last",
@@ -67,6 +66,7 @@ class Turn:
         "behind",
         "connections",
         "engine",
+        "going",
         "log_writer",
         "loop",
         "output_limits",
@@ -94,7 +94,7 @@ class Turn:
         self.connections: dict[int, Connection] = {}  # by session id
         self.owing: dict[Connection, None] = {}  # in the order in which they came to owe
         self.behind: dict[Connection, None] = {}
-        self._going: dict[Connection, None] = {}  # those with requests left for the turn's end
+        self.going: dict[Connection, None] = {}
         self._ending = False
         self._closed = False
         self._held = 0  # turns whose replies the log holds back
@@ -132,7 +132,7 @@ class Turn:
 
     def go_on_later(self, connection: "Connection") -> None:
         """Have a connection handle more of its requests at the end of this turn, or of the next if it ends already."""
-        self._going[connection] = None
+        self.going[connection] = None
         self.end_soon()
 
     def has_nothing_to_do(self) -> bool:
@@ -149,9 +149,6 @@ class Turn:
             and not self.output_limits.bound_everybody
         )
 
-    def will_go_on(self, connection: "Connection") -> bool:
-        return connection in self._going
-
     def forget(self, connection: "Connection") -> None:
         """A connection is gone."""
         session = connection.session
@@ -160,7 +157,7 @@ class Turn:
         self.connections.pop(session.id, None)
         self.owing.pop(connection, None)
         self.behind.pop(connection, None)
-        self._going.pop(connection, None)
+        self.going.pop(connection, None)
         self.engine.disconnect(session)
         self.end_soon()
 
@@ -217,9 +214,9 @@ class Turn:
         self._ending = False
         if self._closed:
             return
-        going = self._going
+        going = self.going
         if going:
-            self._going = {}
+            self.going = {}
             for connection in going:
                 connection.go_on()
                 connection.note_waiting()
@@ -246,7 +243,7 @@ class Turn:
     def close(self) -> bool:
         """Answer every request that was read, as far as it can be answered; whether all it changed is safe."""
         self.end()
-        while self._going and not self.stops:
+        while self.going and not self.stops:
             self.end()
         self.stops = self._closed = True
         if self._timer is not None:

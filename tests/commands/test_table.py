@@ -12,12 +12,14 @@ def no_reply(ctx: Context, args: list[bytes]) -> bytes:
     return b""
 
 
-def row(name: str = "XACK", syntax: str = "key [value [value ...]]", group: str = "stream", **given: str) -> Row:
+def row(
+    name: str = "XACK", syntax: str = "key [value [value ...]]", group: str = "stream", arity: int = -2, **given: str
+) -> Row:
     """A declared row; `given` are flags, keys and acl."""
     declared = {"flags": "", "keys": "", "acl": "", **given}
     return Row(
         name, syntax, no_reply, group, "5.0.0", "Says something.", "O(1)", declared["flags"], declared["keys"],
-        declared["acl"], "", (), "", None, -2,
+        declared["acl"], "", (), "", None, arity,
     )  # fmt: skip
 
 
@@ -133,7 +135,6 @@ ARITIES = {"exactly": (3, [2, 3, 4], [3]), "at least": (-3, [2, 3, 4], [3, 4])}
 
 @pytest.mark.parametrize(("arity", "counts", "fitting"), ARITIES.values(), ids=ARITIES)
 def test_a_request_fits_by_its_number_of_words(arity: int, counts: list[int], fitting: list[int]) -> None:
-    declared = row()
-    declared.arity = arity
+    declared = row(arity=arity)
 
     assert [count for count in counts if declared.fits(count)] == fitting

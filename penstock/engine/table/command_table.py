@@ -9,6 +9,7 @@ table in docs/commands.md, the tests' generated requests) is derived from that r
 request time: the handler reads its own words by hand, in the order in which Redis checks them.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -47,9 +48,9 @@ class Row:
 
     __slots__ = (
         "acl", "arity", "batch_handler", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
-        "flags", "group", "handler", "hidden", "history", "keys", "label", "loading", "name", "no_auth", "no_multi",
-        "ordinary", "pubsub", "replay_handler", "since", "subcommands", "summary", "syntax", "tips", "title",
-        "transactional", "write",
+        "flags", "group", "handler", "hidden", "history", "keys", "label", "least_words", "loading", "most_words",
+        "name", "no_auth", "no_multi", "ordinary", "pubsub", "replay_handler", "since", "subcommands", "summary",
+        "syntax", "tips", "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +88,8 @@ class Row:
         self.doc_flags = doc_flags
         self.deprecated = deprecated  # since when, and what to use instead
         self.arity = arity or grammar.arity(name, syntax)
+        self.least_words = abs(self.arity)  # of a request
+        self.most_words = self.arity if self.arity > 0 else sys.maxsize
         self.ordinary = handler is not None and (group in ORDINARY_GROUPS or name == "PING")
         self.batch_handler: BatchHandler | None = None
         self.replay_handler: ReplayHandler | None = None
@@ -116,7 +119,7 @@ class Row:
 
     def fits(self, count: int) -> bool:
         """Whether a request of so many words has the right arity."""
-        return count == self.arity if self.arity > 0 else count >= -self.arity
+        return self.least_words <= count <= self.most_words
 
 
 def command(
