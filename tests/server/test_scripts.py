@@ -105,9 +105,9 @@ def ask_for_ever(port: int, in_transaction: bool) -> None:
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="not glibc")
 def test_what_a_script_used_goes_back_to_the_system(server):
-    with redis.Redis(port=server.port, socket_timeout=60) as client:
-        with pytest.raises(redis.ResponseError, match="not enough memory"):
-            client.eval("local t = {} for i = 1, 1e9 do t[#t + 1] = {} end", 0)
+    too_big = pytest.raises(redis.ResponseError, match="not enough memory")
+    with redis.Redis(port=server.port, socket_timeout=60) as client, too_big:
+        client.eval("local t = {} for i = 1, 1e9 do t[#t + 1] = {} end", 0)
 
     status = Path(f"/proc/{server.pid}/status").read_text()
     resident_kb = int(status.partition("VmRSS:")[2].split()[0])
