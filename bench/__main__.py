@@ -1,131 +1,207 @@
 """`python -m bench [options]`: Penstock beside Redis, Valkey and fakeredis, and docs/benchmarks.md from what was seen.
 
-Every part may be run alone, and keeps its figures in bench/results; the document is made from what is kept.
-`python -m bench NAME [options]` runs one of the older scripts of this folder instead.
+Each part may be run alone. Its figures are kept in bench/results, and the document is made from what is kept. With
+`--builds before=PATH after=PATH` builds of Penstock are compared in one run instead, and nothing is kept.
 """
 
 import argparse
-import runpy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from bench import compare, growth, memory, report, results, stalls, steady, tail, wakeups
+from bench import costs, latency, log, report, scale
 from bench.loads import LOADS
-from bench.servers import FAKE, NAMES, Absent, Pythons, Server, running
+from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 
-SCRIPTS: Final = ("group_commit", "load_speed", "pipeline_read", "pipeline_write", "rewrite_latency")
 MILLION: Final = 1_000_000
+POLICIES: Final = ("no", "everysec", "always", "off")
 
 
-def main() -> int:
-    if sys.argv[1:2] and sys.argv[1] in SCRIPTS:
-        name = sys.argv.pop(1)
-        runpy.run_module(f"bench.{name}", run_name="__main__")
-        return 0
-    args = options()
-    if not sys.platform.startswith("linux"):
-        sys.stderr.write("what a process costs is read from /proc, which only Linux has\n")
-        return 2
-    parts = args.parts.split(",")
-    if unknown := [part for part in parts if part not in RUNS]:
-        sys.stderr.write(f"no part is called {unknown[0]!r}: there are {', '.join(RUNS)}\n")
-        return 2
-    for part in parts:
-        print(f"-- {part}", flush=True)
-        figures = RUNS[part](args, Pythons(args.python, args.compiled_python))
-        if not args.dry:
-            results.keep(part, figures, entries_of(args))
-    if not args.dry:
-        report.write()
-    return 0
+class Plan:
+    """Which servers are measured, and how much; `quick`: a tenth of the entries, a quarter of the requests."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.quick: bool = args.quick
+        self.entries: int = args.entries // 10 if args.quick else args.entries
+        self.scale = 0.25 if args.quick else 1.0
+        self.rounds: int = args.rounds
+        self.few_rounds: int = 1 if args.quick else min(args.rounds, 3)
+        self.builds = [build(name, path, args.python) for name, path in args.builds]
+        names = args.servers.split(",") if args.servers else PEERS if self.builds else NAMES
+        others = [usual(name, args.python, args.compiled_python) for name in names if name]
+        self.candidates = [*self.builds, *present(others)]
+
+    @property
+    def compared(self) -> list[str]:
+        return [candidate.name for candidate in self.builds]
+
+    @property
+    def real(self) -> list[Candidate]:
+        """The servers that can be given a million entries."""
+        return [candidate for candidate in self.candidates if candidate.name != FAKE]
+
+
+def present(candidates: list[Candidate]) -> list[Candidate]:
+    """Those that are there; the others are named."""
+    found = []
+    for candidate in candidates:
+        try:
+            candidate.command(0, Path())
+            found.append(candidate)
+        except Absent as absence:
+            sys.stderr.write(f"{absence}\n")
+    return found
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path) or name in NAMES:
+        raise argparse.ArgumentTypeError(f"NAME=PATH, with a name other than {', '.join(NAMES)}; not {text!r}")
+    return name, Path(path)
 
 
 def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Penstock beside the others.")
-    parser.add_argument("--parts", default=",".join(RUNS), help=f"comma between (default: {','.join(RUNS)})")
-    parser.add_argument("--loads", default="", help="beginnings of names, comma between (default: all)")
-    parser.add_argument("--servers", default=",".join(NAMES))
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Penstock beside other servers.")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"by comma (default: {','.join(PARTS)})")
+    parser.add_argument("--loads", default="", help="of the part `loads`: beginnings of names, by comma (default: all)")
+    parser.add_argument("--servers", default=None, help=f"by comma (default: {','.join(NAMES)}; with --builds: peers)")
+    parser.add_argument("--builds", nargs="+", default=[], type=named_path, metavar="NAME=PATH",
+                        help="builds of Penstock to compare: checkouts, virtual environments, or Pythons")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a quarter of the commands, a tenth of the entries")
-    parser.add_argument("--largest", type=lambda word: int(float(word)), default=MILLION, help="of the growth (1e7)")
-    parser.add_argument("--rate", type=int, default=20_000, help="commands a second of the steady load")
+    parser.add_argument("--entries", type=whole, default=MILLION, help="of a large stream (1e6)")
+    parser.add_argument("--largest", type=whole, default=MILLION, help="of the part `growth` (1e7)")
+    parser.add_argument("--rate", type=int, default=20_000, help="commands a second of a steady load")
+    parser.add_argument("--policy", default="everysec", choices=POLICIES, help="appendfsync of rewrite and spark-write")
+    parser.add_argument("--master", default="local[2]", help="Spark's")
     parser.add_argument("--dry", action="store_true", help="print, and leave results and document alone")
-    parser.add_argument("--python", type=Path, default=Pythons().plain, help="that runs the plain source")
-    parser.add_argument("--compiled-python", type=Path, default=Pythons().compiled, help="that has a compiled wheel")
-    return parser.parse_args()
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="that runs the plain source")
+    parser.add_argument("--compiled-python", type=Path, default=ROOT / "build/compiled/bin/python",
+                        help="that has a compiled wheel")  # fmt: skip
+    args = parser.parse_args()
+    if unknown := [part for part in args.parts.split(",") if part not in PARTS]:
+        parser.error(f"no part is called {unknown[0]!r}: there are {', '.join(PARTS)}")
+    if args.policy == "off" and "rewrite" in args.parts.split(","):
+        parser.error("the part `rewrite` needs a log: --policy off is for spark-write alone")
+    return args
 
 
-@contextmanager
-def started(args: argparse.Namespace, pythons: Pythons, *flags: str) -> Iterator[list[Server]]:
-    """Those of the servers that can be started here, side by side."""
-    with ExitStack() as stack:
-        found = []
-        for name in args.servers.split(","):
-            try:
-                found.append(stack.enter_context(running(name, *flags, pythons=pythons)))
-            except Absent as absence:
-                sys.stderr.write(f"{absence}\n")
-        yield found
+def whole(text: str) -> int:
+    return int(float(text))
 
 
-def real(args: argparse.Namespace) -> list[str]:
-    """The servers that keep what they are given in bulk."""
-    return [name for name in args.servers.split(",") if name != FAKE]
+def main() -> int:
+    args = options()
+    if not sys.platform.startswith("linux"):
+        sys.stderr.write("what a process uses is read from /proc, which only Linux has\n")
+        return 2
+    try:
+        plan = Plan(args)
+    except Absent as absence:
+        sys.stderr.write(f"{absence}\n")
+        return 2
+    is_kept = not (args.dry or plan.builds)
+    for part in args.parts.split(","):
+        print(f"-- {part}", flush=True)
+        try:
+            figures = PARTS[part](plan)
+        except Absent as absence:
+            sys.stderr.write(f"{part} left out: {absence}\n")
+            continue
+        if is_kept:
+            report.keep(part, figures, plan.entries)
+    if is_kept:
+        report.write()
+    return 0
 
 
 # -- the parts --------------------------------------------------------------------------------------------------------
 
 
-def run_loads(args: argparse.Namespace, pythons: Pythons) -> results.Figures:
-    chosen = [load for load in LOADS if load.name.startswith(tuple(args.loads.split(",")))]
-    old = results.kept("loads")
-    found = dict(old[1]) if old and len(chosen) < len(LOADS) else {}
+@contextmanager
+def started(candidates: list[Candidate], *flags: str) -> Iterator[list[Server]]:
+    """All servers side by side."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(running(candidate, *flags)) for candidate in candidates]
+
+
+def run_loads(plan: Plan) -> dict[str, Any]:
+    chosen = [load for load in LOADS if load.name.startswith(tuple(plan.args.loads.split(",")))]
+    kept = report.kept("loads")
+    found: dict[str, Any] = dict(kept[1]) if kept and len(chosen) < len(LOADS) else {}
     for policy in dict.fromkeys(load.log for load in chosen):
         flags = ("--appendonly", "yes", "--appendfsync", policy) if policy else ("--appendonly", "no")
-        with started(args, pythons, *flags) as side_by_side:
-            print(f"{'log ' + (policy or 'off'):<22}" + "".join(f" {server.name:>9}" for server in side_by_side))
+        with started(plan.candidates, *flags) as servers:
+            print(f"{'log ' + (policy or 'off'):<22}" + "".join(f" {server.name:>9}" for server in servers))
             of_policy = [load for load in chosen if load.log == policy]
-            found |= compare.measure(of_policy, side_by_side, args.rounds, 0.25 if args.quick else 1.0)
+            found |= costs.pipelined(of_policy, servers, plan.rounds, plan.scale, plan.compared)
     return found
 
 
-def run_tail(args: argparse.Namespace, pythons: Pythons) -> results.Figures:
-    with started(args, pythons, "--appendonly", "no") as side_by_side:
-        return dict(tail.measure(side_by_side, args.rounds, 0.25 if args.quick else 1.0))
+def run_tail(plan: Plan) -> dict[str, Any]:
+    with started(plan.candidates, "--appendonly", "no") as servers:
+        return dict(costs.one_at_a_time(servers, plan.rounds, plan.scale, plan.compared))
 
 
-def run_wakeups(args: argparse.Namespace, pythons: Pythons) -> results.Figures:
-    return dict(wakeups.measure(args.servers.split(","), 1_000 if args.quick else 10_000, pythons))
+def run_wakeups(plan: Plan) -> dict[str, Any]:
+    return dict(latency.wakeups(plan.candidates, 1_000 if plan.quick else 10_000))
 
 
-def run_stalls(args: argparse.Namespace, pythons: Pythons) -> results.Figures:
-    rounds = 1 if args.quick else min(args.rounds, 3)
-    return dict(stalls.measure(real(args), entries_of(args), rounds, pythons))
+def run_stalls(plan: Plan) -> dict[str, Any]:
+    return dict(latency.stalls(plan.real, plan.entries, plan.few_rounds))
 
 
-def run_steady(args: argparse.Namespace, pythons: Pythons) -> results.Figures:
-    return dict(steady.measure(real(args), entries_of(args), args.rate, 5.0 if args.quick else 30.0, pythons))
+def run_steady(plan: Plan) -> dict[str, Any]:
+    return dict(latency.steady(plan.real, plan.entries, plan.args.rate, 5.0 if plan.quick else 30.0))
 
 
-def run_memory(args: argparse.Namespace, pythons: Pythons) -> results.Figures:
-    return dict(memory.measure(real(args), entries_of(args), pythons))
+def run_memory(plan: Plan) -> dict[str, Any]:
+    return dict(scale.memory(plan.real, plan.entries))
 
 
-def run_growth(args: argparse.Namespace, pythons: Pythons) -> results.Figures:
-    sizes, costs = growth.measure(
-        real(args), min(args.largest, entries_of(args)) if args.quick else args.largest, pythons
+def run_growth(plan: Plan) -> dict[str, Any]:
+    sizes, of_server = scale.growth(
+        plan.real, min(plan.args.largest, plan.entries) if plan.quick else plan.args.largest
     )
-    return {"sizes": sizes, "costs": costs}
+    return {"sizes": sizes, "costs": of_server}
 
 
-def entries_of(args: argparse.Namespace) -> int:
-    return MILLION // 10 if args.quick else MILLION
+def run_group_commit(plan: Plan) -> dict[str, Any]:
+    return dict(log.group_commit(plan.real, 1.0 if plan.quick else 5.0, plan.few_rounds))
 
 
-RUNS: Final[dict[str, Callable[[argparse.Namespace, Pythons], results.Figures]]] = {
+def run_rewrite(plan: Plan) -> dict[str, Any]:
+    seconds = 2.0 if plan.quick else 10.0
+    return dict(log.rewrite(plan.real, plan.entries, plan.args.rate, seconds, plan.few_rounds, plan.args.policy))
+
+
+def run_loading(plan: Plan) -> dict[str, Any]:
+    return dict(log.loading(plan.real, plan.entries * 3 // 10, plan.entries // 10, plan.few_rounds))
+
+
+def run_spark_read(plan: Plan) -> dict[str, Any]:
+    samples = 5 if plan.quick else 60
+    return dict(spark().read(plan.real, plan.entries * 4 // 10, plan.few_rounds, samples, plan.args.master))
+
+
+def run_spark_write(plan: Plan) -> dict[str, Any]:
+    rows, letters = plan.entries * 4 // 10, plan.entries // 25
+    return dict(spark().write(plan.real, rows, letters, plan.few_rounds, plan.args.policy, plan.args.master))
+
+
+def spark() -> Any:
+    """The module, imported only where it is used: it needs the extra `spark`."""
+    try:
+        from bench import spark
+    except ImportError as missing:
+        raise Absent(f"{missing} (`make spark` installs Spark)") from None
+    return spark
+
+
+PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "loads": run_loads,
     "tail": run_tail,
     "wakeups": run_wakeups,
@@ -133,6 +209,11 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace, Pythons], results.Figures]]]
     "steady": run_steady,
     "memory": run_memory,
     "growth": run_growth,
+    "group-commit": run_group_commit,
+    "rewrite": run_rewrite,
+    "loading": run_loading,
+    "spark-read": run_spark_read,
+    "spark-write": run_spark_write,
 }
 
 

@@ -1,26 +1,25 @@
-"""The loads: what is prepared, which commands are timed, how many go together.
+"""The loads: what is prepared on an empty server, which requests are timed, how many are on the way at once.
 
-A row's `prepare` makes the requests that lay the ground for so many commands, its `timed` those that are measured.
-Ids are given wherever a load allows it, so that every server answers the same bytes.
+`prepare` makes the requests that a number of timed ones need, `timed` the timed ones. Ids are given wherever a load
+allows it, so that every server answers the same bytes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from bench.link import Request
+from bench.servers import Request
 
 STREAM: Final = b"stream"
 GROUP: Final = b"group"
 FIRST_MS: Final = 1_700_000_000_000
-A_MILLISECOND: Final = 10  # entries of one millisecond
+ENTRIES_A_MS: Final = 10
 VALUE: Final = b"v" * 64
 SHORT: Final = b"v" * 16
 READ_AT_ONCE: Final = 1000
 CYCLE: Final = 10
 
 Requests = Iterator[Request]
-Replies = Sequence[object]
 
 
 def nothing(_: int) -> Requests:
@@ -29,18 +28,18 @@ def nothing(_: int) -> Requests:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`commands` are timed in a round, `batch` of them on the way at a time over each of `connections`.
+    """A pipelined load: `requests` are timed in a round, `batch` of them on the way at once over one connection.
 
-    `row` is the line of the table of targets that it belongs to, `log` an appendfsync policy, "" for no log.
-    A `cycle` is driven by the replies: batches of [XADD * ..., XREADGROUP] and of the XACKs of what came.
+    `log` is an appendfsync policy, "" for no log. A `cycle` uses replies: each batch of XADD * is followed by one
+    XREADGROUP of as many, and by one XACK of what it returned. `floor_*` are the highest acceptable ratios of CPU time
+    to the better of Redis and Valkey, `goal` the ratio that is aimed at; 0 where there is none.
     """
 
     name: str
     timed: Callable[[int], Requests]
     prepare: Callable[[int], Requests] = nothing
-    commands: int = 20_000
+    requests: int = 20_000
     batch: int = 100
-    connections: int = 1
     log: str = ""
     cycle: bool = False
     floor_compiled: float = 0.0
@@ -48,11 +47,22 @@ class Load:
     goal: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class SingleLoad:
+    """Requests sent one at a time by each of so many connections; `request` is made from its number."""
+
+    name: str
+    request: Callable[[int], Request]
+    prepare: Callable[[int], Requests]
+    connections: int
+    requests: int
+
+
 def entry_id(number: int) -> bytes:
-    return b"%d-%d" % (FIRST_MS + number // A_MILLISECOND, number % A_MILLISECOND)
+    return b"%d-%d" % (FIRST_MS + number // ENTRIES_A_MS, number % ENTRIES_A_MS)
 
 
-# -- the ground -------------------------------------------------------------------------------------------------------
+# -- what is prepared -------------------------------------------------------------------------------------------------
 
 
 def entries(count: int) -> Requests:
@@ -68,36 +78,37 @@ def empty(_: int) -> Requests:
 
 
 def delivered(count: int) -> Requests:
-    """The same, all delivered to one consumer by the thousand."""
+    """Such a stream, all of it delivered to one consumer, a thousand entries at a time."""
     yield from entries(count)
     for _ in range(-(-count // READ_AT_ONCE)):
         yield read(READ_AT_ONCE)
 
 
-def pool(size: int, ground: Callable[[int], Requests]) -> Callable[[int], Requests]:
-    """A ground of one size, whatever the number of commands."""
-    return lambda _: ground(size)
+def pool(size: int, prepare: Callable[[int], Requests]) -> Callable[[int], Requests]:
+    """The same preparation whatever the number of requests."""
+    return lambda _: prepare(size)
 
 
-def hundreds(ground: Callable[[int], Requests]) -> Callable[[int], Requests]:
-    """A ground of a hundred entries a command."""
-    return lambda count: ground(100 * count)
+def hundreds(prepare: Callable[[int], Requests]) -> Callable[[int], Requests]:
+    """A hundred entries for each request."""
+    return lambda count: prepare(100 * count)
 
 
-def tens(ground: Callable[[int], Requests]) -> Callable[[int], Requests]:
-    return lambda count: ground(10 * count)
+def tens(prepare: Callable[[int], Requests]) -> Callable[[int], Requests]:
+    """Ten entries for each request."""
+    return lambda count: prepare(10 * count)
 
 
-# -- the commands -----------------------------------------------------------------------------------------------------
+# -- what is timed ----------------------------------------------------------------------------------------------------
 
 
 def repeated(*request: bytes) -> Callable[[int], Requests]:
-    """The same command again and again."""
+    """The same request again and again."""
     return lambda count: iter([request] * count)
 
 
 def numbered(request: Callable[[int], Request]) -> Callable[[int], Requests]:
-    """A command made from its number."""
+    """Each request made from its number."""
     return lambda count: map(request, range(count))
 
 
@@ -105,9 +116,9 @@ def read(count: int, consumer: bytes = b"alice", start: bytes = b">") -> Request
     return b"XREADGROUP", b"GROUP", GROUP, consumer, b"COUNT", b"%d" % count, b"STREAMS", STREAM, start
 
 
-def hundred_ids(number: int, laps_of: int) -> tuple[bytes, ...]:
-    """The number-th hundred of the ids of a pool, round and round."""
-    first = number * 100 % laps_of
+def hundred_ids(number: int, pool_size: int) -> tuple[bytes, ...]:
+    """The number-th hundred of the ids of a pool; behind its end from its start again."""
+    first = number * 100 % pool_size
     return tuple([entry_id(first + offset) for offset in range(100)])
 
 
@@ -115,7 +126,7 @@ POOL: Final = 20_000
 
 
 def claim(number: int, *options: bytes) -> Request:
-    """XCLAIM of a hundred ids; the consumer changes with every lap over the pool."""
+    """XCLAIM of a hundred ids; the consumer changes with every pass over the pool."""
     consumer = b"bob" if number * 100 // POOL % 2 == 0 else b"carol"
     return b"XCLAIM", STREAM, GROUP, consumer, b"0", *hundred_ids(number, POOL), *options
 
@@ -140,8 +151,8 @@ def release_hundred(number: int) -> Request:
     )  # fmt: skip
 
 
-def middle(number: int) -> Request:
-    """XDEL of every second entry, from the middle on."""
+def every_second(number: int) -> Request:
+    """XDEL of every second entry."""
     return b"XDEL", STREAM, entry_id(number * 2)
 
 
@@ -153,51 +164,87 @@ def read_after(number: int) -> Request:
     return b"XREAD", b"COUNT", b"100", b"STREAMS", STREAM, entry_id(number * 100 % (POOL - 100))
 
 
+def mixed(count: int) -> Requests:
+    """Four short commands in turn, so that no two neighbours are of one command."""
+    for number in range(count):
+        key = b"key%d" % (number // 4 % 25)
+        yield (
+            (b"SET", key, SHORT), (b"GET", key), (b"XADD", STREAM, b"MAXLEN", b"100", b"*", b"field", SHORT),
+            (b"XACK", STREAM, GROUP, entry_id(0)),
+        )[number % 4]  # fmt: skip
+
+
+IN_TRANSACTION: Final = 100
+
+
+def transactions(count: int) -> Requests:
+    """MULTI, a hundred XADDs, EXEC."""
+    for number in range(count):
+        place = number % (IN_TRANSACTION + 2)
+        yield (b"MULTI",) if place == 0 else (b"EXEC",) if place > IN_TRANSACTION else ADD_TRIMMING
+
+
 FIVE: Final = tuple([word for number in range(5) for word in (b"field%d" % number, SHORT)])
 ADD: Final = (b"XADD", STREAM, b"*", b"field", VALUE)
 ADD_FIVE: Final = (b"XADD", STREAM, b"*", *FIVE)
-ADD_CUT: Final = (b"XADD", STREAM, b"MAXLEN", b"~", b"10000", b"*", b"field", VALUE)
-IN_BULK: Final = 5  # batch of what answers by the hundred
+ADD_TRIMMING: Final = (b"XADD", STREAM, b"MAXLEN", b"~", b"10000", b"*", b"field", VALUE)
+LARGE: Final = 5  # the batch of requests with a hundred entries each
 
 
 LOADS: Final = (
-    Load("xreadgroup-100", numbered(lambda _: read(100)), hundreds(entries), 1000, IN_BULK,
+    Load("xreadgroup-100", numbered(lambda _: read(100)), hundreds(entries), 1000, LARGE,
          floor_compiled=0.2, floor_plain=0.25, goal=0.15),
-    Load("xread-100", numbered(read_after), pool(POOL, entries), 2000, IN_BULK,
+    Load("xread-100", numbered(read_after), pool(POOL, entries), 2000, LARGE,
          floor_compiled=0.45, floor_plain=0.5, goal=0.15),
-    Load("xrange-100", numbered(range_of_hundred), pool(POOL, entries), 2000, IN_BULK,
+    Load("xrange-100", numbered(range_of_hundred), pool(POOL, entries), 2000, LARGE,
          floor_compiled=0.45, floor_plain=0.5, goal=0.15),
-    Load("history-100", repeated(*read(100, start=b"0")), pool(POOL, delivered), 1500, IN_BULK,
+    Load("history-100", repeated(*read(100, start=b"0")), pool(POOL, delivered), 1500, LARGE,
          floor_compiled=0.4, floor_plain=0.75, goal=0.2),
     Load("xreadgroup-1", numbered(lambda _: read(1)), entries, 20_000, 100,
          floor_compiled=0.9, floor_plain=1.5, goal=0.5),
     Load("xreadgroup-10", numbered(lambda _: read(10)), tens(entries), 8_000, 50,
          floor_compiled=0.9, floor_plain=1.5, goal=0.5),
-    Load("xclaim-100", numbered(claim), pool(POOL, delivered), 800, IN_BULK,
+    Load("xclaim-100", numbered(claim), pool(POOL, delivered), 800, LARGE,
          floor_compiled=0.6, floor_plain=1.0, goal=0.4),
-    Load("xclaim-100-justid", numbered(lambda n: claim(n, b"JUSTID")), pool(POOL, delivered), 800, IN_BULK,
+    Load("xclaim-100-justid", numbered(lambda n: claim(n, b"JUSTID")), pool(POOL, delivered), 800, LARGE,
          floor_compiled=0.9, floor_plain=1.3, goal=0.4),
-    Load("xautoclaim-100", numbered(autoclaim), pool(POOL, delivered), 800, IN_BULK,
+    Load("xautoclaim-100", numbered(autoclaim), pool(POOL, delivered), 800, LARGE,
          floor_compiled=0.6, floor_plain=1.0, goal=0.4),
-    Load("xautoclaim-100-justid", numbered(lambda n: autoclaim(n, b"JUSTID")), pool(POOL, delivered), 800, IN_BULK,
+    Load("xautoclaim-100-justid", numbered(lambda n: autoclaim(n, b"JUSTID")), pool(POOL, delivered), 800, LARGE,
          floor_compiled=0.9, floor_plain=1.3, goal=0.4),
-    Load("xack-100", numbered(acknowledge_hundred), hundreds(delivered), 1000, IN_BULK,
+    Load("xack-100", numbered(acknowledge_hundred), hundreds(delivered), 1000, LARGE,
          floor_compiled=1.8, floor_plain=2.4, goal=1.0),
     Load("xack-1", numbered(acknowledge), delivered, 40_000, 100,
          floor_compiled=1.6, floor_plain=2.2, goal=1.0),
-    Load("xadd-1-field", repeated(*ADD), commands=40_000, floor_compiled=2.2, floor_plain=2.5, goal=1.0),
-    Load("xadd-5-fields", repeated(*ADD_FIVE), commands=40_000, floor_compiled=1.7, floor_plain=2.2, goal=1.0),
-    Load("xadd-maxlen", repeated(*ADD_CUT), commands=40_000),
+    Load("xadd-1-field", repeated(*ADD), requests=40_000, floor_compiled=2.2, floor_plain=2.5, goal=1.0),
+    Load("xadd-5-fields", repeated(*ADD_FIVE), requests=40_000, floor_compiled=1.7, floor_plain=2.2, goal=1.0),
+    Load("xadd-maxlen", repeated(*ADD_TRIMMING), requests=40_000),
     Load("cycle", repeated(*ADD), empty, 24_000, CYCLE, cycle=True,
          floor_compiled=1.1, floor_plain=1.5, goal=0.7),
     Load("cycle-everysec", repeated(*ADD), empty, 24_000, CYCLE, cycle=True, log="everysec",
          floor_compiled=0.8, floor_plain=1.1, goal=0.5),
     Load("cycle-always", repeated(*ADD), empty, 6_000, CYCLE, cycle=True, log="always"),
-    Load("xadd-1-everysec", repeated(*ADD), commands=40_000, log="everysec"),
-    Load("xadd-1-always", repeated(*ADD), commands=20_000, log="always"),
+    Load("xadd-1-everysec", repeated(*ADD), requests=40_000, log="everysec"),
+    Load("xadd-1-always", repeated(*ADD), requests=20_000, log="always"),
     Load("xpending-summary", repeated(b"XPENDING", STREAM, GROUP), pool(POOL, delivered), 10_000, 100),
-    Load("xpending-100", repeated(b"XPENDING", STREAM, GROUP, b"-", b"+", b"100"), pool(POOL, delivered), 800, IN_BULK),
-    Load("xdel-1", numbered(middle), lambda count: entries(2 * count), 20_000, 100),
-    Load("xnack-100", numbered(release_hundred), hundreds(delivered), 500, IN_BULK),
-    Load("ping", repeated(b"PING"), commands=40_000),
+    Load("xpending-100", repeated(b"XPENDING", STREAM, GROUP, b"-", b"+", b"100"), pool(POOL, delivered), 800, LARGE),
+    Load("xdel-1", numbered(every_second), lambda count: entries(2 * count), 20_000, 100),
+    Load("xnack-100", numbered(release_hundred), hundreds(delivered), 500, LARGE),
+    Load("set-16", repeated(b"SET", b"key", SHORT), batch=16),
+    Load("mixed-100", mixed, empty),
+    Load("transaction-100", transactions, requests=102 * 200, batch=IN_TRANSACTION + 2),
+    Load("ping", repeated(b"PING"), requests=40_000),
 )  # fmt: skip
+
+ONE_AT_A_TIME: Final = tuple(
+    SingleLoad(f"{name}, {connections} connection{'s'[: connections - 1]}", request, prepare, connections, requests)
+    for connections, requests in ((1, 8_000), (50, 40_000))
+    for name, request, prepare in (
+        ("PING", lambda _: (b"PING",), nothing),
+        ("SET", lambda number: (b"SET", b"key%d" % (number % 100), SHORT), nothing),
+        ("XADD", lambda _: ADD, empty),
+        ("XREADGROUP", lambda _: read(1), entries),
+        ("XREADGROUP of nothing new", lambda _: read(1), empty),
+        ("XACK", acknowledge, delivered),
+    )
+)

@@ -1,15 +1,69 @@
-"""docs/benchmarks.md and its plots, from what bench/results keeps; what people wrote around them stays as it is."""
+"""docs/benchmarks.md and its plots, from figures that are kept as one JSON file a part in bench/results.
 
-from collections.abc import Iterator
+What people wrote around the made part of the document stays as it is. Without matplotlib (the extra `plot`) there are
+no new plots; the tables have every figure.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-from bench import plots, results
-from bench.loads import LOADS
-from bench.servers import NAMES, OURS
+from bench.loads import LOADS, Load
+from bench.servers import NAMES, OURS, ROOT
 
-DOCUMENT: Final = results.ROOT / "docs/benchmarks.md"
+DOCUMENT: Final = ROOT / "docs/benchmarks.md"
+PLOTS: Final = ROOT / "docs/benchmarks"
+RESULTS: Final = Path(__file__).parent / "results"
 BEGIN: Final = "<!-- made by `make bench` from here on -->"
 END: Final = "<!-- to here -->"
+
+Figures = dict[str, Any]
+Lines = Iterator[str]
+
+
+# -- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def keep(part: str, figures: Figures, entries: int) -> None:
+    """Replace what was kept of a part; `entries` is the length of its large stream, if it has one."""
+    RESULTS.mkdir(exist_ok=True)
+    kept = {"about": about() | {"entries": f"{entries:,}"}, "figures": figures}
+    (RESULTS / f"{part}.json").write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def kept(part: str) -> tuple[dict[str, str], Figures] | None:
+    """When and on what a part was measured, and its figures; None if it never was."""
+    file = RESULTS / f"{part}.json"
+    if not file.exists():
+        return None
+    read = json.loads(file.read_text())
+    return read["about"], read["figures"]
+
+
+def about() -> dict[str, str]:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "penstock"], cwd=ROOT).returncode
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "commit": commit.stdout.strip() + (" with changes" if changed else ""),
+        "machine": f"{os.cpu_count()} cores, {processor()}, {platform.system()} {platform.release()}",
+        "load": f"{os.getloadavg()[1]:.1f}",
+    }
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+# -- the document -----------------------------------------------------------------------------------------------------
 
 
 def write() -> None:
@@ -17,20 +71,66 @@ def write() -> None:
     text = DOCUMENT.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    made = "\n".join(line for section in SECTIONS for line in section())
+    made = "\n".join(line for section in sections() for line in section)
     DOCUMENT.write_text(f"{before}{BEGIN}\n\n{made}\n{END}{after}")
 
 
-def heading(title: str, about: dict[str, str]) -> list[str]:
-    return [
-        f"## {title}",
-        "",
-        f"{about['date']}, commit {about['commit']}; {about['machine']}, other work on it: load {about['load']}.",
-        "",
-    ]
+def sections() -> Iterator[Lines]:
+    yield section("loads", "CPU time of the server, a command", loads)
+    yield section("tail", "One command at a time", tail)
+    yield section("wakeups", "Waking a blocked reader", wakeups)
+    yield by_server("stalls", "The longest that another client waits", "In ms, beside {entries} entries.")
+    yield by_server(
+        "steady",
+        "PING under a steady load",
+        "{entries} entries, half of them pending; XADD, XREADGROUP, XACK, SET with expiry, a rewrite half-way.",
+    )
+    yield by_server("memory", "Memory", "Bytes of resident memory, of fresh processes that hold {entries} entries.")
+    yield section("growth", "Growth", growth)
+    yield by_server(
+        "group-commit",
+        "Group commit",
+        "Single XADDs a second with `appendfsync always`, every connection waiting for each reply.",
+    )
+    yield section("rewrite", "A rewrite under load", rewrite)
+    yield by_server(
+        "loading",
+        "Loading a log",
+        "CPU seconds of a start less those of an empty one. Of {entries} entries three tenths are in the logs of XADDs"
+        " (a hundred in a millisecond, and one), a tenth in the logs of deliveries (acknowledged 90 at once, and one by"
+        " one; each server loads its own).",
+    )
+    yield section("spark-read", "Reading with Spark", spark_read)
+    yield section("spark-write", "Writing with Spark", spark_write)
 
 
-def table(columns: list[str], rows: list[list[str]]) -> list[str]:
+def section(part: str, title: str, body: Any) -> Lines:
+    """A part's heading, when and where it was measured, and its body; nothing if it never was."""
+    found = kept(part)
+    if found is None:
+        return
+    of_run, figures = found
+    yield f"## {title}"
+    yield ""
+    yield f"{of_run['date']}, commit {of_run['commit']}; {of_run['machine']}; load average {of_run['load']}."
+    yield ""
+    yield from body(figures, of_run["entries"])
+
+
+def by_server(part: str, title: str, note: str) -> Lines:
+    """One row a server, one column a figure."""
+
+    def body(figures: Figures, entries: str) -> Lines:
+        yield note.format(entries=entries)
+        yield ""
+        columns = list(dict.fromkeys(column for row in figures.values() for column in row))
+        rows = [[name, *(number(figures[name].get(column)) for column in columns)] for name in known(figures)]
+        yield from table(["server", *columns], rows)
+
+    return section(part, title, body)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [columns, ["---"] * len(columns), *rows]
     return ["| " + " | ".join(line) + " |" for line in lines] + [""]
 
@@ -42,55 +142,48 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def present(figures: dict[str, Any]) -> list[str]:
+def known(figures: Figures) -> list[str]:
+    """The servers that have figures, in the usual order."""
     return [name for name in NAMES if name in figures]
 
 
-# -- the sections -----------------------------------------------------------------------------------------------------
+def latencies(found: dict[str, float]) -> str:
+    return " ".join(number(found[figure]) for figure in ("p50_ms", "p99_ms", "p999_ms"))
 
 
-def loads() -> Iterator[str]:
-    kept = results.kept("loads")
-    if kept is None:
-        return
-    about, figures = kept
-    yield from heading("CPU time of the server, a command", about)
+def loads(figures: Figures, _: str) -> Lines:
     yield "Microseconds of the cheapest round; ratios are to the better of Redis and Valkey, the median of the rounds."
     yield "A cycle is 10 XADD, one XREADGROUP and one XACK, its figures are for one of the twelve."
     yield ""
-    known = [load for load in LOADS if load.name in figures]
-    names = [name for name in NAMES if any(name in figures[load.name] for load in known)]
+    measured = [load for load in LOADS if load.name in figures]
+    names = [name for name in NAMES if any(name in figures[load.name] for load in measured)]
     rows = []
-    for load in known:
+    for load in measured:
         of_load = figures[load.name]
         cells = [number(of_load.get(name, {}).get("cpu_us")) for name in names]
         for name, floor in zip(OURS, (load.floor_plain, load.floor_compiled), strict=True):
             cells.append(verdict(of_load.get(name, {}).get("ratio"), floor))
         rows.append([load.name, *cells, number(load.goal or None)])
     yield from table(["load", *names, *(f"{name} : peer (floor)" for name in OURS), "goal"], rows)
-    yield from plots.ratios(known, figures)
-    differences = [(load.name, name) for load in known for name in names if of(figures, load.name, name, "difference")]
-    if differences:
-        yield (
-            "Replies that differ from the reference's: "
-            + ", ".join(f"{load} ({name})" for load, name in differences)
-            + "."
-        )
+    yield from plot_ratios(measured, figures)
+    differing = [
+        f"{load.name} ({name})"
+        for load in measured
+        for name in names
+        if figures[load.name].get(name, {}).get("difference")
+    ]
+    if differing:
+        yield f"Replies that differ from the reference's: {', '.join(differing)}."
         yield ""
     yield "Commands a second through one pipelined connection, and round trips of a batch in ms (50%, 99%, 99.9%):"
     yield ""
     rows = []
-    for load in known:
-        cells = []
-        for name in names:
-            found = figures[load.name].get(name, {})
-            cells.append(f"{number(found['rate'])}: {trips(found)}" if "rate" in found else "")
-        rows.append([load.name, *cells])
+    for load in measured:
+        found = [figures[load.name].get(name, {}) for name in names]
+        rows.append(
+            [load.name, *(f"{number(row['rate'])}: {latencies(row)}" if "rate" in row else "" for row in found)]
+        )
     yield from table(["load", *names], rows)
-
-
-def of(figures: dict[str, Any], load: str, name: str, what: str) -> Any:
-    return figures[load].get(name, {}).get(what)
 
 
 def verdict(ratio: float | None, floor: float) -> str:
@@ -101,90 +194,161 @@ def verdict(ratio: float | None, floor: float) -> str:
     return f"{ratio:.2f} ({floor})" if ratio <= floor else f"**{ratio:.2f}** ({floor})"
 
 
-def trips(found: dict[str, float]) -> str:
-    return " ".join(number(found[what]) for what in ("p50_ms", "p99_ms", "p999_ms"))
-
-
-def tail() -> Iterator[str]:
-    kept = results.kept("tail")
-    if kept is None:
-        return
-    about, figures = kept
-    yield from heading("One command at a time", about)
+def tail(figures: Figures, _: str) -> Lines:
     yield "Commands a second: latency in ms (50%, 99%, 99.9%), CPU in microseconds a command; the best of the rounds."
     yield ""
-    names = present(next(iter(figures.values())))
+    names = known(next(iter(figures.values())))
     rows = [
-        [load, *(f"{number(row[name]['rate'])}: {trips(row[name])}, {number(row[name]['cpu_us'])}" for name in names)]
+        [
+            load,
+            *(f"{number(row[name]['rate'])}: {latencies(row[name])}, {number(row[name]['cpu_us'])}" for name in names),
+        ]
         for load, row in figures.items()
     ]
     yield from table(["load", *names], rows)
 
 
-def wakeups() -> Iterator[str]:
-    kept = results.kept("wakeups")
-    if kept is None:
-        return
-    about, figures = kept
-    yield from heading("Waking a parked reader", about)
+def wakeups(figures: Figures, _: str) -> Lines:
     yield "From the XADD to the reader's reply in ms (50%, 99%, 99.9%), CPU in microseconds a wake-up."
     yield ""
     counts = list(dict.fromkeys(count for of_server in figures.values() for count in of_server))
     rows = []
-    for name in present(figures):
+    for name in known(figures):
         cells = [figures[name].get(count) for count in counts]
-        rows.append([name, *(f"{trips(cell)}, {number(cell.get('cpu_us'))}" if cell else "" for cell in cells)])
-    yield from table(["server", *(f"{int(count):,} parked" for count in counts)], rows)
+        rows.append([name, *(f"{latencies(cell)}, {number(cell.get('cpu_us'))}" if cell else "" for cell in cells)])
+    yield from table(["server", *(f"{int(count):,} blocked" for count in counts)], rows)
 
 
-def stalls() -> Iterator[str]:
-    yield from plain_table("stalls", "The longest that another client waits", "In ms, beside {entries} entries.")
-
-
-def steady() -> Iterator[str]:
-    yield from plain_table(
-        "steady",
-        "PING under a steady load",
-        "{entries} entries, half of them pending; XADD, XREADGROUP, XACK, SET with expiry, a rewrite half-way.",
-    )
-
-
-def memory() -> Iterator[str]:
-    yield from plain_table(
-        "memory", "Memory", "Bytes of resident memory, of fresh processes that hold {entries} entries."
-    )
-
-
-def plain_table(part: str, title: str, note: str) -> Iterator[str]:
-    kept = results.kept(part)
-    if kept is None:
-        return
-    about, figures = kept
-    yield from heading(title, about)
-    yield note.format(entries=about["entries"])
-    yield ""
-    columns = list(dict.fromkeys(column for row in figures.values() for column in row))
-    rows = [[name, *(number(figures[name].get(column)) for column in columns)] for name in present(figures)]
-    yield from table(["server", *columns], rows)
-
-
-def growth() -> Iterator[str]:
-    kept = results.kept("growth")
-    if kept is None:
-        return
-    about, figures = kept
-    yield from heading("Growth", about)
+def growth(figures: Figures, _: str) -> Lines:
     yield "CPU in microseconds a command by the stream's length; half as many entries are pending."
     yield ""
     sizes, costs = figures["sizes"], figures["costs"]
     rows = [
         [command, name, *(number(cost) for cost in costs[name][command])]
         for command in next(iter(costs.values()))
-        for name in present(costs)
+        for name in known(costs)
         if command in costs[name]
     ]
     yield from table(["command", "server", *(f"{size:,}" for size in sizes)], rows)
-    yield from plots.growth(sizes, costs)
+    yield from plot_growth(sizes, costs)
 
 
-SECTIONS: Final = (loads, tail, wakeups, stalls, steady, memory, growth)
+def rewrite(figures: Figures, entries: str) -> Lines:
+    yield f"{entries} entries, half of them pending; producers of ten XADDs at once, workers that acknowledge ten"
+    yield "entries and read ten more. Medians of the turns; at the end the server is killed amid a rewrite."
+    yield ""
+    names = known(figures)
+    rows = [[what, *(number(figures[name].get(what)) for name in names)] for what in next(iter(figures.values()))]
+    yield from table(["", *names], rows)
+
+
+def spark_read(figures: Figures, _: str) -> Lines:
+    for measure, of_core in figures["decoding"].items():
+        yield f"{measure}: {of_core['-']['entries_s'] / 1e6:.2f} million entries a second of CPU, without Spark."
+    yield ""
+    yield "Thousand rows a second into Spark's `noop` sink (CPU of a row in us: server, JVM, workers):"
+    yield ""
+    names = known(next(iter(figures["rates"].values())))
+    rows = []
+    for measure, of_server in figures["rates"].items():
+        cells = [measure]
+        for name in names:
+            used = ", ".join(number(of_server[name][f"{process}_us"]) for process in ("server", "jvm", "workers"))
+            cells.append(f"{number(of_server[name]['rows_s'] / 1000)} ({used})")
+        rows.append(cells)
+    yield from table(["read", *names], rows)
+    rows = [
+        [f"{measure}: commands a second", *(number(of_server[name]["commands_s"]) for name in names)]
+        for measure, of_server in figures["idle"].items()
+    ]
+    for measure, of_server in figures["latency"].items():
+        delays = [of_server[name] for name in names]
+        rows.append([f"{measure}, ms: 50%, 99%", *(f"{row['p50_ms']:.0f}, {row['p99_ms']:.0f}" for row in delays)])
+    yield from table(["", *names], rows)
+
+
+def spark_write(figures: Figures, _: str) -> Lines:
+    yield "A second: the median of the turns (lowest to highest)."
+    yield ""
+    names = known(next(iter(figures.values())))
+    rows = []
+    for measure, of_server in figures.items():
+        found = [[number(of_server[name][figure]) for figure in ("median", "lowest", "highest")] for name in names]
+        rows.append([measure, *(f"{middle} ({lowest} to {highest})" for middle, lowest, highest in found)])
+    yield from table(["", *names], rows)
+
+
+# -- plots ------------------------------------------------------------------------------------------------------------
+
+COLOURS: Final = {
+    "plain": "#3a6ea5",
+    "compiled": "#d1495b",
+    "redis": "#888888",
+    "valkey": "#bbbbbb",
+    "fakeredis": "#e0c36b",
+}
+DPI: Final = 80
+
+
+def plot_ratios(measured: Sequence[Load], figures: Figures) -> Lines:
+    """Bars of our CPU beside the better peer's, which is 1; a tick at each floor."""
+    plt = pyplot()
+    shown = [load for load in measured if any(figures[load.name].get(name, {}).get("ratio") for name in OURS)]
+    if plt is None or not shown:
+        return
+    figure, axes = plt.subplots(figsize=(8, 0.34 * len(shown) + 1))
+    for row, load in enumerate(shown):
+        for offset, (name, floor) in enumerate(zip(OURS, (load.floor_plain, load.floor_compiled), strict=True)):
+            place = row + (0.2 if offset else -0.2)
+            ratio = figures[load.name].get(name, {}).get("ratio")
+            if ratio:
+                axes.barh(place, ratio, 0.36, color=COLOURS[name], label=name if row == 0 else None)
+            if floor:
+                axes.plot([floor, floor], [place - 0.2, place + 0.2], color="black", linewidth=1.5)
+    axes.axvline(1, color="#888888", linewidth=0.8)
+    axes.set_yticks(range(len(shown)), [load.name for load in shown])
+    axes.invert_yaxis()
+    axes.set_xlabel("CPU beside the better of Redis and Valkey (black: the floor)")
+    axes.legend(loc="lower right")
+    yield from saved(plt, figure, "ratios", "CPU of each load beside the better peer")
+
+
+def plot_growth(sizes: list[int], costs: Figures) -> Lines:
+    """One small plot a command, both axes logarithmic: flat is flat."""
+    plt = pyplot()
+    if plt is None:
+        return
+    commands = list(next(iter(costs.values())))
+    figure, grid = plt.subplots(2, -(-len(commands) // 2), figsize=(11, 5), sharex=True)
+    for axes, command in zip(grid.flat, commands, strict=False):
+        for name, of_server in costs.items():
+            if command in of_server:
+                axes.loglog(sizes, of_server[command], marker=".", color=COLOURS[name], label=name)
+        axes.set_title(command, fontsize=9)
+        axes.set_ylim(1, 10_000)
+    for axes in grid.flat[len(commands) :]:
+        axes.set_axis_off()
+    grid.flat[0].legend(fontsize=8)
+    grid.flat[0].set_ylabel("microseconds")
+    yield from saved(plt, figure, "growth", "CPU a command by the length of the stream")
+
+
+def saved(plt: Any, figure: Any, name: str, title: str) -> Lines:
+    PLOTS.mkdir(exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(PLOTS / f"{name}.png", dpi=DPI, metadata={"Software": None})
+    plt.close(figure)
+    yield f"![{title}](benchmarks/{name}.png)"
+    yield ""
+
+
+def pyplot() -> Any:
+    """matplotlib's, drawing to files; None if it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    return plt

@@ -1,0 +1,303 @@
+"""What a request costs: the server's own CPU time and how long clients wait, the servers in turn, several rounds.
+
+Two ways of sending: pipelines over one connection (`pipelined`), and one request at a time from each of many
+connections (`one_at_a_time`). Other programs only add to CPU time, so the cheapest round counts; the ratio of two
+servers is the median of the rounds' ratios. In the first round of pipelines every reply is kept and compared with
+Redis's (or Valkey's, or plain Penstock's, if Redis does not know the command).
+"""
+
+import re
+import select
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from bench.loads import GROUP, ONE_AT_A_TIME, STREAM, Load, SingleLoad, read
+from bench.servers import OURS, PEERS, PLAIN, REDIS, VALKEY, Link, Refused, Server, cpu_ns, packed, percentiles
+
+SLICES: Final = 10  # of a round
+WARM_REQUESTS: Final = 500
+SHORT_REPLY_BYTES: Final = 1 << 16
+LONGEST_WAIT_S: Final = 60.0
+OWN_ID: Final = re.compile(rb"\d{13}-\d+")
+GIVEN_ID_START: Final = b"17000"  # of the ids that the loads give; ids that servers make are of today
+READ_TEN: Final = packed([read(10)])
+
+Row = dict[str, float]
+Table = dict[str, dict[str, Row]]  # load -> server -> figures
+
+
+# -- pipelines --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Rounds:
+    """One server's rounds of one load: CPU time a request, requests a second, round trips of the batches."""
+
+    cpu_us: list[float] = field(default_factory=list)
+    rate: list[float] = field(default_factory=list)
+    trips_ms: list[float] = field(default_factory=list)
+    replies: list[object] = field(default_factory=list)
+    refusal: str = ""
+    difference: str = ""
+
+
+class Turn:
+    """One round of a load on one server: prepared, then run in slices between those of the other servers."""
+
+    def __init__(self, load: Load, server: Server, batches: list[tuple[bytes, int]], keep_replies: bool) -> None:
+        self.server = server
+        self.batches = batches
+        self._load = load
+        self._link = Link(server.port)
+        self._cpu_ns = 0
+        self._spent_s = 0.0
+        self._answered = 0
+        self._trips_ms: list[float] = []
+        self._kept: list[object] | None = [] if keep_replies else None
+
+    def prepare(self, requests: int) -> None:
+        """Empty the server, and send what so many timed requests need."""
+        self._link.ask(b"FLUSHALL")
+        self._link.prepare(self._load.prepare(requests))
+
+    def slice(self, start: int, end: int) -> None:
+        was_ns, began_s = cpu_ns(self.server.pid), time.perf_counter()
+        for pipeline, count in self.batches[start:end]:
+            sent_s = time.perf_counter()
+            replies = cycle(self._link, pipeline, count) if self._load.cycle else exchange(self._link, pipeline, count)
+            self._trips_ms.append((time.perf_counter() - sent_s) * 1000)
+            self._answered += len(replies)
+            if self._kept is not None:
+                self._kept += replies
+            if isinstance(replies[0], Exception):
+                raise Refused(str(replies[0]))
+        self._cpu_ns += cpu_ns(self.server.pid) - was_ns
+        self._spent_s += time.perf_counter() - began_s
+
+    def close(self) -> None:
+        self._link.close()
+
+    def add_to(self, rounds: Rounds) -> None:
+        rounds.cpu_us.append(self._cpu_ns / self._answered / 1000)
+        rounds.rate.append(self._answered / self._spent_s)
+        rounds.trips_ms += self._trips_ms
+        if self._kept is not None:
+            rounds.replies = comparable(self._kept)
+
+
+def exchange(link: Link, pipeline: bytes, count: int) -> list[object]:
+    link.socket.sendall(pipeline)
+    return link.replies(count)
+
+
+def cycle(link: Link, additions: bytes, count: int) -> list[object]:
+    """Ten entries added, read and acknowledged: 10 XADD and 1 XREADGROUP in one pipeline, then 1 XACK."""
+    link.socket.sendall(additions + READ_TEN)
+    replies = link.replies(count + 1)
+    link.socket.sendall(packed([(b"XACK", STREAM, GROUP, *replies[:count])]))  # type: ignore[arg-type]  # ids
+    return replies + link.replies(1)
+
+
+def run_round(load: Load, started: list[Server], scale: float, keep_replies: bool, table: dict[str, Rounds]) -> None:
+    """One round of a load: each server runs a slice in turn, so that all see the same noise."""
+    count = max(load.batch, round(load.requests * scale / load.batch) * load.batch)
+    requests = list(load.timed(count))
+    batches = [
+        (packed(part), len(part)) for at in range(0, count, load.batch) if (part := requests[at : at + load.batch])
+    ]
+    turns = [
+        Turn(load, server, batches[: max(1, len(batches) // server.slowness)], keep_replies)
+        for server in started
+        if not table[server.name].refusal
+    ]
+    ready = []
+    for turn in turns:
+        try:
+            turn.prepare(count // turn.server.slowness)
+            ready.append(turn)
+        except Refused as refusal:
+            table[turn.server.name].refusal = str(refusal)
+    for number in range(SLICES):
+        for turn in list(ready):
+            start, end = (len(turn.batches) * step // SLICES for step in (number, number + 1))
+            try:
+                turn.slice(start, end)
+            except Refused as refusal:
+                table[turn.server.name].refusal = str(refusal)
+                ready.remove(turn)
+    for turn in turns:
+        turn.close()
+    for turn in ready:
+        turn.add_to(table[turn.server.name])
+
+
+def pipelined(
+    loads: Sequence[Load], started: list[Server], rounds: int, scale: float, compared: Sequence[str]
+) -> dict[str, dict[str, dict[str, object]]]:
+    """load -> server -> figures; a server that does not know a load's commands has only their refusal.
+
+    `compared` are builds: the ratio of each to the first is printed.
+    """
+    found = {}
+    for load in loads:
+        table = {server.name: Rounds() for server in started}
+        for number in range(rounds):
+            run_round(load, started, scale, number == 0, table)
+        compare_replies(table)
+        print(line(load, table, compared), flush=True)
+        found[load.name] = {name: summary(name, table) for name in table}
+    return found
+
+
+def comparable(replies: list[object]) -> list[object]:
+    """Replies with each id that a server made replaced by its number, in order of appearance.
+
+    Idle times (the third of four in XPENDING's rows) are left out.
+    """
+    numbers: dict[bytes, int] = {}
+
+    def plain(value: object) -> object:
+        if isinstance(value, bytes) and OWN_ID.fullmatch(value) and not value.startswith(GIVEN_ID_START):
+            return numbers.setdefault(value, len(numbers))
+        if isinstance(value, list):
+            if len(value) == 4 and isinstance(value[2], int) and isinstance(value[3], int):
+                value = [value[0], value[1], None, value[3]]
+            return [plain(part) for part in value]
+        return value
+
+    return [plain(reply) for reply in replies]
+
+
+def compare_replies(table: dict[str, Rounds]) -> None:
+    """Note the first reply in which a server differs from the reference; drop the replies."""
+    answered = {name: rounds for name, rounds in table.items() if not rounds.refusal}
+    reference = next((name for name in (REDIS, VALKEY, PLAIN, *answered) if name in answered), "")
+    for name, rounds in answered.items():
+        for got, want in zip(rounds.replies, answered[reference].replies, strict=False):
+            if got != want:
+                rounds.difference = f"{name} answers {str(got)[:300]}, {reference} {str(want)[:300]}"
+                break
+    for rounds in table.values():
+        rounds.replies = []
+
+
+def ratio(name: str, others: Sequence[str], table: dict[str, Rounds]) -> float:
+    """A server's CPU time beside the cheapest of the others: the median of the rounds, or 0 if none of them ran."""
+    peers = [table[other].cpu_us for other in others if other in table and not table[other].refusal]
+    if not peers or table[name].refusal:
+        return 0.0
+    return float(median(own / min(of_round) for own, *of_round in zip(table[name].cpu_us, *peers, strict=True)))
+
+
+def summary(name: str, table: dict[str, Rounds]) -> dict[str, object]:
+    rounds = table[name]
+    if rounds.refusal:
+        return {"refusal": rounds.refusal}
+    p50, p99, p999 = percentiles([trip / 1000 for trip in rounds.trips_ms])
+    figures: dict[str, object] = {"cpu_us": min(rounds.cpu_us), "rate": max(rounds.rate)}
+    figures |= {"p50_ms": p50, "p99_ms": p99, "p999_ms": p999}
+    if name in OURS:
+        figures["ratio"] = ratio(name, PEERS, table)
+    if rounds.difference:
+        figures["difference"] = rounds.difference
+    return figures
+
+
+def line(load: Load, table: dict[str, Rounds], compared: Sequence[str]) -> str:
+    """One load's row: CPU a request of each server, then ratios: to the better peer, between builds."""
+    text = f"{load.name:<22}"
+    for rounds in table.values():
+        text += f" {'-' if rounds.refusal else f'{min(rounds.cpu_us):.2f}':>9}"
+    for name, floor in zip(OURS, (load.floor_plain, load.floor_compiled), strict=True):
+        if name in table and (of_peer := ratio(name, PEERS, table)):
+            missed = "  MISSED" if floor and of_peer > floor else ""
+            text += f"  {name} {of_peer:5.2f} (floor {floor or '-'}){missed}"
+    text += f"  goal {load.goal}" if load.goal else ""
+    for name in compared[1:]:
+        if name in table and (of_first := ratio(name, compared[:1], table)):
+            text += f"  {name} : {compared[0]} {of_first:.2f}"
+    return text + "".join(f"\n    DIFFERS: {rounds.difference}" for rounds in table.values() if rounds.difference)
+
+
+# -- one request at a time --------------------------------------------------------------------------------------------
+
+
+def run_single(load: SingleLoad, server: Server, requests: int) -> Row:
+    """One round on an empty server. The client's own cost is in each latency, the same with every server."""
+    with Link(server.port) as first:
+        first.ask(b"FLUSHALL")
+        first.prepare(load.prepare(requests + WARM_REQUESTS))
+    waiting = iter([packed([load.request(number)]) for number in range(requests + WARM_REQUESTS)])
+    links = [Link(server.port) for _ in range(load.connections)]
+    try:
+        drive(links, waiting, WARM_REQUESTS)
+        was_ns, began_s = cpu_ns(server.pid), time.perf_counter()
+        ages_s = drive(links, waiting, requests)
+        spent_s = time.perf_counter() - began_s
+        used_ns = cpu_ns(server.pid) - was_ns
+    finally:
+        for link in links:
+            link.close()
+    p50, p99, p999 = percentiles(ages_s)
+    figures = {"p50_ms": p50, "p99_ms": p99, "p999_ms": p999}
+    return figures | {"rate": requests / spent_s, "cpu_us": used_ns / requests / 1000}
+
+
+def drive(links: list[Link], requests: Iterator[bytes], count: int) -> list[float]:
+    """Ages in seconds of so many replies. A reply must come in one piece: the loads' are short."""
+    ages_s: list[float] = []
+    sent_s: dict[int, float] = {}
+    sockets = {link.socket.fileno(): link.socket for link in links}
+    clock = time.perf_counter
+    left = count
+    with select.epoll() as poll:
+        for number, socket in sockets.items():
+            poll.register(number, select.EPOLLIN)
+            if left:
+                left -= 1
+                sent_s[number] = clock()
+                socket.sendall(next(requests))
+        while len(ages_s) < count:
+            for number, _ in poll.poll(LONGEST_WAIT_S):
+                socket = sockets[number]
+                reply = socket.recv(SHORT_REPLY_BYTES)
+                now_s = clock()
+                ages_s.append(now_s - sent_s[number])
+                assert reply[-2:] == b"\r\n" and reply[:1] != b"-", f"answered {reply[:200]!r}"
+                if left:
+                    left -= 1
+                    sent_s[number] = now_s
+                    socket.send(next(requests))
+    return ages_s
+
+
+def one_at_a_time(started: list[Server], rounds: int, scale: float, compared: Sequence[str]) -> Table:
+    """load -> server -> the best of each figure over the rounds."""
+    found: Table = {}
+    for load in ONE_AT_A_TIME:
+        of_server: dict[str, list[Row]] = {server.name: [] for server in started}
+        for number in range(rounds):
+            for server in started if number % 2 == 0 else reversed(started):
+                requests = int(load.requests * scale / server.slowness)
+                of_server[server.name].append(run_single(load, server, requests))
+        found[load.name] = {name: best(rows) for name, rows in of_server.items()}
+        print(load.name, *(f"{name:<10} {latencies(row)}" for name, row in found[load.name].items()), sep="\n  ")
+        for name in compared[1:]:
+            pairs = zip(of_server[name], of_server[compared[0]], strict=True)
+            print(f"  CPU {name} : {compared[0]} {median(row['cpu_us'] / first['cpu_us'] for row, first in pairs):.2f}")
+    return found
+
+
+def best(rows: list[Row]) -> Row:
+    figures = {name: min(row[name] for row in rows) for name in ("p50_ms", "p99_ms", "p999_ms", "cpu_us")}
+    return figures | {"rate": max(row["rate"] for row in rows)}
+
+
+def latencies(row: Row) -> str:
+    return (
+        f"{row['rate']:8.0f}/s  p50 {row['p50_ms']:.3f} ms  p99 {row['p99_ms']:.3f}  p99.9 {row['p999_ms']:.3f}"
+        f"  CPU {row['cpu_us']:.1f} us"
+    )

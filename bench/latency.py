@@ -1,0 +1,258 @@
+"""How long a client waits: for an entry that it blocks for, while another's command is long, under a steady load.
+
+Every age counts from when the request was due, so that a late answer also makes those behind it late.
+"""
+
+import resource
+import select
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Final
+
+from bench.loads import ADD, GROUP, READ_AT_ONCE, STREAM, VALUE, entries, entry_id, read
+from bench.servers import (
+    FAKE,
+    RECEIVE_BYTES,
+    Absent,
+    Candidate,
+    Link,
+    Request,
+    Server,
+    cpu_ns,
+    information,
+    packed,
+    percentiles,
+    running,
+)  # fmt: skip
+
+PING: Final = packed([(b"PING",)])
+SHORT_REPLY_BYTES: Final = 64
+
+Rows = dict[str, dict[str, float]]  # server -> figures
+
+
+def told(name: str, figures: dict[str, float]) -> str:
+    return "  ".join([f"{name:<10}", *(f"{what} {figure:.3f}" for what, figure in figures.items())])
+
+
+# -- wake-ups: how soon a blocked reader gets an entry, among 1 to 10,000 that block for the same stream --------------
+#
+# Each reader is a connection in XREADGROUP BLOCK 0 of one group. An entry is added, the reader that has waited longest
+# is served, and blocks again. Its latency is the time from the XADD to its reply.
+
+READERS: Final = (1, 100, 1_000, 10_000)
+MOST_OF_FAKE: Final = 1_000  # it has a thread for each
+OPEN_FILES: Final = 21_000
+WAKE_UPS: Final = 500
+WARM_WAKE_UPS: Final = 20
+SLOW_S: Final = 0.05  # a server whose first wake-ups take this long is not asked for more
+BLOCKED_READ: Final = packed(
+    [(b"XREADGROUP", b"GROUP", GROUP, b"reader", b"COUNT", b"1", b"BLOCK", b"0", b"STREAMS", STREAM, b">")]
+)
+ADDITION: Final = packed([ADD])
+
+
+def wakeups(candidates: Sequence[Candidate], most: int) -> dict[str, Rows]:
+    """server -> number of readers -> figures."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(soft, OPEN_FILES) if hard == resource.RLIM_INFINITY else min(hard, max(soft, OPEN_FILES))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    found: dict[str, Rows] = {}
+    for count in READERS:
+        for candidate in candidates:
+            if count > most or (candidate.name == FAKE and count > MOST_OF_FAKE):
+                continue
+            try:
+                with running(candidate, "--maxclients", "15000") as server:
+                    figures = wake(server, count)
+            except (Absent, OSError) as reason:
+                print(f"{candidate.name} with {count}: {reason}", flush=True)
+                continue
+            found.setdefault(candidate.name, {})[str(count)] = figures
+            print(f"{count:>7} readers", told(candidate.name, figures), flush=True)
+    return found
+
+
+def wake(server: Server, count: int) -> dict[str, float]:
+    with ExitStack() as stack, Link(server.port) as producer, select.epoll() as poll:
+        producer.ask(b"XGROUP", b"CREATE", STREAM, GROUP, b"0", b"MKSTREAM")
+        if not may_block(server.port):
+            raise Absent("answers XREADGROUP BLOCK 0 at once: no reader of a group waits")
+        readers: dict[int, Link] = {}
+        for _ in range(count):
+            link = stack.enter_context(Link(server.port))
+            link.socket.sendall(BLOCKED_READ)
+            readers[link.socket.fileno()] = link
+            poll.register(link.socket.fileno(), select.EPOLLIN)
+        while int(information(server.port, b"clients")["blocked_clients"]) < count:
+            time.sleep(0.1)
+        ages_s: list[float] = []
+        was_ns = 0
+        while len(ages_s) < WAKE_UPS:
+            if len(ages_s) == WARM_WAKE_UPS:
+                was_ns = cpu_ns(server.pid)
+                if sum(ages_s) > WARM_WAKE_UPS * SLOW_S:
+                    break
+            sent_s = time.perf_counter()
+            producer.socket.sendall(ADDITION)
+            ((number, _),) = poll.poll(60, 1)
+            ages_s.append(time.perf_counter() - sent_s)
+            readers[number].replies(1)
+            producer.replies(1)
+            readers[number].socket.sendall(BLOCKED_READ)
+        used_ns = cpu_ns(server.pid) - was_ns
+    p50, p99, p999 = percentiles(ages_s)
+    figures = {"p50_ms": p50, "p99_ms": p99, "p999_ms": p999}
+    timed = len(ages_s) - WARM_WAKE_UPS
+    return figures | ({"cpu_us": used_ns / timed / 1000} if timed > 0 else {})
+
+
+def may_block(port: int) -> bool:
+    """Whether a reader of a group waits; fakeredis's TCP server (2.40) answers at once that there is nothing."""
+    with Link(port) as reader:
+        reader.socket.sendall(BLOCKED_READ)
+        return not select.select([reader.socket], [], [], 1.0)[0]
+
+
+# -- stalls: the longest that another client waits while one command goes through a million entries -------------------
+#
+# A probe sends PING every millisecond. The large reply is received and not parsed.
+
+PROBE_EVERY_S: Final = 0.001
+END: Final = b"$3\r\nend\r\n"
+LONG_COMMANDS: Final[dict[str, Request]] = {
+    "XRANGE": (b"XRANGE", STREAM, b"-", b"+"),
+    "DEL": (b"DEL", STREAM),
+    "FLUSHALL": (b"FLUSHALL",),
+    "XTRIM to 0": (b"XTRIM", STREAM, b"MAXLEN", b"0"),
+    "rewrite": (b"BGREWRITEAOF",),
+}
+LOGGING: Final = ("--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--appendfsync")
+
+
+def stalls(candidates: Sequence[Candidate], count: int, rounds: int) -> Rows:
+    """server -> command -> ms; the best of the rounds, because other programs only add."""
+    found: Rows = {candidate.name: {} for candidate in candidates}
+    for command, request in LONG_COMMANDS.items():
+        for _ in range(rounds):
+            for candidate in candidates:
+                with running(candidate, *LOGGING, "no") as server:
+                    longest_ms = stall_ms(server.port, request, count)
+                row = found[candidate.name]
+                row[command] = min(longest_ms, row.get(command, longest_ms))
+        print(f"{command:<12}", *(f"{name} {row[command]:.1f} ms" for name, row in found.items()), sep="  ", flush=True)
+    return found
+
+
+def stall_ms(port: int, request: Request, count: int) -> float:
+    with Link(port) as busy, Link(port) as probe:
+        busy.prepare(entries(count))
+        busy.socket.sendall(packed([request, (b"ECHO", b"end")]))
+        longest_s = max(probe_ages(busy, probe), default=0.0)
+        while request[0] == b"BGREWRITEAOF" and information(port, b"persistence")["aof_rewrite_in_progress"] == "1":
+            busy.socket.sendall(packed([(b"ECHO", b"end")]))
+            longest_s = max([longest_s, *probe_ages(busy, probe)])
+    return longest_s * 1000
+
+
+def probe_ages(busy: Link, probe: Link) -> Iterator[float]:
+    """Ages in seconds of the probe's replies until the busy link has received END."""
+    last = b""
+    due_s = time.perf_counter()
+    is_waiting = False
+    while True:
+        readable, _, _ = select.select([busy.socket, probe.socket], [], [], max(0.0, due_s - time.perf_counter()))
+        if busy.socket in readable:
+            received = busy.socket.recv(RECEIVE_BYTES)
+            assert received, "the server closed the connection"
+            last = (last + received)[-len(END) :]
+        if probe.socket in readable:
+            probe.socket.recv(SHORT_REPLY_BYTES)
+            yield time.perf_counter() - due_s
+            is_waiting = False
+            due_s = max(due_s + PROBE_EVERY_S, time.perf_counter())
+        if last == END and not is_waiting:
+            return
+        if not is_waiting and time.perf_counter() >= due_s:
+            probe.socket.sendall(PING)
+            is_waiting = True
+
+
+# -- steady: how long a PING takes while 20,000 commands a second come in and a million entries are kept --------------
+#
+# Half of the entries are pending. The commands are XADD with MAXLEN ~, XREADGROUP, XACK and SET with an expiry, sent
+# when they are due; half-way the log is rewritten. How late the sender itself was is reported too.
+
+TICK_S: Final = 0.005
+STEADY_PROBE_S: Final = 0.002
+
+
+def steady(candidates: Sequence[Candidate], count: int, rate: int, seconds: float) -> Rows:
+    found: Rows = {}
+    for candidate in candidates:
+        with running(candidate, *LOGGING, "everysec") as server, Link(server.port) as load, Link(server.port) as probe:
+            load.prepare(entries(count))
+            load.prepare([read(READ_AT_ONCE)] * (count // 2 // READ_AT_ONCE))
+            found[candidate.name] = drive(load, probe, count, rate, seconds)
+        print(told(candidate.name, found[candidate.name]), flush=True)
+    return found
+
+
+def tick_requests(tick: int, count: int, length: int) -> bytes:
+    """The requests of one tick; each XACK is for the oldest entry that is pending."""
+    requests: list[Request] = []
+    first = tick * (count // 4)
+    for number in range(count // 4):
+        requests.append((b"XADD", STREAM, b"MAXLEN", b"~", b"%d" % length, b"*", b"field", VALUE))
+        requests.append(read(1, b"consumer%d" % (number % 8)))
+        requests.append((b"XACK", STREAM, GROUP, entry_id(first + number)))
+        requests.append((b"SET", b"key%d" % ((first + number) % 100_000), VALUE, b"PX", b"2000"))
+    return packed(requests)
+
+
+def drive(load: Link, probe: Link, length: int, rate: int, seconds: float) -> dict[str, float]:
+    batches = [tick_requests(tick, int(rate * TICK_S), length) for tick in range(int(seconds / TICK_S))]
+    ages_s: list[float] = []
+    late_s = 0.0
+    backlog = b""
+    sent = 0
+    began_s = time.perf_counter()
+    ping_due_s = began_s
+    is_waiting = is_rewritten = False
+    load.socket.setblocking(False)
+    while sent < len(batches) or backlog:
+        now_s = time.perf_counter()
+        batch_due_s = began_s + sent * TICK_S
+        if sent < len(batches) and now_s >= batch_due_s:
+            late_s = max(late_s, now_s - batch_due_s)
+            backlog += batches[sent]
+            sent += 1
+            if not is_rewritten and sent > len(batches) // 2:
+                backlog += packed([(b"BGREWRITEAOF",)])
+                is_rewritten = True
+        if not is_waiting and now_s >= ping_due_s:
+            probe.socket.sendall(PING)
+            is_waiting = True
+        next_s = min(batch_due_s + TICK_S, ping_due_s if not is_waiting else now_s + 1)
+        readable, writable, _ = select.select(
+            [load.socket, probe.socket], [load.socket] if backlog else [], [], max(0.0, next_s - time.perf_counter())
+        )
+        if probe.socket in readable:
+            probe.socket.recv(SHORT_REPLY_BYTES)
+            ages_s.append(time.perf_counter() - ping_due_s)
+            is_waiting = False
+            ping_due_s = max(ping_due_s + STEADY_PROBE_S, time.perf_counter())
+        if load.socket in readable:
+            load.socket.recv(RECEIVE_BYTES)
+        if writable:
+            backlog = backlog[load.socket.send(backlog) :]
+    p50, p99, p999 = percentiles(ages_s)
+    return {
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "p999_ms": p999,
+        "slowest_ms": max(ages_s) * 1000,
+        "rate": len(batches) * int(rate * TICK_S) / (time.perf_counter() - began_s),
+        "sender_late_ms": late_s * 1000,
+    }

@@ -1,0 +1,233 @@
+"""What a large stream costs: memory of an entry and of a pending entry, CPU of each command as the stream grows."""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.loads import FIRST_MS, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entries, entry_id, read
+from bench.servers import Candidate, Link, Request, Server, cpu_ns, packed, resident_bytes, running
+
+WITHOUT_LOG: Final = ("--appendonly", "no")
+
+# -- memory: resident bytes of an entry and of a pending entry, each in a fresh process -------------------------------
+#
+# Best pattern: read by one consumer, a thousand at a time. Worst: one entry a millisecond, read one by one by eight
+# consumers in turn, half of them acknowledged out of order and the others claimed one by one.
+
+CONSUMERS_OF_WORST: Final = 8
+SEED: Final = 6
+
+
+def sparse_id(number: int) -> bytes:
+    return b"%d-0" % (FIRST_MS + number)
+
+
+def sparse_entries(count: int) -> Requests:
+    """One entry a millisecond."""
+    for number in range(count):
+        yield b"XADD", STREAM, sparse_id(number), b"field", VALUE
+    yield b"XGROUP", b"CREATE", STREAM, GROUP, b"0"
+
+
+def read_by_the_thousand(count: int) -> Requests:
+    for _ in range(count // READ_AT_ONCE):
+        yield read(READ_AT_ONCE)
+
+
+def read_one_by_one(count: int) -> Requests:
+    """Half of the entries stay pending."""
+    for number in range(count):
+        yield read(1, b"consumer%d" % (number % CONSUMERS_OF_WORST))
+    order = list(range(count))
+    random.Random(SEED).shuffle(order)
+    for number in order[: count // 2]:
+        yield b"XACK", STREAM, GROUP, sparse_id(number)
+    for number in order[count // 2 :]:
+        claimer = b"claimer%d" % (number % CONSUMERS_OF_WORST)
+        yield b"XCLAIM", STREAM, GROUP, claimer, b"0", sparse_id(number), b"JUSTID"
+
+
+# how entries are added, how they are delivered, and the share that stays pending
+PATTERNS: Final[dict[str, tuple[Callable[[int], Requests], Callable[[int], Requests], float]]] = {
+    "best": (entries, read_by_the_thousand, 1.0),
+    "worst": (sparse_entries, read_one_by_one, 0.5),
+}
+
+
+def memory(candidates: Sequence[Candidate], count: int) -> dict[str, dict[str, float]]:
+    """server -> what -> bytes."""
+    found: dict[str, dict[str, float]] = {}
+    for candidate in candidates:
+        figures = found[candidate.name] = {}
+        for pattern, (addition, delivery, pending_share) in PATTERNS.items():
+            with running(candidate, *WITHOUT_LOG) as server, Link(server.port) as link:
+                empty = resident_bytes(server.pid)
+                link.prepare(addition(count))
+                full = resident_bytes(server.pid)
+                link.prepare(delivery(count))
+                figures[f"entry, {pattern}"] = (full - empty) / count
+                figures[f"pending, {pattern}"] = (resident_bytes(server.pid) - full) / (count * pending_share)
+        print(
+            f"{candidate.name:<10}", *(f"{what} {figure:.0f}" for what, figure in figures.items()), sep="  ", flush=True
+        )
+    return found
+
+
+# -- growth: CPU of a command by the length of the stream: flat or logarithmic, nowhere linear ------------------------
+#
+# A stream and its group grow tenfold from step to step. Half of the entries are pending with a thousand consumers, ten
+# at a time in turn, whatever the size. The reader of a step has one entry before all that the step delivered to the
+# others, and one behind. At each size each command runs alone; the cheaper half of its batches counts. All commands
+# have run before on a small stream that is not measured: first-time costs are no growth. Servers run one after the
+# other, because two streams of ten million entries do not fit into every machine.
+
+SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+CONSUMERS: Final = 1000
+DELIVERED_AT_ONCE: Final = 10
+COMMANDS: Final = 2000
+CLAIMS: Final = 100  # of ten entries each: the shortest pending list is gone through more than once
+BATCH: Final = 20
+LONGEST_STEP_S: Final = 1200.0
+MOST_OF_MEMORY: Final = 0.5  # of what the machine can spare
+
+Costs = dict[str, dict[str, list[float]]]  # server -> command -> microseconds, size by size
+
+
+def growth(candidates: Sequence[Candidate], largest: int) -> tuple[list[int], Costs]:
+    """The sizes that every server reached, and the costs at these."""
+    print(
+        f"CPU in microseconds a command: the cheaper half of up to {COMMANDS} in pipelines of {BATCH};\n"
+        f"half of the entries are pending, {DELIVERED_AT_ONCE} at a time delivered to {CONSUMERS:,} consumers in turn"
+    )
+    sizes = [size for size in SIZES if size <= largest]
+    costs: Costs = {}
+    for candidate in candidates:
+        with running(candidate, *WITHOUT_LOG) as server, Link(server.port) as link:
+            costs[candidate.name] = of_server = costs_by_size(server, link, sizes)
+        sizes = sizes[: min(len(of_command) for of_command in of_server.values())]
+    return sizes, {
+        name: {command: of_command[: len(sizes)] for command, of_command in of_server.items()}
+        for name, of_server in costs.items()
+    }
+
+
+def costs_by_size(server: Server, link: Link, sizes: list[int]) -> dict[str, list[float]]:
+    """command -> microseconds at each size, up to the last that memory and time allow."""
+    warm = GrowingStream(link, b"warming")
+    warm.grow(SIZES[0])
+    for _, requests in commands(warm):
+        cost_us(link, server.pid, requests)
+    link.ask(b"DEL", warm.key)
+    stream = GrowingStream(link, STREAM)
+    found: dict[str, list[float]] = {}
+    for size in sizes:
+        began_s = time.perf_counter()
+        stream.grow(size)
+        for command, requests in commands(stream):
+            cost = cost_us(link, server.pid, requests)
+            if cost is not None:  # a server that does not know the command has no row
+                found.setdefault(command, []).append(cost)
+        spent_s = time.perf_counter() - began_s
+        resident = resident_bytes(server.pid)
+        figures = (f"{command} {of_command[-1]:.1f}" for command, of_command in found.items())
+        print(f"{server.name:<10}{size:>11,}", f"{spent_s:.0f} s, {resident >> 20} MiB", *figures, sep="  ", flush=True)
+        if size < sizes[-1] and (obstacle := too_much(spent_s, resident)):
+            print(f"{server.name:<10} goes no further: ten times as much {obstacle}", flush=True)
+            break
+    return found
+
+
+def too_much(spent_s: float, resident: int) -> str:
+    """Why ten times as many entries are not tried; empty if they are."""
+    if 10 * spent_s > LONGEST_STEP_S:
+        return f"would take {10 * spent_s:.0f} s"
+    if 9 * resident > MOST_OF_MEMORY * spare_bytes():
+        return f"would need {10 * resident >> 20} MiB"
+    return ""
+
+
+def spare_bytes() -> int:
+    """Memory that the machine can still give."""
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) << 10
+
+
+class GrowingStream:
+    """Entries 0 to length - 1, of which the first `delivered` were delivered."""
+
+    def __init__(self, link: Link, key: bytes) -> None:
+        self.key = key
+        self.length = 0
+        self.delivered = 0
+        self.reader = b""
+        self._link = link
+        self._portions = 0
+        link.prepare([(b"XGROUP", b"CREATE", key, GROUP, b"0", b"MKSTREAM")])
+        link.prepare((b"XGROUP", b"CREATECONSUMER", key, GROUP, consumer(number)) for number in range(CONSUMERS))
+
+    def grow(self, length: int) -> None:
+        self._link.prepare(self.addition(number) for number in range(self.length, length))
+        self.length = length
+        self.reader = b"reader of %d" % length
+        self._link.prepare(self._deliveries(length // 2 - self.delivered))
+
+    def addition(self, number: int) -> Request:
+        return b"XADD", self.key, entry_id(number), b"field", VALUE
+
+    def delivery(self, name: bytes, count: int) -> Request:
+        return b"XREADGROUP", b"GROUP", GROUP, name, b"COUNT", b"%d" % count, b"STREAMS", self.key, b">"
+
+    def _deliveries(self, count: int) -> Iterator[Request]:
+        """Deliver so many more; the reader of this step gets the first and the last."""
+        yield self.delivery(self.reader, 1)
+        portions = (count - 2) // DELIVERED_AT_ONCE
+        for number in range(self._portions, self._portions + portions):
+            yield self.delivery(consumer(number), DELIVERED_AT_ONCE)
+        yield self.delivery(self.reader, 1)
+        self._portions += portions
+        self.delivered += portions * DELIVERED_AT_ONCE + 2
+
+
+def consumer(number: int) -> bytes:
+    return b"consumer%d" % (number % CONSUMERS)
+
+
+def commands(stream: GrowingStream) -> Iterator[tuple[str, list[Request]]]:
+    """Each command's requests; what one of them changes does not hinder the next."""
+    key = stream.key
+    few = min(COMMANDS, stream.delivered * 2 // 5)
+    middle = stream.delivered // 2
+    history = (b"XREADGROUP", b"GROUP", GROUP, stream.reader, b"COUNT", b"10", b"STREAMS", key, b"0")
+    claim = (b"XREADGROUP", b"GROUP", GROUP, b"claimer", b"COUNT", b"10", b"CLAIM", b"0", b"STREAMS", key, b">")
+    yield "history of one consumer", [history] * few
+    yield "XPENDING of one consumer", [(b"XPENDING", key, GROUP, b"-", b"+", b"10", stream.reader)] * few
+    yield "XPENDING from the middle, COUNT 10", [(b"XPENDING", key, GROUP, entry_id(middle), b"+", b"10")] * few
+    yield "XADD", [stream.addition(stream.length + number) for number in range(few)]
+    stream.length += few
+    yield "XREADGROUP > by one of 1,000", [stream.delivery(consumer(number * 7), 1) for number in range(few)]
+    stream.delivered += few
+    yield "XREADGROUP CLAIM, COUNT 10", [claim] * CLAIMS
+    numbers = range(middle, middle + few)
+    yield "XCLAIM", [(b"XCLAIM", key, GROUP, b"claimer%d" % (number % 7), b"0", entry_id(number)) for number in numbers]
+    yield "XACK", [(b"XACK", key, GROUP, entry_id(number)) for number in numbers]
+    # of entries that nobody has read: deleted pending entries would grow too
+    middle = (stream.delivered + stream.length - few) // 2
+    yield "XDEL in the middle", [(b"XDEL", key, entry_id(number)) for number in range(middle, middle + few)]
+
+
+def cost_us(link: Link, pid: int, requests: list[Request]) -> float | None:
+    """CPU a command: the cheaper half of the batches, because noise only adds. None if the server refuses it."""
+    costs = []
+    for at in range(0, len(requests), BATCH):
+        batch = requests[at : at + BATCH]
+        pipeline = packed(batch)
+        was_ns = cpu_ns(pid)
+        link.socket.sendall(pipeline)
+        replies = link.replies(len(batch))
+        costs.append((cpu_ns(pid) - was_ns) / len(batch) / 1000)
+        if any(isinstance(reply, Exception) for reply in replies):
+            return None
+    cheaper = sorted(costs)[: max(1, len(costs) // 2)]
+    return sum(cheaper) / len(cheaper)

@@ -1,0 +1,421 @@
+"""The pipeline on Spark: rows a second read and written, commands of an idle query, how soon an entry is a row.
+
+Servers, Spark and this program share the machine's processors, so the figures are for comparing servers in one session:
+each measure is taken of every server in turn. CPU microseconds a row, of the server, of Spark's JVM and of its Python
+workers, are reported beside the rates of reading. Spark's workers import this module for the two baselines.
+"""
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow
+import redis
+from pyspark.sql.datasource import DataSource
+
+from bench.servers import LOCALHOST, ROOT, Candidate, cpu_ns, running
+from bench.servers import Server as Process
+from penstock.pipeline.connector.connection.client import Access, Client, Word
+from penstock.pipeline.connector.source.batch_reader import BatchReader
+from penstock.pipeline.connector.source.entry_pages import decode, from_lists
+from penstock.pipeline.connector.source.range_splitter import exclusive
+from penstock.pipeline.connector.source.source_options import read_entries
+from penstock.pipeline.session import session
+from penstock.storage.streams import ids
+
+FORMAT: Final = "redis_streams"
+COLUMNS: Final = "_id string, carrier string, flight string, dest string, delay string"
+MAP: Final = "_stream string, _id string, _timestamp timestamp, fields map<string,string>"
+NAMES: Final = (b"carrier", b"flight", b"dest", b"delay")
+KEYS: Final = 2_000
+FETCH: Final = 2_000
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+Row = dict[str, float]
+Table = dict[str, dict[str, Row]]  # measure -> server -> figures
+
+
+class Server:
+    """A server, its client for preparing, and its address as the connector's options have it."""
+
+    def __init__(self, process: Process) -> None:
+        self.name = process.name
+        self.directory = process.directory
+        self.client = redis.Redis(LOCALHOST, process.port, socket_timeout=300)
+        self.endpoint = f"{LOCALHOST}:{process.port}"
+        self._pid = process.pid
+
+    @property
+    def address(self) -> Any:
+        return read_entries({"stream": "s", "endpoints": self.endpoint}, False).servers.endpoints[0]
+
+    def cpu_s(self) -> float:
+        return cpu_ns(self._pid) / 1e9
+
+    def commands(self) -> int:
+        return int(self.client.info("stats")["total_commands_processed"])
+
+    def fill(self, entries: int, keys: list[str]) -> None:
+        with Client(self.address, Access()) as client:
+            for first in range(0, entries, FETCH):
+                numbers = range(first, min(first + FETCH, entries))
+                client.pipeline([["XADD", keys[number % len(keys)], "*", *fields(number)] for number in numbers])
+
+
+def fields(number: int) -> list[Word]:
+    carrier, flight, dest, delay = NAMES
+    return [carrier, b"UA%02d" % (number % 30), flight, number, dest, b"LAX%d" % (number % 7), delay, number * 7 % 300]
+
+
+@contextmanager
+def spark_session(master: str) -> Iterator[Any]:
+    os.environ["PYTHONPATH"] = str(ROOT)  # for Spark's workers
+    settings = {"spark__driver__memory": "1g", "spark__ui__enabled": "false", "spark__driver__host": LOCALHOST}
+    spark = session(master, "bench", **settings, spark__ui__showConsoleProgress="false")
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(TupleSource)
+    spark.dataSource.register(RedisPySource)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+# -- the baselines of reading: the same tasks as `redis_streams`, read in other ways ----------------------------------
+
+
+class _Baseline(BatchReader):
+    def read(self, partition: Any) -> Iterator[Any]:
+        for piece in partition.pieces:
+            place = self.endpoint(piece.endpoint)
+            after, upto = exclusive(piece.after), ids.text(piece.upto)
+            with ExitStack() as stack:
+                fetch = self.fetcher(place, stack)
+                while entries := fetch(piece.key, after, upto):
+                    yield from self.rows(entries)
+                    after = b"(" + entries[-1][0]
+
+    def fetcher(self, place: Any, stack: ExitStack) -> Callable[..., Any]:
+        raise NotImplementedError
+
+    def rows(self, entries: list[Any]) -> Iterator[Any]:
+        raise NotImplementedError
+
+
+class TupleReader(_Baseline):
+    """Row tuples, which Spark turns into record batches itself."""
+
+    def fetcher(self, place: Any, stack: ExitStack) -> Callable[..., Any]:
+        client = stack.enter_context(Client(place, self.options.servers.access))
+        return lambda key, after, upto: client.call("XRANGE", key, after, upto, "COUNT", FETCH)
+
+    def rows(self, entries: list[Any]) -> Iterator[Any]:
+        for entry_id, words in entries:
+            values = dict(zip(words[::2], words[1::2], strict=True))
+            yield (entry_id.decode(), *[values[name].decode() for name in NAMES])
+
+
+class RedisPyReader(_Baseline):
+    """redis-py, and record batches made of its lists."""
+
+    def fetcher(self, place: Any, stack: ExitStack) -> Callable[..., Any]:
+        client = stack.enter_context(redis.Redis(place.host, place.port))
+        return lambda key, after, upto: client.xrange(key, after, upto, FETCH)
+
+    def rows(self, entries: list[Any]) -> Iterator[Any]:
+        columns = [[entry[0] for entry in entries], *([values[name] for _, values in entries] for name in NAMES)]
+        arrays = [pyarrow.array(column, pyarrow.binary()).cast(pyarrow.string()) for column in columns]
+        yield pyarrow.RecordBatch.from_arrays(arrays, names=[word.split()[0] for word in COLUMNS.split(", ")])
+
+
+class TupleSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "bench_tuples"
+
+    def reader(self, schema: Any) -> Any:
+        return TupleReader(read_entries(self.options, streaming=False), schema)
+
+
+class RedisPySource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "bench_redis_py"
+
+    def reader(self, schema: Any) -> Any:
+        return RedisPyReader(read_entries(self.options, streaming=False), schema)
+
+
+# -- reading: rows a second into Spark's `noop` sink, beside both baselines -------------------------------------------
+
+
+def read(candidates: Sequence[Candidate], entries: int, rounds: int, samples: int, master: str) -> dict[str, Table]:
+    """What one core decodes; rates and CPU of reading; commands of idle queries; from XADD to foreachBatch."""
+    with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
+        both = [
+            [Server(stack.enter_context(running(candidate, "--appendonly", "no"))) for _ in range(2)]
+            for candidate in candidates
+        ]
+        decoded = decoding(both[0][0], entries)
+        for some in both:
+            for server in some:
+                server.fill(entries, ["one"])
+            some[0].fill(entries, [f"k{number}" for number in range(KEYS)])
+        spark = stack.enter_context(spark_session(master))
+        # The first query starts Spark's Python workers, and is not counted.
+        warm = spark.read.format(FORMAT).options(endpoints=both[0][0].endpoint, stream="one").load()
+        warm.write.format("noop").mode("overwrite").save()
+        rates = dict(reading(spark, both, entries, rounds))
+        firsts = [some[0] for some in both]
+        idle_queries = {
+            f"idle, {keys} keys": {server.name: idle(spark, server, keys, Path(folder)) for server in firsts}
+            for keys in (2, 200)
+        }
+        delays = {server.name: latency(spark, server, samples, Path(folder)) for server in firsts}
+        found = {"decoding": decoded, "rates": rates, "idle": idle_queries, "latency": {"XADD to foreachBatch": delays}}
+        for measure, of_server in (*idle_queries.items(), *found["latency"].items()):
+            print(measure, of_server, flush=True)
+        return found
+
+
+def decoding(server: Server, entries: int) -> Table:
+    """Entries that one core decodes in a second of CPU time, without server or Spark."""
+    server.fill(FETCH, ["s"])
+    with Client(server.address, Access()) as raw:
+        reply = raw.framed(b"*4\r\n$6\r\nXRANGE\r\n$1\r\ns\r\n$1\r\n-\r\n$1\r\n+\r\n")
+        lists = [raw.call("XRANGE", "s", "-", "+")]
+    found: Table = {}
+    for name, work in (("columns", lambda: decode(reply)), ("columns from parsed lists", lambda: from_lists(lists))):
+        rounds = max(entries // FETCH, 1)
+        began_s = time.process_time()
+        for _ in range(rounds):
+            page = work()
+            page.texts(page.id_at), page.texts(page.value_at)
+        rate = rounds * FETCH / (time.process_time() - began_s)
+        found[f"decode, {name}"] = {"-": {"entries_s": rate}}
+        print(f"decode, {name}: {rate / 1e6:.2f} M entries/s of CPU", flush=True)
+    return found
+
+
+def reading(spark: Any, both: list[list[Server]], entries: int, rounds: int) -> Iterator[tuple[str, dict[str, Row]]]:
+    def frame(source: str, ddl: str, some: list[Server], **options: str) -> Callable[[], Any]:
+        endpoints = ",".join(server.endpoint for server in some)
+        reader = spark.read.format(source).schema(ddl).options(endpoints=endpoints, minPartitions="4", **options)
+        return lambda: reader.load()
+
+    pending = "stream string, id string, consumer string, idle_ms bigint, deliveries bigint"
+    for some in both:
+        first = some[0].client
+        first.xgroup_create("one", "g", "0")
+        while first.xreadgroup("g", "alice", {"one": ">"}, count=10_000):
+            pass
+    for measure, source, ddl, servers, options in (
+        ("1 key, columns", FORMAT, COLUMNS, 1, {"stream": "one"}),
+        ("1 key, fields map", FORMAT, MAP, 1, {"stream": "one"}),
+        ("2,000 keys, columns", FORMAT, COLUMNS, 1, {"streamPattern": "k*"}),
+        ("2 endpoints, columns", FORMAT, COLUMNS, 2, {"stream": "one"}),
+        ("1 key, row tuples", "bench_tuples", COLUMNS, 1, {"stream": "one"}),
+        ("1 key, redis-py", "bench_redis_py", COLUMNS, 1, {"stream": "one"}),
+        ("pending entries", FORMAT, pending, 1, {"stream": "one", "table": "pending"}),
+    ):
+        of_server: dict[str, Row] = {}
+        for _ in range(rounds):
+            for some in both:
+                asked = some[:servers]
+                row = read_once(frame(source, ddl, asked, **options), servers * entries, asked)
+                if row["rows_s"] > of_server.get(some[0].name, {"rows_s": 0.0})["rows_s"]:
+                    of_server[some[0].name] = row
+        print(f"{measure:22}", *(f"{name} {told(row)}" for name, row in of_server.items()), sep="\n  ", flush=True)
+        yield measure, of_server
+
+
+def read_once(frame: Callable[[], Any], rows: int, asked: list[Server]) -> Row:
+    """Rows a second, and the CPU time of a row in server, JVM and workers."""
+
+    def used_s() -> dict[str, float]:
+        return {"server": sum(server.cpu_s() for server in asked), **spark_used_s()}
+
+    before, began_s = used_s(), time.perf_counter()
+    frame().write.format("noop").mode("overwrite").save()
+    spent_s, after = time.perf_counter() - began_s, used_s()
+    return {"rows_s": rows / spent_s} | {f"{name}_us": (after[name] - before[name]) / rows * 1e6 for name in after}
+
+
+def told(row: Row) -> str:
+    cost = ", ".join(f"{name.removesuffix('_us')} {row[name]:.2f}" for name in row if name.endswith("_us"))
+    return f"{row['rows_s'] / 1000:6.0f} k rows/s; us a row: {cost}; load {os.getloadavg()[0]:.1f}"
+
+
+def spark_used_s() -> dict[str, float]:
+    """CPU seconds of Spark so far: its JVM, and the Python processes that the JVM has."""
+    found: dict[int, tuple[int, float, bytes]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended meanwhile
+        with_children = sum(map(int, words[11:15])) / TICKS  # those that have ended
+        found[int(folder.name)] = (int(words[1]), with_children, command)
+    totals = {"jvm": 0.0, "workers": 0.0}
+    jvms = {pid for pid, (parent, _, command) in found.items() if parent == os.getpid() and b"java" in command}
+    ours = set(jvms)
+    while more := {pid for pid, (parent, _, _) in found.items() if parent in ours} - ours:
+        ours |= more
+    for pid in ours:
+        totals["jvm" if pid in jvms else "workers"] += found[pid][1]
+    return totals
+
+
+IDLE_S: Final = 10.0
+FIRST_PROGRESS_S: Final = 60.0
+
+
+def idle(spark: Any, server: Server, keys: int, folder: Path) -> Row:
+    """Commands a second of a query that gets nothing new."""
+    names = [f"idle{number}" for number in range(keys)]
+    server.fill(keys, names)
+    frame = spark.readStream.format(FORMAT).options(endpoints=server.endpoint, stream=",".join(names)).load()
+    checkpoint = str(folder / f"{server.name}{keys}")
+    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    deadline_s = time.monotonic() + FIRST_PROGRESS_S
+    while query.lastProgress is None and time.monotonic() < deadline_s:
+        time.sleep(1)
+    time.sleep(2)
+    before, began_s = server.commands(), time.perf_counter()
+    time.sleep(IDLE_S)
+    spent_s = time.perf_counter() - began_s
+    rate = (server.commands() - before - 1) / spent_s
+    if query.exception() is not None:
+        raise query.exception()
+    query.stop()
+    return {"commands_s": rate}
+
+
+WARM_SAMPLES: Final = 3
+
+
+def latency(spark: Any, server: Server, samples: int, folder: Path) -> Row:
+    """From the id's millisecond, which the server gives, to the entry's row in foreachBatch."""
+    ages_ms: list[float] = []
+
+    def take(frame: Any, _: int) -> None:
+        rows = frame.select("_id").collect()
+        now_ms = time.time() * 1000
+        ages_ms.extend(now_ms - int(row._id.partition("-")[0]) for row in rows)
+
+    frame = spark.readStream.format(FORMAT).options(endpoints=server.endpoint, stream="lat").load()
+    checkpoint = str(folder / f"{server.name}-latency")
+    query = frame.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint).start()
+    for _ in range(samples + WARM_SAMPLES):
+        seen = len(ages_ms)
+        server.client.xadd("lat", {"n": 1})
+        deadline_s = time.monotonic() + 30
+        while len(ages_ms) == seen and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+    query.stop()
+    warm = sorted(ages_ms[WARM_SAMPLES:])
+    return {"p50_ms": statistics.median(warm), "p99_ms": warm[min(int(len(warm) * 0.99), len(warm) - 1)]}
+
+
+# -- writing: rows a second in each delivery, dead letters and acknowledgements a second, MB/s of log read ------------
+#
+# The first turn of each is not counted. Rows have four fields of about 100 bytes together and are made by Spark as they
+# are written.
+
+DELIVERIES: Final = ("exactly-once", "at-least-once", "idmp")
+READ_AT_ONCE: Final = 5_000
+
+
+def write(candidates: Sequence[Candidate], rows: int, letters: int, turns: int, policy: str, master: str) -> Table:
+    """measure -> server -> median, lowest and highest; without a log (`policy` "off") none is read."""
+    log = ("--appendonly", "no") if policy == "off" else ("--appendonly", "yes", "--appendfsync", policy)
+    flags = (*log, "--aof-timestamp-enabled", "yes", "--aof-use-rdb-preamble", "no")
+    with ExitStack() as stack:
+        servers = [Server(stack.enter_context(running(candidate, *flags))) for candidate in candidates]
+        spark = stack.enter_context(spark_session(master))
+        measures: dict[str, Callable[[Server], float]] = {
+            f"rows written, {delivery}": lambda server, delivery=delivery: written(spark, server, delivery, rows)
+            for delivery in DELIVERIES
+        }
+        measures["dead letters moved"] = lambda server: moved(spark, server, letters)
+        measures["entries acknowledged"] = lambda server: acknowledged(spark, server, letters)
+        if policy != "off":
+            measures["MB of log read by one task"] = lambda server: log_read(spark, server, 1)
+            measures["MB of log read by two tasks"] = lambda server: log_read(spark, server, 2)
+        found: Table = {}
+        for measure, rate in measures.items():
+            rates: dict[str, list[float]] = {server.name: [] for server in servers}
+            for _ in range(turns + 1):
+                for server in servers:
+                    rates[server.name].append(rate(server))
+            found[measure] = {name: spread(of_server[1:]) for name, of_server in rates.items()}
+            print(f"{measure:<30}", *(f"{name} {row}" for name, row in found[measure].items()), sep="\n  ", flush=True)
+        return found
+
+
+def spread(rates: list[float]) -> Row:
+    return {"median": statistics.median(rates), "lowest": min(rates), "highest": max(rates)}
+
+
+def spent_s(action: Callable[[], None]) -> float:
+    began_s = time.perf_counter()
+    action()
+    return time.perf_counter() - began_s
+
+
+def sink(frame: Any, server: Server) -> Any:
+    return frame.write.format(FORMAT).option("endpoints", server.endpoint).mode("append")
+
+
+def written(spark: Any, server: Server, delivery: str, rows: int) -> float:
+    frame = spark.range(0, rows, 1, 4).selectExpr(
+        "id AS number", "concat('item-', id % 1000) AS sku", "id * 0.25D AS price", "repeat('x', 60) AS note"
+    )
+    server.client.delete("s")
+    seconds = spent_s(sink(frame, server).option("stream", "s").option("delivery", delivery).save)
+    assert server.client.xlen("s") == rows
+    return rows / seconds
+
+
+def held(spark: Any, server: Server, count: int) -> Any:
+    """A frame of the ids of so many entries that alice holds."""
+    server.client.delete("p", "p:dead")
+    with server.client.pipeline(transaction=False) as pipeline:
+        for number in range(count):
+            pipeline.xadd("p", {"number": number, "note": "x" * 60}, f"{number + 1}-0")
+        pipeline.xgroup_create("p", "g", "0")
+        for _ in range(0, count, READ_AT_ONCE):
+            pipeline.xreadgroup("g", "alice", {"p": ">"}, count=READ_AT_ONCE)
+        pipeline.execute()
+    columns = "'p' AS stream", "'g' AS `group`", "concat(id + 1, '-0') AS id", "7L AS deliveries"
+    return spark.range(0, count, 1, 2).selectExpr(*columns)
+
+
+def moved(spark: Any, server: Server, letters: int) -> float:
+    frame = held(spark, server, letters)
+    seconds = spent_s(sink(frame, server).option("operation", "deadletter").save)
+    assert server.client.xlen("p:dead") == letters
+    assert server.client.xpending("p", "g")["pending"] == 0
+    return letters / seconds
+
+
+def acknowledged(spark: Any, server: Server, letters: int) -> float:
+    frame = held(spark, server, letters)
+    seconds = spent_s(sink(frame, server).option("operation", "ack").save)
+    assert server.client.xpending("p", "g")["pending"] == 0
+    return letters / seconds
+
+
+def log_read(spark: Any, server: Server, tasks: int) -> float:
+    """MB/s of the log that this server has written, read in one piece or in eight."""
+    path = server.directory / "appendonlydir"
+    size = sum(file.stat().st_size for file in path.glob("*.aof"))
+    reader = spark.read.format(FORMAT).option("table", "aof")
+    frame = reader.option("splitBytes", 0 if tasks == 1 else size // 8 + 1).load(str(path))
+    return size / 1e6 / spent_s(frame.write.format("noop").mode("overwrite").save)
