@@ -235,7 +235,8 @@ def growth(figures: Figures, _: str) -> Lines:
 
 def rewrite(figures: Figures, entries: str) -> Lines:
     yield f"{entries} entries, half of them pending; producers of ten XADDs at once, workers that acknowledge ten"
-    yield "entries and read ten more. Medians of the turns; at the end the server is killed amid a rewrite."
+    yield "entries and read ten more. Medians of the turns; at the end the server is killed amid a rewrite. Redis and"
+    yield "Valkey rewrite into a snapshot, which is their default."
     yield ""
     names = known(figures)
     rows = [[what, *(number(figures[name].get(what)) for name in names)] for what in next(iter(figures.values()))]

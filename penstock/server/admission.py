@@ -1,4 +1,4 @@
-"""Who may connect: the two refusals that come before the first request."""
+"""Which clients may connect: the two refusals before the first request."""
 
 import ipaddress
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from penstock.engine.engine import Engine
 
 TOO_MANY: Final = b"ERR max number of clients reached"
-PROTECTED: Final = (  # word for word what Redis 8.6.3 sends; clients and people look for it
+PROTECTED: Final = (  # exactly what Redis 8.6.3 sends, because clients look for it
     b"DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the"
     b" default user. In this mode connections are only accepted from the loopback interface. If you want to connect"
     b" from external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode"
@@ -21,7 +21,7 @@ PROTECTED: Final = (  # word for word what Redis 8.6.3 sends; clients and people
 
 
 def refusal(engine: Engine, host: str) -> bytes | None:
-    """The error for a client that may not come in; `host` is empty for one that comes through the unix socket."""
+    """The error for a client that may not connect, else None; `host` is empty for a client of the unix socket."""
     settings = engine.settings
     if len(engine.sessions) >= settings.number("maxclients"):
         return TOO_MANY
@@ -31,7 +31,7 @@ def refusal(engine: Engine, host: str) -> bytes | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address as a socket names its peer is this machine's own.
+    """Whether a peer's address, as sockets show it, is of this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::ffff:127.0.0.1"), is_loopback("192.0.2.7"), is_loopback("fe80::1%eth0")
     (True, True, False, False)

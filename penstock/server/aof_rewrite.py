@@ -1,7 +1,7 @@
-"""The life of a rewriting: wanted, begun, looked after, ended; then the files that it replaced are deleted.
+"""A rewrite of the log: when it starts, the child process, the swap of files, deleting the replaced files.
 
-`rewriting.py` has the process that writes the fresh base. What swaps files in the end, and syncs directories for it,
-runs in a thread while the server goes on; one such job at a time changes the manifest.
+`rewrite_child.py` has the child that writes the new base file. At the end a thread swaps files and syncs directories
+while the server goes on; one such job at a time changes the manifest.
 """
 
 from concurrent.futures import Future
@@ -17,15 +17,15 @@ from penstock.storage.aof.append_log import AppendLog, Swap
 if TYPE_CHECKING:
     from penstock.server.log_writer import AofWriter
 
-FAILURES_AT_ONCE: Final = 3  # of a rewriting, before tries are delayed
+FAILURES_AT_ONCE: Final = 3  # of a rewrite, before the next tries are delayed
 LONGEST_DELAY_MIN: Final = 60
-RETRY_MS: Final = 1000  # of a log that can only go on with a fresh base; then twice as long each time
+RETRY_MS: Final = 1000  # for a log that can only go on with a new base file; doubled after each failure
 LONGEST_RETRY_MS: Final = 60_000
-PROGRESS_EVERY_MS: Final = 2000  # lines about a long rewriting
+PROGRESS_EVERY_MS: Final = 2000  # between log lines about a long rewrite
 
 
 class AofRewrite:
-    """The fresh bases of one server's log, or of one that is open only while its base is written (appendonly no)."""
+    """Rewrites of one server's log, or, with appendonly no, of a log that is open only while its base is written."""
 
     __slots__ = (
         "_engine", "_keeper", "_removal", "_settings", "_spare", "_state", "_swap", "_swapped_pid",
@@ -41,17 +41,17 @@ class AofRewrite:
         self.process = process
         self._tried_ms = 0
         self._told_ms = 0  # when progress was last told
-        self._synced_ahead = False  # a rewriting is about to begin, and the bulk of the log is safe
+        self._synced_ahead = False  # a rewrite is about to begin, and most of the log is synced
         self._spare: AppendLog | None = None
         self._swap: Swap | None = None
         self._swapping: Future[None] | None = None
-        self._swapped_pid = 0  # of the process that wrote the base
+        self._swapped_pid = 0  # pid of the child that wrote the base
         self._removal: Future[None] | None = None
 
     # -- when it is time --------------------------------------------------------------------------------------------
 
     def look_after(self) -> None:
-        """What cron does about it."""
+        """Called by cron: take the next step of a rewrite, or start one if it is time."""
         if self._removal is not None and self._removal.done():
             self._forget_history()
         log = self._keeper.log
@@ -81,7 +81,7 @@ class AofRewrite:
             try:
                 self._swapping = self._keeper.threads.submit(self._swap.run)
             except (RuntimeError, MemoryError):
-                self._end("", pid)  # here and now, without a thread
+                self._end("", pid)  # no thread: swap here
             else:
                 self._swapping.add_done_callback(self._keeper.call_back())
         elif problem is not None:
@@ -93,7 +93,7 @@ class AofRewrite:
             self._tell(f"Rewriting the log: {100 * progress.share:.0f}%, {rate:.1f} MB a second.")
 
     def _is_time(self, log: AppendLog) -> bool:
-        """Whether the log grew enough, or can only go on with a fresh base."""
+        """Whether the log grew enough, or can only go on with a new base file."""
         since_ms = self._keeper.now_ms() - self._tried_ms
         failures = self._state.rewrite_failures
         if log.held:
@@ -110,13 +110,13 @@ class AofRewrite:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a process writes a base, or a thread changes the manifest."""
+        """Whether a child writes a base, or a thread changes the manifest."""
         return bool(self.process.pid) or self._swapping is not None or self._removal is not None
 
     # -- beginning --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin as soon as no sync runs and nobody waits for a write: at once, or when cron comes back to it."""
+        """Start the child as soon as no sync runs and no turn waits for a write: now, or when cron calls again."""
         log_writer, state, engine = self._keeper, self._state, self._engine
         engine.wanted_rewrite = bool(state.child)
         if not state.child or engine.busy or self.is_busy or log_writer.is_waiting:
@@ -124,7 +124,7 @@ class AofRewrite:
         log = log_writer.log
         if log is not None and not self._synced_ahead and log.synced < log.written:
             self._synced_ahead = True
-            if log_writer.begin_sync(log):  # most of it in the thread; what comes meanwhile is synced below
+            if log_writer.begin_sync(log):  # most of it in the thread; later units are synced below
                 return
         self._synced_ahead = False
         engine.wanted_rewrite = False
@@ -136,19 +136,19 @@ class AofRewrite:
             self.process.start(log.directory.path, log_writer.now_ms())
             state.forks += 1
             state.fork_us = max(engine.clock.now_us() - began_us, 0)
-            self._tell(f"Rewriting the log: process {self.process.pid} writes a fresh base.")
+            self._tell(f"Rewriting the log: process {self.process.pid} writes a new base file.")
         except (OSError, UsageError) as failure:
             self._end(str(failure), 0)
 
     def _move_on(self) -> AppendLog:
-        """From here on units go to other files than those that the new base replaces."""
+        """Send new units to files that the new base does not replace. OSError or UsageError if that fails."""
         log_writer = self._keeper
         log = log_writer.log
         if log is None:
             log = self._spare = loading.opened(self._settings, log_writer.disk)
         elif not log.held and not (log_writer.write(log) and log_writer.sync_now(log)):
             raise OSError(0, "the log cannot be written")
-        self._engine.effects.start_of_file()  # first: a rewriting that fails may have moved on already
+        self._engine.effects.start_of_file()  # first: a rewrite that fails may have changed files already
         try:
             log.begin_rewrite()
         except OSError as failure:
@@ -160,7 +160,7 @@ class AofRewrite:
     # -- ending -----------------------------------------------------------------------------------------------------
 
     def _end(self, problem: str, pid: int) -> None:
-        """The base is there, or is not going to be."""
+        """The child has ended: put its base in force, or clean up after `problem`."""
         log_writer = self._keeper
         log = log_writer.log if self._spare is None else self._spare
         was_held = log is not None and log.held
@@ -173,14 +173,14 @@ class AofRewrite:
                     problem = str(failure) or "no memory"
             if problem:
                 log.abandon_rewrite()
-                with suppress(OSError):  # it is not there, or stays until the next start, which removes it
+                with suppress(OSError):  # there is none, or the next start removes it
                     log_writer.disk.remove(temporary)
         copied = self._state.most_copied
         self._state.ended(not problem)
         if problem:
-            self._tell(f"Rewriting the log failed: {problem}. Everything stays as it was.")
+            self._tell(f"Rewriting the log failed: {problem}. The log is unchanged.")
         else:
-            assert log is not None, "what has a base is a log"
+            assert log is not None, "a base was written for a log"
             spent_s = (log_writer.now_ms() - self._tried_ms) / 1000
             self._tell(
                 f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"
@@ -193,9 +193,9 @@ class AofRewrite:
         self._close_spare()
 
     def _put_in_force(self, log: AppendLog, temporary: str) -> None:
-        """Swap the files, unless a thread has tried that.
+        """Swap the files, or take the result of the thread that did.
 
-        OSError where it failed; RuntimeError or MemoryError where the thread did.
+        OSError if the swap failed; RuntimeError or MemoryError if the thread failed.
         """
         swap, swapping = self._swap, self._swapping
         self._swap = self._swapping = None
@@ -206,7 +206,7 @@ class AofRewrite:
             log.end_swap(swap)
 
     def stop(self) -> None:
-        """End the process, if one runs; a base that is there already takes its place."""
+        """Kill the child, if one runs; a base that is complete is put in force."""
         self.finish_jobs()
         pid = self.process.pid
         if pid:
@@ -214,10 +214,10 @@ class AofRewrite:
             self._end("it was stopped", pid)
 
     def _close_spare(self) -> None:
-        """appendonly no: the base that was asked for is there; nobody writes to its increment."""
+        """appendonly no: close the log of the new base; nothing is written to its incremental file."""
         if self._spare is not None:
             if self._spare.directory.manifest.history and not self._settings.yes("aof-disable-auto-gc"):
-                with suppress(OSError):  # what stays is history to the next start too
+                with suppress(OSError):  # the next start deletes what is left
                     self._spare.directory.remove_history()
             self._spare.close()
             self._spare = None
@@ -225,13 +225,13 @@ class AofRewrite:
     # -- history ----------------------------------------------------------------------------------------------------
 
     def remove_history(self) -> None:
-        """Delete in a thread what the manifest calls history."""
+        """Delete, in a thread, the files that the manifest marks as history."""
         log = self._keeper.log
         if log is not None and self._removal is None and not self._settings.yes("aof-disable-auto-gc"):
             try:
                 self._removal = self._keeper.threads.submit(log.directory.remove_history)
             except (RuntimeError, MemoryError) as failure:
-                self._tell(f"Old files of the log stay for now: {failure or 'no memory'}.")
+                self._tell(f"Replaced files of the log were not deleted: {failure or 'no memory'}.")
             else:
                 self._removal.add_done_callback(self._keeper.call_back())
 
@@ -245,11 +245,11 @@ class AofRewrite:
             self._forget_history()
 
     def _forget_history(self) -> None:
-        """Old files are gone, or what is left of them goes after the next rewriting."""
+        """Note that the replaced files are deleted; what is left of them is deleted after the next rewrite."""
         assert self._removal is not None, "it is done"
         failure = self._removal.exception()
         self._removal = None
         if isinstance(failure, OSError | RuntimeError | MemoryError):
-            self._tell(f"Old files of the log stay for now: {failure or 'no memory'}.")
+            self._tell(f"Replaced files of the log were not deleted: {failure or 'no memory'}.")
         elif failure is not None:
             raise failure

@@ -1,7 +1,7 @@
-"""The command line that everybody on the machine sees (ps): passwords are taken out of it.
+"""Removes passwords from the command line that every user of the machine can see (ps).
 
-Linux lets a process write over its own copy, in its memory, which is what the system shows. So nothing needs to be
-started again, no library is needed, and the window is the interpreter's own start. Redis shows a title of its own.
+Linux shows the copy in the process's own memory, and lets the process overwrite it. So no restart and no library are
+needed; the password is visible only while the interpreter starts. (Redis sets a process title instead.)
 """
 
 import os
@@ -11,16 +11,16 @@ from typing import Final
 
 from penstock.engine.telemetry.redaction import SECRET_DIRECTIVES
 
-HIDDEN: Final = b"***"  # short: the words must fit into the memory that they had
-LINES_TO_HIDE: Final = frozenset({b"user", b"rename-command"})  # of which all words are hidden
-_BEGIN: Final = 48 - 3  # field of /proc/self/stat: where the words begin; counted behind the name's bracket
+HIDDEN: Final = b"***"  # short: the words must fit into the memory of the originals
+LINES_TO_HIDE: Final = frozenset({b"user", b"rename-command"})  # all words of these directives are hidden
+_BEGIN: Final = 48 - 3  # field of /proc/self/stat, counted behind the name's bracket: address of the first word
 _END: Final = 49 - 3
 
 
 def hide_secrets(arguments: Sequence[str]) -> bool:
-    """Hide what is secret in this process's command line, which has these arguments; False where that cannot be done.
+    """Hide secrets in this process's command line, which has these arguments; False if that is impossible.
 
-    True where nothing is secret.
+    True also if there are no secrets.
     """
     given = [os.fsencode(word) for word in arguments]
     if without_secrets(given) == given:
@@ -51,7 +51,7 @@ def without_secrets(words: Sequence[bytes]) -> list[bytes]:
             shown.append(HIDDEN)
             hides_one = False
         elif word.startswith(b"--") and len(word) > 2:
-            flag, blank, value = word.partition(b" ")  # a whole line may be one word
+            flag, blank, value = word.partition(b" ")  # a directive and its value may be one word
             name = flag[2:].lower()
             is_secret = name in SECRET_DIRECTIVES
             hides_all = name in LINES_TO_HIDE

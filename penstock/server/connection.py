@@ -104,7 +104,9 @@ class Connection:
             self._reader.feed(data)
         except ProtocolError:
             statistics.query_buffer_disconnections += 1
-            self._turn.server_log.warning(f"Closing client {session.address}: too many bytes of its requests wait")
+            self._turn.server_log.warning(
+                f"Closing client {session.address}: its unread requests exceed client-query-buffer-limit"
+            )
             self.abort()
             return
         if self not in self._turn.going:
@@ -276,7 +278,7 @@ class Connection:
     def _give_up(self) -> None:
         """What the request did so far stays, and is logged: the log must not differ from the keyspace."""
         self._turn.server_log.warning(
-            "A request met a bug, its connection is closed:\n" + traceback.format_exc().rstrip()
+            "A request raised an unexpected error; its connection is closed:\n" + traceback.format_exc().rstrip()
         )
         self._turn.engine.effects.end_unit()
         self._turn.look_around()
@@ -339,7 +341,9 @@ class Connection:
         lasted = bool(self._over_since_s) and now_s - self._over_since_s > seconds
         if lasted or (hard and unsent >= hard):
             statistics.output_buffer_disconnections += 1
-            self._turn.server_log.warning(f"Closing client {session.address}: {unsent} bytes of replies wait for it")
+            self._turn.server_log.warning(
+                f"Closing client {session.address}: {unsent} bytes of unsent replies exceed its output buffer limit"
+            )
             self.abort()
 
     def pause_writing(self) -> None:

@@ -1,4 +1,4 @@
-"""What is done ten times a second, whether or not anybody asks for anything."""
+"""Work that is done ten times a second, even if no request comes."""
 
 import asyncio
 from typing import Final
@@ -10,8 +10,9 @@ PERIODS_A_SECOND: Final = 10
 
 
 class Cron:
-    """The tick, the log's own chores, clients that are too slow or idle. Nothing here walks all clients, unless
-    `timeout` is set, and then once a second.
+    """Calls the engine's tick and the log writer's cron, and closes clients that are too slow or idle.
+
+    It goes through all clients only if `timeout` is set, and then once a second.
     """
 
     __slots__ = ("_handle", "_period", "_turn")
@@ -29,7 +30,7 @@ class Cron:
             self._handle.cancel()
 
     def _run(self) -> None:
-        self.start()  # first: whatever goes wrong below, the next period comes
+        self.start()  # first: an exception below must not stop the cron
         turn = self._turn
         self._period += 1
         turn.tick()
@@ -42,7 +43,7 @@ class Cron:
 
 
 def close_idle(turn: Turn, timeout_s: int) -> None:
-    """Close clients that have asked for nothing for longer than so many seconds and do not wait for anything."""
+    """Close clients that sent no request for longer than so many seconds and are not blocked."""
     now_ms = turn.engine.clock.now_us() // 1000
     for connection in list(turn.connections.values()):
         session = connection.session

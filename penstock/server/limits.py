@@ -1,4 +1,4 @@
-"""How much a client may have of this machine: open files, replies that wait for it."""
+"""Limits of what clients may use: open files, bytes of replies that wait to be sent."""
 
 import resource
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine.session import Session
 
-SPARE_FILES: Final = 32  # beside those of clients: the log's, the listening sockets, the loop's own (as Redis)
+SPARE_FILES: Final = 32  # for the log, the listening sockets and the loop; as in Redis
 
 Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds that the soft one may be exceeded
 
 
 class OutputLimits:
-    """client-output-buffer-limit, read once for every change of it."""
+    """client-output-buffer-limit, parsed once for each change."""
 
     __slots__ = ("_normal", "_pubsub", "_settings", "bound_everybody")
 
@@ -20,7 +20,7 @@ class OutputLimits:
         self._settings = settings
         self._normal: Limit = (0, 0, 0)
         self._pubsub: Limit = (0, 0, 0)
-        self.bound_everybody = False  # not only those who listen to channels
+        self.bound_everybody = False  # not only subscribers
         self._read()
         settings.watch("client-output-buffer-limit", self._read)
 
@@ -34,12 +34,12 @@ class OutputLimits:
 
 
 def raise_file_limit(clients: int) -> int:
-    """Have the system allow files enough for so many clients; how many clients it allows."""
+    """Raise the limit of open files for so many clients; the number of clients that it then allows."""
     wanted = clients + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return clients
-    for ceiling in (hard, max(hard, wanted)):  # above the hard limit only root may go
+    for ceiling in (hard, max(hard, wanted)):  # only root may exceed the hard limit
         allowed = wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, ceiling))

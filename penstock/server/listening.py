@@ -1,4 +1,4 @@
-"""The sockets that clients come through: TCP addresses and a unix socket."""
+"""The listening sockets: TCP addresses and a unix socket."""
 
 import asyncio
 import os
@@ -15,11 +15,11 @@ from penstock.errors import UsageError
 from penstock.server.server_log import ServerLog
 
 ALL: Final = {"*": "0.0.0.0", "::*": "::"}
-IN_VAIN_S: Final = 1.0  # how long a unix socket's owner may take to answer before it counts as alive
+IN_VAIN_S: Final = 1.0  # a unix socket that accepts no connection for so long counts as alive
 
 
 class Doors:
-    """The sockets that are listened on."""
+    """The listening sockets of one server."""
 
     def __init__(self, settings: Settings, server_log: ServerLog, loop: asyncio.AbstractEventLoop) -> None:
         self._settings = settings
@@ -32,10 +32,10 @@ class Doors:
         self._moves: set[asyncio.Task[None]] = set()
 
     def bind(self) -> None:
-        """Take every address, or UsageError. Until `open`, clients are refused by the system."""
+        """Bind every address, or raise UsageError. Until `open`, the system refuses clients."""
         settings = self._settings
         path = settings.text("unixsocket")
-        # Without any other way in, port 0 means a free one, which is then the setting. (Redis does not start.)
+        # Without a unix socket, port 0 means a free port, which becomes the setting. (Redis does not start.)
         if settings.number("port") or not path:
             self._tcp = tcp_sockets(settings, self._journal)
             if self._tcp and not settings.number("port"):
@@ -68,7 +68,7 @@ class Doors:
         self._servers[listener] = server
 
     def _rebind(self, refusal: str) -> None:
-        """CONFIG SET port or bind: listen there and nowhere else, or go on as before and refuse (Redis 8.6.3).
+        """CONFIG SET port or bind: listen there only; if that fails, keep the old sockets and refuse (Redis 8.6.3).
 
         The old sockets are closed first, because `*` cannot be bound beside an address of its own.
         """
@@ -92,7 +92,7 @@ class Doors:
             raise BadValue(refusal)
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Stop listening."""
         for listener in self._tcp:
             self._shut(listener)
         if self._unix is not None:
@@ -113,12 +113,12 @@ class Doors:
 
     @property
     def kinds(self) -> list[str]:
-        """As Redis names them: tcp, unix."""
+        """The kinds of sockets in Redis's words: tcp, unix."""
         return ["tcp"] * bool(self._tcp) + ["unix"] * (self._unix is not None)
 
 
 def tcp_sockets(settings: Settings, server_log: ServerLog) -> list[socket.socket]:
-    """A bound socket for each address of `bind`; with port 0 all have the free port that the first one found."""
+    """A bound socket for each address of `bind`; with port 0 all get the free port that the first one got."""
     port = settings.number("port")
     listeners: list[socket.socket] = []
     for word in settings.words("bind"):
@@ -159,7 +159,7 @@ def tcp_socket(host: str, port: int) -> socket.socket:
 
 
 def unix_socket(path: str, permissions: int) -> socket.socket:
-    """A bound unix socket; permission bits 0 leave them to the umask."""
+    """A bound unix socket; permissions of 0 mean those of the umask."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         remove_stale(path)
@@ -174,7 +174,7 @@ def unix_socket(path: str, permissions: int) -> socket.socket:
 
 
 def remove_stale(path: str) -> None:
-    """Remove the unix socket that a server which died left behind, and nothing else."""
+    """Remove the unix socket of a server that died. A file that is no socket, or a live server's socket, is kept."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The log's files are read into the engine, in steps, and a person is told how it goes."""
+"""Loads the log's files into the engine, in steps, and logs the progress."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -11,7 +11,7 @@ from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.log_directory import LogDirectory
 
-PROGRESS_EVERY_MS: Final = 2000  # lines about a long loading
+PROGRESS_EVERY_MS: Final = 2000  # between log lines about a long load
 HOW_TO_TAKE_OVER: Final = (
     "{folder}/{name} is a Redis snapshot (RDB), which Penstock does not read, and no log is loaded beside it. To keep"
     " what it holds, run `redis-server --dir {folder} --dbfilename {name} --appendonly no`, send it `CONFIG SET"
@@ -21,7 +21,7 @@ HOW_TO_TAKE_OVER: Final = (
 
 
 def opened(settings: Settings, disk: Disk) -> AppendLog:
-    """The log that the settings name, locked, not started. OSError or UsageError where it cannot be used."""
+    """The log that the settings name, locked and not yet read. OSError or UsageError if it cannot be used."""
     text = settings.text
     log = AppendLog(LogDirectory(disk, text("dir"), text("appenddirname"), text("appendfilename")))
     log.directory.open()
@@ -29,7 +29,7 @@ def opened(settings: Settings, disk: Disk) -> AppendLog:
 
 
 def refuse_snapshot(settings: Settings, disk: Disk, log: AppendLog | None) -> None:
-    """UsageError where what a Redis kept is in `dir`, as a snapshot only: a start would leave it out."""
+    """UsageError if `dir` has a snapshot of a Redis and no log: its keys would be missing."""
     folder, name = settings.text("dir"), settings.text("dbfilename")
     if not name or not disk.exists(f"{folder}/{name}") or (log is not None and log.directory.manifest.files()):
         return
@@ -37,10 +37,10 @@ def refuse_snapshot(settings: Settings, disk: Disk, log: AppendLog | None) -> No
 
 
 def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:
-    """Read all files of a log; yields the bytes done and the bytes in all.
+    """Read all files of a log; yields the bytes done and the total.
 
-    Clients may be answered in between: the engine is `loading`, and stays so, for the caller to end when clients may
-    be served. UsageError or OSError where the log cannot be loaded.
+    Clients may be answered between two steps. The engine is `loading`, also afterwards: the caller resets that when
+    clients may be served. UsageError or OSError if the log cannot be loaded.
     """
     state, settings, clock = engine.persistence, engine.settings, engine.clock
     began_ms = told_ms = clock.now_us() // 1000
@@ -62,7 +62,7 @@ def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> It
 
 
 def progress(done: int, total: int, applied: int, spent_ms: int) -> str:
-    """How far a loading is, in words: bytes of bytes in all, requests applied."""
+    """Progress as text: bytes read of the total, requests applied."""
     rate, bytes_rate = (count * 1000 // max(spent_ms, 1) for count in (applied, done))
     return f"Loading the log: {100 * done / total:.0f}%, {rate} requests and {bytes_rate / 1e6:.1f} MB a second."
 

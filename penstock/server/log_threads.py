@@ -1,7 +1,7 @@
-"""The threads in which the log syncs, swaps files and deletes old ones, while the server goes on.
+"""The threads that sync the log, swap its files and delete replaced ones, while the server goes on.
 
-concurrent.futures' pool would keep a job whose thread could not be started, and would wait for ever for one whose
-thread has died. Here either is told, because a sync that never comes must not go unnoticed.
+concurrent.futures' pool would keep a job whose thread could not be started, and would wait forever for a job whose
+thread died. Here both are errors, because a sync that never ends must not stay unnoticed.
 """
 
 from collections.abc import Callable
@@ -12,21 +12,21 @@ from threading import Thread
 from typing import Final, Protocol
 
 MOST: Final = 2  # a sync does not wait for a swap of files
-LOOK_EVERY_S: Final = 0.1  # whether the thread that is waited for is alive
+LOOK_EVERY_S: Final = 0.1  # between two checks whether the awaited thread is alive
 
 
 class Threads(Protocol):
-    """What runs jobs (LogThreads; a stand-in in tests, which runs them when it is told to)."""
+    """Runs jobs: LogThreads, or in tests a class that runs them when the test says so."""
 
     def submit(self, job: Callable[[], None]) -> "Future[None]":
-        """Run a job soon; RuntimeError or MemoryError, and nothing kept, where no thread can be started."""
+        """Run a job soon; RuntimeError or MemoryError, and the job is dropped, if no thread can be started."""
 
     def shutdown(self) -> None:
-        """Wait until everything is done."""
+        """Wait until all jobs are done."""
 
 
 class Job(Future[None]):
-    """Something that one thread does. It is over, with a RuntimeError, if the thread dies."""
+    """A job of one thread. If the thread dies, it is done, with a RuntimeError."""
 
     def __init__(self, call: Callable[[], None], thread: Thread) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Job(Future[None]):
         return super().done() or not self._runs_in.is_alive()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What went wrong; waits until it is over, whatever `timeout` says."""
+        """The error, or None; waits until the job is done and ignores `timeout`."""
         while not self.done():
             with suppress(TimeoutError):
                 return super().exception(LOOK_EVERY_S)
@@ -46,14 +46,14 @@ class Job(Future[None]):
         return super().exception()
 
     def result(self, timeout: float | None = None) -> None:
-        """As `exception`, which is raised."""
+        """Wait until the job is done; raises its error."""
         failure = self.exception()
         if failure is not None:
             raise failure
 
 
 class LogThreads:
-    """At most `most` threads, each started when it is first needed, and again if it has died."""
+    """Up to `most` threads, each started when first needed, and again if it died."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -63,7 +63,7 @@ class LogThreads:
         return self._worker().take(job)
 
     def _worker(self) -> "Worker":
-        """One that has nothing to do, else another one, else the first one, which has."""
+        """An idle worker, else a new one, else (at the limit, or if no thread can be started) the first one."""
         self._workers = [worker for worker in self._workers if worker.thread.is_alive()]
         for worker in self._workers:
             if worker.is_free():
@@ -87,7 +87,7 @@ class LogThreads:
 
 
 class Worker:
-    """One thread, which does its jobs in their order."""
+    """One thread, which runs its jobs in order."""
 
     def __init__(self) -> None:
         self.thread = Thread(target=self._run, name="log", daemon=True)

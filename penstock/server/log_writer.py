@@ -1,11 +1,11 @@
-"""Write, then answer: the log is written at the end of a loop turn, and the turn's replies follow.
+"""Writes the log at the end of each turn of the event loop; the turn's replies are sent after that.
 
-`always`: one sync a turn serves everybody's commands, before the replies. `everysec`: a thread syncs once a second;
-once that has taken a second, turns wait for their write, for two seconds at the most: so no more than two seconds of
-answers are in danger while a disk hangs, and a disk that is slow holds nobody up. `no`: the system syncs when it likes.
+`always`: one sync a turn, for the requests of all clients, before the replies. `everysec`: a thread syncs once a
+second. If a sync takes longer than a second, turns wait to be written, for at most two seconds: so a hanging disk
+endangers at most two seconds of replies, and a slow one delays no client. `no`: the system decides when to sync.
 
-What fails refuses writers (MISCONF) and is tried again. After a sync that failed the file is not trusted any more:
-only a fresh base and a fresh increment end the trouble (rebasing.py).
+If the log cannot be written, writers are refused (MISCONF) and the write is tried again. After a failed sync the file
+is not trusted any more: only a rewrite, with a new base and a new incremental file, ends the refusals.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from penstock.server.sync_thread import SyncThread
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk, SystemDisk
 
-LONGEST_SYNC_MS: Final = 1000  # before turns wait for it
-LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync that runs
-SYNC_EVERY_MS: Final = 900  # cron comes ten times a second: nothing is older than a second when its sync begins
+LONGEST_SYNC_MS: Final = 1000  # of a sync, before turns wait for it
+LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync in progress
+SYNC_EVERY_MS: Final = 900  # cron runs ten times a second: a sync begins before a unit is a second old
 RETRY_MS: Final = 1000
 
 Release: TypeAlias = Callable[[], None]
@@ -40,10 +40,10 @@ Refuse: TypeAlias = Callable[[bytes], None]
 
 
 class AofWriter:
-    """One server's log: `log` is None while `appendonly` is no.
+    """The log of one server: `log` is None while `appendonly` is no.
 
-    `tell` takes lines for a person; without it the server's journal does. `synced` is called from the syncing thread
-    when cron has something to do; without it, the running loop calls cron.
+    `tell` gets log lines; without it the server log gets them. `synced` is called from the syncing thread when cron
+    has something to do; without it, the running loop calls cron.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class AofWriter:
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
         self._tried_ms = 0
-        self._owes_sync = False  # no thread could sync: writers are refused until one has
-        self._annotated_s = 0  # the last second that was written into the log
+        self._owes_sync = False  # no thread could sync: writers are refused until a sync has worked
+        self._annotated_s = 0  # the last second for which the log has an annotation
         self.state.load_log = self._load_again
         self._annotates = self._syncs_always = False
         for name in ("aof-timestamp-enabled", "appendfsync"):
@@ -84,17 +84,17 @@ class AofWriter:
     def open(
         cls, settings: Settings, engine: Engine, tell: Callable[[str], None] | None = None, disk: Disk | None = None
     ) -> "AofWriter":
-        """Open and load the log, if there is to be one. UsageError where that is impossible."""
+        """Open and load the log, unless appendonly is no. UsageError if that fails."""
         durability = cls(settings, engine, tell, disk)
         for _ in durability.loading():
             pass
         return durability
 
     def loading(self) -> Iterator[tuple[int, int]]:
-        """As `open`, in steps: yields the bytes done and the bytes in all. Clients may be answered in between.
+        """As `open`, in steps: yields the bytes done and the total. Clients may be answered between two steps.
 
-        The engine stays `loading` until the log takes changes; after a UsageError, or where this is given up, for good:
-        a write that was answered then would be lost.
+        The engine stays `loading` until the log accepts units. After a UsageError, or if the steps are not taken to the
+        end, it stays `loading` for good: a write that was answered then would be lost.
         """
         if not self.settings.yes("appendonly"):
             loading.refuse_snapshot(self.settings, self.disk, None)
@@ -126,25 +126,26 @@ class AofWriter:
         return self.engine.clock.now_us() // 1000
 
     def _heed(self) -> None:
-        """What the settings say of every write."""
+        """Read the settings that every write needs."""
         self._annotates = self.settings.yes("aof-timestamp-enabled")
         self._syncs_always = self.settings.text("appendfsync") == "always"
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 
     def end_of_turn(self, release: Release, refuse: Refuse | None = None) -> None:
-        """Have the turn's units written, and synced where that is asked for; then let its replies out.
+        """Write the turn's units, sync them if the policy is `always`, then have the turn's replies sent.
 
-        One of the two is called, once, now or later; turns end in their order. `release` lets the replies out.
-        `refuse`, given an error's text, lets them out too, but for those of requests that the log took units of: they
-        get the error, for nobody knows what became of them.
+        One of the two functions is called, once, now or later; turns end in order. `release` sends the replies.
+        `refuse` gets an error's text and sends the replies too, except for requests that have units in the log: they
+        are answered with the error, because it is unknown whether their units were written.
         """
         log = self.log
         engine = self.engine
         if log is None:
             release()
         elif engine.trouble is not None or not (self._waiting or (log.buffered and not log.held)):
-            # In trouble no write is tried now: whoever changed something (a reader that had waited) is told so.
+            # While writers are refused no write is tried. There may be a change all the same, by a blocked reader that
+            # was served: it gets the error.
             _end(release, refuse, engine.trouble if log.appended > self._turn_began_at else None)
         elif self._waiting or self._sync_lasts():
             if not self._waiting:
@@ -160,11 +161,11 @@ class AofWriter:
             self.aof_rewrite.start()
 
     def _sync_lasts(self) -> bool:
-        """Whether a sync runs that has taken so long that turns wait for it."""
+        """Whether a sync in progress has taken so long that turns wait for it."""
         return self.syncing.sync is not None and self.now_ms() - self.syncing.began_ms >= LONGEST_SYNC_MS
 
     def _flush(self) -> None:
-        """Write what is buffered, and let the turns go that waited for it; unless they go on waiting."""
+        """Write what is buffered, and end the turns that waited for it, unless they must wait on."""
         log = self.log
         assert log is not None, "turns wait only for a log"
         if self._sync_lasts():
@@ -180,7 +181,7 @@ class AofWriter:
             _end(release, refuse, self.engine.trouble)
 
     def write(self, log: AppendLog) -> bool:
-        """Write, and sync where the policy is `always`; whether that worked."""
+        """Write, and sync if the policy is `always`; whether that worked."""
         if self._annotates and log.buffered and not log.held:
             now_s = self.now_ms() // 1000
             if now_s != self._annotated_s:
@@ -207,7 +208,7 @@ class AofWriter:
         return True
 
     def fail(self, why: str | None) -> None:
-        """Writers are refused from here on."""
+        """Refuse writers from now on; `why` is shown to them."""
         if self.engine.trouble is None:
             self.tell(f"The log cannot be written: {why}. Writers are refused until it can.")
         self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
@@ -229,7 +230,7 @@ class AofWriter:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def cron(self) -> None:
-        """To be called ten times a second, between two turns, and when `synced` was called."""
+        """Sync, retry, rewrite: called ten times a second between two turns, and after `synced`."""
         self._end_sync()
         log = self.log
         if log is not None:
@@ -245,7 +246,7 @@ class AofWriter:
             self._sync_if_due(self.log)
 
     def _try_again(self, log: AppendLog) -> None:
-        """Writers are refused: can the log be written now, and synced, if that is what failed?"""
+        """While writers are refused: try to write, and to sync if the sync failed; recover if that works."""
         self._tried_ms = self.now_ms()
         if not self.write(log):
             return
@@ -266,7 +267,7 @@ class AofWriter:
             self.begin_sync(log)
 
     def begin_sync(self, log: AppendLog) -> bool:
-        """Have a thread sync; False where nothing needs that, or there can be no thread: writers are refused then."""
+        """Sync in a thread. False if all is synced, or if no thread could be started: then writers are refused."""
         try:
             self.state.sync_runs = self.syncing.begin(log, self.now_ms(), self.call_back())
         except (RuntimeError, MemoryError) as failure:
@@ -275,24 +276,24 @@ class AofWriter:
         return self.state.sync_runs
 
     def _owe_sync(self, failure: BaseException) -> None:
-        """A sync could not be tried. What everybody wrote is in danger until one has worked."""
+        """No sync could be started: refuse writers until one has worked, because unsynced units may be lost."""
         self._owes_sync = True
         self.fail(os.strerror(errno.ENOMEM) if isinstance(failure, MemoryError) else str(failure))
 
     def call_back(self) -> Callable[["Future[None]"], None]:
-        """What a thread calls when it is done: cron is to come soon, in the loop's thread."""
+        """What a thread calls when it is done: it schedules cron in the loop's thread."""
         synced = self.synced
         if synced is None:
             try:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
-                return lambda done: None  # no loop: whoever calls cron comes back to it
+                return lambda done: None  # no loop: the next cron does it
             synced = partial(loop.call_soon_threadsafe, self.cron)
         call = synced
         return lambda done: _ignore(call())
 
     def _end_sync(self) -> None:
-        """Take note of a background sync that is over."""
+        """Note the result of a background sync that has ended."""
         log, running = self.log, self.syncing.sync
         try:
             sync = self.syncing.end()
@@ -317,7 +318,7 @@ class AofWriter:
         self.state.sync_runs = self.syncing.sync is not None
 
     def finish_sync(self) -> None:
-        """Wait for the sync that runs."""
+        """Wait for the sync in progress."""
         self.syncing.wait()
         self._end_sync()
 
@@ -339,7 +340,7 @@ class AofWriter:
             self._give_up_log()
 
     def _give_up_log(self) -> bool:
-        """Write and sync what there is, and close; whether all of it is safe."""
+        """Write, sync and close the log; whether everything is on the disk."""
         log = self.log
         assert log is not None, "there is one to give up"
         self.aof_rewrite.stop()
@@ -356,7 +357,7 @@ class AofWriter:
         return safe
 
     def close(self) -> bool:
-        """The server stops: end the child, write, sync, answer who waits; whether everything is safe."""
+        """At the end: kill the child, write, sync, end the waiting turns; whether everything is on the disk."""
         safe = True
         if self.log is not None:
             safe = self._give_up_log()
@@ -378,7 +379,7 @@ class AofWriter:
 
 
 def _end(release: Release, refuse: Refuse | None, trouble: bytes | None) -> None:
-    """Let a turn's replies out; see Durability.end_of_turn."""
+    """Have a turn's replies sent; see AofWriter.end_of_turn."""
     if trouble is None or refuse is None:
         release()
     else:
@@ -386,4 +387,4 @@ def _end(release: Release, refuse: Refuse | None, trouble: bytes | None) -> None
 
 
 def _ignore(answer: object) -> None:
-    """A callback's answer is of no use to a thread."""
+    """Drops the result of a callback."""

@@ -1,6 +1,6 @@
-"""The child process that writes a fresh base while the server goes on: a fork has the keyspace as it was.
+"""The child process that writes a new base file while the server goes on: a fork has the keyspace as it was.
 
-By a pipe it tells how far it is, and what went wrong. The server reads that when it looks after the child.
+It reports progress and errors through a pipe, which the server reads at each `poll`.
 """
 
 import gc
@@ -21,25 +21,25 @@ SYNC_BYTES: Final = 4 * 1024 * 1024  # the base is synced as it goes, so that no
 HIGHEST_FD: Final = 1 << 20
 LONGEST_REASON: Final = 4096  # bytes
 PIPE_BYTES: Final = 65536
-# Of the child: a tenth of the server's share where both want one processor. SCHED_IDLE would give way at once; but
-# where other programs keep all processors busy, the base would never be written and the log grow for ever.
+# Of the child: a tenth of the server's share if both want one processor. SCHED_IDLE would yield more; but while other
+# programs keep all processors busy, the base would never be written, and the log would grow without end.
 NICENESS: Final = 10
 
-# A message in the pipe: a letter, then a Progress, or the reason until the end.
+# A message in the pipe is a letter and a Progress, or a letter and the error's text up to the end.
 HOW_FAR: Final = b"p"
 FAILURE: Final = b"f"
 
 REPORT_EVERY_US: Final = 100_000
-MEASURE_EVERY_US: Final = 1_000_000  # the system walks all of the child's pages for it
+MEASURE_EVERY_US: Final = 1_000_000  # expensive: the kernel goes through all pages of the child
 
-# Named moments (Disk.reach), in the child
+# Named moments in the child, for fault injection (Disk.reach)
 BASE_STARTED: Final = "base-started"
 BASE_WRITTEN: Final = "base-written"
 BASE_SYNCED: Final = "base-synced"
 
 
 class RewriteChild:
-    """One child at a time. It is told to stop by its pid only. `progress` is what it, or the last one, said last."""
+    """Starts, polls and kills one child at a time. `progress` is the last report, of this child or the one before."""
 
     __slots__ = ("_came", "_pipe", "disk", "keyspace", "pid", "progress", "settings")
 
@@ -50,10 +50,10 @@ class RewriteChild:
         self.pid = 0
         self.progress = Progress()
         self._pipe = -1
-        self._came = b""  # through the pipe, not read yet
+        self._came = b""  # received through the pipe, not parsed yet
 
     def start(self, directory: str, now_ms: int) -> None:
-        """Fork the child, which writes `temporary`'s file in `directory`. OSError where there can be none."""
+        """Fork the child, which writes the temporary base in `directory`. OSError if there can be none."""
         reading, writing = os.pipe()
         parent = os.getpid()
         try:
@@ -86,7 +86,7 @@ class RewriteChild:
         self._end(status)
 
     def _listen(self) -> None:
-        """Take in what the child has said since."""
+        """Read the child's reports since the last call."""
         try:
             self._came += os.read(self._pipe, PIPE_BYTES)
         except BlockingIOError:
@@ -110,14 +110,14 @@ class RewriteChild:
     # -- in the child -----------------------------------------------------------------------------------------------
 
     def _be_the_child(self, path: str, now_ms: int, parent: int, pipe: int) -> None:
-        """Write the base and leave. Nothing of the parent's may be touched: not its loop, sockets, exit handlers."""
+        """Write the base and exit. The parent's loop, sockets and exit handlers must not be touched."""
         code = 1
         try:
-            gc.disable()  # a collection would write to every page that is shared
+            gc.disable()  # a collection would write to, and so copy, every shared page
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            os.closerange(3, pipe)  # clients that the parent hangs up on must see it, the lock must end with it
+            os.closerange(3, pipe)  # or connections and the lock would outlive the parent's
             os.closerange(pipe + 1, HIGHEST_FD)
             os.set_blocking(pipe, False)
             os.nice(NICENESS)
@@ -145,7 +145,7 @@ class RewriteChild:
                 file.sync()
                 unsynced = 0
             if os.getppid() != parent:
-                return  # nobody waits for this base any more
+                return  # the server is gone
             reporter.report()
         self._end_file(file)
         reporter.report(at_end=True)
@@ -157,7 +157,7 @@ class RewriteChild:
 
 
 class Reporter:
-    """Tells through the pipe how far the child is, not too often."""
+    """Reports the child's progress through the pipe, at most ten times a second."""
 
     __slots__ = ("_clock", "_measured_us", "_pipe", "_reported_us", "progress")
 
@@ -179,7 +179,7 @@ class Reporter:
 
 
 def say(pipe: int, message: bytes) -> None:
-    """A message that finds the pipe full is left out: the server is behind, and will get a later one."""
+    """Send a message; if the pipe is full it is dropped, and the server gets a later one."""
     try:
         os.write(pipe, message)
     except BlockingIOError:
@@ -187,7 +187,7 @@ def say(pipe: int, message: bytes) -> None:
 
 
 def private_bytes() -> int:
-    """The memory that this process shares with nobody and has to keep; 0 where the system does not tell."""
+    """Bytes of this process's private, modified memory; 0 if the system does not say."""
     try:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     except OSError:

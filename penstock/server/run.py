@@ -1,4 +1,4 @@
-"""One server from its start to its end."""
+"""Starts a server, serves, and ends it."""
 
 import asyncio
 import gc
@@ -32,17 +32,17 @@ from penstock.storage.aof import faulty_disk
 CLEAN: Final = 0
 FAILED: Final = 1
 
-# What is loaded lives long: frozen, the collector never walks it again. The thresholds are larger than Python's own,
-# because requests make few cycles; measured values are to follow.
+# Loaded values live long: they are frozen, so that the garbage collector never goes through them again. The thresholds
+# are larger than Python's defaults, because requests make few reference cycles.
 GC_THRESHOLDS: Final = (50_000, 20, 100)
 FAREWELL_S: Final = 2.0  # how long clients may take to receive their last replies
 FAREWELL_STEP_S: Final = 0.01
-SLICE_S: Final = 0.02  # of loading, between two looks at the clients
+SLICE_S: Final = 0.02  # of loading, before clients are answered
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(settings: Settings, conf_path: str | None) -> int:
-    """Serve until somebody ends it: the process's exit code. UsageError where the server cannot start."""
+    """Serve until a signal or SHUTDOWN; the process's exit code. UsageError if the server cannot start."""
     make_loop, loop_name = loop_factory()
     clock = SystemClock()
     server_log = ServerLog(settings, clock)
@@ -53,7 +53,7 @@ def serve(settings: Settings, conf_path: str | None) -> int:
 
 
 def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
-    """uvloop's where it can be had, unless PENSTOCK_LOOP says asyncio; and its name."""
+    """uvloop's loop factory if it is installed and PENSTOCK_LOOP is not asyncio, else asyncio's; and the name."""
     if os.environ.get("PENSTOCK_LOOP") == "asyncio" or find_spec("uvloop") is None:
         return asyncio.new_event_loop, "asyncio"
     import uvloop  # not installed everywhere
@@ -62,7 +62,7 @@ def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
 
 
 class Server:
-    """Starts, serves, ends."""
+    """One server: its engine, log, sockets and cron."""
 
     __slots__ = ("_engine", "_journal", "_over", "_settings")
 
@@ -80,7 +80,7 @@ class Server:
             f" Python {sys.version.split()[0]}, {self._engine.identity.event_loop}"
         )
         self._fit_file_limit()
-        # First the addresses: a second server that was started by mistake must not touch the first one's log.
+        # Addresses first: a second server that is started by mistake must not touch the log of the first.
         doors = Doors(settings, server_log, loop)
         doors.bind()
         log_writer = AofWriter(settings, self._engine, server_log.notice, faulty_disk.chosen(os.environ))
@@ -88,7 +88,7 @@ class Server:
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
         for number in SIGNALS:
             loop.add_signal_handler(number, self._signalled, number)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is closed takes no server along, as in Redis
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # closing the terminal does not end the server, as in Redis
         pidfile = write_pidfile(settings.text("pidfile"))
         cron = Cron(turn)
         cron.start()
@@ -119,7 +119,7 @@ class Server:
         await farewell(turn)
         if pidfile is not None:
             pidfile.unlink(missing_ok=True)
-        server_log.notice("Bye" if is_safe else "The log could not be written: what was changed last may be lost")
+        server_log.notice("Bye" if is_safe else "The log could not be written: the last changes may be lost")
         return CLEAN if is_safe else FAILED
 
     async def _load(self, log_writer: AofWriter, loop: asyncio.AbstractEventLoop) -> None:
@@ -157,7 +157,7 @@ class Server:
             )
 
     def _signalled(self, number: signal.Signals) -> None:
-        """The first signal ends the server in good order, the second at once, whatever it is doing."""
+        """The first signal shuts the server down, the second ends the process at once."""
         self._journal.notice(f"{number.name}: ending")
         for each in SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(each)
@@ -166,7 +166,7 @@ class Server:
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
-    """From another thread."""
+    """Call a function in the loop, from another thread."""
     loop.call_soon_threadsafe(callback)
 
 

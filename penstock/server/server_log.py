@@ -1,4 +1,4 @@
-"""What the server says of itself: lines in Redis's form, on the console or in a file.
+"""The server's log of messages: lines in Redis's form, on the console or in a file.
 
 4711:M 21 Nov 2026 09:00:00.123 * Ready to accept connections tcp
 """
@@ -18,7 +18,7 @@ MARKS: Final = (".", "-", "*", "#")  # by level
 
 
 class ServerLog:
-    """Takes sentences for a person. Below `loglevel` they are not written."""
+    """Writes messages; those below `loglevel` are dropped."""
 
     __slots__ = ("_clock", "_settings")
 
@@ -46,10 +46,10 @@ class ServerLog:
         line = f"{os.getpid()}:M {stamp} {MARKS[level]} {sentence}\n"
         path = self._settings.text("logfile")
         if not path:
-            with suppress(OSError):  # whoever read it is gone: that is no reason to serve nobody
+            with suppress(OSError):  # the reader of the console is gone; the server goes on
                 sys.stdout.write(line)
                 sys.stdout.flush()
             return
-        # Opened for each line, so that whoever rotates the file needs not tell us.
+        # Opened for each line, so that the file can be rotated without a signal.
         with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(line)

@@ -1,4 +1,4 @@
-"""Telling whoever watches over the process that it is ready, and that it ends (supervised)."""
+"""Tells the supervisor (systemd, upstart) that the server is ready, and that it ends."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ UPSTART: Final = "UPSTART_JOB"
 
 
 def tell_ready(supervised: str, environment: Mapping[str, str], warn: Callable[[str], None]) -> None:
-    """As the directive `supervised` says; `auto` looks for whoever is there."""
+    """Tell the supervisor that the directive `supervised` names; `auto` finds out which there is."""
     if supervised in ("upstart", "auto") and environment.get(UPSTART):
         os.kill(os.getpid(), signal.SIGSTOP)  # upstart's `expect stop`: it sends SIGCONT
     elif supervised == "systemd" or (supervised == "auto" and environment.get(SYSTEMD)):
@@ -19,7 +19,7 @@ def tell_ready(supervised: str, environment: Mapping[str, str], warn: Callable[[
 
 
 def tell_end(supervised: str, environment: Mapping[str, str]) -> None:
-    """The server begins to end."""
+    """Tell systemd that the server begins to shut down."""
     if supervised in ("systemd", "auto") and environment.get(SYSTEMD):
         _notify(environment, b"STOPPING=1\n", lambda _: None)
 
@@ -27,7 +27,7 @@ def tell_end(supervised: str, environment: Mapping[str, str]) -> None:
 def _notify(environment: Mapping[str, str], message: bytes, warn: Callable[[str], None]) -> None:
     path = environment.get(SYSTEMD, "")
     if not path:
-        warn(f"systemd supervision error: {SYSTEMD} not found!")  # as Redis 8.6.3, which goes on, too
+        warn(f"systemd supervision error: {SYSTEMD} not found!")  # Redis 8.6.3 goes on too
         return
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:

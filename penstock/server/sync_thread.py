@@ -1,4 +1,4 @@
-"""The sync that runs in a thread: once a second, or ahead of a rewriting; one at a time."""
+"""The sync in a thread: once a second, or before a rewrite; one at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -8,7 +8,7 @@ from penstock.storage.aof.append_log import AppendLog, Sync
 
 
 class SyncThread:
-    """`sync` is the one that runs; `began_ms` is when that, or the last one, began."""
+    """`sync` is the sync in progress; `began_ms` is when it, or the last one, began."""
 
     __slots__ = ("_future", "_threads", "began_ms", "sync")
 
@@ -19,9 +19,9 @@ class SyncThread:
         self.began_ms = 0
 
     def begin(self, log: AppendLog, now_ms: int, call_back: Callable[["Future[None]"], None]) -> bool:
-        """Have a thread make safe what is written now; False where nothing needs that.
+        """Start to sync what is written; False if everything is synced.
 
-        RuntimeError or MemoryError, and no sync runs, where there can be no thread.
+        RuntimeError or MemoryError, without a sync, if no thread can be started.
         """
         sync = log.begin_sync()
         if sync is None:
@@ -33,9 +33,9 @@ class SyncThread:
         return True
 
     def end(self) -> Sync | None:
-        """The sync that is over, once; None while it runs, or where there is none. OSError where it failed.
+        """The sync that has ended, once; None while it runs or if there is none. OSError if it failed.
 
-        MemoryError or RuntimeError where the thread did: then `Sync.is_unsure` says whether the file may be trusted.
+        MemoryError or RuntimeError if the thread failed: then `Sync.is_unsure` says whether the file can be trusted.
         """
         sync, future = self.sync, self._future
         if sync is None or future is None or not future.done():
@@ -45,6 +45,6 @@ class SyncThread:
         return sync
 
     def wait(self) -> None:
-        """Until it is over; `end` tells how it went."""
+        """Wait until it has ended; `end` has the result."""
         if self._future is not None:
             self._future.exception()

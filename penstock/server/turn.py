@@ -13,14 +13,14 @@ from penstock.server.server_log import ServerLog
 if TYPE_CHECKING:
     from penstock.server.connection import Connection
 
-TURNS_ALONE: Final = 8  # of one connection in a row, before a turn ends as soon as its requests are done
+TURNS_ALONE: Final = 8  # turns of one connection in a row; later turns end as soon as its requests are done
 
 Owed: TypeAlias = tuple[list[bytes], list[int]]
 """Replies to one connection, and the places of those that tell of a logged change."""
 
 
 def in_trouble(owed: Owed, trouble: bytes) -> Owed:
-    """The same replies, but nobody is told that his change is safe."""
+    """The same replies, with the error in place of each reply that tells of a logged change."""
     answers, logged = owed
     for at in logged:
         answers[at] = reply.error(trouble)
@@ -28,29 +28,29 @@ def in_trouble(owed: Owed, trouble: bytes) -> Owed:
 
 
 class LogWriter(Protocol):
-    """What keeps the log (durability.py; a stand-in in tests)."""
+    """Writes the log: AofWriter (log_writer.py), or in tests a class of their own."""
 
     def end_of_turn(self, release: Callable[[], None], refuse: Callable[[bytes], None]) -> None:
-        """Write what the turn changed, and call `release` when its replies may go out: now or later, in order.
+        """Write the turn's changes, and call `release` when its replies may be sent: now or later, turns in order.
 
-        If that failed, `refuse` is called instead, with an error's text for those whose requests were logged.
+        If that fails, `refuse` is called instead, with an error's text for the requests that were to be logged.
         """
 
     def cron(self) -> None:
         """Called ten times a second, and when a sync is over."""
 
     def close(self) -> bool:
-        """The last write and sync, and whether everything is safe. Nobody who waits for a release is forgotten."""
+        """The last write and sync; whether everything is on the disk. All turns that wait are released or refused."""
 
 
 class Turn:
     """What the connections of one server share.
 
-    The loop reads from every socket that has something; each connection handles what came. Then, once, the turn ends:
-    one write of the log, one sync with `always`, one write to each client. So a sync is shared by everybody who wrote
-    meanwhile (group commit).
+    The loop reads every socket that has bytes, and each connection handles its requests. Then the turn ends, once: one
+    write of the log, one sync with `always`, one write to each client. So all writers of a turn share a sync (group
+    commit).
 
-    owing: connections with replies of this turn. behind: connections whose peer has not taken what was written.
+    owing: connections with replies of this turn. behind: connections whose peer has not received what was written.
     going: connections with requests left for the turn's end. stops: no request is handled any more.
     """
 
@@ -92,15 +92,15 @@ class Turn:
         self.stops = False
         self.output_limits = OutputLimits(engine.settings)
         self.connections: dict[int, Connection] = {}  # by session id
-        self.owing: dict[Connection, None] = {}  # in the order in which they came to owe
+        self.owing: dict[Connection, None] = {}  # in the order of their first replies
         self.behind: dict[Connection, None] = {}
         self.going: dict[Connection, None] = {}
         self._ending = False
         self._closed = False
         self._held = 0  # turns whose replies the log holds back
         self._last: Connection | None = None  # whose turn was the last one
-        self._in_a_row = 0  # turns that were its
-        self._units = engine.effects.units  # of changes that ended turns told the log of
+        self._in_a_row = 0  # turns of `_last` in a row
+        self._units = engine.effects.units  # `effects.units` at the last turn's end
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
@@ -115,8 +115,8 @@ class Turn:
     # -- scripts ----------------------------------------------------------------------------------------------------
 
     def _script_is_over(self) -> None:
-        """A script that took long is over: called in its own thread."""
-        with suppress(RuntimeError):  # the loop may be over, too
+        """Called in a script's thread when a script that took long has ended."""
+        with suppress(RuntimeError):  # the loop may be closed
             self.loop.call_soon_threadsafe(self._finish_script)
 
     def _finish_script(self) -> None:
@@ -131,14 +131,14 @@ class Turn:
     # -- connections ------------------------------------------------------------------------------------------------
 
     def go_on_later(self, connection: "Connection") -> None:
-        """Have a connection handle more of its requests at the end of this turn, or of the next if it ends already."""
+        """Have a connection handle more requests at the end of this turn, or of the next if this one is ending."""
         self.going[connection] = None
         self.end_soon()
 
     def has_nothing_to_do(self) -> bool:
-        """Whether a reply can go out now: the turn's end would only send it.
+        """Whether a reply can be sent now, because the turn's end would do nothing else.
 
-        Nobody is told of a change, his own or another's, before it is logged.
+        No client learns of a change, its own or another's, before it is logged.
         """
         engine = self.engine
         return (
@@ -150,7 +150,7 @@ class Turn:
         )
 
     def forget(self, connection: "Connection") -> None:
-        """A connection is gone."""
+        """Remove a connection that is closed."""
         session = connection.session
         if self._last is connection:
             self._last = None
@@ -162,9 +162,9 @@ class Turn:
         self.end_soon()
 
     def look_around(self, is_logged: bool = False) -> None:
-        """Do what the engine asks for after each call: replies for other sessions, sessions to close, the end.
+        """After a call of the engine: take replies for other sessions, close sessions, stop the server.
 
-        is_logged: the call changed something, and the replies tell of it.
+        is_logged: the call logged a change, and the replies tell of it.
         """
         engine = self.engine
         if engine.outgoing and not engine.busy:
@@ -197,9 +197,9 @@ class Turn:
             self.loop.call_soon(self.end)
 
     def end_after(self, connection: "Connection") -> None:
-        """End this turn, of which everything that came from a connection is done.
+        """End this turn after a connection's requests are done.
 
-        At once where it alone has sent anything for a while: nobody is there to share the turn's write and sync with.
+        At once if only this connection has sent requests for a while: no other would share the turn's write and sync.
         """
         if connection is not self._last:
             self._last = connection
@@ -237,11 +237,11 @@ class Turn:
                 connection.deliver(in_trouble(owed, trouble))
 
         self.log_writer.end_of_turn(release, refuse)
-        self.look_around()  # a sync may have been waited for
+        self.look_around()  # WAITAOF may have been waiting for the sync
         self.set_timer()
 
     def close(self) -> bool:
-        """Answer every request that was read, as far as it can be answered; whether all it changed is safe."""
+        """Answer every request that was read, as far as possible; whether all changes are on the disk."""
         self.end()
         while self.going and not self.stops:
             self.end()
@@ -253,10 +253,10 @@ class Turn:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def set_timer(self) -> None:
-        """Have `tick` called when the engine next has something to do for somebody who waits.
+        """Have `tick` called at the engine's next deadline.
 
-        A timer that is set to an earlier time stays: it finds nothing, and sets itself anew. So a deadline that moves
-        away with every request costs nothing.
+        A timer for an earlier time is kept: it finds nothing to do, and is set again then. So a deadline that moves
+        with every request costs nothing.
         """
         due_ms = self.engine.next_wakeup_ms()
         if not due_ms or (self._armed_ms and self._armed_ms <= due_ms):
@@ -273,14 +273,14 @@ class Turn:
         self.tick()
 
     def tick(self) -> None:
-        """What time alone brings."""
+        """Have the engine do what is due."""
         before = self.engine.effects.units
         self.engine.tick()
         self.look_around(self.engine.effects.units != before)
         self.end_soon()
 
     def look_after_log(self) -> None:
-        """The log's chores, or a sync is over: turns may go on, and WAITAOF."""
+        """Called by cron, and when a sync has ended: waiting turns and WAITAOF may go on."""
         if not self._closed:
             self.log_writer.cron()
             self.look_around()
