@@ -1,4 +1,4 @@
-"""Stream entries as bytes: encoded once, when they are added, in the form in which every read sends them."""
+"""Stream entries as bytes: encoded once, when they are added, in the form that every read sends."""
 
 from penstock.protocol import reply
 
@@ -18,5 +18,5 @@ def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
 
 
 def deleted(entry_id: bytes, resp3: bool) -> bytes:
-    """What a history read shows for an entry that is gone: [id, null-array]."""
+    """What a read of the history shows for a deleted entry: [id, null array]."""
     return b"*2\r\n" + reply.bulk(entry_id) + reply.null_array(resp3)

@@ -1,9 +1,9 @@
-"""Whole requests of a block, at hiredis's speed: how the uncompiled build reads ordinary input.
+"""Parses the whole requests of a block with hiredis: how the uncompiled build reads ordinary input.
 
-hiredis reads *replies*. Arrays of bulk strings are replies too, but hiredis also takes what Redis refuses: words of
-another type (`+PING`, `=8`, `:5`, `*1` inside), other aggregates (`>1`, `~1`, `|1`), null arrays; and it reserves
-memory by the announced count. So it is given whole requests only, and whatever it returns is compared with the bytes
-before anyone sees it (`_as_sent`). What it cannot read is left to the strict parser.
+hiredis parses *replies*. A request is an array of bulk strings, which is a reply too; but hiredis also accepts what
+Redis refuses: words of other types (`+PING`, `=8`, `:5`, `*1` inside), other aggregates (`>1`, `~1`, `|1`) and null
+arrays; and it reserves memory by the announced count. So it gets whole requests only, and its result is compared with
+the bytes before it is used (`_as_sent`). What it cannot parse is left to the strict parser.
 """
 
 from itertools import chain
@@ -13,7 +13,7 @@ import hiredis
 
 from penstock.protocol import reply
 
-# Every digit becomes 0 and every type but `*` and `$` becomes +, so that one search finds them all.
+# Maps every digit to 0 and every type but `*` and `$` to +, so that one search finds them all.
 _KINDS: Final = bytes.maketrans(b"0123456789=(>~|-:,#_%!", b"0000000000++++++++++++")
 _ODD_TYPE: Final = b"\r\n+"
 _ODD_WORDS: Final = (b"\r\n$1\r\n>\r\n", b"\r\n$1\r\n+\r\n", b"\r\n$1\r\n-\r\n")
@@ -25,16 +25,18 @@ _LISTS: Final = {list}
 _PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
 _PROBED: Final = [b"probe"]
 _NOT_YET: Final = object()
-_SIZES: Final = {b"$%d" % size: size for size in range(4096)}  # headers of words; longer ones are hiredis's
+_SIZES: Final = {
+    b"$%d" % size: size for size in range(4096)
+}  # headers that lone_request reads; hiredis reads longer ones
 _COUNTS: Final = {b"*%d\r\n" % count: count for count in range(1, 100)}
 
 
 def lone_request(block: bytes) -> list[bytes] | None:
-    """The one request that a block is, cut at its line ends; None where that is not sure.
+    """The request of a block that is exactly one request, split at its line ends; None if that is not certain.
 
-    What a client sends that waits for each reply: cutting takes 2 us, hiredis and the check of what it read 6 us
-    (Python 3.11). Where every word is just as long as its header says, from the first one on, the line ends between
-    them are those of the protocol and none is in a word.
+    A client that waits for each reply sends such blocks. Splitting takes 2 us, hiredis and the check of its result 6 us
+    (Python 3.11). If every word, from the first one on, is as long as its header says, then the line ends are those of
+    the protocol, and no word contains one.
 
     >>> lone_request(b"*2\\r\\n$3\\r\\nGET\\r\\n$1\\r\\nk\\r\\n")
     [b'GET', b'k']
@@ -55,7 +57,7 @@ def lone_request(block: bytes) -> list[bytes] | None:
 
 
 class HiredisParser:
-    """hiredis, with a check of what it read. Fed at most 64 KiB at a time: it moves what it has not read yet."""
+    """hiredis, with a check of its result. It gets at most 64 KiB at a time, because it moves its unread bytes."""
 
     __slots__ = ("_hiredis", "size")
 
@@ -64,7 +66,7 @@ class HiredisParser:
         self.size = 0  # bytes of the requests that the last call returned
 
     def requests(self, block: bytes) -> list[list[bytes]] | None:
-        """The whole requests at the head of a block, perhaps none; None where the strict parser must read the block."""
+        """The whole requests at the start of a block, perhaps none; None if the strict parser must read the block."""
         self.size = 0
         kinds = block.translate(_KINDS)
         if kinds[0] != _STAR or kinds.find(_HUGE_COUNT) >= 0:
@@ -75,11 +77,11 @@ class HiredisParser:
         except (hiredis.ProtocolError, TypeError):  # the second: a map whose key is an array
             found = None
         if not found:
-            self._hiredis = hiredis.Reader(notEnoughData=_NOT_YET)  # it may keep bytes of what it did not read
+            self._hiredis = hiredis.Reader(notEnoughData=_NOT_YET)  # it may keep unread bytes
         return found
 
     def _read(self, block: bytes, kinds: bytes, last_at: int) -> list[list[bytes]] | None:
-        """The requests of a block whose last one, whole or not, seems to begin at last_at."""
+        """The requests of a block whose last request, whole or not, seems to begin at last_at."""
         reader = self._hiredis
         replies: list[object] = []
         if last_at:
@@ -87,7 +89,7 @@ class HiredisParser:
             replies = list(iter(reader.gets, _NOT_YET))
             reader.feed(_PROBE)
             if reader.gets() != _PROBED:
-                return None  # hiredis was amid something, which took the probe: no request begins at last_at
+                return None  # hiredis was inside a request, which consumed the probe: no request begins at last_at
         reader.feed(block, last_at, len(block) - last_at)
         last: object = reader.gets()
         if last is _NOT_YET:
@@ -109,13 +111,13 @@ class HiredisParser:
 
 
 def _as_sent(block: bytes, kinds: bytes, requests: list[list[bytes]]) -> bool:
-    """Is `block` these requests and no other byte, just as Redis wants them written? (`kinds`: see _KINDS.)
+    """Whether `block` is exactly these requests, in the form that Redis requires. (`kinds`: see _KINDS.)
 
-    hiredis read them, found `*` first, and checked every number and the line end behind it; it looked neither at the
-    two bytes behind a word, nor refused other types. If no word has a CR, then only those lines and word ends have
-    line ends, so as many as there should be means that every word has its own; so every header stands behind one,
-    and a header of another type would show. If a word has a CR or begins like a header, pack and compare: three times
-    the price, a third of the strict parser's.
+    hiredis parsed them, found `*` first, and checked every number and the line end behind it. It did not look at the
+    two bytes behind a word, and accepted other types. If no word has a CR, only headers and word ends have line ends.
+    If there are as many as there should be, every word has its line end; then every header stands behind a line end,
+    where a header of another type is found. If a word has a CR or begins like a header, the requests are packed and
+    compared: three times the cost, and a third of the strict parser's.
     """
     words = list(chain.from_iterable(requests))
     try:
@@ -134,9 +136,9 @@ def _as_sent(block: bytes, kinds: bytes, requests: list[list[bytes]]) -> bool:
 
 
 def _has_no_odd_type(block: bytes, kinds: bytes, words: list[bytes]) -> bool:
-    """Whether every line that begins like a header of another type is a word that stream commands often have.
+    """Whether every line that begins like a header of another type is a word that is common in stream commands.
 
-    (Behind a word `$1` such a line could be a header after all.)
+    (Behind a word `$1` such a line could be a header.)
     """
     odd = kinds.count(_ODD_TYPE)
     if not odd:

@@ -9,8 +9,8 @@ from typing import Final
 
 from penstock.errors import ProtocolError
 
-# A word: bare letters, then perhaps one quoted part, which ends the word. Vertical tab and form feed separate words
-# only before a word and behind a quote; inside bare letters they are letters (Redis 8.6.3).
+# A word: unquoted characters, then perhaps one quoted part, which ends the word. Vertical tab and form feed separate
+# words only before a word and behind a quote; among unquoted characters they are part of the word (Redis 8.6.3).
 _WORD: Final = re.compile(
     rb"""
     (?P<bare> [^\ \t\r\n"']* )
@@ -28,7 +28,7 @@ _QUOTES: Final = b"\"'"
 
 
 def split(line: bytes) -> list[bytes]:
-    """The words of a line without its line end; none for an empty line. ProtocolError for quotes that do not match."""
+    """The words of a line, given without its line end; none for an empty line. ProtocolError for unbalanced quotes."""
     words: list[bytes] = []
     at = _end(_SPACE, line, 0)
     while at < len(line):

@@ -1,4 +1,4 @@
-"""What one client's requests may cost before they are refused."""
+"""Limits of one client's requests."""
 
 from typing import Final
 
@@ -7,16 +7,16 @@ MIB: Final = 1024 * 1024
 UNAUTHENTICATED_MAX_COUNT: Final = 10
 UNAUTHENTICATED_MAX_BULK: Final = 16384
 
-BLOCK: Final = 65536  # bytes that are read at a time: hiredis moves what it has not read yet at every request
+BLOCK: Final = 65536  # bytes that are parsed at a time: hiredis moves its unread bytes at every request
 
 
 class Limits:
-    """Bounds that a reader obeys from its next word on; the connection that owns them changes them as it goes.
+    """Limits that a reader applies from its next word on; the connection changes them.
 
-    `authenticated` False (a password is set and was not given yet): at most 10 words of at most 16384 bytes.
+    `authenticated` False (the password has not been given yet): at most 10 words of at most 16384 bytes.
     max_bulk_len: bytes in a word (proto-max-bulk-len).  max_count: words in a request.
-    query_buffer_limit: bytes that may wait unread (client-query-buffer-limit).
-    at_a_glance: bytes that may come at once and be read without heeding any other limit, for none can be exceeded.
+    query_buffer_limit: bytes that may be unread (client-query-buffer-limit).
+    at_a_glance: bytes that can be parsed without a check of the other limits, because so few cannot exceed them.
     """
 
     __slots__ = ("at_a_glance", "authenticated", "max_bulk_len", "max_count", "query_buffer_limit")
@@ -36,7 +36,7 @@ class Limits:
         self.weigh()
 
     def weigh(self) -> None:
-        """To be called when others were set: find at_a_glance anew."""
+        """Compute at_a_glance; to be called after a change of the others."""
         self.at_a_glance = 0
         if self.authenticated and self.max_bulk_len >= BLOCK and self.max_count >= BLOCK:
             self.at_a_glance = min(BLOCK, self.query_buffer_limit)

@@ -1,9 +1,8 @@
-"""Reading a log's bytes as requests: quickly where all is well, exactly where it is not.
+"""Reads a log's bytes as requests: fast if they are whole, exactly if they are damaged.
 
-hiredis parses, and its answer is believed only if it is nothing but lists of byte strings, with as many line ends as
-they need, up to a place where another request begins: so a damaged length or a reply among the requests is never
-taken for a request. What does not pass (an annotation line, a tail, damage) goes through a parser in Python, which
-knows the place of everything.
+hiredis parses. Its result is used only if it is lists of byte strings and nothing else, with as many line ends as they
+need, up to a place where another request begins: so a damaged length or a reply among the requests is never taken for
+a request. Everything else (an annotation line, a tail, damage) is read by a parser in Python, which knows offsets.
 """
 
 from itertools import chain
@@ -13,14 +12,14 @@ import hiredis
 
 from penstock.protocol import reply
 
-BLOCK_BYTES: Final = 64 * 1024  # hiredis gets slower the more it is fed at once
+BLOCK_BYTES: Final = 64 * 1024  # hiredis is slower, the more bytes it has at once
 
 
 _LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
 
 
 class Unfinished(Exception):
-    """The bytes end within a request; so far they fit."""
+    """The bytes end inside a request, which is correct so far."""
 
 
 class Damage(Exception):
@@ -33,9 +32,9 @@ class Damage(Exception):
 
 
 def quick_requests(block: bytes) -> tuple[list[list[bytes]], int] | None:
-    """Whole requests at the start of a block that begins with one, and the bytes they take; None if in doubt.
+    """The whole requests at the start of a block that begins with one, and their size in bytes; None if uncertain.
 
-    The last request is left alone: where the next one begins is what proves a request whole.
+    The last request is left out: only the start of the next one proves that a request is whole.
     """
     cut = block.rfind(b"\r\n*") + 2
     if cut < 2:
@@ -52,16 +51,16 @@ def quick_requests(block: bytes) -> tuple[list[list[bytes]], int] | None:
             requests.append(request)
             left = reader.has_data()
             request = gets()
-    except (hiredis.HiredisError, TypeError, ValueError):  # a map of RESP3 may have keys that Python cannot have
+    except (hiredis.HiredisError, TypeError, ValueError):  # a RESP3 map may have keys that are not hashable
         return None
     if left or set(map(type, requests)) != {list}:
         return None
     words = list(chain.from_iterable(requests))
     if set(map(type, words)) != {bytes}:
         return None
-    # hiredis does not look at what ends a word. Where words contain line ends, only packing them again can tell.
+    # hiredis does not check what ends a word. If words contain line ends, the requests are packed and compared.
     doubtful = whole.count(b"\r\n") != 2 * len(words) + len(requests)
-    # It takes a set (`~`) for an array, and a verbatim string (`=`) for a word, of which it leaves four bytes out.
+    # It reads a set (`~`) as an array, and a verbatim string (`=`) as a word without its first four bytes.
     doubtful = doubtful or b"\r\n=" in whole or b"\r\n~" in whole or not whole.startswith(b"*")
     if doubtful and _packed(requests) != whole:
         return None
@@ -75,7 +74,7 @@ def _packed(requests: list[list[bytes]]) -> bytes:
 def next_request(block: bytes, at: int) -> tuple[list[bytes], int]:
     """The request at an offset and the offset behind it; no words for an annotation line.
 
-    Unfinished where the block ends too early, Damage where it is no request.
+    Unfinished if the block ends too early, Damage if there is no request.
     """
     if block[at : at + 1] == b"#":
         end = block.find(b"\n", at)

@@ -1,9 +1,9 @@
-"""Requests read byte by byte: how the compiled build reads ordinary input.
+"""Parses requests byte by byte: how the compiled build reads ordinary input.
 
-In C a byte costs a nanosecond and every object twenty; in Python it is the other way round, so the uncompiled build
-reads through hiredis. Run uncompiled, as some tests do, these loops give the same, slowly.
+In C a byte costs a nanosecond and an object twenty; in Python a byte costs more than an object, so the uncompiled build
+uses hiredis. Uncompiled, as in some tests, these loops give the same result, slowly.
 
-The 64-bit numbers are places in the data and sizes of words, which are bounded.
+The 64-bit numbers are offsets into the data and sizes of words, which are bounded.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from penstock.protocol.request_batch import RequestBatch, one, prefix_words
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64  # the compiler's; Python does not look at it
+    from mypy_extensions import i64  # for mypyc; Python ignores it
 
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # by what was loaded
+IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # whether this module was loaded as a compiled one
 
 _MOST_WORDS: Final = 999
-_LARGEST_WORD: Final = BLOCK - 1  # larger ones, and what proto-max-bulk-len may forbid, are the strict parser's
+_LARGEST_WORD: Final = BLOCK - 1  # the strict parser reads larger words, which proto-max-bulk-len may forbid
 _CR: Final = 13
 _LF: Final = 10
 _STAR: Final = 42
@@ -29,9 +29,9 @@ _DOLLAR: Final = 36
 
 
 def batches(data: bytes, at: i64, limit: i64, batched: frozenset[bytes], found: list[RequestBatch]) -> i64:
-    """Append the whole ordinary requests from a place on, about `limit` of them, as batches; where they end.
+    """Append the whole ordinary requests from an offset on, about `limit` of them, as batches; the offset behind them.
 
-    It stops in front of what is not whole or not ordinary. See request_batch.batches_of, its twin over words.
+    It stops before a request that is not whole or not ordinary. request_batch.batches_of does the same from words.
     """
     end: i64 = len(data)
     while at < end and limit > 0:
@@ -60,7 +60,7 @@ def batches(data: bytes, at: i64, limit: i64, batched: frozenset[bytes], found: 
 
 
 def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
-    """Cut out the words of the request at a place; where it ends, or -1 where no whole ordinary request is."""
+    """Append the words of the request at an offset; the offset behind it, or -1 if it is not whole or ordinary."""
     count: i64 = number_at(data, at, end, _STAR, _MOST_WORDS)
     if count < 1:
         return -1
@@ -77,7 +77,7 @@ def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
 
 
 def size_of_word(data: bytes, at: i64, end: i64) -> i64:
-    """The size of the word whose header `$<size>` is at a place; -1 where no whole ordinary word is."""
+    """The size of the word whose header `$<size>` is at an offset; -1 if there is no whole ordinary word."""
     size: i64 = number_at(data, at, end, _DOLLAR, _LARGEST_WORD)
     if size < 0:
         return -1
@@ -88,7 +88,7 @@ def size_of_word(data: bytes, at: i64, end: i64) -> i64:
 
 
 def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
-    """The number of the header at a place: a mark, digits without a zero in front, a line end; -1 where none is."""
+    """The number of the header at an offset: a type, digits without a leading zero, a line end; -1 if there is none."""
     if at + 4 > end or data[at] != mark:
         return -1
     start: i64 = at + 1
@@ -107,7 +107,7 @@ def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
 
 
 def header_of(number: i64) -> i64:
-    """How many bytes a header takes: its mark, the digits, the line end."""
+    """Bytes of a header: type, digits, line end."""
     if number < 10:
         return 4
     if number < 100:
@@ -118,7 +118,7 @@ def header_of(number: i64) -> i64:
 
 
 def size_of_prefix(data: bytes, at: i64, words: list[bytes], width: i64) -> i64:
-    """How many bytes the first words of the request at a place take, its own header included."""
+    """Bytes of the first words of the request at an offset, the request's header included."""
     size: i64 = header_of(len(words))
     word: i64 = 0
     while word < width:
@@ -129,7 +129,7 @@ def size_of_prefix(data: bytes, at: i64, words: list[bytes], width: i64) -> i64:
 
 
 def repeats(data: bytes, first: i64, size: i64, second: i64, end: i64) -> bool:
-    """Whether so many bytes from one place on stand at another as well."""
+    """Whether so many bytes are equal at two offsets."""
     if second + size > end:
         return False
     place: i64 = 0
@@ -141,9 +141,9 @@ def repeats(data: bytes, first: i64, size: i64, second: i64, end: i64) -> bool:
 
 
 def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64) -> RequestBatch:
-    """The requests from a place on that begin with the same `start` bytes, `width` words, and whose names are the same.
+    """The requests from an offset on that begin with the same `start` bytes, have `width` words, and equal names.
 
-    first: the words of the first of them, which is whole.
+    first: the words of the first request, which is whole.
     """
     end: i64 = len(data)
     words: i64 = len(first)
@@ -198,7 +198,7 @@ def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64) 
 
 
 def equals(data: bytes, at: i64, word: bytes) -> bool:
-    """Whether a word, which does not reach beyond the data, stands at a place."""
+    """Whether a word is at an offset; it must not reach beyond the data."""
     size: i64 = len(word)
     place: i64 = 0
     while place < size:
@@ -209,7 +209,7 @@ def equals(data: bytes, at: i64, word: bytes) -> bool:
 
 
 def size_of_batch(batch: RequestBatch, start: i64) -> i64:
-    """The bytes of what cut_batch cut out."""
+    """Bytes of the requests of a batch that cut_batch made."""
     if batch.count == 1:
         return batch.size()
     size: i64 = batch.count * start

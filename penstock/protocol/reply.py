@@ -1,6 +1,6 @@
 """Replies as bytes, in RESP2 and RESP3 (Redis 8.6.3).
 
-Whatever differs between the two protocols takes `resp3: bool`; whatever does not, does not.
+Functions take `resp3: bool` if the two protocols differ.
 """
 
 from collections.abc import Sequence
@@ -42,17 +42,17 @@ def bulk(text: bytes) -> bytes:
 
 
 def array_header(count: int) -> bytes:
-    """What precedes so many replies that are one array."""
+    """The header of an array of so many replies."""
     return _ARRAY_HEADERS[count] if count < _SMALL else b"*%d\r\n" % count
 
 
 def array(replies: Sequence[bytes]) -> bytes:
-    """An array of replies that are ready already."""
+    """An array of encoded replies."""
     return array_header(len(replies)) + b"".join(replies)
 
 
 def bulks(texts: list[bytes]) -> bytes:
-    """An array of bulk strings, which a request is, too.
+    """An array of bulk strings; requests have this form too.
 
     >>> bulks([b"XLEN", b"s"])
     b'*2\\r\\n$4\\r\\nXLEN\\r\\n$1\\r\\ns\\r\\n'
@@ -75,13 +75,13 @@ def null_array(resp3: bool) -> bytes:
 
 
 def mapping(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
-    """Pairs of ready replies: a map in RESP3, a flat array in RESP2."""
+    """Pairs of encoded replies: a map in RESP3, a flat array in RESP2."""
     body = b"".join([key + value for key, value in pairs])
     return b"%%%d\r\n%b" % (len(pairs), body) if resp3 else b"*%d\r\n%b" % (2 * len(pairs), body)
 
 
 def fields(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
-    """A map whose keys are bulk strings given bare: fields([(b"length", integer(3))], resp3)."""
+    """A map whose keys are given as bytes, not encoded: fields([(b"length", integer(3))], resp3)."""
     return mapping([(bulk(name), value) for name, value in pairs], resp3)
 
 

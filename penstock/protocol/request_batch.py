@@ -1,8 +1,7 @@
-"""Requests of one client that follow one another: alone, or several that begin alike.
+"""Batches: consecutive requests of one client that have the same first words and shape, or one request.
 
-A producer's pipeline is `XADD key * field value` again and again, a worker's `XACK key group id`. Such requests stay
-one
-batch from the reader to the command's batch handler, which works on columns instead of one request at a time.
+A producer's pipeline repeats `XADD key * field value`, a worker's `XACK key group id`. Such requests stay one batch
+from the reader to the command's batch handler, which works on columns instead of one request at a time.
 """
 
 from typing import Final
@@ -10,15 +9,15 @@ from typing import Final
 from penstock.protocol import reply
 
 PREFIX_WORDS: Final = 3  # XADD key *, XACK key group
-_STAR_WITHIN: Final = 6  # where a `*` is the prefix's last word: XADD key MAXLEN ~ length *
+_STAR_WITHIN: Final = 6  # a `*` among so many words ends the prefix: XADD key MAXLEN ~ length *
 
 
 class RequestBatch:
     """`count` consecutive requests of `width` words each.
 
-    One request: `prefix` has all its words. Several: `prefix` has the words that all begin with; behind them stand
-    pairs of a word that is the same in all (`names`) and one that may differ (`columns`: a list for each place, with a
-    word of each request), or a single word that may differ (one column, no names).
+    One request: `prefix` has all its words. Several: `prefix` has their common first words. Behind them are pairs of a
+    word that is the same in all (`names`) and one that may differ (`columns`: a list for each position, with a word of
+    each request), or a single word that may differ (one column, no names).
 
     >>> batch = batches_of([[b"XACK", b"s", b"g", b"1-1"], [b"XACK", b"s", b"g", b"2-1"]], frozenset([b"XACK"]))[0]
     >>> batch.prefix, batch.names, batch.columns, batch.request(1)
@@ -43,7 +42,7 @@ class RequestBatch:
         self._tails = tails
 
     def request(self, at: int) -> list[bytes]:
-        """The words of one request. The caller may keep the list, not change it. O(width)."""
+        """The words of one request. The caller may keep the list and must not change it. O(width)."""
         if not self.columns:
             return self.prefix
         values = [column[at] for column in self.columns]
@@ -52,7 +51,7 @@ class RequestBatch:
         return self.prefix + [word for pair in zip(self.names, values, strict=True) for word in pair]
 
     def tails(self) -> list[bytes]:
-        """The bytes of each request behind its prefix, as an array of bulk strings has them."""
+        """For each request the bytes behind its prefix, in RESP."""
         if self._tails is None:
             heads = [reply.bulk(name) for name in self.names] or [b""]
             parts = [list(map(head.__add__, map(reply.bulk, self.columns[at]))) for at, head in enumerate(heads)]
@@ -60,7 +59,7 @@ class RequestBatch:
         return self._tails
 
     def part(self, start: int, stop: int) -> "RequestBatch":
-        """The requests from a place up to another. O(their number)."""
+        """The requests from one position up to another. O(their number)."""
         count = stop - start
         if count == self.count:
             return self
@@ -90,12 +89,12 @@ def one(request: list[bytes]) -> RequestBatch:
 
 
 def size_of(request: list[bytes]) -> int:
-    """The size of a request as an array of bulk strings, without making it."""
+    """Bytes of a request as an array of bulk strings."""
     return sum([len(word) + len(str(len(word))) + 5 for word in request]) + len(str(len(request))) + 3
 
 
 def prefix_words(request: list[bytes]) -> int:
-    """How many words of a request are the prefix of its batch; 0 where what follows them fits no batch."""
+    """How many words of a request are the prefix of its batch; 0 if the words behind them fit no batch."""
     width = PREFIX_WORDS
     if b"*" in request[PREFIX_WORDS - 1 : _STAR_WITHIN]:
         width = request.index(b"*", PREFIX_WORDS - 1) + 1
@@ -104,9 +103,9 @@ def prefix_words(request: list[bytes]) -> int:
 
 
 def batches_of(requests: list[list[bytes]], batched: frozenset[bytes]) -> list[RequestBatch]:
-    """Requests in batches, in order: of the commands that have a batch handler, what begins alike together.
+    """Requests as batches, in order; neighbours of one shape are together if their command has a batch handler.
 
-    O(words). The twin of native_parser.batches, which makes them from bytes.
+    O(words). native_parser.batches does the same from bytes.
     """
     found: list[RequestBatch] = []
     at, count = 0, len(requests)

@@ -1,11 +1,11 @@
-"""Requests out of a client's bytes: one reader, three parsers behind it.
+"""Reads requests from a client's bytes: one reader with three parsers.
 
-strict_parser    plain Python, word by word: owns every error text, takes any split of the bytes; the oracle.
+strict_parser    plain Python, word by word: reads any input at any split, and owns every error text; the oracle.
 native_parser    byte loops that mypyc turns into C: how the compiled build reads ordinary input.
 hiredis_parser   how the uncompiled build reads ordinary input.
 
-A fast parser takes the whole, ordinary requests at the head of what waits. All the rest goes to the strict one: errors,
-inline lines, words with odd types, huge counts and sizes, requests that are not whole, everything before
+A fast parser reads the whole, ordinary requests at the start of the unread bytes. The strict parser reads all others:
+errors, inline requests, words of other types, huge counts and sizes, requests that are not whole, and everything before
 authentication.
 """
 
@@ -20,19 +20,18 @@ from penstock.protocol.request_batch import RequestBatch, batches_of, one, size_
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
-STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser is fed at a time; it gives back what follows a request
+STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser gets at a time; it gives back those behind a request
 
 
 class RequestReader:
     """Bytes in (`feed`), batches of requests out (`take`), `put_back` for those that were not handled.
 
-    `_text[_at:]` and then `_later` are unread; `_ready` are batches that were read and not taken, of `_ready_size`
-    bytes, which count as unread. While `_strict` is amid a request it gets the bytes; it reads alone for
-    `_strict_size` bytes more, which a fast parser could not read. `_is_plain`: nothing of all this is there but
-    `_text`.
+    `_text[_at:]` and then `_later` are unread. `_ready` are batches that were parsed and not taken; their `_ready_size`
+    bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
+    bytes, which a fast parser could not read. `_is_plain`: there is nothing but `_text`.
 
-    pending: bytes fed and not yet taken; the whole words of an unfinished request are taken, as in Redis.
-    batched: names, in both cases, of the commands that have a batch handler.
+    pending: bytes fed and not taken. Whole words of an unfinished request count as taken, as in Redis.
+    batched: names of the commands that have a batch handler, in upper and lower case.
     """
 
     __slots__ = (
@@ -57,11 +56,11 @@ class RequestReader:
 
     @property
     def is_amid(self) -> bool:
-        """Is anything left of what was fed: a whole request, or a part of one?"""
+        """Whether a request, or a part of one, has been fed and not taken."""
         return self.pending > 0 or self._strict.is_amid
 
     def feed(self, data: bytes) -> None:
-        """Take what a client sent; ProtocolError with an empty text when too much of it waits (Redis closes)."""
+        """Add what a client sent; ProtocolError with an empty text if too many bytes are unread (Redis closes)."""
         if self._is_plain and not self.pending:
             self._text = data
             self._at = 0
@@ -74,10 +73,10 @@ class RequestReader:
             raise self._failed(b"")
 
     def take(self, limit: int) -> list[RequestBatch]:
-        """The next requests, in order: `limit` or a few more, for a batch is not cut. Empty: more bytes are needed.
+        """The next requests: `limit` or a few more, because batches are not cut; none if more bytes are needed.
 
-        ProtocolError where no request can be read; it is raised again whenever more are asked for. Before
-        authentication one request at a time, for the limits change with it.
+        ProtocolError if the bytes are no request; every later call raises it again. Before authentication one request
+        at a time, because AUTH changes the limits.
         """
         if self._is_plain:
             if not self.pending:
@@ -118,7 +117,7 @@ class RequestReader:
             raise self._failed(error.text) from None
 
     def _settle(self) -> None:
-        """See whether nothing but the text is left."""
+        """Compute `_is_plain` and `pending`."""
         self._is_plain = not (
             self._later or self._ready or self._strict_size or self._strict.is_amid or self._failure is not None
         )
@@ -129,7 +128,7 @@ class RequestReader:
         self.pending = self._ready_size + self._strict.unread + unread
 
     def put_back(self, batches: list[RequestBatch]) -> None:
-        """Batches that `take` gave last are to be taken again, first."""
+        """Return batches that the last `take` gave; the next `take` gives them first."""
         self._ready_size += sum([batch.size() for batch in batches])
         self._ready = batches + self._ready
         self._is_plain = False
@@ -138,7 +137,7 @@ class RequestReader:
     # -- the fast parsers -------------------------------------------------------------------------------------------
 
     def _take_fast(self, limit: int) -> list[RequestBatch]:
-        """Whole ordinary requests at the head of what waits; none where the strict parser must read on."""
+        """Whole ordinary requests at the start of the unread bytes; none if the strict parser must read on."""
         if self._at == len(self._text) and not self._move_up():
             return NOTHING
         if IS_COMPILED:
@@ -189,7 +188,7 @@ class RequestReader:
         return ready
 
     def _move_up(self) -> bool:
-        """Make `_later` the text; whether there is any."""
+        """Make `_later` the text; whether there was any."""
         if not self._later:
             return False
         self._text = bytes(self._later)
@@ -198,7 +197,7 @@ class RequestReader:
         return True
 
     def _block(self, most: int) -> bytes:
-        """The next bytes to read, not yet taken; empty when there are none."""
+        """The next unread bytes, which stay unread; empty if there are none."""
         if self._at == len(self._text) and not self._move_up():
             return b""
         if self._at == 0 and len(self._text) <= most:

@@ -1,8 +1,6 @@
-"""Requests read word by word in Python: every rule and every error text of Redis, at any split of the bytes.
+"""Parses requests word by word in Python: every rule and error text of Redis, at any split of the bytes.
 
-The fast parsers (request_reader.py) leave whatever is not an ordinary request to this one, and must agree with it: it
-is
-the oracle of its tests.
+The fast parsers (request_reader.py) leave everything but ordinary requests to it. It is the oracle of their tests.
 """
 
 import re
@@ -23,22 +21,22 @@ _LARGEST: Final = 2**63 - 1
 _SIZES: Final = {b"%d" % size: size for size in range(1024)}
 _FLAT: Final = bytes.maketrans(b"\r\n", b"  ")
 
-# What a browser sends first when a page makes it talk to this port: the connection closes without a word.
+# How a browser's request begins, if a page makes it connect to this port: the connection is closed without a reply.
 WEB_INITIALS: Final = frozenset((b"PO", b"Po", b"pO", b"po", b"HO", b"Ho", b"hO", b"ho"))
 _WEB_WORDS: Final = frozenset((b"post", b"host:"))
 
 
 def is_web(name: bytes) -> bool:
-    """Is this request's first word HTTP's `POST` or `Host:`, in any case and up to a NUL (Redis 8.6.3)?"""
+    """Whether a first word is HTTP's `POST` or `Host:`, in any case and up to a NUL (Redis 8.6.3)."""
     return name.partition(b"\0")[0].lower() in _WEB_WORDS
 
 
 class StrictParser:
-    """Bytes in, requests out. `feed` never fails; `next` raises ProtocolError, and again whenever it is asked.
+    """Bytes in, requests out. `feed` never fails; `next` raises ProtocolError, and raises it again at every later call.
 
     Between two calls: `_text[_at:]` is unread; `_missing` words of the request in `_words` are to come (0: between
     requests); `_bulk_left` bytes, line end included, are to come of the word in `_bulk` (0: at a header).
-    A word is gathered as it comes; nothing is reserved because a header announces it.
+    Memory is used as bytes come, never reserved because a header announces them.
     """
 
     __slots__ = ("_at", "_bulk", "_bulk_left", "_failure", "_limits", "_missing", "_text", "_words")
@@ -60,17 +58,17 @@ class StrictParser:
 
     @property
     def is_amid(self) -> bool:
-        """Is anything left of what was fed: an unread byte, or some words of an unfinished request?"""
+        """Whether there are unread bytes, or words of an unfinished request."""
         return self._missing > 0 or self._at < len(self._text)
 
     def feed(self, data: bytes) -> None:
         if self._failure is None:
-            # What is kept here is at most an unfinished line (64 KiB), or requests that nobody has asked for yet.
+            # At most an unfinished line (64 KiB), or requests that have not been taken yet.
             self._text = self._text[self._at :] + data if self._at < len(self._text) else data
             self._at = 0
 
     def give_back(self) -> int:
-        """Forget what is unread behind the last request, and say how many bytes that was."""
+        """Drop the unread bytes behind the last request; how many they were."""
         assert self._missing == 0, "a request is unfinished: its bytes cannot be told apart from the next one's"
         size = len(self._text) - self._at
         self._text = b""
@@ -108,7 +106,7 @@ class StrictParser:
                 return None
 
     def _line(self) -> list[bytes] | None:
-        """An inline request, empty for a blank line; None while its end has not come."""
+        """An inline request, empty for a blank line; None while its line end is missing."""
         end = self._line_end(b"\n", True, b"too big inline request")
         if end == _UNKNOWN:
             return None
@@ -117,7 +115,7 @@ class StrictParser:
         return words
 
     def _begin(self) -> bool:
-        """Read the `*` line; False while its end has not come. A count of 0 or less asks for nothing."""
+        """Read the `*` line; False while its line end is missing. A count of 0 or less is an empty request."""
         end = self._line_end(b"\r", True, b"too big mbulk count string")
         if end == _UNKNOWN or end + 1 == len(self._text):
             return False
@@ -132,7 +130,7 @@ class StrictParser:
         return True
 
     def _gathered(self) -> list[bytes] | None:
-        """The request, once its last word is there."""
+        """The request, if its last word is complete."""
         while self._missing:
             if self._bulk_left == 0 and not self._bulk_header():
                 return None
@@ -150,7 +148,7 @@ class StrictParser:
         return words
 
     def _bulk_header(self) -> bool:
-        """Read a `$` line; False while its end has not come. The line's end is sought before its first letter is
+        """Read a `$` line; False while its line end is missing. The line's end is sought before its first letter is
         looked at, as Redis does."""
         text = self._text
         at = self._at
@@ -171,12 +169,12 @@ class StrictParser:
         if length > UNAUTHENTICATED_MAX_BULK and not self._limits.authenticated:
             raise ProtocolError(b"unauthenticated bulk length")
         self._at = end + 2
-        # The two bytes behind a word are skipped without a look at them (Redis 8.6.3).
+        # The two bytes behind a word are skipped unchecked (Redis 8.6.3).
         self._bulk_left = length + 2
         return True
 
     def _fill(self, end: int) -> bool:
-        """Move what has come of a long or cut word into `_bulk`; True when that was the last of it."""
+        """Move the bytes of a long or split word into `_bulk`; True if the word is complete."""
         part = self._text[self._at : end]
         self._bulk += part
         self._at += len(part)
@@ -192,7 +190,7 @@ class StrictParser:
         """Where the line that begins here ends, or _UNKNOWN; a line longer than 64 KiB is refused.
 
         A NUL hides an inline line's end and a `*` line's (Redis 8.6.3 seeks them as a C string): such a line never
-        ends, and is too long one day.
+        ends, and is refused when it gets too long.
         """
         start = self._at
         end = self._text.find(mark, start, start + LONGEST_LINE + 1)
