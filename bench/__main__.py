@@ -123,9 +123,15 @@ def main() -> int:
 
 @contextmanager
 def started(candidates: list[Candidate], *flags: str) -> Iterator[list[Server]]:
-    """All servers side by side."""
+    """All servers that start, side by side; the others are named."""
     with ExitStack() as stack:
-        yield [stack.enter_context(running(candidate, *flags)) for candidate in candidates]
+        servers = []
+        for candidate in candidates:
+            try:
+                servers.append(stack.enter_context(running(candidate, *flags)))
+            except Absent as absence:
+                sys.stderr.write(f"{absence}\n")
+        yield servers
 
 
 def run_loads(plan: Plan) -> dict[str, Any]:
