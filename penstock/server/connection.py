@@ -104,9 +104,7 @@ class Connection:
             self._reader.feed(data)
         except ProtocolError:
             statistics.query_buffer_disconnections += 1
-            self._turn.server_log.warning(
-                f"Closing client {session.address}: its unread requests exceed client-query-buffer-limit"
-            )
+            self._turn.server_log.warning(f"Closing client {session.address}: query buffer limit exceeded")
             self.abort()
             return
         if self not in self._turn.going:
@@ -341,9 +339,7 @@ class Connection:
         lasted = bool(self._over_since_s) and now_s - self._over_since_s > seconds
         if lasted or (hard and unsent >= hard):
             statistics.output_buffer_disconnections += 1
-            self._turn.server_log.warning(
-                f"Closing client {session.address}: {unsent} bytes of unsent replies exceed its output buffer limit"
-            )
+            self._turn.server_log.warning(f"Closing client {session.address}: {unsent} unsent bytes, over its limit")
             self.abort()
 
     def pause_writing(self) -> None:
