@@ -1,4 +1,4 @@
-"""`python -m bench [options]`: Penstock beside Redis, Valkey and fakeredis, and docs/benchmarks.md from what was seen.
+"""`python -m bench [options]`: Penstock beside Redis, Valkey and fakeredis, and docs/benchmarks.md from the figures.
 
 Each part may be run alone. Its figures are kept in bench/results, and the document is made from what is kept. With
 `--builds before=PATH after=PATH` builds of Penstock are compared in one run instead, and nothing is kept.
@@ -30,7 +30,8 @@ class Plan:
         self.rounds: int = args.rounds
         self.few_rounds: int = 1 if args.quick else min(args.rounds, 3)
         self.builds = [build(name, path, args.python) for name, path in args.builds]
-        names = args.servers.split(",") if args.servers else PEERS if self.builds else NAMES
+        usual_names = PEERS if self.builds else NAMES
+        names = usual_names if args.servers is None else args.servers.split(",")
         others = [usual(name, args.python, args.compiled_python) for name in names if name]
         self.candidates = [*self.builds, *present(others)]
 
@@ -67,7 +68,9 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Penstock beside other servers.")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"by comma (default: {','.join(PARTS)})")
     parser.add_argument("--loads", default="", help="of the part `loads`: beginnings of names, by comma (default: all)")
-    parser.add_argument("--servers", default=None, help=f"by comma (default: {','.join(NAMES)}; with --builds: peers)")
+    parser.add_argument(
+        "--servers", default=None, help=f"by comma (default: {','.join(NAMES)}; with --builds: {','.join(PEERS)})"
+    )
     parser.add_argument("--builds", nargs="+", default=[], type=named_path, metavar="NAME=PATH",
                         help="builds of Penstock to compare: checkouts, virtual environments, or Pythons")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=5)
