@@ -18,6 +18,7 @@ from bench.servers import (
     LOCALHOST,
     PAGE_FAULTS,
     RECEIVE_BYTES,
+    REDIS,
     TICK_NS,
     Absent,
     Candidate,
@@ -463,9 +464,14 @@ def loading(candidates: Sequence[Candidate], entries: int, delivered: int, round
                     best_s[candidate.name][log] = min(spent_s, best_s[candidate.name].get(log, spent_s))
     print(f"a million additions in Python: {min(slowness_s):.3f} to {max(slowness_s):.3f} s of CPU")
     found = {name: {log: row[log] - row[EMPTY] for log in sizes if log != EMPTY} for name, row in best_s.items()}
+    references = dict.fromkeys(name for name in (candidates[0].name, REDIS) if name in found)
     for name, row in found.items():
-        figures = (f"{log} {spent_s:.3f} s, {sizes[log] / spent_s:,.0f} entries/s" for log, spent_s in row.items())
-        print(f"{name:<10}", *figures, sep="  ", flush=True)
+        for log, spent_s in row.items():
+            others = (f", {spent_s / found[other][log]:.2f} times {other}'s" for other in references if other != name)
+            print(
+                f"{name:<10} {log:<11} {spent_s:.3f} s, {sizes[log] / spent_s:,.0f} entries/s{''.join(others)}",
+                flush=True,
+            )
     return found
 
 
