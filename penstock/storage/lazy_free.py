@@ -30,7 +30,7 @@ class LazyFree:
         if not isinstance(value, Stream) or len(value.segments) <= SMALL:
             return
         for group in value.groups.values():
-            self.parts += [consumer.owning.blocks for consumer in group.consumers.values()]
+            self.parts += [consumer.owned_blocks.blocks for consumer in group.consumers.values()]
             self.parts.append(group.blocks)
         self.parts += [value.nodes, value.segments]
 

@@ -46,7 +46,7 @@ def test_each_step_frees_a_part(engine, dialogue, large):
     assert left[-1] == 0
     assert len(left) > 4
     assert max(before - after for before, after in pairwise(left)) <= 100
-    assert all(not consumer.owning.blocks for consumer in group.consumers.values())
+    assert all(not consumer.owned_blocks.blocks for consumer in group.consumers.values())
 
 
 def test_a_stream_of_the_same_name_and_a_copy_stay_as_they_are(engine, dialogue, large):

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from penstock.protocol import entries
 from penstock.storage.streams import stream
 from penstock.storage.streams.entry_deletion import delete_all
-from penstock.storage.streams.group import COUNT_BACK, COUNT_ON, KEEP_COUNT, MAX_COUNT, Group
+from penstock.storage.streams.group import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import MAX, columns, text
 from penstock.storage.streams.listpack_nodes import NodeLimits
@@ -110,7 +110,7 @@ class Model(RuleBasedStateMachine):
             self.naive.entries[entry_id] for entry_id in wanted
         )
         if runs:
-            self.stream.pass_to(group, runs)
+            self.stream.advance_group(group, runs)
             group.deliver(runs, self.consumer(group, who), self.now_ms)
             naive.last_id = wanted[-1]
         for entry_id in wanted:
@@ -124,7 +124,7 @@ class Model(RuleBasedStateMachine):
         found = group.owned(consumer, start, most)
         assert [block.id_at(slot) for block, slot in each_of(found)] == mine
         live = [(block, slot) for block, slot in each_of(found) if block.segment.is_live(slot)]
-        group.give_all(in_runs(live), consumer, self.now_ms, COUNT_ON)
+        group.give_all(in_runs(live), consumer, self.now_ms, COUNT_UP)
         for entry_id in mine:
             if entry_id in self.naive.entries:
                 naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
@@ -145,7 +145,7 @@ class Model(RuleBasedStateMachine):
         found = group.claimable(idle_ms, self.now_ms, most)
         wanted = self.naive.claimable(naive, idle_ms, self.now_ms, most)
         assert [block.id_at(slot) for block, slot in found] == wanted
-        group.give_all(in_runs(found), self.consumer(group, who), self.now_ms, COUNT_ON)
+        group.give_all(in_runs(found), self.consumer(group, who), self.now_ms, COUNT_UP)
         for entry_id in wanted:
             naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
 
@@ -171,16 +171,16 @@ class Model(RuleBasedStateMachine):
     def release(self, name: str, chance, most: int) -> None:  # type: ignore[no-untyped-def]
         naive, group = self.both(name)
         wanted = sorted(chance.sample(sorted(naive.pending), min(most, len(naive.pending))))
-        counting, at = chance.choice((2, KEEP_COUNT, COUNT_BACK, MAX_COUNT)), 0
+        counting, at = chance.choice((2, KEEP_COUNT, COUNT_DOWN, MAX_COUNT)), 0
         while at < len(wanted):
-            run = group.held_run(columns(wanted), at)
+            run = group.pending_run(columns(wanted), at)
             assert run is not None
             assert [block.id_at(slot) for block, slot in each_of([run])] == wanted[at : at + run[2] - run[1]]
             group.release(run, counting)
             at += run[2] - run[1]
         for entry_id in wanted:
             count = naive.pending[entry_id][2]
-            counts = {KEEP_COUNT: count, COUNT_BACK: max(count - 1, 0)}
+            counts = {KEEP_COUNT: count, COUNT_DOWN: max(count - 1, 0)}
             naive.put(entry_id, RELEASED, 0, counts.get(counting, counting))
 
     @rule(name=GROUPS, entry_id=IDS)
@@ -243,7 +243,7 @@ class Model(RuleBasedStateMachine):
             assert list(seen) == sorted(seen)
             assert [block.id_at(slot) for block, slot in group.nack_zone()] == naive.nack_zone
             assert [block.id_at(slot) for block, slot in group.in_time_order()] == naive.timed
-            assert group.released == sum(block.held.get(NOBODYS, 0) for block, _ in _blocks(group))
+            assert group.released == sum(block.owner_counts.get(NOBODYS, 0) for block, _ in _blocks(group))
             if naive.pending:
                 assert (group.smallest_id(), group.largest_id()) == (min(naive.pending), max(naive.pending))
 

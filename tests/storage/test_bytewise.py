@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.storage.streams import native_ids
 from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all
-from penstock.storage.streams.listpack_nodes import AlikeEntries
+from penstock.storage.streams.listpack_nodes import SameFieldEntries
 
 numbers = st.integers(0, HALF) | st.integers(0, 20)
 texts = (
@@ -33,7 +33,7 @@ def test_ids_are_read_as_each_of_them_is(words):
     seq: list[int] = []
     verdict = native_ids.read_ids(words, ms, seq)
 
-    if verdict != native_ids.UNREAD:
+    if verdict != native_ids.NOT_PLAIN:
         assert [high << 64 | low for high, low in zip(ms, seq, strict=True)] == wanted
         assert verdict == (native_ids.OF_ONE_MS if len(set(ms)) <= 1 else native_ids.OF_SEVERAL_MS)
     if wanted is None:
@@ -50,13 +50,13 @@ def test_ordinary_ids_are_read_digit_by_digit():
     assert native_ids.read_ids([b"1732212345678-0", b"1732212345678-17"], ms, seq) == native_ids.OF_ONE_MS
     assert (ms, seq) == ([1732212345678] * 2, [0, 17])
     assert native_ids.read_ids([b"1-0", b"2-0"], [], []) == native_ids.OF_SEVERAL_MS
-    assert native_ids.read_ids([b"1-" + b"1" * 19], [], []) == native_ids.UNREAD
+    assert native_ids.read_ids([b"1-" + b"1" * 19], [], []) == native_ids.NOT_PLAIN
 
 
 @given(st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(values, min_size=width, max_size=width), min_size=1)))
 def test_entries_are_measured_alike_together_and_one_by_one(rows):
     columns = [list(column) for column in zip(*rows, strict=True)]
-    run = AlikeEntries([b"name"] * len(columns), columns)
+    run = SameFieldEntries([b"name"] * len(columns), columns)
     run._measure_together()
     together = (run.words_sizes, run.sizes, run.sums, run.largest)
     run._measure_one_by_one()

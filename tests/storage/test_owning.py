@@ -60,7 +60,7 @@ def test_a_history_looks_at_no_block_in_which_the_consumer_owns_nothing(dialogue
     group = crowded(dialogue).groups[b"g"]
     few = group.consumers[b"few"]
     assert len(group.blocks) == 7
-    assert len(few.owning.blocks) == 3
+    assert len(few.owned_blocks.blocks) == 3
     assert [block.id_at(slot) >> 64 for block, slot in each_of(group.owned(few, 0, 10))] == [1, 400, 800]
     assert [row[0] for row in dialogue("XPENDING s g - + 10 few")] == [b"1-0", b"400-0", b"800-0"]
     assert [row[0] for row in dialogue("XPENDING s g (1-0 + 1 few")] == [b"400-0"]
@@ -73,9 +73,9 @@ def test_what_is_claimed_released_acknowledged_or_lost_changes_whose_blocks_they
     dialogue("XCLAIM s g few 0 5-0 250-0", "XACK s g 400-0", "XNACK s g FAIL IDS 1 800-0")
     group.check()
     assert [block.id_at(slot) >> 64 for block, slot in each_of(group.owned(few, 0, 10))] == [1, 5, 250]
-    assert len(few.owning.blocks) == 2
+    assert len(few.owned_blocks.blocks) == 2
     dialogue("XCLAIM s g other1 0 1-0 5-0 250-0")
-    assert few.owning.blocks == []
+    assert few.owned_blocks.blocks == []
     assert dialogue("XREADGROUP GROUP g few STREAMS s 0") == [[b"s", []]]
     assert dialogue("XGROUP DELCONSUMER s g other1") == 102
     assert dialogue("XREADGROUP GROUP g few CLAIM 0 STREAMS s >")[0][1][0][0] == b"800-0"

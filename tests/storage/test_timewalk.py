@@ -49,7 +49,7 @@ def asked(chance: random.Random, sets_back: bool) -> str:
 def assert_alike(group: Group) -> None:
     runs = list(runs_in_time_order(group))
     assert each_of(runs) == group.in_time_order()
-    assert all(block.is_of_equals(start, stop) for block, start, stop in runs)
+    assert all(block.is_uniform(start, stop) for block, start, stop in runs)
 
 
 @pytest.mark.parametrize("seed", range(12))

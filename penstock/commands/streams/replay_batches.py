@@ -16,7 +16,7 @@ from penstock.engine.table.command_table import replayed
 from penstock.errors import ReplyError
 from penstock.protocol import entries
 from penstock.storage.streams import ids
-from penstock.storage.streams.stream import Run, Stream
+from penstock.storage.streams.stream import SegmentRun, Stream
 
 FEWEST_TO_APPEND: Final = 5  # XADD key id field value; a damaged line may have fewer words
 FEWEST_TOGETHER: Final = 4  # lines, or ids that follow one another, for which working together pays
@@ -160,6 +160,6 @@ def deliver(ctx: Context, request: list[bytes]) -> bool:
     return True
 
 
-def _texts_of(runs: list[Run]) -> list[bytes]:
+def _texts_of(runs: list[SegmentRun]) -> list[bytes]:
     """The ids of entries."""
     return [text for segment, start, stop in runs for text in segment.id_texts(start, stop)]

@@ -10,9 +10,9 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.streams.group import COUNT_BACK, KEEP_COUNT, MAX_COUNT, Group
+from penstock.storage.streams.group import COUNT_DOWN, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_list import HeldRun
+from penstock.storage.streams.pending_list import PendingRun
 from penstock.storage.streams.stream import Stream
 
 MOST_IDS: Final = 2**31 - 1
@@ -81,7 +81,7 @@ def xnack(ctx: Context, args: list[bytes]) -> bytes:
     released: list[Released] = []
     count = at = 0
     while at < len(wanted):
-        run = group.held_run(wanted, at)
+        run = group.pending_run(wanted, at)
         if run is not None:
             group.release(run, counting)
         elif asked.force:
@@ -136,11 +136,11 @@ def _counting(mode: bytes, retry_count: int) -> int:
     if retry_count != NOT_GIVEN:
         return retry_count
     if mode == b"SILENT":
-        return COUNT_BACK
+        return COUNT_DOWN
     return MAX_COUNT if mode == b"FATAL" else KEEP_COUNT
 
 
-def _force(stream: Stream, group: Group, entry_id: StreamId, count: int) -> HeldRun | None:
+def _force(stream: Stream, group: Group, entry_id: StreamId, count: int) -> PendingRun | None:
     """Release a live entry that is not pending."""
     found = stream.find(entry_id)
     return None if found is None else group.force_released(*found, count)

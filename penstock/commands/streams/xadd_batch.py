@@ -14,7 +14,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.streams.ids import HALF
-from penstock.storage.streams.listpack_nodes import AlikeEntries
+from penstock.storage.streams.listpack_nodes import SameFieldEntries
 from penstock.storage.streams.stream import KEEP_REFERENCES, Stream, Trim
 
 _NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # sequence numbers that a millisecond sees
@@ -62,7 +62,7 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = [opening + texts[at] + pairs + tail for at, tail in enumerate(tails)]
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
-    stream.append_alike(first_id, entries, AlikeEntries(names, batch.columns))
+    stream.append_same_fields(first_id, entries, SameFieldEntries(names, batch.columns))
     if trim is not None:
         stream.trim(trim._replace(threshold=lengths[-1], limit=0), [])
     ctx.dirty += count

@@ -11,10 +11,10 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import COUNT_ON, KEEP_COUNT, Consumer, Group
+from penstock.storage.streams.group import COUNT_UP, KEEP_COUNT, Consumer, Group
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import RELEASED
-from penstock.storage.streams.pending_list import Held, HeldRun
+from penstock.storage.streams.pending_list import PendingRun, PendingSlot
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
@@ -33,7 +33,7 @@ def _consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
     return consumer
 
 
-def _has_idled(held: Held, min_idle_ms: int, now_ms: int) -> bool:
+def _has_idled(held: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:
     """Whether an entry may be claimed: a released one always, an owned one after its time."""
     block, slot = held
     if not min_idle_ms or block.owners[slot] == RELEASED:
@@ -134,8 +134,8 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         group.last_id = asked.last_id
         ctx.dirty += 1
     consumer = _consumer(ctx, key, group, args[3])
-    counting = asked.retry_count if asked.retry_count >= 0 else KEEP_COUNT if asked.just_ids else COUNT_ON
-    claimed: list[HeldRun] = []
+    counting = asked.retry_count if asked.retry_count >= 0 else KEEP_COUNT if asked.just_ids else COUNT_UP
+    claimed: list[PendingRun] = []
     # how many of `claimed` have changed hands; how many deleted pending entries went; the next id
     given = dropped = at = 0
     last_id = NOT_GIVEN
@@ -144,7 +144,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         if entry_id <= last_id and given < len(claimed):  # an id may come twice: the second time it has just moved
             group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
             given = len(claimed)
-        run = group.held_run(wanted, at)
+        run = group.pending_run(wanted, at)
         if run is not None and _is_claimable_run(run, asked.min_idle_ms, ctx.now_ms):
             claimed.append(run)
             at += run[2] - run[1]
@@ -174,7 +174,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     return _shown(claimed, asked.just_ids)
 
 
-def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, asked: ClaimWords) -> Held:
+def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, asked: ClaimWords) -> PendingSlot:
     """A live entry that is not pending becomes so with FORCE; a claim then counts on from 1."""
     if asked.retry_count >= 0:
         count = asked.retry_count
@@ -183,13 +183,13 @@ def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, asked: 
     return group.force(*found, consumer, asked.delivered_ms, count)
 
 
-def _drop_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
+def _drop_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:
     group_effects.log_ghost(ctx, key, group, held)
     group.forget(*held)
     ctx.dirty += 1
 
 
-def _is_claimable_run(run: HeldRun, min_idle_ms: int, now_ms: int) -> bool:
+def _is_claimable_run(run: PendingRun, min_idle_ms: int, now_ms: int) -> bool:
     """Whether all of a run may be claimed. False may be too severe: then entries are asked one by one."""
     block, start, stop = run
     if not block.segment.is_live_run(start, stop):
@@ -197,11 +197,11 @@ def _is_claimable_run(run: HeldRun, min_idle_ms: int, now_ms: int) -> bool:
     return not min_idle_ms or now_ms - max(block.times[start:stop]) >= min_idle_ms
 
 
-def _count(runs: list[HeldRun]) -> int:
+def _count(runs: list[PendingRun]) -> int:
     return sum([stop - start for _, start, stop in runs])
 
 
-def _shown(claimed: list[HeldRun], just_ids: bool) -> bytes:
+def _shown(claimed: list[PendingRun], just_ids: bool) -> bytes:
     if just_ids:
         texts = [text for block, start, stop in claimed for text in block.segment.id_texts(start, stop)]
         return reply.bulks(texts)
@@ -235,7 +235,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     if group is None:
         raise refusals.no_group(key, args[2])
     consumer = _consumer(ctx, key, group, args[3])
-    claimed: list[HeldRun] = []
+    claimed: list[PendingRun] = []
     deleted_pending: list[bytes] = []
     cursor = ids.ZERO
     left, looks = most, most * SCANNED_PER_COUNT
@@ -261,7 +261,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
         if slot < stop:
             cursor = block.id_at(slot)
             break
-    group.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_ON)
+    group.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_UP)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += _count(claimed)

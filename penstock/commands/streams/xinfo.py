@@ -10,7 +10,7 @@ from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.group import UNKNOWN, Consumer, Group
-from penstock.storage.streams.pending_list import Held
+from penstock.storage.streams.pending_list import PendingSlot
 from penstock.storage.streams.stream import Stream
 
 SHOWN: Final = 10  # entries and pending entries that FULL shows without a COUNT
@@ -149,11 +149,11 @@ def _full_consumer(ctx: Context, group: Group, consumer: Consumer, most: int) ->
     )
 
 
-def _id(held: Held) -> bytes:
+def _id(held: PendingSlot) -> bytes:
     return reply.bulk(ids.text(held[0].id_at(held[1])))
 
 
-def _delivery(held: Held) -> tuple[bytes, bytes]:
+def _delivery(held: PendingSlot) -> tuple[bytes, bytes]:
     """Delivery time and count."""
     block, slot = held
     return reply.integer(block.times[slot]), reply.integer(block.counts[slot])

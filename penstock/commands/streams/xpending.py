@@ -13,7 +13,7 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.group import Consumer, Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_block import RELEASED, PendingBlock
-from penstock.storage.streams.pending_list import Held, HeldRun, in_runs
+from penstock.storage.streams.pending_list import PendingRun, PendingSlot, in_runs
 
 FAR: Final = 2**62  # more entries than there can be
 ROW: Final = b"*4\r\n$%d\r\n%b\r\n%b:%d\r\n:%d\r\n"  # the id's length and the id, the owner, idle ms, deliveries
@@ -112,7 +112,7 @@ def _of_consumer(ctx: Context, group: Group, consumer: Consumer, asked: PendingW
     return _rows(ctx, group, group.owned(consumer, asked.start, most), asked)
 
 
-def _rows(ctx: Context, group: Group, runs: Iterable[HeldRun], asked: PendingWords) -> bytes:
+def _rows(ctx: Context, group: Group, runs: Iterable[PendingRun], asked: PendingWords) -> bytes:
     rows: list[bytes] = []
     for block, start, stop in runs:
         left = asked.most - len(rows)
@@ -128,7 +128,7 @@ def _rows(ctx: Context, group: Group, runs: Iterable[HeldRun], asked: PendingWor
     return reply.array(rows)
 
 
-def _idle(ctx: Context, run: HeldRun, min_idle_ms: int) -> list[Held]:
+def _idle(ctx: Context, run: PendingRun, min_idle_ms: int) -> list[PendingSlot]:
     """What has idled so long; a released entry has, however long that is."""
     block, start, stop = run
     owners, times = block.owners, block.times
@@ -136,11 +136,11 @@ def _idle(ctx: Context, run: HeldRun, min_idle_ms: int) -> list[Held]:
     return [(block, slot) for slot in range(start, stop) if times[slot] <= latest_ms or owners[slot] == RELEASED]
 
 
-def _rows_of_run(ctx: Context, group: Group, run: HeldRun) -> Iterable[bytes]:
+def _rows_of_run(ctx: Context, group: Group, run: PendingRun) -> Iterable[bytes]:
     """A row for each slot of a run; mostly of one owner, time and count."""
     block, start, stop = run
     texts = block.segment.id_texts(start, stop)
-    if block.is_of_equals(start, stop):
+    if block.is_uniform(start, stop):
         idle_ms = _idle_times(ctx, block, start, start + 1)[0]
         owner = reply.bulk(group.name_of(block.owners[start]))
         tail = b"%b:%d\r\n:%d\r\n" % (owner, idle_ms, block.counts[start])

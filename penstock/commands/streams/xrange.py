@@ -8,12 +8,12 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import Run, Stream
+from penstock.storage.streams.stream import SegmentRun, Stream
 
 EVERYTHING: Final = 2**63
 
 
-def entries_of(runs: list[Run]) -> bytes:
+def entries_of(runs: list[SegmentRun]) -> bytes:
     """Live entries as a reply: the stored bytes, joined, and copied no more often than that."""
     count = 0
     parts = [b""]

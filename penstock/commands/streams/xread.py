@@ -11,7 +11,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import Run, Stream, count_of
+from penstock.storage.streams.stream import SegmentRun, Stream, count_of
 
 
 class Budget:
@@ -44,13 +44,13 @@ class Budget:
         self.size -= len(entry)
         return True
 
-    def cut(self, runs: list[Run]) -> list[Run]:
+    def cut(self, runs: list[SegmentRun]) -> list[SegmentRun]:
         """The entries, from the first on, that may go out; they are counted."""
         if not self.is_sized:
             if self.entries < UNLIMITED:
                 self.spend(count_of(runs))
             return runs
-        kept: list[Run] = []
+        kept: list[SegmentRun] = []
         for segment, start, stop in runs:
             for slot in range(start, stop):
                 if not self.take(segment.entry(slot)):

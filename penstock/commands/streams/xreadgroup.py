@@ -15,10 +15,10 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import COUNT_ON, Consumer, Group
+from penstock.storage.streams.group import COUNT_UP, Consumer, Group
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_list import Held, HeldRun, in_runs
-from penstock.storage.streams.stream import Run, Stream
+from penstock.storage.streams.pending_list import PendingRun, PendingSlot, in_runs
+from penstock.storage.streams.stream import SegmentRun, Stream
 
 POLL_MS: Final = 100  # a CLAIM reader looks again no sooner than this where nothing is pending
 
@@ -146,7 +146,7 @@ def _consumer(ctx: Context, place: Place, name: bytes) -> tuple[Consumer, bool]:
 # -- new entries ------------------------------------------------------------------------------------------------------
 
 
-def _new_runs(place: Place, most: int, budget: Budget) -> list[Run]:
+def _new_runs(place: Place, most: int, budget: Budget) -> list[SegmentRun]:
     return budget.cut(place.stream.unread(place.group, most)) if most > 0 else []
 
 
@@ -164,11 +164,11 @@ def _read_new(
     return entries_of(runs)
 
 
-def hand_out(ctx: Context, place: Place, consumer: Consumer, runs: list[Run], no_ack: bool) -> None:
+def hand_out(ctx: Context, place: Place, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
     """The group moves on over new entries, which become pending unless NOACK."""
     group = place.group
     former_id = group.last_id
-    place.stream.pass_to(group, runs)
+    place.stream.advance_group(group, runs)
     if not no_ack:
         group.deliver(runs, consumer, ctx.now_ms)
         consumer.active_ms = ctx.now_ms
@@ -184,14 +184,14 @@ def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: 
     """The consumer's own pending entries after an id; [] where there are none. Times and counts change, unlogged."""
     parts: list[bytes] = []
     count = 0
-    taken: list[HeldRun] = []
+    taken: list[PendingRun] = []
     for block, start, stop in place.group.owned(consumer, place.after + 1, most):
         if not budget.is_sized and block.segment.is_live_run(start, stop):
             parts.append(block.segment.entries(start, stop))
             count += stop - start
             taken.append((block, start, stop))
             continue
-        live: list[Held] = []
+        live: list[PendingSlot] = []
         for slot in range(start, stop):
             shown = _shown(ctx, (block, slot))
             if budget.is_sized and not budget.take(shown):
@@ -201,13 +201,13 @@ def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: 
             if block.segment.is_live(slot):
                 live.append((block, slot))
         taken += in_runs(live)
-    place.group.give_all(taken, consumer, ctx.now_ms, COUNT_ON)
+    place.group.give_all(taken, consumer, ctx.now_ms, COUNT_UP)
     if not budget.is_sized:
         budget.spend(count)
     return b"*%d\r\n" % count + b"".join(parts)
 
 
-def _shown(ctx: Context, held: Held) -> bytes:
+def _shown(ctx: Context, held: PendingSlot) -> bytes:
     """A pending entry in a history: the entry, or its id with a null where it is gone."""
     block, slot = held
     if block.segment.is_live(slot):
@@ -225,7 +225,7 @@ def _claim_and_read(
     budget.open_stream(place.key)
     group = place.group
     parts: list[bytes] = []
-    claimed: list[Held] = []
+    claimed: list[PendingSlot] = []
     for block, slot in group.claimable(asked.claim_ms, ctx.now_ms, most):
         idle_ms = max(ctx.now_ms - block.times[slot], 0)
         shown = entries.with_delivery(block.segment.entry(slot), idle_ms, block.counts[slot])
@@ -234,7 +234,7 @@ def _claim_and_read(
         parts.append(shown)
         claimed.append((block, slot))
     claimed_runs = in_runs(claimed)
-    group.give_all(claimed_runs, consumer, ctx.now_ms, COUNT_ON)
+    group.give_all(claimed_runs, consumer, ctx.now_ms, COUNT_UP)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)

@@ -14,7 +14,7 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol.request_batch import RequestBatch
-from penstock.storage.streams.stream import Run
+from penstock.storage.streams.stream import SegmentRun
 
 MOST_ENTRIES: Final = 1000  # handed out at once; so the replies stay within a turn's share
 
@@ -48,10 +48,10 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     return len(shares)
 
 
-def _shares(runs: list[Run], count: int) -> list[list[Run]]:
+def _shares(runs: list[SegmentRun], count: int) -> list[list[SegmentRun]]:
     """The entries in shares of so many each; those that are left over are in none."""
-    shares: list[list[Run]] = []
-    share: list[Run] = []
+    shares: list[list[SegmentRun]] = []
+    share: list[SegmentRun] = []
     missing = count
     for segment, start, stop in runs:
         while stop - start >= missing:
@@ -65,9 +65,9 @@ def _shares(runs: list[Run], count: int) -> list[list[Run]]:
     return shares
 
 
-def _joined(shares: list[list[Run]]) -> list[Run]:
+def _joined(shares: list[list[SegmentRun]]) -> list[SegmentRun]:
     """The shares' entries in as few runs as they are."""
-    joined: list[Run] = []
+    joined: list[SegmentRun] = []
     for share in shares:
         for segment, start, stop in share:
             if joined and joined[-1][0] is segment and joined[-1][2] == start:

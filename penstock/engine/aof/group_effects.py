@@ -16,8 +16,8 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_block import PendingBlock
-from penstock.storage.streams.pending_list import Held, HeldRun
-from penstock.storage.streams.stream import Run, Stream
+from penstock.storage.streams.pending_list import PendingRun, PendingSlot
+from penstock.storage.streams.stream import SegmentRun, Stream
 
 MOST_IDS: Final = 1000  # of one line
 
@@ -43,7 +43,7 @@ def log_claim(
         ctx.effects.add_packed(ctx.db_index, reply.bulks(head + texts[at : at + MOST_IDS] + tail))
 
 
-def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[Run], last_id: StreamId) -> None:
+def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[SegmentRun], last_id: StreamId) -> None:
     """New entries delivered just now, for the first time; `last_id` is the group's before that."""
     if ctx.effects.log is None:
         return
@@ -53,7 +53,7 @@ def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[Run
     log_claim(ctx, key, group.name, owner, texts, ctx.now_ms, 1, last_id)
 
 
-def log_held(ctx: Context, key: bytes, group: Group, claimed: list[HeldRun], last_id: StreamId) -> None:
+def log_held(ctx: Context, key: bytes, group: Group, claimed: list[PendingRun], last_id: StreamId) -> None:
     """Pending entries as they are now, all with an owner, in the order given: one line for each run of equals."""
     if ctx.effects.log is None:
         return
@@ -73,11 +73,11 @@ def log_held(ctx: Context, key: bytes, group: Group, claimed: list[HeldRun], las
         log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
 
 
-def _of_equals(runs: list[HeldRun]) -> Iterator[HeldRun]:
+def _of_equals(runs: list[PendingRun]) -> Iterator[PendingRun]:
     """The same slots as runs of equal owner, time and count."""
     for run in runs:
         block, start, stop = run
-        if stop - start == 1 or block.is_of_equals(start, stop):
+        if stop - start == 1 or block.is_uniform(start, stop):
             yield run
         else:
             for slot in range(start, stop):
@@ -174,7 +174,7 @@ def _position(key: bytes, group: Group) -> tuple[bytes, ...]:
     return (b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read)
 
 
-def log_ghost(ctx: Context, key: bytes, group: Group, held: Held) -> None:
+def log_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:
     """A pending entry whose message is gone is about to be dropped.
 
     With the old owner's XCLAIM a replay finds no entry and drops it as well; an unowned one is acknowledged.

@@ -21,7 +21,7 @@ from penstock.protocol import reply
 from penstock.storage.keyspace import Keyspace
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import Run, Stream
+from penstock.storage.streams.stream import SegmentRun, Stream
 
 CHUNK_BYTES: Final = 64 * 1024
 USUAL_IDMP: Final = (100, 100)  # the defaults of stream-idmp-duration and -maxsize
@@ -163,7 +163,7 @@ class StreamLines:
         for _, line in merge(live, placeholders):
             yield line
 
-    def _live(self) -> Iterator[tuple[Run, list[bytes]]]:
+    def _live(self) -> Iterator[tuple[SegmentRun, list[bytes]]]:
         """The live entries as XADD lines: an entry is kept as `*2 $id *2n $field ...`, so that slicing is enough."""
         name = b"$4\r\nXADD\r\n" + reply.bulk(self._key)[:-2]
         heads: dict[bytes, bytes] = {}  # by what comes before the fields
@@ -221,7 +221,7 @@ class StreamLines:
                     yield pack((b"XIDMPRECORD", self._key, pid, iid, ids.text(entry_id)))
 
 
-def _ids_of(run: Run) -> list[StreamId]:
+def _ids_of(run: SegmentRun) -> list[StreamId]:
     segment, start, stop = run
     return [segment.id_at(slot) for slot in range(start, stop)]
 

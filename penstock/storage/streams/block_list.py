@@ -1,4 +1,4 @@
-"""Blocks in order: all that a group has pending, or those in which one consumer owns something."""
+"""A sorted list of pending blocks: all blocks of a group, or the blocks in which one consumer owns entries."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from penstock.storage.streams.pending_block import PendingBlock
 class BlockList:
     """Pending blocks, ascending, found by the first id of their segment.
 
-    Invariant: `firsts` holds the first ids of `blocks`, ascending.
+    Invariant: `firsts` holds the first ids of `blocks`, ascending. In the costs, b is the number of blocks.
     """
 
     __slots__ = ("blocks", "firsts")
@@ -19,35 +19,38 @@ class BlockList:
         self.firsts: list[StreamId] = []
         self.blocks: list[PendingBlock] = []
 
-    def place_from(self, start: StreamId) -> int:
-        """The place of the first block that may have slots of ids from `start` on."""
+    def index_from(self, start: StreamId) -> int:
+        """The index of the first block that may have slots with ids from `start` on. O(log b)."""
         return max(bisect_right(self.firsts, start) - 1, 0)
 
     def blocks_from(self, start: StreamId) -> Iterator[PendingBlock]:
-        """The blocks that may have slots of ids from `start` on. Blocks may come and go while walking."""
-        place = self.place_from(start)
-        while place < len(self.blocks):
-            block = self.blocks[place]
+        """The blocks that may have slots with ids from `start` on. Blocks may be added and dropped while walking.
+
+        O(log b) per block: the next block is looked up again by its id.
+        """
+        index = self.index_from(start)
+        while index < len(self.blocks):
+            block = self.blocks[index]
             yield block
-            place = bisect_right(self.firsts, block.first_id)
+            index = bisect_right(self.firsts, block.first_id)
 
     def add(self, block: PendingBlock) -> None:
-        """A block that is not here."""
+        """Add a block that is not in the list. O(1) at the end, which is the usual case; O(b) elsewhere."""
         firsts, first_id = self.firsts, block.first_id
         if not firsts or first_id > firsts[-1]:
             firsts.append(first_id)
             self.blocks.append(block)
             return
-        place = bisect_right(firsts, first_id)
-        firsts.insert(place, first_id)
-        self.blocks.insert(place, block)
+        index = bisect_right(firsts, first_id)
+        firsts.insert(index, first_id)
+        self.blocks.insert(index, block)
 
     def drop(self, block: PendingBlock) -> None:
-        """Take a block out, if it is here."""
-        place = bisect_right(self.firsts, block.first_id) - 1
-        if place >= 0 and self.blocks[place] is block:
-            del self.firsts[place]
-            del self.blocks[place]
+        """Remove a block, if it is in the list. O(log b) to find it, then O(b) to close the gap."""
+        index = bisect_right(self.firsts, block.first_id) - 1
+        if index >= 0 and self.blocks[index] is block:
+            del self.firsts[index]
+            del self.blocks[index]
 
     def check_order(self) -> None:
         """Assert the invariant."""

@@ -1,4 +1,4 @@
-"""Columns: arrays of one number, and for how long two pairs of columns of ids go alike."""
+"""Columns: arrays of integers, and how long two runs of ids in columns are equal."""
 
 from array import array
 from typing import Final
@@ -8,14 +8,14 @@ _WORD: Final = array("I", (0,))
 
 
 def repeated(number: int, length: int) -> "array[int]":
-    """A number of 64 bits, so often: a copied array is made faster than one from a tuple."""
+    """A column of `length` equal 64-bit numbers. Repeating a copied array is faster than building one from a tuple."""
     column = _QUAD[:]
     column[0] = number
     return column * length
 
 
 def owner_column(number: int, length: int) -> "array[int]":
-    """As `repeated`, of 32 bits: a column of owners."""
+    """As `repeated`, with 32-bit numbers: for the owner column of a pending block."""
     column = _WORD[:]
     column[0] = number
     return column * length
@@ -28,20 +28,21 @@ def common_length(
     other_ms: "array[int]",
     other_seq: "array[int]",
     other_at: int,
-    most: int,
+    max_length: int,
 ) -> int:
-    """How many ids from `at` and `other_at` on are the same, `most` at the most; the first ones are.
+    """How many ids are equal from `at` and `other_at` on, `max_length` at most. The first ids must be equal.
 
-    Slices are compared: all of it, and if that differs ever longer ones, then ever shorter ones where they differ.
+    Compares slices: first the whole length; if that differs, slices that double in length up to the first difference,
+    then slices that halve until it is found. O(max_length).
     """
     if (
-        seq[at : at + most] == other_seq[other_at : other_at + most]
-        and ms[at : at + most] == other_ms[other_at : other_at + most]
+        seq[at : at + max_length] == other_seq[other_at : other_at + max_length]
+        and ms[at : at + max_length] == other_ms[other_at : other_at + max_length]
     ):
-        return most
+        return max_length
     known = step = 1
-    while known < most:
-        end = min(known + step, most)
+    while known < max_length:
+        end = min(known + step, max_length)
         if (
             seq[at + known : at + end] == other_seq[other_at + known : other_at + end]
             and ms[at + known : at + end] == other_ms[other_at + known : other_at + end]
@@ -49,6 +50,6 @@ def common_length(
             known = end
             step *= 2
         else:
-            most = end - 1
-            step = max((most - known) // 2, 1)
+            max_length = end - 1
+            step = max((max_length - known) // 2, 1)
     return known

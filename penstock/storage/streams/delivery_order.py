@@ -1,17 +1,22 @@
-"""Time order: the order in which XREADGROUP CLAIM walks a group's pending entries.
+"""Delivery order: the order in which XREADGROUP CLAIM walks a group's pending entries.
 
-First the NACK zone, in order of release; then by delivery time, ties in order of arrival. The common case needs no
-queue: entries that `>` delivers while the clock does not step back are in time order *by id*, and stay where they
-are (`IN_ID_ORDER`). What leaves that order is queued:
+First the NACK zone, in order of release; then entries with an owner by delivery time (*time order*), ties in order of
+arrival. Most entries need no queue: as long as the clock does not step back, the entries that `>` delivers are in
+time order if they are read by id. They stay in place (IN_ID_ORDER). Other entries are in one of three queues:
 
-* `zone`: released entries, in order of release;
-* `recent`: entries whose new time is not below the last one queued, in order of arrival (columns, so that a history
-  read of a hundred entries is a few slices);
-* `odd`: the others (IDLE and TIME set by a client, a clock that stepped back), sorted.
+* `nack_zone`: released entries, in order of release;
+* `recent`: entries whose new delivery time is not below the last one queued, in order of arrival. It has columns, so
+  that reading a history of a hundred entries again takes a few slices;
+* `out_of_order`: the others, sorted by time: the client set IDLE or TIME, or the clock stepped back.
 
-A slot's place says where it is: IN_ID_ORDER; its serial in `recent` (or, if it is RELEASED, in `zone`); ODD and its
-serial in `odd`. A queue's cell counts only while its slot still has that place.
-An entry may be delivered in id order only if its time is above all queued times: so at a tie, ids come first.
+The place of a slot says where the entry is queued: IN_ID_ORDER; its serial in `recent` (in `nack_zone` if it is
+RELEASED); or OUT_OF_ORDER | its serial in `out_of_order`. A cell of a queue is valid only while its slot still has
+that place. An entry may be added in id order only if its time is above all queued times, so at equal times the
+entries in id order come first.
+
+Example. Entries 1-0, 2-0 and 3-0 are delivered at time 100: all three are in id order. 1-0 is claimed at 200: it gets
+serial 1 in `recent`. 2-0 is claimed with TIME 150, below 200: it goes to `out_of_order` as (150, 1, 2-0). 3-0 is
+released by XNACK: it gets serial 1 in `nack_zone`. A walk now meets 3-0 (NACK zone), 2-0 (150), 1-0 (200).
 """
 
 from array import array
@@ -22,18 +27,21 @@ from sortedcontainers import SortedList
 from penstock.storage.streams.columns import repeated
 from penstock.storage.streams.ids import HALF, StreamId
 
-OUT_OF_ORDER: Final = 1 << 63  # in a place: it is one in `odd`
-FROM_ID_ORDER: Final = 0  # the serial, in `odd`, of an entry that left the order of ids only because ids went back
-TRIMMED_AT: Final = 1024  # cells of the past that a queue keeps before it lets them go
+OUT_OF_ORDER: Final = 1 << 63  # flag in a place: the other bits are a serial in `out_of_order`
+FROM_ID_ORDER: Final = 0  # in place of a serial: the entry left id order only because XSETID lowered the last id
+TRIMMED_AT: Final = 1024  # stale cells that a queue keeps before it is rebuilt
+NO_ID: Final = -1  # below every id: no entry is in id order yet
+NO_TIME: Final = -1  # below every time: nothing was queued yet
 
 
-class Arrivals:
-    """Ids and times in order of arrival; the cell of serial s is at index s - base.
+class ArrivalQueue:
+    """A queue of ids and times in order of arrival. The cell with serial s is at index s - base.
 
-    `stale` counts cells whose slots have moved on; `walked` is an index before which no cell can be claimed.
+    `stale` counts the cells whose slots have another place by now. No cell before the index `claimable_from` can be
+    claimed.
     """
 
-    __slots__ = ("base", "ms", "seq", "stale", "times", "walked")
+    __slots__ = ("base", "claimable_from", "ms", "seq", "stale", "times")
 
     def __init__(self) -> None:
         self.base = 1
@@ -41,20 +49,20 @@ class Arrivals:
         self.seq: array[int] = array("Q")
         self.times: array[int] = array("Q")
         self.stale = 0
-        self.walked = 0
+        self.claimable_from = 0
 
     def __len__(self) -> int:
         return len(self.ms)
 
     def add(self, entry_id: StreamId, time_ms: int) -> int:
-        """Queue one id; its serial."""
+        """Queue one id; returns its serial. Amortized O(1)."""
         self.ms.append(entry_id >> 64)
         self.seq.append(entry_id & HALF)
         self.times.append(time_ms)
         return self.base + len(self.ms) - 1
 
     def add_run(self, ms: "array[int]", seq: "array[int]", time_ms: int) -> "array[int]":
-        """Queue several ids of one time; their serials."""
+        """Queue several ids with one time; returns their serials. O(ids)."""
         serial = self.base + len(self.ms)
         self.ms.extend(ms)
         self.seq.extend(seq)
@@ -62,11 +70,11 @@ class Arrivals:
         return array("Q", range(serial, serial + len(ms)))
 
     def set_last_times(self, count: int, time_ms: int) -> None:
-        """The ids queued last came at another time, not an earlier one."""
+        """Give the last `count` cells another time, which is not earlier than theirs. O(count)."""
         self.times[len(self.times) - count :] = repeated(time_ms, count)
 
-    def add_cells(self, other: "Arrivals", start: int, stop: int) -> "array[int]":
-        """Queue what stands in [start, stop) of another queue; their serials."""
+    def add_cells(self, other: "ArrivalQueue", start: int, stop: int) -> "array[int]":
+        """Queue the cells [start, stop) of another queue; returns their serials. O(stop - start)."""
         serial = self.base + len(self.ms)
         self.ms.extend(other.ms[start:stop])
         self.seq.extend(other.seq[start:stop])
@@ -77,69 +85,75 @@ class Arrivals:
         return self.ms[index] << 64 | self.seq[index]
 
     def wants_rebuild(self) -> bool:
+        """Whether more than half of the cells, and more than TRIMMED_AT, are stale. O(1)."""
         return self.stale > TRIMMED_AT and 2 * self.stale > len(self.ms)
 
-    def copy(self) -> "Arrivals":
-        twin = Arrivals()
-        twin.base, twin.stale, twin.walked = self.base, self.stale, self.walked
+    def copy(self) -> "ArrivalQueue":
+        twin = ArrivalQueue()
+        twin.base, twin.stale, twin.claimable_from = self.base, self.stale, self.claimable_from
         twin.ms, twin.seq, twin.times = self.ms[:], self.seq[:], self.times[:]
         return twin
 
 
-class TimeOrder:
-    """The queues of one group, and how far the order by id reaches.
+class DeliveryOrder:
+    """The queues of one group, and how far the id order reaches.
 
-    Invariants: `recent` ascends by time; every slot in id order has an id <= `natural_id`, a time <= `natural_ms`,
-    and such slots ascend by time as they do by id.
+    Invariants: `recent` ascends by time; every slot in id order has an id <= `id_order_end` and a time <=
+    `id_order_end_ms`; such slots ascend both by id and by time.
     """
 
     __slots__ = (
+        "claimable_from",
         "deleted_pending",
+        "id_order_end",
+        "id_order_end_ms",
         "nack_zone",
-        "natural_id",
-        "natural_ms",
         "out_of_order",
         "queued_ms",
         "recent",
         "serial",
-        "walked",
     )
 
     def __init__(self) -> None:
-        self.natural_id: StreamId = -1
-        self.natural_ms = 0
-        self.queued_ms = -1  # the highest time that was ever queued
-        self.walked: StreamId = 0  # no slot in id order below this can be claimed
-        self.nack_zone = Arrivals()
-        self.recent = Arrivals()
+        self.id_order_end: StreamId = NO_ID
+        self.id_order_end_ms = 0
+        self.queued_ms = NO_TIME  # the highest time ever queued
+        self.claimable_from: StreamId = 0  # no slot in id order below this id can be claimed
+        self.nack_zone = ArrivalQueue()
+        self.recent = ArrivalQueue()
         self.out_of_order: SortedList[tuple[int, int, StreamId]] = SortedList()  # (time, serial, id)
-        # out of `odd`: their entries are gone
+        # cells moved here from `out_of_order` once their entries were deleted
         self.deleted_pending: SortedList[tuple[int, int, StreamId]] = SortedList()
-        self.serial = 0  # the last one given in `odd`
+        self.serial = 0  # the last one used in `out_of_order`
 
-    def takes_by_id(self, entry_id: StreamId, time_ms: int) -> bool:
-        """Whether an entry (and those of higher ids at the same time) may stand in id order."""
-        return entry_id > self.natural_id and time_ms >= self.natural_ms and time_ms > self.queued_ms
+    def fits_id_order(self, entry_id: StreamId, time_ms: int) -> bool:
+        """Whether an entry (and entries with higher ids and the same time) may be added in id order. O(1)."""
+        return entry_id > self.id_order_end and time_ms >= self.id_order_end_ms and time_ms > self.queued_ms
 
-    def note_by_id(self, last_id: StreamId, time_ms: int) -> None:
-        self.natural_id = last_id
-        self.natural_ms = time_ms
+    def extend_id_order(self, last_id: StreamId, time_ms: int) -> None:
+        """Entries up to `last_id`, delivered at `time_ms`, were added in id order. O(1)."""
+        self.id_order_end = last_id
+        self.id_order_end_ms = time_ms
 
-    def takes_as_recent(self, time_ms: int) -> bool:
+    def fits_recent(self, time_ms: int) -> bool:
+        """Whether an entry with this time may be appended to `recent`. O(1)."""
         times = self.recent.times
         return not times or time_ms >= times[-1]
 
     def queue(self, entry_id: StreamId, time_ms: int) -> int:
-        """Queue one entry by its time; its place."""
+        """Queue one entry by its time; returns its place. O(1) in `recent`, else O(log n) in `out_of_order`."""
         self.queued_ms = max(self.queued_ms, time_ms)
-        if self.takes_as_recent(time_ms):
+        if self.fits_recent(time_ms):
             return self.recent.add(entry_id, time_ms)
         self.serial += 1
         self.out_of_order.add((time_ms, self.serial, entry_id))
         return OUT_OF_ORDER | self.serial
 
-    def leave(self, place: int, time_ms: int, entry_id: StreamId, released: bool) -> None:
-        """A slot gives up its place."""
+    def remove(self, place: int, time_ms: int, entry_id: StreamId, released: bool) -> None:
+        """Remove the cell of a slot that changes its place. O(1), or O(log n) if it is in `out_of_order`.
+
+        A cell in `recent` or `nack_zone` stays and is only counted as stale.
+        """
         if released:
             self.nack_zone.stale += 1
         elif place >= OUT_OF_ORDER:
@@ -148,16 +162,18 @@ class TimeOrder:
         elif place:
             self.recent.stale += 1
 
-    def copy(self) -> "TimeOrder":
-        twin = TimeOrder()
-        twin.natural_id, twin.natural_ms, twin.queued_ms = self.natural_id, self.natural_ms, self.queued_ms
-        twin.walked, twin.serial = self.walked, self.serial
+    def copy(self) -> "DeliveryOrder":
+        """A copy that shares nothing. O(cells)."""
+        twin = DeliveryOrder()
+        twin.id_order_end, twin.id_order_end_ms = self.id_order_end, self.id_order_end_ms
+        twin.queued_ms = self.queued_ms
+        twin.claimable_from, twin.serial = self.claimable_from, self.serial
         twin.nack_zone, twin.recent = self.nack_zone.copy(), self.recent.copy()
         twin.out_of_order, twin.deleted_pending = SortedList(self.out_of_order), SortedList(self.deleted_pending)
         return twin
 
     def memory_usage(self) -> int:
-        """Bytes, roughly."""
+        """An estimate in bytes. O(1)."""
         return (
             1000
             + 24 * (len(self.nack_zone) + len(self.recent))

@@ -1,4 +1,4 @@
-"""Deleting many entries of a stream by their ids: neighbours together."""
+"""Deletes many entries of a stream by their ids, neighbours together."""
 
 from bisect import bisect_right
 
@@ -10,18 +10,22 @@ from penstock.storage.streams.stream import Stream
 
 
 def delete_all(stream: Stream, wanted: IdColumns) -> int:
-    """As `Stream.delete` for each, in order; how many were there."""
+    """As `Stream.delete` for each id, in order; returns how many were live.
+
+    O(log s + log m) for each run of neighbours (s segments, m nodes) and O(1) for each id; O(s) or O(m) more for each
+    segment or node that empties.
+    """
     deleted = at = 0
     while at < len(wanted):
         first_id = wanted.id_at(at)
         found = stream.find(first_id) if at + 1 < len(wanted) else None
-        if found is None:  # nothing to delete, or the last one
+        if found is None:  # nothing to delete, or the last id
             deleted += stream.delete(first_id)
             at += 1
             continue
         segment, slot = found
-        most = min(len(wanted) - at, len(segment) - slot)
-        length = common_length(segment.ms, segment.seq, slot, wanted.ms, wanted.seq, at, most)
+        max_count = min(len(wanted) - at, len(segment) - slot)
+        length = common_length(segment.ms, segment.seq, slot, wanted.ms, wanted.seq, at, max_count)
         if length == 1 or not segment.is_live_run(slot, slot + length):
             deleted += stream.delete(first_id)
             at += 1
@@ -33,32 +37,32 @@ def delete_all(stream: Stream, wanted: IdColumns) -> int:
 
 
 def _delete_run(stream: Stream, segment: Segment, start: int, stop: int) -> None:
-    """Delete the slots [start, stop), which are all live."""
+    """Delete the slots [start, stop), which must all be live."""
     last_id = segment.id_at(stop - 1)
-    _count_out(stream, segment, start, stop)
-    segment.kill_run(start, stop)
+    _remove_run_from_nodes(stream, segment, start, stop)
+    segment.delete_run(start, stop)
     stream.length -= stop - start
     if not segment.live:
-        place = bisect_right(stream.firsts, last_id) - 1
+        index = bisect_right(stream.firsts, last_id) - 1
         segment.drop()
-        del stream.segments[place]
-        del stream.firsts[place]
+        del stream.segments[index]
+        del stream.firsts[index]
     stream.max_deleted_id = max(stream.max_deleted_id, last_id)
 
 
-def _count_out(stream: Stream, segment: Segment, start: int, stop: int) -> None:
-    """The nodes of the slots have so many entries less, and go with their last one."""
+def _remove_run_from_nodes(stream: Stream, segment: Segment, start: int, stop: int) -> None:
+    """Subtract live slots from the counts of their nodes. A node without live entries is deleted."""
     nodes = stream.nodes
-    place = bisect_right(nodes, segment.id_at(start), key=_first_of) - 1
+    index = bisect_right(nodes, segment.id_at(start), key=_first_of) - 1
     while start < stop:
         end = stop
-        if place + 1 < len(nodes) and nodes[place + 1].first <= segment.id_at(stop - 1):
-            end = segment.lower_bound(nodes[place + 1].first)
-        nodes[place].live -= end - start
-        if nodes[place].live:
-            place += 1
+        if index + 1 < len(nodes) and nodes[index + 1].first <= segment.id_at(stop - 1):
+            end = segment.lower_bound(nodes[index + 1].first)
+        nodes[index].live -= end - start
+        if nodes[index].live:
+            index += 1
         else:
-            del nodes[place]
+            del nodes[index]
         start = end
 
 

@@ -1,4 +1,4 @@
-"""A consumer group: how far it has read, its consumers, and what it has delivered but nobody acknowledged."""
+"""A consumer group: its read position, its consumers and its pending entries."""
 
 from array import array
 from bisect import bisect_right
@@ -8,13 +8,13 @@ from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import repeated
-from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, Arrivals
+from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 from penstock.storage.streams.pending_list import (
-    Held,
-    HeldRun,
     PendingList,
+    PendingRun,
+    PendingSlot,
     each_of,
     id_of,
     time_and_id,
@@ -24,23 +24,23 @@ from penstock.storage.streams.segment import deleted_entry
 
 if TYPE_CHECKING:
     from penstock.storage.streams.segment import Segment
-    from penstock.storage.streams.stream import Run
+    from penstock.storage.streams.stream import SegmentRun
 
-MAX_COUNT: Final = 2**63 - 1  # where delivery counts stay
-UNKNOWN: Final = -1  # entries-read: deletions made it unknowable
-NEVER: Final = -1  # active time of a consumer that never got anything
-COUNT_ON: Final = -1  # instead of a delivery count: one more than before
-KEEP_COUNT: Final = -2  # instead of a delivery count: as before
-COUNT_BACK: Final = -3  # instead of a delivery count: one less than before
+MAX_COUNT: Final = 2**63 - 1  # delivery counts stop here
+UNKNOWN: Final = -1  # entries-read cannot be computed, because entries were deleted
+NEVER: Final = -1  # active time of a consumer that never received an entry
+COUNT_UP: Final = -1  # in place of a delivery count: add one
+KEEP_COUNT: Final = -2  # in place of a delivery count: leave it
+COUNT_DOWN: Final = -3  # in place of a delivery count: subtract one
 
 
 class Consumer:
-    """One reader of a group. Times are unix ms; `pending` counts what it owns, `owning` has its blocks.
+    """One consumer of a group. Times are unix ms; `pending` counts the entries that it owns.
 
-    No rewound pending entries.
+    `owned_blocks` lists the blocks with these entries. Rewound pending entries are counted but are not in these blocks.
     """
 
-    __slots__ = ("active_ms", "name", "number", "owning", "pending", "seen_ms")
+    __slots__ = ("active_ms", "name", "number", "owned_blocks", "pending", "seen_ms")
 
     def __init__(self, name: bytes, number: int, now_ms: int) -> None:
         self.name = name
@@ -48,13 +48,17 @@ class Consumer:
         self.seen_ms = now_ms
         self.active_ms = NEVER
         self.pending = 0
-        self.owning = BlockList()
+        self.owned_blocks = BlockList()
 
 
 class Group(PendingList):
-    """A pending list with its consumers, and how far they have read.
+    """A pending list with its consumers and its read position.
 
-    Invariants: each consumer's `pending` counts what it owns, and its `owning` has the blocks with any of it.
+    Invariants: each consumer's `pending` counts the entries that it owns; its `owned_blocks` are the blocks in which it
+    owns any. `numbers[i]` is the consumer that the owner columns of the blocks call i.
+
+    In the costs, b is the number of the group's blocks, c of its consumers, n of its pending entries. A block has at
+    most 128 slots. Changing one entry's place in time order costs O(1), or O(log n) for an entry that is out of order.
     """
 
     __slots__ = (
@@ -77,18 +81,18 @@ class Group(PendingList):
         self.consumers: dict[bytes, Consumer] = {}
         self.numbers: list[Consumer | None] = [None] * FIRST_NUMBER
         self._free_numbers: list[int] = []
-        self._emptied: PendingBlock | None = None  # the last block that went, for a worker who keeps up fills it again
-        self.read_segment: Segment | None = None  # where `>` stopped, if the last-delivered id is still that slot's
+        self._emptied: PendingBlock | None = None  # the last block that became empty, kept for reuse
+        self.read_segment: Segment | None = None  # where `>` stopped; valid while the slot has the last-delivered id
         self.read_slot = 0
 
     # -- consumers --------------------------------------------------------------------------------------------------
 
     def consumers_by_name(self) -> list[Consumer]:
-        """In ascending byte order, as Redis lists them."""
+        """In ascending byte order, as Redis lists them. O(c log c)."""
         return [self.consumers[name] for name in sorted(self.consumers)]
 
     def add_consumer(self, name: bytes, now_ms: int) -> Consumer:
-        """A consumer that does not exist yet."""
+        """Create a consumer; the name must be new. O(1)."""
         if self._free_numbers:
             number = self._free_numbers.pop()
         else:
@@ -100,9 +104,12 @@ class Group(PendingList):
         return consumer
 
     def remove_consumer(self, consumer: Consumer) -> int:
-        """Take a consumer away with what it owns, which is lost to the group; how many pending entries that was."""
+        """Remove a consumer and its pending entries; returns how many those were.
+
+        O(slots of its blocks + rewound pending entries), and O(b) more for each block that it empties.
+        """
         lost = consumer.pending
-        for block in [*consumer.owning.blocks, *self.rewound.values()]:
+        for block in [*consumer.owned_blocks.blocks, *self.rewound.values()]:
             for start, stop in block.runs_of(consumer.number, 0, len(block.owners)):
                 self.forget_run(block, start, stop)
         del self.consumers[consumer.name]
@@ -110,44 +117,48 @@ class Group(PendingList):
         self._free_numbers.append(consumer.number)  # no slot has it any more
         return lost
 
-    def owner_name(self, held: Held) -> bytes:
-        """The owner's name; empty for a released entry."""
-        return self.name_of(held[0].owners[held[1]])
+    def owner_name(self, pending_slot: PendingSlot) -> bytes:
+        """The owner's name; empty for a released entry. O(1)."""
+        return self.name_of(pending_slot[0].owners[pending_slot[1]])
 
     def name_of(self, owner: int) -> bytes:
-        """The name of an owner in a block's column; empty for RELEASED."""
+        """The name of an owner in a block's column; empty for RELEASED. O(1)."""
         consumer = self.numbers[owner]
         return b"" if consumer is None else consumer.name
 
-    def owned(self, consumer: Consumer, start: StreamId, most: int) -> list[HeldRun]:
-        """At most `most` of a consumer's pending entries from an id on, ascending.
+    def owned(self, consumer: Consumer, start: StreamId, max_count: int) -> list[PendingRun]:
+        """At most `max_count` of a consumer's pending entries from an id on, ascending.
 
-        Only blocks in which it owns something are looked at.
+        Visits only blocks in which it owns entries: O(log b + blocks visited + runs returned); and, if there are
+        rewound pending entries, all of them from `start` on.
         """
-        found: list[HeldRun] = []
-        left = min(consumer.pending, most)
-        owning = consumer.owning
-        place = owning.place_from(start)
-        while left > 0 and place < len(owning.blocks):
-            block = owning.blocks[place]
+        found: list[PendingRun] = []
+        left = min(consumer.pending, max_count)
+        owned_blocks = consumer.owned_blocks
+        place = owned_blocks.index_from(start)
+        while left > 0 and place < len(owned_blocks.blocks):
+            block = owned_blocks.blocks[place]
             place += 1
             first = block.segment.lower_bound(start) if block.first_id < start else 0
             for from_slot, to_slot in block.runs_of(consumer.number, first, left):
                 found.append((block, from_slot, to_slot))
                 left -= to_slot - from_slot
-        return self._with_strays(found, consumer, start, most) if self.rewound else found
+        return self._with_rewound(found, consumer, start, max_count) if self.rewound else found
 
-    def _with_strays(self, found: list[HeldRun], consumer: Consumer, start: StreamId, most: int) -> list[HeldRun]:
-        rewound = [held for held in self._walk_strays(start) if held[0].owners[0] == consumer.number]
-        merged = sorted(each_of(found) + rewound, key=id_of)[:most]
+    def _with_rewound(
+        self, found: list[PendingRun], consumer: Consumer, start: StreamId, max_count: int
+    ) -> list[PendingRun]:
+        rewound = [(block, slot) for block, slot in self._walk_rewound(start) if block.owners[0] == consumer.number]
+        merged = sorted(each_of(found) + rewound, key=id_of)[:max_count]
         return [(block, slot, slot + 1) for block, slot in merged]
 
     # -- delivering -------------------------------------------------------------------------------------------------
 
-    def deliver(self, runs: "list[Run]", consumer: Consumer, now_ms: int) -> None:
+    def deliver(self, runs: "list[SegmentRun]", consumer: Consumer, now_ms: int) -> None:
         """New entries (live, ascending) become pending with `consumer`, delivered once, now.
 
-        One that is pending already (the group was set back) changes owner and starts again.
+        An entry that is already pending (XGROUP SETID set the group back) changes its owner and starts again with count
+        1. O(log b) for each run, and O(1) for each entry.
         """
         for segment, start, stop in runs:
             block = self._block_of(segment)
@@ -160,14 +171,17 @@ class Group(PendingList):
                 else:
                     self._fill(block, slot, slot + 1, consumer, now_ms, 1)
 
-    def force(self, segment: "Segment", slot: int, consumer: Consumer, time_ms: int, count: int) -> Held:
-        """Make a live entry pending that was not (XCLAIM FORCE)."""
+    def force(self, segment: "Segment", slot: int, consumer: Consumer, time_ms: int, count: int) -> PendingSlot:
+        """Make a live entry pending (XCLAIM FORCE); it must not be pending.
+
+        O(log b), or O(b) if its block must be created between others.
+        """
         block = self._block_of(segment)
         self._fill(block, slot, slot + 1, consumer, time_ms, count)
         return block, slot
 
-    def force_released(self, segment: "Segment", slot: int, count: int) -> HeldRun:
-        """Make a live entry pending that was not, owned by nobody (XNACK FORCE)."""
+    def force_released(self, segment: "Segment", slot: int, count: int) -> PendingRun:
+        """Make a live entry pending without an owner (XNACK FORCE); it must not be pending. Costs as `force`."""
         block = self._block_of(segment)
         block.fill(slot, slot + 1, RELEASED, 0, count)
         self.pending += 1
@@ -176,7 +190,7 @@ class Group(PendingList):
         return block, slot, slot + 1
 
     def _block_of(self, segment: "Segment") -> PendingBlock:
-        """The block beside a segment, made where there is none: something must be filled in at once."""
+        """The block of a segment, created if there is none. The caller must then fill a slot in it."""
         if self.blocks and self.blocks[-1].segment is segment:
             return self.blocks[-1]
         place = bisect_right(self.firsts, segment.first_id)
@@ -194,18 +208,18 @@ class Group(PendingList):
         self._next_block, self._next_slot = block, start
         self.pending += length
         consumer.pending += length
-        if block.held[consumer.number] == length:
-            consumer.owning.add(block)
+        if block.owner_counts[consumer.number] == length:
+            consumer.owned_blocks.add(block)
         order = self.order
-        if order.takes_by_id(block.id_at(start), time_ms):
-            order.note_by_id(block.id_at(stop - 1), time_ms)
+        if order.fits_id_order(block.id_at(start), time_ms):
+            order.extend_id_order(block.id_at(stop - 1), time_ms)
         else:
             self._queue_run(block, start, stop, time_ms)
 
     def _queue_run(self, block: PendingBlock, start: int, stop: int, time_ms: int) -> None:
-        """Queue slots of one time, all out of any queue."""
+        """Queue slots with one time, none of which is in a queue."""
         order = self.order
-        if order.takes_as_recent(time_ms):
+        if order.fits_recent(time_ms):
             segment = block.segment
             block.set_places(start, order.recent.add_run(segment.ms[start:stop], segment.seq[start:stop], time_ms))
             order.queued_ms = max(order.queued_ms, time_ms)
@@ -215,9 +229,12 @@ class Group(PendingList):
 
     # -- changing hands ---------------------------------------------------------------------------------------------
 
-    def give(self, held: Held, consumer: Consumer, time_ms: int, count: int) -> None:
-        """A pending entry changes owner (or keeps it), delivery time and count; it leaves the NACK zone."""
-        block, slot = held
+    def give(self, pending_slot: PendingSlot, consumer: Consumer, time_ms: int, count: int) -> None:
+        """Set the owner (perhaps the same one), delivery time and count of a pending entry; it leaves the NACK zone.
+
+        Amortized O(1); O(log n) if the entry is or becomes out of order; O(b) if a consumer's list of blocks changes.
+        """
+        block, slot = pending_slot
         self._leave_order(block, slot)
         former = block.owners[slot]
         if former != consumer.number:
@@ -228,41 +245,42 @@ class Group(PendingList):
         block.counts[slot] = count
         self._settle(block, slot, time_ms)
 
-    def give_all(self, runs: list[HeldRun], consumer: Consumer, time_ms: int, counting: int) -> None:
+    def give_all(self, runs: list[PendingRun], consumer: Consumer, time_ms: int, count_change: int) -> None:
         """As `give` for every slot of each run, in order, by slices.
 
-        `counting` is the delivery count that they get, or COUNT_ON (one more than before) or KEEP_COUNT.
+        `count_change` is the new delivery count, or COUNT_UP or KEEP_COUNT. O(1) for each slot of a run, by slices; a
+        run in which an entry is out of order costs O(log n) for each slot.
         """
         if self._are_last_in_time(runs, time_ms):
             self.order.recent.set_last_times(total_of(runs), time_ms)
             self.order.queued_ms = max(self.order.queued_ms, time_ms)
             for block, start, stop in runs:
-                self._hand_over(block, start, stop, consumer, time_ms, counting)
+                self._hand_over(block, start, stop, consumer, time_ms, count_change)
             return
         for block, start, stop in runs:
             if stop - start == 1:
-                self.give((block, start), consumer, time_ms, _next_count(block.counts[start], counting))
+                self.give((block, start), consumer, time_ms, _next_count(block.counts[start], count_change))
                 continue
             self._leave_order_together(block, start, stop)
-            self._hand_over(block, start, stop, consumer, time_ms, counting)
+            self._hand_over(block, start, stop, consumer, time_ms, count_change)
             self._queue_run(block, start, stop, time_ms)
         if self.order.recent.wants_rebuild():
             self.order.recent = self._rebuilt(self.order.recent, False)
 
     def _hand_over(
-        self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, counting: int
+        self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, count_change: int
     ) -> None:
-        """A run changes owner, time and counts, wherever it stands in time order."""
+        """Set the owner, time and counts of a run; its places in time order stay."""
         taken = self._lose(block, block.change_owners(start, stop, consumer.number))
         if taken:
             self._gained(block, consumer, taken)
         block.times[start:stop] = repeated(time_ms, stop - start)
-        _count_run(block, start, stop, counting)
+        _count_run(block, start, stop, count_change)
 
-    def _are_last_in_time(self, runs: list[HeldRun], time_ms: int) -> bool:
-        """Whether the slots of these runs, in this order, are the last ones queued by arrival, and may stay there.
+    def _are_last_in_time(self, runs: list[PendingRun], time_ms: int) -> bool:
+        """Whether the slots of these runs, in this order, are the last cells of `recent` and may stay there.
 
-        A consumer that reads its history, or claims, again and again finds them there.
+        This is so for a consumer that reads its history, or claims, again and again.
         """
         recent = self.order.recent
         serial = recent.base + len(recent) - total_of(runs)
@@ -277,23 +295,23 @@ class Group(PendingList):
             serial += stop - start
         return True
 
-    def release(self, run: HeldRun, counting: int) -> None:
-        """XNACK: nobody owns the entries any more; they go to the end of the NACK zone, in order.
+    def release(self, run: PendingRun, count_change: int) -> None:
+        """XNACK: remove the owner of the entries and append them to the NACK zone, in order.
 
-        `counting` is the delivery count that they get, or COUNT_BACK (one less than before) or KEEP_COUNT.
+        `count_change` is the new delivery count, or COUNT_DOWN or KEEP_COUNT. Costs as `give_all`.
         """
         block, start, stop = run
         self._leave_order_together(block, start, stop)
         self.released += self._lose(block, block.change_owners(start, stop, RELEASED))
         block.times[start:stop] = array("Q", bytes(8 * (stop - start)))
-        _count_run(block, start, stop, counting)
+        _count_run(block, start, stop, count_change)
         nack_zone, segment = self.order.nack_zone, block.segment
         block.set_places(start, nack_zone.add_run(segment.ms[start:stop], segment.seq[start:stop], 0))
         if nack_zone.wants_rebuild():
             self.order.nack_zone = self._rebuilt(nack_zone, True)
 
     def _leave_order_together(self, block: PendingBlock, start: int, stop: int) -> None:
-        """Take the slots of a run out of time order."""
+        """Remove the slots of a run from their queues."""
         if block.places is None:
             return
         places = block.places[start:stop]
@@ -306,7 +324,7 @@ class Group(PendingList):
         self.order.recent.stale += stop - start - released - places.count(IN_ID_ORDER)
 
     def _lose(self, block: PendingBlock, lost: list[tuple[int, int]]) -> int:
-        """Owners have so many slots of a block less, which the block knows already; how many in all."""
+        """Call `_lost` for each (owner, count); returns the total."""
         taken = 0
         for owner, count in lost:
             self._lost(block, owner, count)
@@ -314,22 +332,22 @@ class Group(PendingList):
         return taken
 
     def _lost(self, block: PendingBlock, owner: int, count: int) -> None:
-        """An owner has so many slots of a block less, which the block knows already."""
+        """An owner lost `count` slots of a block; the block's own counts are already up to date."""
         consumer = self.numbers[owner]
         if consumer is None:
             self.released -= count
             return
         consumer.pending -= count
-        if owner not in block.held:
-            consumer.owning.drop(block)
+        if owner not in block.owner_counts:
+            consumer.owned_blocks.drop(block)
 
     def _gained(self, block: PendingBlock, consumer: Consumer, count: int) -> None:
-        """A consumer has so many slots of a block more, which the block knows already."""
+        """A consumer gained `count` slots of a block; the block's own counts are already up to date."""
         consumer.pending += count
-        if block.held[consumer.number] == count and not self._is_stray(block):
-            consumer.owning.add(block)
+        if block.owner_counts[consumer.number] == count and not self._is_rewound(block):
+            consumer.owned_blocks.add(block)
 
-    def _is_stray(self, block: PendingBlock) -> bool:
+    def _is_rewound(self, block: PendingBlock) -> bool:
         return bool(self.rewound) and self.rewound.get(block.first_id) is block
 
     def _settle(self, block: PendingBlock, slot: int, time_ms: int) -> None:
@@ -340,19 +358,22 @@ class Group(PendingList):
 
     def _leave_order(self, block: PendingBlock, slot: int) -> None:
         released = block.owners[slot] == RELEASED
-        self.order.leave(block.place(slot), block.times[slot], block.id_at(slot), released)
+        self.order.remove(block.place(slot), block.times[slot], block.id_at(slot), released)
 
-    def _rebuilt(self, arrivals: Arrivals, released: bool) -> Arrivals:
-        """A queue without its stale cells; the places of the others change with it."""
-        fresh = Arrivals()
+    def _rebuilt(self, arrivals: ArrivalQueue, released: bool) -> ArrivalQueue:
+        """A queue without its stale cells. The places of the other slots are changed to match."""
+        fresh = ArrivalQueue()
         for index, block, start, stop in self._cell_runs(arrivals, 0, released):
             block.set_places(start, fresh.add_cells(arrivals, index, index + stop - start))
         return fresh
 
-    # -- going ------------------------------------------------------------------------------------------------------
+    # -- removing ---------------------------------------------------------------------------------------------------
 
     def forget(self, block: PendingBlock, slot: int) -> None:
-        """A pending entry is pending no more: acknowledged, deleted, or its consumer is gone."""
+        """Remove a pending entry: it was acknowledged or deleted, or its consumer was deleted.
+
+        O(1); O(log n) if it was out of order; O(b) if its block becomes empty.
+        """
         self._leave_order(block, slot)
         owner = block.owners[slot]
         block.free(slot)
@@ -362,31 +383,34 @@ class Group(PendingList):
             self._remove(block)
 
     def _remove(self, block: PendingBlock) -> None:
-        if self._is_stray(block):
+        if self._is_rewound(block):
             del self.rewound[block.first_id]
         else:
             self.drop(block)
             self._emptied = block
 
     def acknowledge_all(self, wanted: IdColumns) -> bytes:
-        """As `acknowledge` for each, in order: a byte for each, 1 where it was pending."""
-        gone = bytearray(len(wanted))
+        """As `acknowledge` for each id, in order; returns one byte for each, 1 where the id was pending.
+
+        O(log b) for each run of neighbours, O(1) for each id, and O(b) for each block that becomes empty.
+        """
+        acknowledged = bytearray(len(wanted))
         at = 0
         while at < len(wanted):
-            run = self.held_run(wanted, at)
+            run = self.pending_run(wanted, at)
             if run is None:
                 at += 1
                 continue
             block, start, stop = run
             count = stop - start
-            gone[at : at + count] = b"\1" * count
+            acknowledged[at : at + count] = b"\1" * count
             at += count
             self.forget_run(block, start, stop)
             self._next_block, self._next_slot = block, stop
-        return bytes(gone)
+        return bytes(acknowledged)
 
     def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
-        """As `forget` for the slots of a run."""
+        """As `forget` for the slots of a run, by slices."""
         if stop - start == 1:
             self.forget(block, start)
             return
@@ -397,49 +421,53 @@ class Group(PendingList):
             self._remove(block)
 
     def acknowledge(self, entry_id: StreamId) -> bool:
-        """Take an id out of the pending list, whoever owns it; whether it was there."""
-        held = self._near(entry_id)
-        if held is None:
+        """Remove an id from the pending list, whoever owns it; returns whether it was there.
+
+        O(1) for the id after the last one removed, which is the usual case; else O(log b). Then as `forget`.
+        """
+        pending_slot = self._near(entry_id)
+        if pending_slot is None:
             return False
-        block, slot = held
+        block, slot = pending_slot
         self.forget(block, slot)
         self._next_block, self._next_slot = block, slot + 1
         return True
 
-    # -- ids that go back -------------------------------------------------------------------------------------------
+    # -- XSETID to a lower id ---------------------------------------------------------------------------------------
 
-    def stray_above(self, last_id: StreamId) -> None:
-        """The ids above `last_id` may be appended again: their pending entries, all deleted pending entries.
+    def rewind_above(self, last_id: StreamId) -> None:
+        """XSETID lowered the last id: make the pending entries above `last_id` rewound pending entries.
 
-        Leave the blocks.
+        The ids above `last_id` may be appended again. All their entries are deleted, so these are deleted pending
+        entries. They leave the blocks. O(log b), and O(log n + b) for each of them.
         """
         for block, slot in list(self._walk_blocks(last_id + 1)):
             entry_id = block.id_at(slot)
             rewound_block = PendingBlock(deleted_entry(entry_id))
             rewound_block.fill(0, 1, block.owners[slot], block.times[slot], block.counts[slot])
             place = block.place(slot)
-            if place == IN_ID_ORDER:  # it keeps its place, among the deleted pending entries
+            if place == IN_ID_ORDER:  # it keeps its rank in time order, as a deleted pending entry
                 place = OUT_OF_ORDER | FROM_ID_ORDER
                 self.order.deleted_pending.add((block.times[slot], FROM_ID_ORDER, entry_id))
             rewound_block.set_place(0, place)
             owner = self.numbers[block.owners[slot]]
             block.free(slot)
-            if owner is not None and owner.number not in block.held:
-                owner.owning.drop(block)
+            if owner is not None and owner.number not in block.owner_counts:
+                owner.owned_blocks.drop(block)
             if not block.pending:
                 self.drop(block)
             self.rewound[entry_id] = rewound_block
 
     def revive(self, entry_id: StreamId, segment: "Segment", slot: int) -> None:
-        """An id was appended again: if a rewound pending entry has it, that pending entry is live once more."""
+        """An id is appended again: if it is the id of a rewound pending entry, move that into a block. O(log n + b)."""
         rewound_block = self.rewound.pop(entry_id, None)
         if rewound_block is None:
             return
         block = self._block_of(segment)
         block.fill(slot, slot + 1, rewound_block.owners[0], rewound_block.times[0], rewound_block.counts[0])
         owner = self.numbers[rewound_block.owners[0]]
-        if owner is not None and block.held[owner.number] == 1:
-            owner.owning.add(block)
+        if owner is not None and block.owner_counts[owner.number] == 1:
+            owner.owned_blocks.add(block)
         place = rewound_block.place(0)
         block.set_place(slot, place)
         if place >= OUT_OF_ORDER:
@@ -448,12 +476,15 @@ class Group(PendingList):
                 self.order.deleted_pending.remove(cell)
                 self.order.out_of_order.add(cell)
                 self.order.queued_ms = max(self.order.queued_ms, cell[0])
-        self.order.nack_zone.walked = self.order.recent.walked = 0
+        self.order.nack_zone.claimable_from = self.order.recent.claimable_from = 0
 
-    # -- the whole --------------------------------------------------------------------------------------------------
+    # -- the whole group --------------------------------------------------------------------------------------------
 
     def copy(self, twins: "dict[int, Segment]") -> "Group":
-        """A group of equal content beside copied segments, which are found by the id() of their originals."""
+        """A copy of the group beside copied segments; `twins` maps the id() of a segment to its copy.
+
+        O(slots of the blocks + n log n).
+        """
         twin = Group(self.name, self.last_id, self.entries_read)
         twin.numbers = [None] * len(self.numbers)
         for consumer in self.consumers.values():
@@ -464,49 +495,49 @@ class Group(PendingList):
         twin.firsts = self.firsts[:]
         twin.blocks = [block.copy(twins.get(id(block.segment), block.segment)) for block in self.blocks]
         for block in twin.blocks:
-            for number in block.held:
+            for number in block.owner_counts:
                 owner = twin.numbers[number]
                 if owner is not None:
-                    owner.owning.add(block)
+                    owner.owned_blocks.add(block)
         twin.rewound = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.rewound.items()})
         twin.pending, twin.released, twin.order = self.pending, self.released, self.order.copy()
         twin._sort_ties()
         return twin
 
     def _sort_ties(self) -> None:
-        """A copy's entries of equal time stand in order of their ids, in whichever they came (Redis 8.6.3, COPY)."""
+        """Sort entries with equal times by id, which is their order after COPY (Redis 8.6.3)."""
         timed = self.in_time_order()
         wanted = sorted(timed, key=time_and_id)
         if timed == wanted:
             return
         order = self.order
-        order.recent, order.out_of_order, order.deleted_pending = Arrivals(), SortedList(), SortedList()
+        order.recent, order.out_of_order, order.deleted_pending = ArrivalQueue(), SortedList(), SortedList()
         for block, slot in wanted:
             block.set_place(slot, order.recent.add(block.id_at(slot), block.times[slot]))
             order.queued_ms = max(order.queued_ms, block.times[slot])
 
     def memory_usage(self) -> int:
-        """Bytes, by the group's own accounts."""
+        """An estimate in bytes. O(b + c)."""
         blocks = sum(block.memory_usage() for block in self.blocks) + 1500 * len(self.rewound)
-        consumers = sum(450 + len(one.name) + 18 * len(one.owning.blocks) for one in self.consumers.values())
+        consumers = sum(450 + len(one.name) + 18 * len(one.owned_blocks.blocks) for one in self.consumers.values())
         return 1200 + blocks + consumers + self.order.memory_usage()
 
     def check(self) -> None:
-        """Assert the invariants."""
+        """Assert the invariants. O(n log n + b c)."""
         self.check_order()
         owned: dict[int, int] = {}
         for block in [*self.blocks, *self.rewound.values()]:
             block.check()
-            for owner, count in block.held.items():
+            for owner, count in block.owner_counts.items():
                 owned[owner] = owned.get(owner, 0) + count
         assert self.pending == sum(owned.values()), "pending is miscounted"
         assert self.released == owned.pop(RELEASED, 0), "released is miscounted"
         for consumer in self.consumers.values():
             assert self.numbers[consumer.number] is consumer
             assert consumer.pending == owned.pop(consumer.number, 0), "a consumer is miscounted"
-            consumer.owning.check_order()
-            mine = [block for block in self.blocks if consumer.number in block.held]
-            assert consumer.owning.blocks == mine, "a consumer's blocks are others"
+            consumer.owned_blocks.check_order()
+            mine = [block for block in self.blocks if consumer.number in block.owner_counts]
+            assert consumer.owned_blocks.blocks == mine, "a consumer's blocks are others"
         assert not owned, "a slot has no consumer"
         for entry_id, block in self.rewound.items():
             assert block.first_id == entry_id and not block.segment.is_live(0)
@@ -516,22 +547,22 @@ class Group(PendingList):
         assert len(self.nack_zone()) == self.released, "a released entry is not in the zone"
 
 
-def _count_run(block: PendingBlock, start: int, stop: int, counting: int) -> None:
-    """The delivery counts of a run, by `counting`."""
-    if counting == KEEP_COUNT:
+def _count_run(block: PendingBlock, start: int, stop: int, count_change: int) -> None:
+    """Change the delivery counts of a run by `count_change`."""
+    if count_change == KEEP_COUNT:
         return
     counts = block.counts[start:stop]
     first = counts[0]
-    if counting >= 0 or counts.count(first) == len(counts):
-        block.counts[start:stop] = repeated(_next_count(first, counting), len(counts))
+    if count_change >= 0 or counts.count(first) == len(counts):
+        block.counts[start:stop] = repeated(_next_count(first, count_change), len(counts))
     else:
-        block.counts[start:stop] = array("Q", [_next_count(count, counting) for count in counts])
+        block.counts[start:stop] = array("Q", [_next_count(count, count_change) for count in counts])
 
 
-def _next_count(count: int, counting: int) -> int:
-    """What a delivery count becomes, by `counting` (see Group.give_all and Group.release)."""
-    if counting >= 0:
-        return counting
-    if counting == COUNT_BACK:
+def _next_count(count: int, count_change: int) -> int:
+    """The new value of a delivery count (see Group.give_all and Group.release)."""
+    if count_change >= 0:
+        return count_change
+    if count_change == COUNT_DOWN:
         return max(count - 1, 0)
-    return count if counting == KEEP_COUNT else min(count + 1, MAX_COUNT)
+    return count if count_change == KEEP_COUNT else min(count + 1, MAX_COUNT)

@@ -1,12 +1,13 @@
-"""Idempotent producers of a stream: which idempotent ids (iids) each producer (pid) has used, and for which entries."""
+"""Idempotent producers of a stream: the idempotent ids (iids) that each producer (pid) used, and their entries."""
 
 from penstock.storage.streams.ids import StreamId
 
 
 class Producers:
-    """Per pid an insertion-ordered map of iid to entry id, and the settings and lifetime counters of the stream.
+    """For each pid a map from iid to entry id, oldest first; and the stream's settings and lifetime counters.
 
-    Invariant: no pid holds more than `max_size` iids. A pid may be empty: it is made before the append is tried.
+    Invariant: no pid has more than `max_size` iids. A pid may have none: `find` creates it before the entry is
+    appended.
     """
 
     __slots__ = ("_swept_s", "added", "duplicates", "duration_s", "max_size", "pids")
@@ -15,12 +16,12 @@ class Producers:
         self.duration_s = duration_s
         self.max_size = max_size
         self.pids: dict[bytes, dict[bytes, StreamId]] = {}
-        self.added = 0  # iids, over the stream's life
+        self.added = 0  # iids recorded since the stream was created
         self.duplicates = 0
         self._swept_s = 0
 
     def find(self, pid: bytes, iid: bytes) -> StreamId | None:
-        """The entry that was appended under an iid; it need not exist any more. The pid is known from here on."""
+        """The id of the entry appended with this iid, which may be deleted by now; or None. Creates the pid. O(1)."""
         iids = self.pids.get(pid)
         if iids is None:
             self.pids[pid] = {}
@@ -28,7 +29,7 @@ class Producers:
         return iids.get(iid)
 
     def record(self, pid: bytes, iid: bytes, entry_id: StreamId) -> None:
-        """Note an append; the pid's oldest iid goes where it now has too many."""
+        """Record an append; removes the pid's oldest iid if it now has too many. O(1)."""
         iids = self.pids.setdefault(pid, {})
         iids.pop(iid, None)
         iids[iid] = entry_id
@@ -38,11 +39,11 @@ class Producers:
 
     @property
     def tracked(self) -> int:
-        """iids of all pids."""
+        """The number of iids of all pids. O(pids)."""
         return sum(map(len, self.pids.values()))
 
     def configure(self, duration_s: int, max_size: int) -> bool:
-        """XCFGSET: other settings than now forget all pids; whether they were other."""
+        """XCFGSET: new settings remove all pids; returns whether the settings changed."""
         if (duration_s, max_size) == (self.duration_s, self.max_size):
             return False
         self.duration_s, self.max_size = duration_s, max_size
@@ -50,10 +51,10 @@ class Producers:
         return True
 
     def sweep(self, now_ms: int) -> None:
-        """Once a second at the most: forget iids whose entry's id is too old, up to each pid's first that is not.
+        """Remove expired iids of every pid, oldest first; does nothing if called again within a second.
 
-        Redis has a job for this; here whoever is about to look calls it, which comes to the same. The age is that of
-        the entry's id, not of the record (Redis 8.6.3).
+        The age is that of the entry's id, not of the record (Redis 8.6.3). Redis does this in the background; here it
+        is done before each use, with the same effect. O(pids + iids removed).
         """
         if now_ms // 1000 == self._swept_s:
             return
@@ -72,11 +73,12 @@ class Producers:
                 del self.pids[pid]
 
     def copy(self) -> "Producers":
+        """A copy that shares nothing. O(iids)."""
         twin = Producers(self.duration_s, self.max_size)
         twin.pids = {pid: dict(iids) for pid, iids in self.pids.items()}
         twin.added, twin.duplicates = self.added, self.duplicates
         return twin
 
     def memory_usage(self) -> int:
-        """Bytes, roughly."""
+        """An estimate in bytes. O(pids)."""
         return sum(300 + len(pid) + 160 * len(iids) for pid, iids in self.pids.items())

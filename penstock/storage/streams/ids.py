@@ -1,7 +1,7 @@
 """Stream ids: 128 bits, milliseconds above a sequence number, printed as `<ms>-<seq>`.
 
-A `StreamId` is one int, `ms << 64 | seq`, so that ids compare as ints do. Never key a dict by it: CPython hashes
-ints modulo 2**61 - 1, under which (ms, seq) and (ms + 1, seq - 8) collide.
+A `StreamId` is one int, `ms << 64 | seq`, so that comparing ids is comparing ints. Do not use one as the key of a
+dict: CPython hashes ints modulo 2**61 - 1, and then (ms, seq) and (ms + 1, seq - 8) have equal hashes.
 """
 
 import re
@@ -13,21 +13,21 @@ from typing import Final, TypeAlias
 from penstock.storage.streams import native_ids
 from penstock.storage.streams.columns import repeated
 
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # by what was loaded
+IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was loaded as compiled code
 
 StreamId: TypeAlias = int
 
 HALF: Final = 2**64 - 1
 ZERO: Final[StreamId] = 0
 MAX: Final[StreamId] = 2**128 - 1
-LONGEST_TEXT: Final = 127  # bytes; a longer argument is no id
+LONGEST_TEXT: Final = 127  # bytes; a longer argument is not an id
 
-_DECIMALS: Final = [b"%d" % number for number in range(1000)]  # sequence numbers that a millisecond sees
-_FORGIVING: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)\Z")
+_DECIMALS: Final = [b"%d" % number for number in range(1000)]  # texts of the usual sequence numbers
+_LENIENT: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)\Z")
 
 
 def text(entry_id: StreamId) -> bytes:
-    """As it is printed: no padding, always both parts.
+    """The text of an id: no padding, always both parts.
 
     >>> text(5 << 64 | 1)
     b'5-1'
@@ -36,12 +36,12 @@ def text(entry_id: StreamId) -> bytes:
 
 
 def decimal(number: int) -> bytes:
-    """A sequence number as it is printed."""
+    """The text of a sequence number."""
     return _DECIMALS[number] if number < 1000 else b"%d" % number
 
 
 def parse(word: bytes, missing_seq: int = 0) -> StreamId:
-    """The id that a word names; ValueError where it names none. `missing_seq` fills in for a bare `<ms>`.
+    """Read an id; ValueError if the word is not one. `missing_seq` is the sequence number of a bare `<ms>`.
 
     >>> text(parse(b"5")), text(parse(b"5", HALF))
     (b'5-0', b'5-18446744073709551615')
@@ -53,15 +53,15 @@ def parse(word: bytes, missing_seq: int = 0) -> StreamId:
         elif not dash:
             ms, seq = int(ms_word), missing_seq
         else:
-            return _parse_odd(word, missing_seq)
+            return _parse_lenient(word, missing_seq)
         if ms <= HALF and seq <= HALF:
             return ms << 64 | seq
         raise ValueError(word)
-    return _parse_odd(word, missing_seq)
+    return _parse_lenient(word, missing_seq)
 
 
-def _parse_odd(word: bytes, missing_seq: int) -> StreamId:
-    """The forms that strtoull lets through: white space, a plus, leading zeros, what follows a NUL byte."""
+def _parse_lenient(word: bytes, missing_seq: int) -> StreamId:
+    """Forms that C's strtoull accepts: leading white space, a plus sign, leading zeros, anything after a NUL byte."""
     if len(word) > LONGEST_TEXT:
         raise ValueError(word)
     ms_word, dash, seq_word = word.partition(b"\0")[0].partition(b"-")
@@ -71,17 +71,17 @@ def _parse_odd(word: bytes, missing_seq: int) -> StreamId:
 
 
 def _half(word: bytes) -> int:
-    match = _FORGIVING.match(word)
+    match = _LENIENT.match(word)
     if match is None or word.startswith(b"-"):
         raise ValueError(word)
     number = int(match.group(2))
     if number > HALF:
         raise ValueError(word)
-    return -number & HALF if match.group(1) == b"-" else number  # a minus behind white space wraps around
+    return -number & HALF if match.group(1) == b"-" else number  # after white space a minus wraps around, as in C
 
 
 class IdColumns:
-    """Several ids, in order, as columns: what is done to neighbours together compares slices of them."""
+    """Several ids, in order, as two columns, so that neighbours can be compared and changed by slices."""
 
     __slots__ = ("ms", "seq")
 
@@ -103,30 +103,31 @@ def columns(entry_ids: Iterable[StreamId]) -> IdColumns:
 
 
 def parse_all(texts: list[bytes]) -> IdColumns:
-    """The ids that words name, as `parse` reads them; ValueError where one of them names none."""
+    """Read ids as `parse` does; ValueError if one of the words is not an id."""
     found = _read_digits(texts) if IS_COMPILED else _read_joined(texts)
     return columns(map(parse, texts)) if found is None else found
 
 
 def _read_digits(texts: list[bytes]) -> IdColumns | None:
-    """Ids that are two ordinary numbers each, in C's way (bytewise.py)."""
+    """For the compiled build: ids of two plain numbers each, read byte by byte; None if one has another form."""
     ms: list[int] = []
     seq: list[int] = []
     result = native_ids.read_ids(texts, ms, seq)
     if result == native_ids.OF_ONE_MS and ms:
         return IdColumns(repeated(ms[0], len(ms)), array("Q", seq))
-    return None if result == native_ids.UNREAD else IdColumns(array("Q", ms), array("Q", seq))
+    return None if result == native_ids.NOT_PLAIN else IdColumns(array("Q", ms), array("Q", seq))
 
 
 def _read_joined(texts: list[bytes]) -> IdColumns | None:
-    """Ids that are two numbers each, in Python's way."""
+    """For the uncompiled build: ids of two plain numbers each, by splits and joins; None if one has another form."""
     if len(texts) > 1:
-        # Where every word is two numbers, they alternate: whatever is not that shifts a `-` to a place without one.
+        # If every word is `<ms>-<seq>`, every second number starts with `-`. In any other word a `-` is misplaced,
+        # and isdigit or array() below refuses it.
         joined = b",".join(texts).replace(b"-", b",-")
         numbers = joined.split(b",")
         if len(numbers) == 2 * len(texts) and not joined.translate(None, b"0123456789,-"):
             ms_words = numbers[::2]
-            if ms_words.count(ms_words[0]) == len(texts):  # a producer's pipeline, mostly
+            if ms_words.count(ms_words[0]) == len(texts):  # usual in a producer's pipeline: one millisecond
                 ms_words = ms_words[:1]
             if all(map(bytes.isdigit, ms_words)):
                 try:

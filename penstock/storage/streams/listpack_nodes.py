@@ -1,7 +1,12 @@
-"""Nodes: the marks that say where an approximate trim may cut (Redis's macro nodes).
+"""Listpack nodes: the boundaries at which an approximate trim may stop (Redis stores entries in such nodes).
 
-`~` trims remove whole nodes and ACKED trims stop at one, so a client sees where they lie. Entries live in segments of
-our own size; a node is kept beside them as a range of ids and a few counts. (Sizes as verified on Redis 8.6.3.)
+A trim with `~` removes whole nodes, and an ACKED trim stops at the end of one, so clients can observe the boundaries.
+Penstock stores entries in segments of another size; beside them it keeps, for each node that Redis would have, a range
+of ids and some counts. (Sizes as verified on Redis 8.6.3.)
+
+Example. With stream-node-max-entries 100, 250 small entries make three nodes of 100, 100 and 50 entries, and two
+segments of 128 and 122. `XTRIM s MAXLEN ~ 120` removes the first node, after which 150 entries are left; removing the
+second as well would leave fewer than 120.
 """
 
 from collections.abc import Sequence
@@ -11,17 +16,17 @@ from typing import Final
 
 from penstock.storage.streams.ids import HALF, IS_COMPILED, StreamId
 
-NO_LIMIT_BYTES: Final = 1 << 30  # what 0 and anything larger mean
+NO_LIMIT_BYTES: Final = 1 << 30  # used for 0 and for any larger setting
 MAX_INT64: Final = 2**63 - 1
 
-_LONGEST_SHORT: Final = 4095  # bytes of an element whose head has two bytes
+_LONGEST_SHORT: Final = 4095  # bytes of the longest element with a two-byte header
 _LONGEST_INTEGER: Final = 20  # bytes, with a sign
-_LARGEST_COUNTS: Final = 20  # bytes of the two counts, at the most
+_LARGEST_COUNTS: Final = 20  # maximum size in bytes of the two counts
 _TEXT_SURPLUS: Final = bytes(64) + b"\1" * 62 + b"\2" * (_LONGEST_SHORT - 125)  # by length; see _surplus
 
 
 class NodeLimits:
-    """When a node is full. One object is shared by all streams, so that CONFIG SET reaches them."""
+    """The size at which a node is full. All streams share one object, so that CONFIG SET changes the limits of all."""
 
     __slots__ = ("max_bytes", "max_entries")
 
@@ -36,12 +41,22 @@ class NodeLimits:
 
 
 class Node:
-    """A range of entries, [first, last] by id, of which `live` are left.
+    """A range of entries, [first, last] by id, of which `live` are not deleted.
 
-    `entries_size` is what Redis's layout of the node takes, without its two leading counts: deleted entries stay in it.
+    `entries_size` is the node's size in Redis's layout, without the two leading counts; deleted entries are included.
     """
 
-    __slots__ = ("_alike_size", "_names", "entries_size", "first", "first_ms", "first_seq", "last", "live", "total")
+    __slots__ = (
+        "_names",
+        "_same_fields_size",
+        "entries_size",
+        "first",
+        "first_ms",
+        "first_seq",
+        "last",
+        "live",
+        "total",
+    )
 
     def __init__(self, entry_id: StreamId) -> None:
         self.first = entry_id
@@ -49,25 +64,26 @@ class Node:
         self.first_seq = entry_id & HALF
         self.last = entry_id
         self.live = 0
-        self.total = 0  # entries ever put here, deleted ones included
+        self.total = 0  # all entries, deleted ones included
         self.entries_size = 0
         self._names: list[bytes] = []  # the first entry's field names
-        self._alike_size = 0  # of an entry with the same names: its fixed parts, less the names that it does not repeat
+        # Size of an entry with the same names, without its values and ids, minus the names, which are not repeated.
+        self._same_fields_size = 0
 
     def has_room(self, size: int, limits: NodeLimits) -> bool:
-        """Whether one more entry goes in here; `size` is that of its fields and values together."""
+        """Whether one more entry fits; `size` is the total size in bytes of its fields and values. O(1)."""
         if 0 < limits.max_entries <= self.total:
             return False
-        most = limits.max_bytes - size
-        return self.entries_size + _LARGEST_COUNTS < most or self.size < most
+        max_size = limits.max_bytes - size
+        return self.entries_size + _LARGEST_COUNTS < max_size or self.size < max_size
 
     def add(self, entry_id: StreamId, fields: list[bytes], size: int) -> None:
-        """Put an entry in: its fields and values in turn, and their size together."""
+        """Add an entry, given as fields and values in turn; `size` is their total size in bytes. O(fields)."""
         names = fields[::2]
         if not self.total:
             count = len(names)
             self._names = names
-            self._alike_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
+            self._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
             self.entries_size = 7 + _integer_size(count) + _texts_size(names) + 2
         self.last = entry_id
         self.live += 1
@@ -75,7 +91,7 @@ class Node:
         ms, seq = (entry_id >> 64) - self.first_ms, (entry_id & HALF) - self.first_seq
         distance = 4 if 0 <= ms <= 127 and 0 <= seq <= 127 else _integer_size(ms) + _integer_size(seq)
         if names == self._names:
-            self.entries_size += self._alike_size + distance + size
+            self.entries_size += self._same_fields_size + distance + size
             for at in range(1, len(fields), 2):
                 value = fields[at]
                 if len(value) >= 64 or value.isdigit() or value[:1] == b"-":
@@ -86,27 +102,29 @@ class Node:
                 2 + _integer_size(count) + _texts_size(fields) + _integer_size(2 * count + 4) + distance
             )
 
-    def add_run(self, first_id: StreamId, run: "AlikeEntries", start: int, limits: NodeLimits) -> int:
-        """Put in entries from a place in the run on, while it is plain how much they take and that there is room.
+    def add_run(self, first_id: StreamId, run: "SameFieldEntries", start: int, limits: NodeLimits) -> int:
+        """Add as many entries of `run` from index `start` on as certainly fit; returns how many.
 
-        Their ids follow one another from `first_id` on. How many went in; the next one is for `has_room` and `add`.
+        Their ids are consecutive from `first_id` on. Stops before the first entry for which only `has_room` can decide,
+        or whose sequence number takes another size; the caller adds that one by `add`. O(1) while all are known to fit
+        by the largest size in the run, else O(entries added).
         """
         ms, seq = (first_id >> 64) - self.first_ms, (first_id & HALF) - self.first_seq
         if run.names != self._names or not -4096 <= seq <= 4095:
             return 0
-        alike_until = 0 if seq < 0 else 128 if seq < 128 else 4096  # so far, sequence numbers take equally much
-        stop = min(len(run.sizes), start + alike_until - seq)
+        seq_limit = 0 if seq < 0 else 128 if seq < 128 else 4096  # sequence numbers below this have equal size
+        stop = min(len(run.sizes), start + seq_limit - seq)
         if limits.max_entries:
             stop = min(stop, start + limits.max_entries - self.total)
-        alike = self._alike_size + _integer_size(ms) + _integer_size(seq)
-        most = limits.max_bytes - _LARGEST_COUNTS
+        fixed = self._same_fields_size + _integer_size(ms) + _integer_size(seq)
+        max_size = limits.max_bytes - _LARGEST_COUNTS
         at, size = start, self.entries_size
-        sure = min(stop - at, (most - size - run.largest) // (run.largest + alike))
+        sure = min(stop - at, (max_size - size - run.largest) // (run.largest + fixed))  # this many fit in any case
         if sure > 0:
-            size += run.sums[at + sure] - run.sums[at] + sure * alike
+            size += run.sums[at + sure] - run.sums[at] + sure * fixed
             at += sure
-        while at < stop and size + run.words_sizes[at] < most:
-            size += run.sizes[at] + alike
+        while at < stop and size + run.words_sizes[at] < max_size:
+            size += run.sizes[at] + fixed
             at += 1
         if at > start:
             self.entries_size = size
@@ -117,21 +135,22 @@ class Node:
 
     @property
     def size(self) -> int:
-        """Bytes as Redis lays the node out."""
+        """The node's size in bytes in Redis's layout. O(1)."""
         return self.entries_size + _integer_size(self.live) + _integer_size(self.total - self.live)
 
     def copy(self) -> "Node":
+        """A copy; the list of field names, which never changes, is shared. O(1)."""
         twin = Node(self.first)
         twin.last, twin.live, twin.total, twin.entries_size = self.last, self.live, self.total, self.entries_size
-        twin._names, twin._alike_size = self._names, self._alike_size
+        twin._names, twin._same_fields_size = self._names, self._same_fields_size
         return twin
 
 
-class AlikeEntries:
-    """Entries of the same field names, several at once: a column of values for each name.
+class SameFieldEntries:
+    """Several entries with the same field names, as one column of values for each name.
 
-    words_sizes: of each entry, the size of its fields and values together. sizes: the same and its values' surplus;
-    `largest` of either; `sums[n]` of the first n of `sizes`.
+    words_sizes: for each entry, the total size in bytes of its fields and values. sizes: the same with the values'
+    surplus (see _surplus). largest: the largest number in both. sums[n]: the sum of the first n of `sizes`.
     """
 
     __slots__ = ("columns", "largest", "names", "sizes", "sums", "words_sizes")
@@ -149,7 +168,7 @@ class AlikeEntries:
             self._measure_together()
 
     def _measure_one_by_one(self) -> None:
-        """Fill in the sizes, in C's way."""
+        """Compute the sizes in one loop: the faster way in the compiled build."""
         columns = self.columns
         fixed = largest = total = 0
         for name in self.names:
@@ -175,12 +194,12 @@ class AlikeEntries:
         self.words_sizes, self.sizes, self.sums, self.largest = words_sizes, sizes, sums, largest
 
     def _measure_together(self) -> None:
-        """Fill in the sizes, in Python's way: by operations on lists."""
+        """Compute the sizes by operations on whole lists: the faster way in the uncompiled build."""
         names, columns = self.names, self.columns
         count = len(columns[0])
         fixed = sum(map(len, names))
         fixed_surplus = 0
-        lengths: list[int] = []  # of the values that are not all equally long, added up
+        lengths: list[int] = []  # for each entry: total length of the values in columns with unequal lengths
         surplus: list[int] = []
         for values in columns:
             own = list(map(len, values))
@@ -212,24 +231,25 @@ class AlikeEntries:
         return len(self.sizes)
 
     def fields(self, at: int) -> list[bytes]:
-        """The fields and values of one entry, in turn."""
+        """The fields and values of one entry, in turn. O(fields)."""
         values = [column[at] for column in self.columns]
         return [word for pair in zip(self.names, values, strict=True) for word in pair]
 
 
-def alike(run: list[list[bytes]]) -> AlikeEntries | None:
-    """The entries, given as fields and values in turn, if all have the same field names."""
+def same_field_entries(run: list[list[bytes]]) -> SameFieldEntries | None:
+    """The entries, given as fields and values in turn; None if their field names differ. O(words)."""
     width = len(run[0])
     if list(map(len, run)).count(width) != len(run):
         return None
-    places = list(map(list, zip(*run, strict=True)))
+    columns = list(map(list, zip(*run, strict=True)))
     names = run[0][::2]
-    if any(column.count(name) != len(run) for name, column in zip(names, places[::2], strict=True)):
+    if any(column.count(name) != len(run) for name, column in zip(names, columns[::2], strict=True)):
         return None
-    return AlikeEntries(names, places[1::2])
+    return SameFieldEntries(names, columns[1::2])
 
 
 def _back_length(payload: int) -> int:
+    """Bytes of the trailing length of an element: 7 bits to a byte (limits as observed on Redis 8.6.3)."""
     if payload <= 127:
         return 1
     if payload < 16383:
@@ -240,6 +260,7 @@ def _back_length(payload: int) -> int:
 
 
 def _integer_size(number: int) -> int:
+    """Bytes of an element that is an integer."""
     if 0 <= number <= 127:
         return 2
     if -4096 <= number <= 4095:
@@ -252,14 +273,14 @@ def _integer_size(number: int) -> int:
 
 
 def _texts_size(texts: Sequence[bytes]) -> int:
-    """The elements' sizes, added up: each its length and two bytes, and its surplus."""
+    """Total size in bytes of elements: for each its length, two bytes, and its surplus."""
     return sum(map(len, texts)) + 2 * len(texts) + sum(map(_surplus, texts))
 
 
 def _surplus(text: bytes) -> int:
-    """What an element takes beyond its length and two bytes: long ones more, integers mostly less.
+    """Bytes that an element takes beyond its length and two bytes: more for long texts, usually less for integers.
 
-    A signed 64-bit integer in its canonical form is stored as one.
+    A text that is a signed 64-bit integer in canonical form is stored as an integer.
     """
     size = len(text)
     if size <= _LONGEST_INTEGER:

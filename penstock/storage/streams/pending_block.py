@@ -1,4 +1,4 @@
-"""Pending blocks: the pending entries of one group within one segment, as columns beside its slots."""
+"""Pending blocks: the pending entries of one group in one segment, as columns parallel to the segment's slots."""
 
 from array import array
 from collections import Counter
@@ -10,49 +10,65 @@ from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.segment import Segment
 
 NOT_PENDING: Final = 0  # in the owner column: the slot is not pending
-RELEASED: Final = 1  # pending without an owner: released by XNACK
-FIRST_NUMBER: Final = 2  # consumers are numbered from here on
+RELEASED: Final = 1  # in the owner column: pending without an owner, released by XNACK
+FIRST_NUMBER: Final = 2  # the number of a group's first consumer
 
-IN_ID_ORDER: Final = 0  # in the place column: the slot's place in time order is its id's (see timeorder.py)
+IN_ID_ORDER: Final = 0  # in the place column: the entry is not queued, its id gives its order (see delivery_order.py)
+NO_SLOT: Final = -1
 
 
 class PendingBlock:
-    """One group's pending entries in one segment. Slot i speaks of the segment's slot i.
+    """One group's pending entries in one segment. Slot i of the columns is slot i of the segment.
 
-    Columns: `owners` (NOBODY, RELEASED or a consumer's number), `times` (delivery, unix ms), `counts` (deliveries),
-    and, once a slot left the order of ids, `places` (its place in the group's time order). The entry of a pending
-    slot may be gone (a deleted pending entry): the block keeps the segment's ids alive.
+    Columns: `owners` (NOT_PENDING, RELEASED or a consumer's number), `times` (delivery, unix ms), `counts` (deliveries)
+    and, once a slot is not in id order, `places` (see delivery_order.py). The entry of a pending slot may be deleted (a
+    deleted pending entry): the block still needs the segment's ids.
 
-    Invariants: the columns are of one length, at most the segment's; `pending` counts the slots with an owner or
-    released; `held` counts them by owner, without zeros; `first_id` is the segment's.
+    Invariants: the columns have one length, at most the segment's; `pending` counts the slots that are not NOT_PENDING;
+    `owner_counts` counts them by owner, without zeros; `first_id` is the segment's.
+
+    Example. A segment holds 1-0, 2-0, 3-0, 4-0. Consumer 2 read the first three at time 100; 1-0 was acknowledged and
+    2-0 claimed by consumer 3 at time 200. The fourth slot was never delivered, so the columns end before it:
+
+        slot      0            1     2
+        owners    NOT_PENDING  3     2
+        times     100          200   100      (slot 0: an old value, not read)
+        counts    1            2     1
+        places    IN_ID_ORDER  1     IN_ID_ORDER
+
+    pending is 2, owner_counts is {2: 1, 3: 1}, and 2-0 has serial 1 in the group's queue `recent`.
+
+    A segment has at most 128 slots, so a cost of O(slots) is bounded.
     """
 
-    __slots__ = ("counts", "first_id", "held", "owners", "pending", "places", "segment", "times")
+    __slots__ = ("counts", "first_id", "owner_counts", "owners", "pending", "places", "segment", "times")
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self.first_id: StreamId = segment.first_id  # one int, which every list of blocks shares
+        self.first_id: StreamId = segment.first_id  # kept: all lists of blocks share this one int object
         self.owners: array[int] = array("I")
         self.times: array[int] = array("Q")
         self.counts: array[int] = array("Q")
         self.places: array[int] | None = None
         self.pending = 0
-        self.held: dict[int, int] = {}
+        self.owner_counts: dict[int, int] = {}
 
     def id_at(self, slot: int) -> StreamId:
         return self.segment.ms[slot] << 64 | self.segment.seq[slot]
 
     def find(self, entry_id: StreamId) -> int:
-        """The slot of a pending id; -1 if it is not pending here."""
+        """The slot of a pending id; NO_SLOT if it is not pending here. O(log slots)."""
         slot = self.segment.find(entry_id)
         if slot < 0 or slot >= len(self.owners) or not self.owners[slot]:
-            return -1
+            return NO_SLOT
         return slot
 
     def place(self, slot: int) -> int:
+        """The place of a slot in time order (see delivery_order.py). O(1)."""
         return IN_ID_ORDER if self.places is None else self.places[slot]
 
     def set_place(self, slot: int, place: int) -> None:
+        """Set the place of a slot. O(1); O(slots) for the first slot that is not in id order."""
         if self.places is None:
             if place == IN_ID_ORDER:
                 return
@@ -60,13 +76,13 @@ class PendingBlock:
         self.places[slot] = place
 
     def set_places(self, start: int, places: "array[int]") -> None:
-        """The places of the slots from `start` on."""
+        """Set the places of the slots from `start` on. O(slots)."""
         if self.places is None:
             self.places = array("Q", bytes(8 * len(self.owners)))
         self.places[start : start + len(places)] = places
 
-    def reach(self, length: int) -> None:
-        """Make the columns long enough for `length` slots."""
+    def extend_to(self, length: int) -> None:
+        """Extend the columns to `length` slots. O(slots added)."""
         missing = length - len(self.owners)
         if missing > 0:
             self.owners.frombytes(bytes(4 * missing))
@@ -76,34 +92,34 @@ class PendingBlock:
                 self.places.frombytes(bytes(8 * missing))
 
     def is_free(self, start: int, stop: int) -> bool:
-        """Whether none of the slots [start, stop) is pending."""
+        """Whether none of the slots [start, stop) is pending. O(slots)."""
         return start >= len(self.owners) or not self.pending or not any(self.owners[start:stop])
 
     def fill(self, start: int, stop: int, owner: int, time_ms: int, count: int) -> None:
-        """Make the free slots [start, stop) pending, alike, in id order: three slices, whatever their number."""
+        """Make the free slots [start, stop) pending with one owner, time and count, in id order. O(slots)."""
         length = stop - start
         if length == 1 and start == len(self.owners) and self.places is None:
             self.owners.append(owner)
             self.times.append(time_ms)
             self.counts.append(count)
             self.pending += 1
-            self.held[owner] = self.held.get(owner, 0) + 1
+            self.owner_counts[owner] = self.owner_counts.get(owner, 0) + 1
             return
-        self.reach(start)
+        self.extend_to(start)
         self.owners[start:stop] = owner_column(owner, length)
         self.times[start:stop] = repeated(time_ms, length)
         self.counts[start:stop] = repeated(count, length)
         if self.places is not None:
             self.places[start:stop] = array("Q", bytes(8 * length))
         self.pending += length
-        self.held[owner] = self.held.get(owner, 0) + length
+        self.owner_counts[owner] = self.owner_counts.get(owner, 0) + length
 
     def is_run_of(self, owner: int, start: int, stop: int) -> bool:
-        """Whether one owner has all of the slots [start, stop)."""
+        """Whether one owner has all of the slots [start, stop). O(slots)."""
         return self.owners[start:stop].count(owner) == stop - start
 
-    def is_of_equals(self, start: int, stop: int) -> bool:
-        """Whether all of the slots [start, stop) have one owner, one time and one count."""
+    def is_uniform(self, start: int, stop: int) -> bool:
+        """Whether all of the slots [start, stop) have one owner, one time and one count. O(slots)."""
         length = stop - start
         return (
             self.owners[start:stop].count(self.owners[start]) == length
@@ -112,21 +128,24 @@ class PendingBlock:
         )
 
     def change_owner(self, slot: int, owner: int) -> None:
-        """Give a pending slot to another owner."""
+        """Change the owner of a pending slot. O(1)."""
         former = self.owners[slot]
         if former != owner:
             self._leave(former)
             self.owners[slot] = owner
-            self.held[owner] = self.held.get(owner, 0) + 1
+            self.owner_counts[owner] = self.owner_counts.get(owner, 0) + 1
 
     def free(self, slot: int) -> None:
-        """A slot is pending no more."""
+        """Make a pending slot NOT_PENDING. O(1)."""
         self._leave(self.owners[slot])
         self.owners[slot] = NOT_PENDING
         self.pending -= 1
 
     def change_owners(self, start: int, stop: int, owner: int) -> list[tuple[int, int]]:
-        """Give the pending slots [start, stop) to one owner, or free them; which others lost how many of them."""
+        """Change the owner of the pending slots [start, stop) (NOT_PENDING frees them). O(slots).
+
+        Returns for each former owner how many of the slots it lost.
+        """
         length = stop - start
         owners = self.owners[start:stop]
         first = owners[0]
@@ -144,23 +163,27 @@ class PendingBlock:
         if owner == NOT_PENDING:
             self.pending -= taken
         else:
-            self.held[owner] = self.held.get(owner, 0) + taken
+            self.owner_counts[owner] = self.owner_counts.get(owner, 0) + taken
         return lost
 
     def _leave(self, owner: int, count: int = 1) -> None:
-        left = self.held[owner] - count
+        """Subtract slots from an owner's count."""
+        left = self.owner_counts[owner] - count
         if left:
-            self.held[owner] = left
+            self.owner_counts[owner] = left
         else:
-            del self.held[owner]
+            del self.owner_counts[owner]
 
     def slots(self, start: int = 0) -> list[int]:
-        """The pending slots from `start` on, ascending."""
+        """The pending slots from `start` on, ascending. O(slots)."""
         owners = self.owners
         return [slot for slot in range(start, len(owners)) if owners[slot]]
 
     def runs(self, start: int = 0) -> Iterator[tuple[int, int]]:
-        """The pending slots from `start` on as runs [from, to), each of one owner. What was yielded may change."""
+        """The pending slots from `start` on as runs [from, to), each with one owner. O(slots).
+
+        Slots that were already yielded may change.
+        """
         owners = self.owners
         while start < len(owners):
             owner = owners[start]
@@ -172,7 +195,7 @@ class PendingBlock:
                 start += 1
 
     def pending_runs(self, start: int = 0) -> Iterator[tuple[int, int]]:
-        """As `runs`, whoever the owners are."""
+        """As `runs`, but a run may have several owners."""
         owners = self.owners
         while start < len(owners):
             if not owners[start]:
@@ -183,13 +206,13 @@ class PendingBlock:
             start = stop
 
     def end_of_pending(self, start: int, limit: int) -> int:
-        """Where the pending slots that begin at `start` end, at `limit` at the latest."""
+        """The end of the run of pending slots that begins at `start`, at most `limit`. O(slots)."""
         return self.owners.index(NOT_PENDING, start, limit) if NOT_PENDING in self.owners[start:limit] else limit
 
-    def runs_of(self, owner: int, start: int, most: int) -> list[tuple[int, int]]:
-        """At most `most` slots of one owner from `start` on, as runs [from, to)."""
+    def runs_of(self, owner: int, start: int, max_count: int) -> list[tuple[int, int]]:
+        """At most `max_count` slots of one owner from `start` on, as runs [from, to). O(slots)."""
         found: list[tuple[int, int]] = []
-        left = min(self.held.get(owner, 0), most)
+        left = min(self.owner_counts.get(owner, 0), max_count)
         owners = self.owners
         while left > 0:
             try:
@@ -203,7 +226,7 @@ class PendingBlock:
         return found
 
     def _end_of_run(self, owner: int, start: int, limit: int) -> int:
-        """Where an owner's run that begins at `start` ends, at `limit` at the latest."""
+        """The end of an owner's run that begins at `start`, at most `limit`."""
         if self.is_run_of(owner, start, limit):
             return limit
         owners = self.owners
@@ -213,25 +236,25 @@ class PendingBlock:
         return stop
 
     def first_pending(self) -> int:
-        """The first pending slot; there must be one."""
+        """The first pending slot; there must be one. O(slots)."""
         raw = self.owners.tobytes()
         return (len(raw) - len(raw.lstrip(b"\0"))) // 4
 
     def last_pending(self) -> int:
-        """The last pending slot; there must be one."""
+        """The last pending slot; there must be one. O(slots)."""
         raw = self.owners.tobytes()
         return (len(raw.rstrip(b"\0")) - 1) // 4
 
     def copy(self, segment: Segment) -> "PendingBlock":
-        """The same columns beside another segment of the same ids."""
+        """A copy beside another segment with the same ids. O(slots)."""
         twin = PendingBlock(segment)
         twin.owners, twin.times, twin.counts = self.owners[:], self.times[:], self.counts[:]
         twin.places = None if self.places is None else self.places[:]
-        twin.pending, twin.held = self.pending, dict(self.held)
+        twin.pending, twin.owner_counts = self.pending, dict(self.owner_counts)
         return twin
 
     def memory_usage(self) -> int:
-        """Bytes of the columns and what holds them."""
+        """An estimate in bytes. O(1)."""
         return 500 + len(self.owners) * (20 if self.places is None else 28)
 
     def check(self) -> None:
@@ -243,5 +266,5 @@ class PendingBlock:
         for owner in self.owners:
             if owner:
                 counted[owner] = counted.get(owner, 0) + 1
-        assert counted == self.held, "owners are miscounted"
+        assert counted == self.owner_counts, "owners are miscounted"
         assert self.pending == sum(counted.values()) > 0, "an empty block was kept"

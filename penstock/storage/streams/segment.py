@@ -1,7 +1,7 @@
-"""Segments: runs of a stream's entries, kept as the bytes in which they will be sent.
+"""Segments: consecutive entries of a stream, stored as the bytes in which they are sent.
 
 An entry is stored as `*2 $id *2n $field $value ...`, encoded once by XADD; every later read is a slice and a join.
-To this module the bytes are opaque.
+This module does not look into the bytes.
 """
 
 from array import array
@@ -14,22 +14,33 @@ from penstock.storage.streams.ids import HALF, StreamId, decimal
 
 MOST_SLOTS: Final = 128
 MOST_BYTES: Final = 64 * 1024
-_NUMBERS: Final = array("Q", range(1000))  # sequence numbers that a millisecond sees
+NO_SLOT: Final = -1
+_NUMBERS: Final = array("Q", range(1000))  # the usual sequence numbers, ready to be sliced
 
 
 class Segment:
-    """Up to MOST_SLOTS entries, ascending by id, each in a slot that it keeps for good.
+    """Up to MOST_SLOTS entries, ascending by id, each in a slot whose number never changes.
 
-    An open segment (the stream's last) holds its entries one by one in `parts`; a sealed one holds one `blob`, the
-    entry of slot i being blob[offsets[i]:offsets[i + 1]].
+    An open segment (the stream's last) has its entries one by one in `parts`. A sealed one has one `blob`: the entry of
+    slot i is blob[offsets[i]:offsets[i + 1]].
 
-    Invariants: `ms`, `seq` and the entries have one element a slot, ascending; `first` is the first slot that was
-    not trimmed away; `dead`, where there is one, marks the deleted slots and is at least as long as the highest of
-    them needs; `live` counts the slots from `first` on that are not marked. Ids outlive the entries: pending blocks
-    refer to them.
+    Invariants: `ms`, `seq` and the entries have one element for each slot, ascending; `first` is the first slot that
+    was not trimmed; `deleted`, if there is one, marks the deleted slots and is long enough for the highest of them;
+    `live` counts the slots from `first` on that are not marked. Ids stay after their entries are deleted: pending
+    blocks refer to them.
+
+    Example. After XADD of 5-0, 5-1, 6-0 and 7-0, then XTRIM MINID 5-1 and XDEL 6-0:
+
+        slot      0     1     2     3
+        ms        5     5     6     7
+        seq       0     1     0     0
+        deleted   0     0     1     0
+        first = 1, live = 2 (slots 1 and 3); parts or blob still has all four entries
+
+    Costs: a segment has at most 128 slots, so O(slots) is bounded.
     """
 
-    __slots__ = ("blob", "dead", "first", "live", "ms", "offsets", "parts", "sealed", "seq", "size")
+    __slots__ = ("blob", "deleted", "first", "live", "ms", "offsets", "parts", "sealed", "seq", "size")
 
     def __init__(self) -> None:
         self.ms: array[int] = array("Q")
@@ -41,10 +52,10 @@ class Segment:
         self.size = 0  # bytes of all entries, trimmed and deleted ones included
         self.first = 0
         self.live = 0
-        self.dead: bytearray | None = None
+        self.deleted: bytearray | None = None
 
     def __len__(self) -> int:
-        """Slots, live or not."""
+        """The number of slots, live or not."""
         return len(self.ms)
 
     # -- ids --------------------------------------------------------------------------------------------------------
@@ -53,16 +64,16 @@ class Segment:
         return self.ms[slot] << 64 | self.seq[slot]
 
     def id_texts(self, start: int, stop: int) -> list[bytes]:
-        """The ids of the slots [start, stop) as they are printed."""
+        """The texts of the ids of the slots [start, stop). O(slots)."""
         ms, seq = self.ms[start:stop], self.seq[start:stop]
-        if ms and ms.count(ms[0]) == len(ms):  # a producer's pipeline, mostly
+        if ms and ms.count(ms[0]) == len(ms):  # usual after a producer's pipeline: one millisecond
             begin = b"%d-" % ms[0]
             return [begin + decimal(number) for number in seq]
         return [b"%d-%d" % pair for pair in zip(ms, seq, strict=True)]
 
     @property
     def first_id(self) -> StreamId:
-        """The id of slot 0, live or not: what the segment is found by."""
+        """The id of slot 0, live or not; a stream finds a segment by it."""
         return self.ms[0] << 64 | self.seq[0]
 
     @property
@@ -71,28 +82,29 @@ class Segment:
         return self.ms[-1] << 64 | self.seq[-1]
 
     def lower_bound(self, entry_id: StreamId) -> int:
-        """The first slot whose id is not below `entry_id`; len(self) if there is none."""
+        """The first slot whose id is at least `entry_id`; len(self) if there is none. O(log slots)."""
         ms = entry_id >> 64
         column = self.ms
         slot = bisect_left(column, ms)
         seq = entry_id & HALF
         if seq and slot < len(column) and column[slot] == ms:
-            guess = slot + seq - self.seq[slot]  # mostly a millisecond's numbers have no gaps
+            guess = slot + seq - self.seq[slot]  # right if the sequence numbers of this millisecond have no gaps
             if slot <= guess < len(column) and column[guess] == ms and self.seq[guess] == seq:
                 return guess
             return bisect_left(self.seq, seq, slot, bisect_left(column, ms + 1, slot) if ms < HALF else len(column))
         return slot
 
     def find(self, entry_id: StreamId) -> int:
-        """The slot of an id, live or not; -1 if there is none."""
+        """The slot of an id, live or not; NO_SLOT if there is none. O(log slots)."""
         slot = self.lower_bound(entry_id)
         if slot < len(self.ms) and self.ms[slot] << 64 | self.seq[slot] == entry_id:
             return slot
-        return -1
+        return NO_SLOT
 
     # -- entries ----------------------------------------------------------------------------------------------------
 
     def append(self, entry_id: StreamId, entry: bytes) -> None:
+        """Add one entry, whose id must be above all others. The segment must not be sealed. Amortized O(1)."""
         self.ms.append(entry_id >> 64)
         self.seq.append(entry_id & HALF)
         self.parts.append(entry)
@@ -100,9 +112,9 @@ class Segment:
         self.live += 1
 
     def append_run(self, first_id: StreamId, entries: list[bytes], start: int) -> int:
-        """Append entries from a place in the list on, until the segment is full or they are; how many.
+        """Append entries[start:], until the segment is full; returns how many were appended. O(entries appended).
 
-        Ids follow one another from `first_id` on, all of one millisecond.
+        Their ids are consecutive from `first_id` on, all in one millisecond.
         """
         taken = entries[start : start + MOST_SLOTS - len(self.parts)]
         size = self.size + sum([len(entry) for entry in taken])
@@ -126,7 +138,7 @@ class Segment:
         return len(self.parts) >= MOST_SLOTS or self.size >= MOST_BYTES
 
     def seal(self) -> None:
-        """No more entries: fold them into one blob. Ids stay as they are, pending blocks share them."""
+        """Take no more entries: join them into one blob. Ids stay as they are: pending blocks share them. O(bytes)."""
         size = 0
         ends = [0]
         for part in self.parts:
@@ -138,110 +150,114 @@ class Segment:
         self.sealed = True
 
     def is_live(self, slot: int) -> bool:
+        """Whether the entry of a slot is neither trimmed nor deleted. O(1)."""
         if slot < self.first or not self.live:
             return False
-        dead = self.dead
-        return dead is None or slot >= len(dead) or not dead[slot]
+        deleted = self.deleted
+        return deleted is None or slot >= len(deleted) or not deleted[slot]
 
     def is_live_run(self, start: int, stop: int) -> bool:
-        """Whether all of the slots [start, stop) are live."""
+        """Whether all of the slots [start, stop) are live. O(slots)."""
         if start < self.first or not self.live:
             return False
-        return self.dead is None or not any(self.dead[start:stop])
+        return self.deleted is None or not any(self.deleted[start:stop])
 
     def entry(self, slot: int) -> bytes:
-        """The bytes of one slot."""
+        """The bytes of the entry in one slot, which must be live. O(bytes)."""
         if self.sealed:
             return self.blob[self.offsets[slot] : self.offsets[slot + 1]]
         return self.parts[slot]
 
     def entries(self, start: int, stop: int) -> bytes:
-        """The bytes of the slots [start, stop), which must all be live, one after the other."""
+        """The bytes of the slots [start, stop), which must all be live, joined. O(bytes)."""
         if self.sealed:
             return self.blob[self.offsets[start] : self.offsets[stop]]
         return self.parts[start] if stop - start == 1 else b"".join(self.parts[start:stop])
 
     def entry_list(self, start: int, stop: int) -> list[bytes]:
-        """The bytes of each of the slots [start, stop), which must all be live."""
+        """The bytes of each of the slots [start, stop), which must all be live. O(bytes)."""
         if not self.sealed:
             return self.parts[start:stop]
         blob = self.blob
         return [blob[begin:end] for begin, end in pairwise(self.offsets[start : stop + 1])]
 
-    def runs(self, start: int, stop: int, most: int) -> list[tuple[int, int]]:
-        """The live slots of [start, stop) as runs [from, to), `most` slots at the most."""
+    def runs(self, start: int, stop: int, max_count: int) -> list[tuple[int, int]]:
+        """The live slots of [start, stop) as runs [from, to), at most `max_count` slots.
+
+        O(1) without deleted slots, else O(slots).
+        """
         if start < self.first:
             start = self.first
-        dead = self.dead
-        if dead is None:
-            stop = min(stop, start + most)
+        deleted = self.deleted
+        if deleted is None:
+            stop = min(stop, start + max_count)
             return [(start, stop)] if start < stop else []
         found: list[tuple[int, int]] = []
-        while start < stop and most > 0:
-            if start < len(dead) and dead[start]:
-                start = dead.find(0, start)
+        while start < stop and max_count > 0:
+            if start < len(deleted) and deleted[start]:
+                start = deleted.find(0, start)
                 if start < 0:
-                    start = len(dead)
+                    start = len(deleted)
                 continue
-            end = dead.find(1, start)
-            end = min(stop if end < 0 else end, stop, start + most)
+            end = deleted.find(1, start)
+            end = min(stop if end < 0 else end, stop, start + max_count)
             if start < end:
                 found.append((start, end))
-                most -= end - start
+                max_count -= end - start
             start = end
         return found
 
     def first_live(self) -> int:
-        """The first live slot; the segment must have one."""
-        if self.dead is None:
+        """The first live slot; there must be one. O(1) without deleted slots, else O(slots)."""
+        if self.deleted is None:
             return self.first
         return self.runs(self.first, len(self.ms), 1)[0][0]
 
     def last_live(self) -> int:
-        """The last live slot; the segment must have one."""
+        """The last live slot; there must be one. O(slots)."""
         slot = len(self.ms) - 1
         while not self.is_live(slot):
             slot -= 1
         return slot
 
-    # -- going ------------------------------------------------------------------------------------------------------
+    # -- removing ---------------------------------------------------------------------------------------------------
 
-    def kill(self, slot: int) -> None:
-        """Mark a live slot deleted."""
-        if self.dead is None:
-            self.dead = bytearray(len(self.ms))
-        elif len(self.dead) < len(self.ms):
-            self.dead.extend(bytes(len(self.ms) - len(self.dead)))
-        self.dead[slot] = 1
+    def delete(self, slot: int) -> None:
+        """Mark a live slot deleted. O(1); O(slots) for the first one."""
+        if self.deleted is None:
+            self.deleted = bytearray(len(self.ms))
+        elif len(self.deleted) < len(self.ms):
+            self.deleted.extend(bytes(len(self.ms) - len(self.deleted)))
+        self.deleted[slot] = 1
         self.live -= 1
 
-    def kill_run(self, start: int, stop: int) -> None:
-        """Mark the live slots [start, stop) deleted."""
-        self.kill(stop - 1)
-        assert self.dead is not None, "kill made it"
-        self.dead[start:stop] = b"\1" * (stop - start)
+    def delete_run(self, start: int, stop: int) -> None:
+        """Mark the live slots [start, stop) deleted. O(slots)."""
+        self.delete(stop - 1)
+        assert self.deleted is not None, "delete created it"
+        self.deleted[start:stop] = b"\1" * (stop - start)
         self.live -= stop - 1 - start
 
-    def trim_to(self, slot: int, gone: int) -> None:
-        """Forget everything before `slot`: `gone` live slots go."""
+    def trim_to(self, slot: int, removed: int) -> None:
+        """Remove all entries before `slot`; `removed` of them are live. O(1)."""
         self.first = slot
-        self.live -= gone
+        self.live -= removed
 
     def drop(self) -> None:
-        """Nothing is live any more: let the bytes go, keep the ids."""
+        """No entry is live any more: free the bytes, keep the ids. O(1), but for freeing the bytes."""
         self.first = len(self.ms)
         self.live = 0
         self.blob = b""
         self.parts = []
-        self.dead = None
+        self.deleted = None
         self.offsets = array("I")
         self.sealed = True
 
     def copy(self) -> "Segment":
-        """A segment of equal content; what never changes is shared."""
+        """A copy; data that never changes is shared. O(slots)."""
         twin = Segment()
         twin.sealed, twin.size, twin.first, twin.live = self.sealed, self.size, self.first, self.live
-        twin.dead = None if self.dead is None else bytearray(self.dead)
+        twin.deleted = None if self.deleted is None else bytearray(self.deleted)
         if self.sealed:
             twin.ms, twin.seq, twin.blob, twin.offsets = self.ms, self.seq, self.blob, self.offsets
         else:
@@ -262,7 +278,7 @@ class Segment:
 
 
 def deleted_entry(entry_id: StreamId) -> Segment:
-    """A segment of one id whose entry is gone: where a pending entry outlives the place of its id."""
+    """A segment with one id and no entry: what the block of a rewound pending entry refers to."""
     segment = Segment()
     segment.append(entry_id, b"")
     segment.drop()

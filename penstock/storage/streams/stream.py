@@ -1,25 +1,25 @@
-"""A stream: entries in order of their ids, and the groups that read them."""
+"""A stream: entries in order of their ids, and the consumer groups that read them."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, StreamId
-from penstock.storage.streams.listpack_nodes import AlikeEntries, Node, NodeLimits, alike
+from penstock.storage.streams.listpack_nodes import Node, NodeLimits, SameFieldEntries, same_field_entries
 from penstock.storage.streams.segment import Segment
 
-KEEP_REFERENCES: Final = 0  # pending entries of a trimmed entry stay, as deleted pending entries
-DELETE_REFERENCES: Final = 1  # they go with it
-ACKNOWLEDGED: Final = 2  # an entry that some group still needs is not trimmed
+KEEP_REFERENCES: Final = 0  # KEEPREF: pending entries of a trimmed entry stay, as deleted pending entries
+DELETE_REFERENCES: Final = 1  # DELREF: they are removed with the entry
+ACKNOWLEDGED: Final = 2  # ACKED: an entry that some group still needs is not trimmed
 
 
-Run: TypeAlias = tuple[Segment, int, int]  # the live slots [start, stop) of a segment
+SegmentRun: TypeAlias = tuple[Segment, int, int]  # the live slots [start, stop) of a segment
 
 
 class Trim(NamedTuple):
-    """What a trim is to do: `by_length` tells MAXLEN from MINID; `limit` 0 is none."""
+    """How to trim: `by_length` for MAXLEN, else MINID; `limit` is the maximum number of entries, 0 for no limit."""
 
     by_length: bool
     threshold: int  # a length, or an id
@@ -31,9 +31,11 @@ class Trim(NamedTuple):
 class Stream:
     """Entries, groups, and the counters that XINFO shows.
 
-    Invariants: `segments` have live entries and ascend, `firsts` holds their first ids; `nodes`
-    ascend and cover all of them; `length` counts the live entries; no live entry is above `last_id`; no slot of a
-    group's blocks is above `last_id` (such pending entries are rewound pending entries, see groups.py).
+    Invariants: all `segments` have live entries and ascend, `firsts` has their first ids; `nodes` ascend and cover all
+    of them; `length` counts the live entries; no live entry is above `last_id`; no slot of a group's blocks is above
+    `last_id` (such pending entries are rewound pending entries, see group.py).
+
+    In the costs, s is the number of segments, m of nodes, g of groups, b of pending blocks in a group.
     """
 
     __slots__ = (
@@ -62,16 +64,16 @@ class Stream:
         self.max_deleted_id: StreamId = ZERO
         self.entries_added = 0
         self.groups: dict[bytes, Group] = {}
-        self.rewound = False  # whether a group may hold rewound pending entries
-        self._closed = False  # the last segment takes no more entries, open or not
+        self.rewound = False  # whether a group may have rewound pending entries
+        self._closed = False  # no entry may be added to the last segment, even if it is not sealed
 
     def groups_by_name(self) -> list[Group]:
-        """In ascending byte order, as Redis lists them."""
+        """In ascending byte order, as Redis lists them. O(g log g)."""
         return [self.groups[name] for name in sorted(self.groups)]
 
     @property
     def first_id(self) -> StreamId:
-        """The oldest live entry's id; 0-0 where there is none."""
+        """The id of the oldest live entry; 0-0 if there is none. O(1)."""
         if not self.segments:
             return ZERO
         head = self.segments[0]
@@ -80,20 +82,23 @@ class Stream:
     # -- appending --------------------------------------------------------------------------------------------------
 
     def next_id(self, now_ms: int) -> StreamId | None:
-        """The id that `*` stands for; None when there is none left."""
+        """The id for `*`; None if there is none left. O(1)."""
         if now_ms > self.last_id >> 64:
             return now_ms << 64
         return None if self.last_id == MAX else self.last_id + 1
 
     def next_id_of(self, ms: int) -> StreamId | None:
-        """The id that `<ms>-*` stands for; None when it would not be above the last one."""
+        """The id for `<ms>-*`; None if it would not be above the last one. O(1)."""
         last_ms = self.last_id >> 64
         if ms > last_ms:
             return ms << 64
         return None if ms < last_ms or self.last_id & HALF == HALF else self.last_id + 1
 
     def append(self, entry_id: StreamId, entry: bytes, fields: list[bytes]) -> None:
-        """Append an entry, given as the bytes to send and as its fields and values; the id must be above last_id."""
+        """Append an entry, given as the bytes to send and as fields and values in turn. Its id must be above last_id.
+
+        O(1) in the number of entries; O(g log b) more while groups have rewound pending entries.
+        """
         assert entry_id > self.last_id, "ids ascend"
         size = sum([len(word) for word in fields])
         nodes = self.nodes
@@ -112,19 +117,19 @@ class Stream:
             segment.seal()
 
     def append_run(self, first_id: StreamId, entries: list[bytes], fields: list[list[bytes]]) -> None:
-        """As `append` for entries whose ids follow one another from `first_id` on, all of one millisecond.
+        """As `append` for entries with consecutive ids from `first_id` on, all in one millisecond. O(entries).
 
-        No rewound pending entry may be there.
+        There must be no rewound pending entries.
         """
-        run = alike(fields)
+        run = same_field_entries(fields)
         if run is not None:
-            self.append_alike(first_id, entries, run)
+            self.append_same_fields(first_id, entries, run)
             return
         for at, entry in enumerate(entries):
             self.append(first_id + at, entry, fields[at])
 
-    def append_alike(self, first_id: StreamId, entries: list[bytes], run: AlikeEntries) -> None:
-        """As `append_run` for entries of the same field names."""
+    def append_same_fields(self, first_id: StreamId, entries: list[bytes], run: SameFieldEntries) -> None:
+        """As `append_run` for entries with the same field names."""
         assert first_id > self.last_id and not self.rewound, "ids ascend, and nothing is to be revived"
         count = len(entries)
         self._note_in_nodes(first_id, run)
@@ -138,7 +143,7 @@ class Stream:
         self.last_id = first_id + count - 1
         self.entries_added += count
 
-    def _note_in_nodes(self, first_id: StreamId, run: AlikeEntries) -> None:
+    def _note_in_nodes(self, first_id: StreamId, run: SameFieldEntries) -> None:
         nodes, limits = self.nodes, self.limits
         at, count = 0, len(run)
         while at < count:
@@ -153,7 +158,7 @@ class Stream:
             at += 1
 
     def _open_segment(self, next_id: StreamId) -> Segment:
-        """The segment that takes the next entry."""
+        """The segment for the next entry, created if need be."""
         segments = self.segments
         if segments and not segments[-1].sealed and not self._closed:
             return segments[-1]
@@ -165,37 +170,40 @@ class Stream:
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
-    def runs(self, start: StreamId, end: StreamId, most: int) -> list[Run]:
-        """The live entries of [start, end] as runs of slots, oldest first, `most` entries at the most."""
-        found: list[Run] = []
+    def runs(self, start: StreamId, end: StreamId, max_count: int) -> list[SegmentRun]:
+        """The live entries of [start, end] as runs of slots, oldest first, at most `max_count` entries.
+
+        O(log s) to find the first, then O(1) for each segment, O(slots) for one with deleted entries.
+        """
+        found: list[SegmentRun] = []
         segments = self.segments
         is_open = end >= self.last_id
-        place = max(bisect_right(self.firsts, start) - 1, 0)
-        while place < len(segments) and most > 0:
-            segment = segments[place]
-            if self.firsts[place] > end:
+        index = max(bisect_right(self.firsts, start) - 1, 0)
+        while index < len(segments) and max_count > 0:
+            segment = segments[index]
+            if self.firsts[index] > end:
                 break
-            first = segment.lower_bound(start) if self.firsts[place] < start else 0
+            first = segment.lower_bound(start) if self.firsts[index] < start else 0
             stop = len(segment.ms) if is_open or segment.last_id <= end else segment.lower_bound(end + 1)
-            if segment.dead is None:
+            if segment.deleted is None:
                 if first < segment.first:
                     first = segment.first
-                if stop - first > most:
-                    stop = first + most
+                if stop - first > max_count:
+                    stop = first + max_count
                 if first < stop:
                     found.append((segment, first, stop))
-                    most -= stop - first
+                    max_count -= stop - first
             else:
-                for from_slot, to_slot in segment.runs(first, stop, most):
+                for from_slot, to_slot in segment.runs(first, stop, max_count):
                     found.append((segment, from_slot, to_slot))
-                    most -= to_slot - from_slot
-            place += 1
+                    max_count -= to_slot - from_slot
+            index += 1
         return found
 
-    def unread(self, group: Group, most: int) -> list[Run]:
-        """The live entries behind the group's last-delivered id, `most` at the most.
+    def unread(self, group: Group, max_count: int) -> list[SegmentRun]:
+        """The live entries after the group's last-delivered id, at most `max_count`. As `runs`.
 
-        Mostly they begin in the slot behind the one where the group stopped reading.
+        O(1) if they all follow the slot where the group stopped reading, in the same segment: the usual case.
         """
         last_id = group.last_id
         if last_id >= self.last_id or not self.length:
@@ -204,46 +212,46 @@ class Stream:
         if (
             segment is not None
             and segment.first <= slot
-            and slot + most <= len(segment.ms)
-            and segment.dead is None
+            and slot + max_count <= len(segment.ms)
+            and segment.deleted is None
             and segment.ms[slot - 1] << 64 | segment.seq[slot - 1] == last_id
         ):
-            return [(segment, slot, slot + most)]
-        return self.runs(last_id + 1, MAX, most)
+            return [(segment, slot, slot + max_count)]
+        return self.runs(last_id + 1, MAX, max_count)
 
-    def runs_back(self, start: StreamId, end: StreamId, most: int) -> Iterator[tuple[Segment, int]]:
-        """The live entries of [start, end] slot by slot, newest first, `most` at the most."""
-        place = bisect_right(self.firsts, end) - 1
-        while place >= 0 and most > 0:
-            segment = self.segments[place]
+    def runs_back(self, start: StreamId, end: StreamId, max_count: int) -> Iterator[tuple[Segment, int]]:
+        """The live entries of [start, end], newest first, at most `max_count`. O(log s + slots visited)."""
+        index = bisect_right(self.firsts, end) - 1
+        while index >= 0 and max_count > 0:
+            segment = self.segments[index]
             slot = len(segment) - 1 if segment.last_id <= end else segment.lower_bound(end + 1) - 1
-            while slot >= segment.first and most > 0:
+            while slot >= segment.first and max_count > 0:
                 if segment.is_live(slot):
                     if segment.id_at(slot) < start:
                         return
                     yield segment, slot
-                    most -= 1
+                    max_count -= 1
                 slot -= 1
-            place -= 1
+            index -= 1
 
     def find(self, entry_id: StreamId) -> tuple[Segment, int] | None:
-        """The segment and slot of a live entry."""
-        place = bisect_right(self.firsts, entry_id) - 1
-        if place >= 0:
-            segment = self.segments[place]
+        """The segment and slot of a live entry; None if there is no such entry. O(log s)."""
+        index = bisect_right(self.firsts, entry_id) - 1
+        if index >= 0:
+            segment = self.segments[index]
             slot = segment.find(entry_id)
             if slot >= 0 and segment.is_live(slot):
                 return segment, slot
         return None
 
     def entry(self, entry_id: StreamId) -> bytes | None:
-        """The bytes of a live entry."""
+        """The bytes of a live entry; None if there is no such entry. O(log s)."""
         found = self.find(entry_id)
         return None if found is None else found[0].entry(found[1])
 
     @property
     def last_live_id(self) -> StreamId:
-        """The newest live entry's id; 0-0 where there is none."""
+        """The id of the newest live entry; 0-0 if there is none. O(1)."""
         if not self.segments:
             return ZERO
         tail = self.segments[-1]
@@ -252,85 +260,85 @@ class Stream:
     # -- deleting ---------------------------------------------------------------------------------------------------
 
     def delete(self, entry_id: StreamId) -> bool:
-        """Delete one entry by its id (XDEL).
+        """XDEL of one id; returns whether the entry was there. Its pending entries become deleted pending entries.
 
-        Whether it was there. Pending entries of it become deleted pending entries.
+        O(log s + log m); O(s) or O(m) if its segment or node becomes empty.
         """
-        place = bisect_right(self.firsts, entry_id) - 1
-        if place < 0:
+        index = bisect_right(self.firsts, entry_id) - 1
+        if index < 0:
             return False
-        segment = self.segments[place]
+        segment = self.segments[index]
         slot = segment.find(entry_id)
         if slot < 0 or not segment.is_live(slot):
             return False
-        self._count_out(entry_id)
-        self._kill(place, slot)
+        self._remove_from_node(entry_id)
+        self._delete_slot(index, slot)
         if entry_id > self.max_deleted_id:
             self.max_deleted_id = entry_id
         return True
 
-    def _kill(self, place: int, slot: int) -> None:
-        segment = self.segments[place]
-        segment.kill(slot)
+    def _delete_slot(self, index: int, slot: int) -> None:
+        segment = self.segments[index]
+        segment.delete(slot)
         self.length -= 1
         if not segment.live:
             segment.drop()
-            del self.segments[place]
-            del self.firsts[place]
+            del self.segments[index]
+            del self.firsts[index]
 
-    def _count_out(self, entry_id: StreamId) -> None:
-        """An entry is about to be deleted: its node has one less, and goes with the last one."""
-        place = bisect_right(self.nodes, entry_id, key=_first_of) - 1
-        node = self.nodes[place]
+    def _remove_from_node(self, entry_id: StreamId) -> None:
+        """Subtract an entry, which is about to be deleted, from its node; a node without live entries is deleted."""
+        index = bisect_right(self.nodes, entry_id, key=_first_of) - 1
+        node = self.nodes[index]
         if node.live == 1:
-            del self.nodes[place]
+            del self.nodes[index]
             return
         node.live -= 1
 
     def is_referenced(self, entry_id: StreamId) -> bool:
-        """Whether some group still needs an id: it has not read up to it, or holds it pending.
-
-        (deleted pending entries included).
-        """
+        """Whether some group still needs an id: it has not read that far, or the id is pending there. O(g log b)."""
         return any(entry_id > group.last_id or group.find(entry_id) is not None for group in self.groups.values())
 
     def drop_references(self, entry_id: StreamId) -> int:
-        """Take an id out of every group's pending list; how many held it."""
+        """Remove an id from every group's pending list; returns in how many it was. O(g log b)."""
         return sum(group.acknowledge(entry_id) for group in self.groups.values())
 
     # -- trimming ---------------------------------------------------------------------------------------------------
 
-    def trim(self, trim: Trim, gone: list[StreamId]) -> int:
-        """Trim from the oldest entry on, node by node; how many entries went. max_deleted_id stays.
+    def trim(self, trim: Trim, removed_ids: list[StreamId]) -> int:
+        """Trim from the oldest entry on, node by node; returns how many entries were removed. max_deleted_id stays.
 
-        DELREF and ACKED trims add the ids that went to `gone`; others need not look at them.
+        DELREF and ACKED trims append the removed ids to `removed_ids`; KEEPREF trims do not.
+
+        KEEPREF: O(nodes and segments removed), then one shift of the lists, O(s + m). DELREF and ACKED: O(g log b) for
+        each entry visited, and O(s) or O(m) for each segment or node that becomes empty.
         """
         if trim.references == KEEP_REFERENCES:
             return self._trim_nodes(trim)
         removed = 0
-        place = 0
+        index = 0
         nodes = self.nodes
-        while place < len(nodes) and _goes_on(trim, self.length, removed, nodes[place]):
-            node = nodes[place]
-            whole = _takes_whole(trim, self.length, node)
-            removed += self._trim_slots(node, trim, gone)
+        while index < len(nodes) and _trim_continues(trim, self.length, removed, nodes[index]):
+            node = nodes[index]
+            whole = _removes_whole_node(trim, self.length, node)
+            removed += self._trim_slots(node, trim, removed_ids)
             if not whole:
                 break
             if node.live:
-                place += 1
+                index += 1
             else:
-                del nodes[place]
+                del nodes[index]
         return removed
 
     def _trim_nodes(self, trim: Trim) -> int:
-        """A trim that heeds no group: its whole nodes are taken together. How many entries went."""
+        """A KEEPREF trim: removes whole nodes, then part of one if the trim is exact. Returns the entries removed."""
         removed = whole = 0
         cut: Node | None = None
         for node in self.nodes:
             length = self.length - removed
-            if not _goes_on(trim, length, removed, node):
+            if not _trim_continues(trim, length, removed, node):
                 break
-            if not _takes_whole(trim, length, node):
+            if not _removes_whole_node(trim, length, node):
                 cut = node
                 break
             removed += node.live
@@ -342,30 +350,31 @@ class Stream:
         return removed
 
     def lengths_of_trims(self, trim: Trim, count: int) -> list[int]:
-        """The lengths after each of so many appends, if each is followed by a trim of whole nodes to a length.
+        """The stream's lengths after each of `count` appends, each followed by a trim to a length by whole nodes.
 
-        Fewer of them than that length: then all that they add stays, and the node that is open now.
+        `count` must be below that length: then no trim reaches the appended entries or the node that is open now.
+        O(count + nodes removed).
         """
         nodes, length = self.nodes, self.length
-        place, last = 0, len(self.nodes) - 1
+        index, last = 0, len(self.nodes) - 1
         lengths: list[int] = []
         for _ in range(count):
             length += 1
             removed = 0
-            while place < last:
-                node = nodes[place]
-                if not _goes_on(trim, length, removed, node) or not _takes_whole(trim, length, node):
+            while index < last:
+                node = nodes[index]
+                if not _trim_continues(trim, length, removed, node) or not _removes_whole_node(trim, length, node):
                     break
                 length -= node.live
                 removed += node.live
-                place += 1
+                index += 1
             lengths.append(length)
         return lengths
 
     def _drop_from(self, node: Node, trim: Trim) -> int:
-        """What an exact trim still takes from the oldest node, which it cannot take whole.
+        """Exact trim: remove what must go from the oldest node, which cannot be removed whole.
 
-        The node stays even if nothing live is left in it: a deleted entry at its end is not below the threshold.
+        The node stays even if no entry in it is live: a deleted entry at its end is not below the threshold.
         """
         if trim.by_length:
             count = self.length - trim.threshold
@@ -375,17 +384,17 @@ class Stream:
         return self._drop_head(count)
 
     def _drop_head(self, count: int) -> int:
-        """Forget the `count` oldest live entries."""
+        """Remove the `count` oldest live entries."""
         left = count
-        gone = 0
-        while gone < len(self.segments) and self.segments[gone].live <= left:
-            left -= self.segments[gone].live
-            gone += 1
-        if self.groups:  # whose blocks may keep a segment's ids
-            for segment in self.segments[:gone]:
+        whole = 0
+        while whole < len(self.segments) and self.segments[whole].live <= left:
+            left -= self.segments[whole].live
+            whole += 1
+        if self.groups:  # their blocks may refer to the segment, which then keeps its ids only
+            for segment in self.segments[:whole]:
                 segment.drop()
-        del self.segments[:gone]
-        del self.firsts[:gone]
+        del self.segments[:whole]
+        del self.firsts[:whole]
         if left:
             head = self.segments[0]
             *_, (_, stop) = head.runs(head.first, len(head), left)
@@ -393,8 +402,8 @@ class Stream:
         self.length -= count
         return count
 
-    def _trim_slots(self, node: Node, trim: Trim, gone: list[StreamId]) -> int:
-        """Go through a node entry by entry, as DELREF and ACKED trims do; how many went."""
+    def _trim_slots(self, node: Node, trim: Trim, removed_ids: list[StreamId]) -> int:
+        """Trim a node entry by entry (DELREF and ACKED); returns how many entries were removed."""
         removed = 0
         ids = [
             segment.id_at(slot)
@@ -409,9 +418,9 @@ class Stream:
                     continue
             else:
                 self.drop_references(entry_id)
-            place = bisect_right(self.firsts, entry_id) - 1
-            self._kill(place, self.segments[place].find(entry_id))
-            gone.append(entry_id)
+            index = bisect_right(self.firsts, entry_id) - 1
+            self._delete_slot(index, self.segments[index].find(entry_id))
+            removed_ids.append(entry_id)
             removed += 1
         node.live -= removed
         return removed
@@ -419,14 +428,14 @@ class Stream:
     # -- ids --------------------------------------------------------------------------------------------------------
 
     def set_last_id(self, last_id: StreamId) -> None:
-        """XSETID: the next id must be above `last_id`, which may be lower than before if no live entry is above it.
+        """XSETID. `last_id` may be lower than before, if no live entry is above it.
 
-        Ids above it may then be used again, so pending entries of such ids leave the blocks: two entries of one id
-        in two segments could not be told apart there.
+        Ids above it may then be used again. Two entries with one id in two segments could not be told apart in a block,
+        so pending entries above `last_id` leave the blocks (Group.rewind_above). O(1); for a lower id as that function.
         """
         if last_id < self.last_id:
             for group in self.groups.values():
-                group.stray_above(last_id)
+                group.rewind_above(last_id)
                 self.rewound = self.rewound or bool(group.rewound)
             self._closed = True
         self.last_id = last_id
@@ -434,33 +443,33 @@ class Stream:
     # -- entries-read and lag (Redis 7.4.2 and later) ----------------------------------------------------------------
 
     def has_tombstone_from(self, entry_id: StreamId) -> bool:
-        """Whether a deleted entry may lie at or after an id."""
+        """Whether a deleted entry may have this id or a higher one. O(1)."""
         return self.length > 0 and self.max_deleted_id > ZERO and entry_id <= self.max_deleted_id
 
     def position(self, entry_id: StreamId) -> int:
-        """How many entries were ever added up to an id; -1 where deletions make that unknowable."""
+        """How many entries were ever added up to an id; UNKNOWN if that cannot be computed after deletions. O(1)."""
         if not self.entries_added:
             return 0
         if not self.length and entry_id <= self.last_id:
             return self.entries_added
         if entry_id != ZERO and entry_id < self.max_deleted_id:
-            return -1
+            return UNKNOWN
         if entry_id == self.last_id:
             return self.entries_added
         if entry_id > self.last_id:
-            return -1
+            return UNKNOWN
         first_id = self.first_id
         if self.max_deleted_id == ZERO or self.max_deleted_id < first_id:
             if entry_id < first_id:
                 return self.entries_added - self.length
             if entry_id == first_id:
                 return self.entries_added - self.length + 1
-        return -1
+        return UNKNOWN
 
     def lag(self, group: Group) -> int | None:
-        """Entries that the group has yet to read; None where that is unknowable.
+        """How many entries the group has yet to read; None if that cannot be computed. O(1).
 
-        It may be negative: XSETID can lower entries-added beneath a group's entries-read (Redis 8.6.3).
+        It may be negative: XSETID can set entries-added below a group's entries-read (Redis 8.6.3).
         """
         if not self.entries_added or not self.length:
             return 0
@@ -470,10 +479,13 @@ class Stream:
         if group.entries_read >= 0 and not self.has_tombstone_from(group.last_id):
             return self.entries_added - group.entries_read
         position = self.position(group.last_id)
-        return None if position < 0 else self.entries_added - position
+        return None if position == UNKNOWN else self.entries_added - position
 
-    def pass_to(self, group: Group, runs: list[Run]) -> None:
-        """Move a group's last-delivered id and entries-read over new entries that it is handed (not empty)."""
+    def advance_group(self, group: Group, runs: list[SegmentRun]) -> None:
+        """Set a group's last-delivered id and entries-read after it was handed new entries (at least one).
+
+        O(runs); O(entries) if a deleted entry may be among them or entries-read is unknown.
+        """
         segment, start, _ = runs[0]
         first = segment.ms[start] << 64 | segment.seq[start]
         last_segment, _, stop = runs[-1]
@@ -484,7 +496,7 @@ class Stream:
             return
         last = last_segment.id_at(stop - 1)
         if group.entries_read >= 0 and not self.has_tombstone_from(first):
-            group.entries_read += count - 1  # no step from here on can meet a tombstone
+            group.entries_read += count - 1  # no deleted entry can be among the remaining ones
             group.last_id = last
             return
         for segment, start, stop in runs:
@@ -499,10 +511,10 @@ class Stream:
             group.entries_read = self.position(entry_id)
         group.last_id = entry_id
 
-    # -- the whole --------------------------------------------------------------------------------------------------
+    # -- the whole stream -------------------------------------------------------------------------------------------
 
     def copy(self) -> "Stream":
-        """A stream of equal content; sealed bytes are shared."""
+        """A copy; the bytes of sealed segments are shared. O(segments' slots + nodes + groups)."""
         twin = Stream(self.limits, self.producers.copy())
         places: dict[int, Segment] = {}
         for segment in self.segments:
@@ -516,7 +528,7 @@ class Stream:
         return twin
 
     def memory_usage(self) -> int:
-        """Bytes that the stream holds, by its own accounts: entries, ids, pending slots and their keeping."""
+        """An estimate in bytes: entries, ids, nodes, producers and groups. O(s + m + blocks of all groups)."""
         slots = sum(map(len, self.segments))
         size = sum(segment.size for segment in self.segments) + slots * 20 + len(self.segments) * 600
         size += sum(34 * len(segment.parts) for segment in self.segments) + len(self.nodes) * 200 + 800
@@ -544,18 +556,18 @@ def _first_of(node: Node) -> StreamId:
     return node.first
 
 
-def _goes_on(trim: Trim, length: int, removed: int, node: Node) -> bool:
-    """Whether a trim that has removed so many entries and left a stream of so many may look at the next node."""
+def _trim_continues(trim: Trim, length: int, removed: int, node: Node) -> bool:
+    """Whether a trim that removed `removed` entries, with `length` left, may look at the next node."""
     if trim.by_length and length <= trim.threshold:
         return False
     return not trim.limit or removed + node.live <= trim.limit
 
 
-def _takes_whole(trim: Trim, length: int, node: Node) -> bool:
-    """Whether nothing of the oldest node is to stay, where a stream has so many entries."""
+def _removes_whole_node(trim: Trim, length: int, node: Node) -> bool:
+    """Whether a trim of a stream with `length` entries removes all of the oldest node."""
     return length - node.live >= trim.threshold if trim.by_length else node.last < trim.threshold
 
 
-def count_of(runs: list[Run]) -> int:
-    """How many entries runs have together."""
+def count_of(runs: list[SegmentRun]) -> int:
+    """The number of entries in runs. O(runs)."""
     return sum([stop - start for _, start, stop in runs])
