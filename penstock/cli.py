@@ -1,6 +1,6 @@
-"""The command line: `penstock serve`, `check-log`, `pipeline`, `version`, and the same server as redis-server.
+"""The command line: `penstock serve`, `check-log`, `pipeline`, `version`; and the server under the name redis-server.
 
-What follows `serve` is redis-server's own language (configfile.py), not this one's.
+The words after `serve` are parsed as redis-server parses its own (config/config_file.py), not by argparse.
 """
 
 import argparse
@@ -31,12 +31,12 @@ directive of a redis.conf as a flag; what comes later wins.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`penstock`: the exit code."""
+    """The command `penstock`; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["serve"]:  # not argparse's: its flags may be anything, and several words may follow one
+    if words[:1] == ["serve"]:  # argparse cannot parse this: every directive is a flag and may take several words
         return serve(words[1:], "penstock serve")
     if words[:1] == ["pipeline"]:
-        from penstock.pipeline.cli import main as pipeline  # what nobody else must wait for
+        from penstock.pipeline.cli import main as pipeline  # imported late: only this subcommand needs it
 
         return pipeline(words[1:])
     parsed = parser().parse_args(words)
@@ -47,21 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the subcommands take, but for `serve`."""
+    """The parser for all subcommands except `serve` and `pipeline`."""
     parser = argparse.ArgumentParser("penstock", description="A stream server that speaks the Redis protocol.")
     parser.add_argument("--version", action="version", version=VERSION_LINE)
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
-    subcommands.add_parser("serve", help="run a server; `penstock serve --help` says how", add_help=False)
+    subcommands.add_parser("serve", help="run a server; see `penstock serve --help`", add_help=False)
     check_log.add_parser(subcommands)
     subcommands.add_parser(
-        "pipeline", help="jobs and pipelines on Spark; `penstock pipeline --help` names them", add_help=False
+        "pipeline", help="jobs and pipelines on Spark; see `penstock pipeline --help`", add_help=False
     )
     subcommands.add_parser("version", help="print the version")
     return parser
 
 
 def redis_server_main(arguments: Sequence[str] | None = None) -> int:
-    """`redis-server`, for whatever starts one by that name: the exit code."""
+    """The command `redis-server`, for programs that start a server by that name; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] in (["-v"], ["--version"]):
         sys.stdout.write(
@@ -72,18 +72,18 @@ def redis_server_main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(words: Sequence[str], program: str) -> int:
-    """Run a server until it is told to stop: 0, or 1 where it cannot start."""
+    """Run a server until it is stopped; returns 0, or 1 if it cannot start."""
     if words[:1] in (["-h"], ["--help"]):
         sys.stdout.write(SERVE_USAGE.format(program=program))
         return 0
     if not hide_secrets(words):
-        sys.stderr.write("warning: a password can be read in the list of processes: put it into a configuration file\n")
+        sys.stderr.write("warning: the list of processes shows a password: put it into a configuration file\n")
     try:
         piped = sys.stdin.buffer.read() if words[:1] == [config_file.STANDARD_INPUT] else b""
         settings = config_file.start(words, piped.decode(errors="surrogateescape"))
         for warning in settings.warnings:
             sys.stderr.write(f"warning: {warning}\n")
-        from penstock.server.run import serve as run  # what a mistyped flag must not wait for
+        from penstock.server.run import serve as run  # imported late: bad flags fail fast
 
         return run(settings, settings.file)
     except UsageError as mistake:

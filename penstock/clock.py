@@ -1,17 +1,17 @@
-"""Where time comes from: the one module that imports `time`."""
+"""The clocks. Only this module imports `time`."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """What an engine is given: wall time for ids and expiry, nothing else."""
+    """The wall clock that an engine is given: for ids, expiry and idle times."""
 
     def now_us(self) -> int:
-        """Microseconds of unix time."""
+        """Unix time in microseconds."""
 
     def now_ns(self) -> int:
-        """Nanoseconds of unix time: for who asks twice a request, as the system's clock is asked without a detour."""
+        """Unix time in nanoseconds: the cheapest call, for code that reads the time twice in every request."""
 
     def sleep(self, seconds: float) -> None:
         """Block the caller (DEBUG SLEEP)."""
@@ -30,7 +30,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that a test turns by hand."""
+    """A clock that stands still until a test sets or advances it."""
 
     def __init__(self, now_ms: int = 1_000_000) -> None:
         self._now_us = now_ms * 1000

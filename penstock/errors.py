@@ -1,8 +1,8 @@
-"""The refusals that every floor shares: what a client is told, and what stops a start."""
+"""The exceptions that all parts of the program share: error replies, protocol errors, and errors at the start."""
 
 
 class ReplyError(Exception):
-    """A request is refused; `text` is the error line without its dash, e.g. b"ERR syntax error".
+    """A request is refused. `text` is the error line without its dash, e.g. b"ERR syntax error".
 
     The first word is the error's code. CR and LF in it become spaces on the wire (protocol/reply.py).
     """
@@ -13,9 +13,9 @@ class ReplyError(Exception):
 
 
 class ProtocolError(Exception):
-    """The bytes are no request: `text` follows `ERR Protocol error: `, and the connection closes.
+    """The bytes are not a request. `text` follows `ERR Protocol error: `, and the connection is closed.
 
-    An empty text closes without a word, as Redis does for some inputs (Redis 8.6.3).
+    If the text is empty, the connection is closed without an error reply, as Redis does for some inputs (Redis 8.6.3).
     """
 
     def __init__(self, text: bytes) -> None:
@@ -24,4 +24,7 @@ class ProtocolError(Exception):
 
 
 class UsageError(Exception):
-    """A command line, a configuration file or a data directory cannot be used; the text is for a person."""
+    """A command line, a configuration file or a data directory cannot be used.
+
+    The text is for the person who started it.
+    """

@@ -1,7 +1,7 @@
 """The keyspace: numbered databases of keys, their values and their times of expiry.
 
-A value is its own type: `bytes` or a `LargeString` is a string, a `Stream` a stream, and so on. Nothing here looks at a
-clock or tells anybody; `engine/context.py` does both.
+The Python type of a value is its Redis type: `bytes` and `LargeString` are strings, a `Stream` is a stream, and so on.
+This module does not read a clock and sends no notifications; `engine/context.py` does both.
 """
 
 from typing import Final, TypeAlias
@@ -19,7 +19,7 @@ from penstock.storage.types.sorted_sets import SortedSet
 
 Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet
 
-ORDER_KEPT_MS: Final = 60_000  # how long an order that nobody uses is kept up to date
+ORDER_KEPT_MS: Final = 60_000  # how long a scan order is kept up to date without being used
 
 TYPE_NAMES: Final[dict[type, bytes]] = {
     bytes: b"string",
@@ -33,12 +33,12 @@ TYPE_NAMES: Final[dict[type, bytes]] = {
 
 
 def type_name(value: Value) -> bytes:
-    """As TYPE answers: b"string", b"stream"."""
+    """The type as TYPE replies it: b"string", b"stream"."""
     return TYPE_NAMES[type(value)]
 
 
 def text_of(value: Value | None) -> bytes | None:
-    """A string's bytes; None for whatever is no string. Of a LargeString a copy."""
+    """The bytes of a string; None if the value is not a string. A LargeString is copied, O(length)."""
     if isinstance(value, LargeString):
         return value.text()
     return value if isinstance(value, bytes) else None
@@ -47,9 +47,11 @@ def text_of(value: Value | None) -> bytes | None:
 class Database:
     """One numbered set of keys.
 
-    Invariants: every key of `expires` is a key of `values`; `deadlines` holds exactly the pairs
-    (expires[key], key), in order; `fields_due` holds the hashes that have fields with a time of expiry, and of each
-    the earliest; where there is an `order`, it holds every key of `values`.
+    Invariants: every key of `expires` is a key of `values`; `deadlines` has exactly the pairs (expires[key], key), in
+    order; `fields_due` has the hashes with fields that have a time of expiry, and the earliest of these times for each;
+    `order`, if there is one, has every key of `values`.
+
+    In the costs, n is the number of keys.
     """
 
     __slots__ = ("deadlines", "expires", "fields_due", "order", "values")
@@ -59,13 +61,16 @@ class Database:
         self.expires: dict[bytes, int] = {}  # unix time in ms
         self.deadlines: SortedList[tuple[int, bytes]] = SortedList()
         self.fields_due = Deadlines()
-        self.order: HashOrder | None = None  # made by the first SCAN or RANDOMKEY, dropped when they cease
+        self.order: HashOrder | None = None  # created by the first SCAN or RANDOMKEY, dropped when unused for long
 
     def __len__(self) -> int:
         return len(self.values)
 
     def put(self, key: bytes, value: Value) -> None:
-        """Set or replace a value; its time of expiry stays (`persist` takes that away)."""
+        """Set or replace a value; its time of expiry stays (see `persist`).
+
+        O(1); O(log n) for a new key if there is an `order`.
+        """
         if self.order is not None and key not in self.values:
             self.order.add(key)
         self.values[key] = value
@@ -73,7 +78,7 @@ class Database:
             self.note_fields(key, value)
 
     def note_fields(self, key: bytes, value: Value) -> None:
-        """Know when the first field at a key is due: after every change of the fields' times of expiry."""
+        """Update when the first field at a key is due: to be called when a field's time of expiry changed. O(log n)."""
         when_ms = value.first_due_ms() if isinstance(value, Hash) else NEVER
         if when_ms == NEVER:
             self.fields_due.drop(key)
@@ -81,7 +86,10 @@ class Database:
             self.fields_due.set(key, when_ms)
 
     def remove(self, key: bytes) -> Value | None:
-        """Take a key out, with its time of expiry."""
+        """Remove a key with its time of expiry; returns its value, or None.
+
+        O(1); O(log n) with an expiry or an `order`.
+        """
         if self.expires:
             self.persist(key)
         if self.fields_due.times:
@@ -92,31 +100,33 @@ class Database:
         return value
 
     def expire_at(self, key: bytes, when_ms: int) -> None:
+        """Set or replace the time of expiry of a key. O(log n)."""
         self.persist(key)
         self.expires[key] = when_ms
         self.deadlines.add((when_ms, key))
 
     def persist(self, key: bytes) -> bool:
-        """Forget a key's time of expiry; whether it had one."""
+        """Remove the time of expiry of a key; returns whether it had one. O(log n)."""
         when_ms = self.expires.pop(key, None)
         if when_ms is None:
             return False
         self.deadlines.remove((when_ms, key))
         return True
 
-    def overdue(self, now_ms: int, most: int) -> list[bytes]:
-        """At most `most` keys whose time has passed, the longest overdue first."""
-        return [key for when_ms, key in self.deadlines.islice(0, most) if when_ms < now_ms]
+    def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
+        """At most `max_count` keys whose time of expiry has passed, the earliest first. O(max_count)."""
+        return [key for when_ms, key in self.deadlines.islice(0, max_count) if when_ms < now_ms]
 
     def in_order(self, now_ms: int) -> HashOrder:
-        """The keys in the order of their hashes; O(n log n) in the keys once, then kept up to date for a while."""
+        """The keys in the order of their hashes. O(n log n) when first used; then it is kept up to date for a while."""
         if self.order is None:
             self.order = HashOrder(self.values, now_ms)
         self.order.used_ms = now_ms
         return self.order
 
     def clear(self) -> None:
-        self.values = {}  # a new dict: the old one, of any size, is freed by whoever still holds it
+        """Remove all keys. O(1): freeing the old dict is the work of its last owner."""
+        self.values = {}  # a new dict: the caller frees the old one, which may be large, lazily
         self.expires = {}
         self.deadlines = SortedList()
         self.fields_due = Deadlines()
@@ -134,7 +144,7 @@ class Database:
 
 
 class Keyspace:
-    """The databases, by number; and the code of the libraries of functions, by name."""
+    """All databases, by number; and the source code of function libraries, by name."""
 
     __slots__ = ("databases", "libraries")
 
@@ -143,10 +153,11 @@ class Keyspace:
         self.libraries: dict[bytes, bytes] = {}
 
     def swap(self, one: int, other: int) -> None:
+        """SWAPDB: exchange two databases. O(1)."""
         self.databases[one], self.databases[other] = self.databases[other], self.databases[one]
 
     def drop_idle_orders(self, now_ms: int) -> None:
-        """Let go of the orders that no SCAN and no RANDOMKEY has used for a minute."""
+        """Drop the scan orders that no SCAN or RANDOMKEY has used for ORDER_KEPT_MS. O(databases)."""
         for database in self.databases:
             if database.order is not None and now_ms - database.order.used_ms > ORDER_KEPT_MS:
                 database.order = None

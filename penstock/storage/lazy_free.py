@@ -1,4 +1,4 @@
-"""What deleted streams leave behind, let go bit by bit, so that no client waits for a million entries to be freed."""
+"""Frees large deleted values in small steps, so that no client waits until a million entries are freed."""
 
 from typing import Final, TypeAlias
 
@@ -8,14 +8,14 @@ from penstock.storage.streams.pending_block import PendingBlock
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
-SMALL: Final = 64  # segments of a stream that goes at once
-A_STEP: Final = 100  # objects, well below a millisecond
+SMALL_SEGMENTS: Final = 64  # a stream with no more segments is freed at once
+OBJECTS_PER_STEP: Final = 100  # takes well below a millisecond
 
 Part: TypeAlias = list[Segment] | list[Node] | list[PendingBlock] | dict[bytes, Value]
 
 
 class LazyFree:
-    """Parts of values that nobody can reach any more, and whole databases: `parts`, the last of which goes first."""
+    """Parts of deleted values and whole databases that wait to be freed: `parts`, last in, first out."""
 
     __slots__ = ("parts",)
 
@@ -23,11 +23,14 @@ class LazyFree:
         self.parts: list[Part] = []
 
     def take(self, value: Value | dict[bytes, Value]) -> None:
-        """Take over a value that was deleted, if it is large, or all of a database; nobody else may have it."""
+        """Take over a deleted value, if it is large, or all values of a database.
+
+        The caller must have no other reference. O(groups + consumers) for a large stream, else O(1).
+        """
         if isinstance(value, dict):
             self.parts.append(value)
             return
-        if not isinstance(value, Stream) or len(value.segments) <= SMALL:
+        if not isinstance(value, Stream) or len(value.segments) <= SMALL_SEGMENTS:
             return
         for group in value.groups.values():
             self.parts += [consumer.owned_blocks.blocks for consumer in group.consumers.values()]
@@ -35,12 +38,12 @@ class LazyFree:
         self.parts += [value.nodes, value.segments]
 
     def free_lazily(self) -> None:
-        """Free some of what there is."""
+        """Free the next OBJECTS_PER_STEP objects; `parts` must not be empty."""
         part = self.parts[-1]
         if not part:
             self.parts.pop()
         elif isinstance(part, dict):
-            for _ in range(min(A_STEP, len(part))):
+            for _ in range(min(OBJECTS_PER_STEP, len(part))):
                 self.take(part.popitem()[1])
         else:
-            del part[-A_STEP:]
+            del part[-OBJECTS_PER_STEP:]

@@ -84,7 +84,7 @@ def test_a_long_walk_meets_every_member_that_stays(dialogue):
 
     assert end == b"0"
     assert {*met, *rest} >= {f"m{number}".encode() for number in range(2000)} - {b"m5"}
-    assert dialogue.engine.keyspace.databases[0].values[b"s"].walked is None
+    assert dialogue.engine.keyspace.databases[0].values[b"s"].scan_order is None
 
 
 def test_more_draws_with_repetitions_than_memory_would_hold_are_refused(dialogue):

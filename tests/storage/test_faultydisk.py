@@ -44,5 +44,5 @@ def test_a_fault_strikes_at_its_occurrences(text, expected):
 
 @pytest.mark.parametrize("text", ["sync", "sync:burn", "sync:eio@", "sync:eio@x", "sync:eio,", "sync:sleepms"])
 def test_what_is_no_fault_is_refused(text):
-    with pytest.raises(UsageError, match="is no fault"):
+    with pytest.raises(UsageError, match="is not a fault"):
         parse(text)

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.types.hashes import Hash
-from penstock.storage.types.random_index import Draw
+from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.sets import Set
 
@@ -39,7 +39,7 @@ def test_deadlines_are_a_dict_in_order(steps, now_ms):
 @given(some.lists(some.tuples(some.booleans(), some.lists(NAMES, max_size=3)), min_size=1))
 def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps):
     found, model = Set([b"stays"]), {b"stays"}
-    found.walked, found.drawn = HashOrder(found.members, 0), Draw(found.members)
+    found.scan_order, found.indexed = HashOrder(found.members, 0), IndexedNames(found.members)
     for adds, members in steps:
         before = len(model)
         if adds:
@@ -56,7 +56,7 @@ def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps):
 def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps):
     found, model, times = Hash(), {b"stays": b"1"}, {}
     found.put(b"stays", b"1")
-    found.walked, found.drawn = HashOrder(found.fields, 0), Draw(found.fields)
+    found.scan_order, found.indexed = HashOrder(found.fields, 0), IndexedNames(found.fields)
     for step, field, when_ms in steps:
         if step == "put":
             assert found.put(field, b"%d" % when_ms) == (field not in model)
@@ -77,7 +77,7 @@ def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps):
 
 @pytest.mark.parametrize("gone", [b"a", b"b", b"c"])
 def test_what_is_removed_is_drawn_no_more(gone):
-    draw = Draw([b"a", b"b", b"c"])
+    draw = IndexedNames([b"a", b"b", b"c"])
 
     draw.remove(gone)
 

@@ -42,7 +42,7 @@ class BesideADictionary(RuleBasedStateMachine):
         stop = min(start + length, len(self.naive))
         expected = in_order(self.naive)[start:stop]
 
-        assert self.held.take(min(start, stop), stop) == expected
+        assert self.held.pop_range(min(start, stop), stop) == expected
 
         self.naive = {member: score for member, score in self.naive.items() if (score, member) not in expected}
 

@@ -6,7 +6,7 @@ from typing import Final
 from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64
 from penstock.errors import ReplyError
-from penstock.storage.types.random_index import Draw
+from penstock.storage.types.random_index import IndexedNames
 
 MOST_DRAWS: Final = 1 << 24  # with repetitions; Redis goes on until its memory is full
 
@@ -19,7 +19,7 @@ def read_count(word: bytes) -> int:
     return count
 
 
-def drawn(draw: Draw, count: int, chance: random.Random) -> list[bytes]:
+def drawn(draw: IndexedNames, count: int, chance: random.Random) -> list[bytes]:
     """`count` different names; -count of them with repetitions where it is negative."""
     if count < -MOST_DRAWS:
         raise ReplyError(b"ERR value is out of range")

@@ -32,7 +32,7 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     if len(args) == 2:
         found = read_hash(ctx, key)
-        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.draw().names))
+        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.by_index().names))
     count = read_count(args[2])
     with_values = len(args) > 3
     if len(args) > 4 or (with_values and args[3].upper() != b"WITHVALUES"):
@@ -42,7 +42,7 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
-    fields = list(found.fields) if count >= len(found) else drawn(found.draw(), count, ctx.engine.chance)
+    fields = list(found.fields) if count >= len(found) else drawn(found.by_index(), count, ctx.engine.chance)
     if not with_values:
         return reply.bulks(fields)
     if ctx.resp3:
@@ -74,7 +74,7 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
         fields = scan.fitting(found.fields)
     else:
-        fields, following, found.walked = scan.step(found.walked, found.fields)
+        fields, following, found.scan_order = scan.step(found.scan_order, found.fields)
     return collection_scan.answer(following, fields if scan.only_names else _with_values(found, fields))
 
 

@@ -36,7 +36,7 @@ def spop(ctx: Context, args: list[bytes]) -> bytes:
     found = set_at(ctx, key)
     if found is None:
         return reply.null(ctx.resp3)
-    member = ctx.engine.chance.choice(found.draw().names)
+    member = ctx.engine.chance.choice(found.by_index().names)
     found.remove([member])
     tell_taken(ctx, key, found, b"spop", 1)
     ctx.log(b"SREM", key, member)
@@ -55,7 +55,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
         members = list(found.members)
         ctx.log(b"DEL", key)
     else:
-        members = drawn(found.draw(), count, ctx.engine.chance)
+        members = drawn(found.by_index(), count, ctx.engine.chance)
         for start in range(0, len(members), MEMBERS_A_LINE):
             ctx.log(b"SREM", key, *members[start : start + MEMBERS_A_LINE])
     found.remove(members)
@@ -84,11 +84,11 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     if len(args) == 2:
         found = read_set(ctx, key)
-        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.draw().names))
+        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.by_index().names))
     count = read_count(args[2])
     found = read_set(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
     if count >= len(found):
         return reply.bulks(list(found.members))
-    return reply.bulks(drawn(found.draw(), count, ctx.engine.chance))
+    return reply.bulks(drawn(found.by_index(), count, ctx.engine.chance))

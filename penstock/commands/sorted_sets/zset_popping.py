@@ -33,9 +33,9 @@ def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int)
     """Take members from an end, in their order from there, and tell of it; the log's line is the caller's."""
     size = len(zset)
     if lowest:
-        pairs = zset.take(0, min(count, size))
+        pairs = zset.pop_range(0, min(count, size))
     else:
-        pairs = zset.take(max(size - count, 0), size)
+        pairs = zset.pop_range(max(size - count, 0), size)
         pairs.reverse()
     tell_taken(ctx, key, zset, b"zpopmin" if lowest else b"zpopmax", len(pairs))
     return pairs

@@ -72,7 +72,7 @@ def zremrangebylex(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _take(ctx: Context, args: list[bytes], zset: SortedSet, indexes: tuple[int, int], event: bytes) -> bytes:
-    taken = zset.take(*indexes)
+    taken = zset.pop_range(*indexes)
     if taken:
         tell_taken(ctx, args[1], zset, event, len(taken))
         ctx.log_request(args)

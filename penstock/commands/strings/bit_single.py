@@ -57,7 +57,7 @@ def setbit(ctx: Context, args: list[bytes]) -> bytes:
     wanted = args[3] == b"1"
     change = Change(ctx, key)
     at, mask = offset >> 3, 0x80 >> (offset & 7)
-    was = at < change.length and bool(change.held[at] & mask)
+    was = at < change.length and bool(change.buffer[at] & mask)
     if was == wanted and at < change.length:
         return reply.ONE if was else reply.ZERO  # nothing changes, and nobody is told
     text = change.extend(at + 1)

@@ -12,7 +12,7 @@ class Change:
     `held` is to be read before, and may be changed once `extend` was called; `keep` puts it back. `length`: as it was.
     """
 
-    __slots__ = ("_is_new", "_key", "_large", "_text", "held", "length")
+    __slots__ = ("_is_new", "_key", "_large", "_text", "buffer", "length")
 
     def __init__(self, ctx: Context, key: bytes) -> None:
         """WRONGTYPE where there is something else than a string."""
@@ -22,12 +22,12 @@ class Change:
         self._key = key
         self._is_new = value is None
         self._large = value if isinstance(value, LargeString) else None
-        self.held: bytes | bytearray
+        self.buffer: bytes | bytearray
         if value is None:
-            self.held = b""
+            self.buffer = b""
         else:
-            self.held = value.held if isinstance(value, LargeString) else value
-        self.length = len(self.held)
+            self.buffer = value.buffer if isinstance(value, LargeString) else value
+        self.length = len(self.buffer)
         self._text = bytearray()
 
     @property
@@ -40,7 +40,7 @@ class Change:
 
         Of a large one that is the string itself: O(what is added), amortised. A short one is copied.
         """
-        text = bytearray(self.held) if self._large is None else self._large.held
+        text = bytearray(self.buffer) if self._large is None else self._large.buffer
         if len(text) < length:
             text += bytes(length - len(text))
         self._text = text

@@ -28,7 +28,7 @@ def read_part(ctx: Context, key: bytes) -> bytes | bytearray | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, LargeString):
-        return value.held
+        return value.buffer
     raise refusals.wrong_type()
 
 

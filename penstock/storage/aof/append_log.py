@@ -1,7 +1,11 @@
-"""The append-only log: a buffer of units, the file they go to, and how a rewrite moves on to the next files.
+"""The append-only log: a buffer of units, the file they are written to, and the change to new files after a rewrite.
 
-A unit is what must be replayed as a whole: bytes, to this module. A crash may leave part of a unit at the end of the
-last file, never anywhere else.
+A unit is the bytes of requests that must be replayed together. A crash may leave part of a unit at the end of the last
+file, but nowhere else.
+
+Example. Files: `base.1`, `incr.1`. A rewrite starts: `begin_rewrite` opens `incr.2`, and units go there while a child
+process writes the new base. `finish_rewrite` makes it `base.2`, which replaces `base.1` and `incr.1`; those become
+history, and the log is `base.2` + `incr.2`.
 """
 
 import errno
@@ -12,7 +16,7 @@ from penstock.storage.aof.disk import File
 from penstock.storage.aof.log_directory import LogDirectory
 from penstock.storage.aof.manifest import Manifest
 
-# Named moments (Disk.reach)
+# Named moments (see Disk.reach)
 WRITE: Final = "write"  # about to write
 WRITTEN: Final = "written"
 SYNC: Final = "sync"  # about to sync
@@ -22,13 +26,14 @@ INCREMENT_OPENED: Final = "increment-opened"
 BASE_RENAMED: Final = "base-renamed"  # not in the manifest yet
 BASE_IN_FORCE: Final = "base-in-force"
 
-NOT_HELD: Final = -1
+NOT_HELD: Final = -1  # in place of a number of units: the rewrite in progress began when the log was not held
 
 
 class Sync:
-    """One fdatasync: `run` may be called in a thread, everything else in the loop's.
+    """One fdatasync. `run` may be called in a thread; everything else belongs to the event loop's thread.
 
-    is_unsure: the system was asked, and its answer is not known (or was a failure): a later sync proves nothing.
+    is_unsure: the sync was started and has not succeeded. If it failed, the data may be lost even if a later sync
+    works.
     """
 
     __slots__ = ("_file", "_log", "is_unsure", "upto")
@@ -36,10 +41,11 @@ class Sync:
     def __init__(self, log: "AppendLog", file: File, upto: int) -> None:
         self._log = log
         self._file = file
-        self.upto = upto  # units that will be safe
+        self.upto = upto  # this many units are safe after it
         self.is_unsure = False
 
     def run(self) -> None:
+        """OSError if the sync fails; `is_unsure` then stays set."""
         disk = self._log.directory.disk
         disk.reach(SYNC)
         self.is_unsure = True
@@ -49,9 +55,9 @@ class Sync:
 
 
 class Swap:
-    """A fresh base takes its place. `run` may be called in a thread, while units go on into the last increment.
+    """Puts a new base file in place. `run` may be called in a thread, while units are written to the last increment.
 
-    Nothing else may change the manifest meanwhile. `fresh` is a new increment, where the log is to go on with one.
+    Nothing else may change the manifest meanwhile. `fresh` is a new increment to write to, if the log was held.
     """
 
     __slots__ = ("_directory", "_manifest", "_starts_anew", "_temporary", "base_size", "fresh")
@@ -65,7 +71,7 @@ class Swap:
         self.base_size = 0
 
     def run(self) -> None:
-        """OSError where it fails; everything is as before then."""
+        """Rename the base and save the manifest. OSError if that fails; the old manifest then stays in force."""
         directory, manifest = self._directory, self._manifest
         assert manifest.base is not None, "a swap is for a base"
         base_path = directory.path_of(manifest.base)
@@ -85,14 +91,14 @@ class Swap:
 class AppendLog:
     """Takes units, writes them, syncs them.
 
-    Units are counted from the server's start: `appended` were given, `written` of them are in a file, `synced` are
-    safe from a loss of power. `size` bytes of the current file are whole units.
+    Units are counted from the server's start: `appended` in all, of these `written` to a file, of these `synced`, that
+    is, safe from a power failure. `size` is how many bytes of the current file are whole units.
 
-    While the log is *held* nothing is written: the file is not to be trusted (a sync failed) or there is none yet,
-    and only a finished rewrite ends that. The first `_in_base` of the buffered units are then part of the new base.
+    While the log is *held*, nothing is written: the file cannot be trusted (a sync failed), or there is no file yet.
+    Only a finished rewrite ends this. The first `_in_base` of the buffered units are then part of the new base.
 
-    Invariants: synced <= written <= appended; `_units` are those from `written` to `appended`; `buffered` is their
-    size; `torn` says that the file may have part of a unit after `size`, now or after a loss of power.
+    Invariants: synced <= written <= appended; `_units` are the units from `written` to `appended`; `buffered` is their
+    size in bytes; `torn` is set if the file may have part of a unit after `size`, now or after a power failure.
     """
 
     __slots__ = (
@@ -111,20 +117,20 @@ class AppendLog:
         self.size = 0
         self.base_size = 0
         self._earlier_size = 0  # of increments before the current one
-        self.grown_from = 0  # bytes of all files at the start or after the last rewrite
+        self.grown_from = 0  # bytes of all files at the start or after the last rewrite: growth is measured from here
         self.torn = False
         self.held = True
         self._in_base = NOT_HELD
 
     @property
     def total_size(self) -> int:
-        """Bytes of all files that make up the log."""
+        """Bytes of all files of the log."""
         return self.base_size + self._earlier_size + self.size
 
     # -- the start --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Open for writing after everything was loaded: the last increment, or a new one. OSError where it fails."""
+        """Open the last increment, or a new one, for writing; to be called after loading. OSError if that fails."""
         directory = self.directory
         disk = directory.disk
         manifest = directory.manifest.copy()
@@ -145,7 +151,7 @@ class AppendLog:
         self.held = False
 
     def cut(self, path: str, size: int) -> None:
-        """Before the start: shorten the last file to its whole units, for good."""
+        """Cut the last file back to its whole units and sync; to be called before `start`. OSError if that fails."""
         file = self.directory.disk.append_to(path)
         try:
             file.truncate(size)
@@ -156,20 +162,21 @@ class AppendLog:
     # -- units ------------------------------------------------------------------------------------------------------
 
     def append(self, unit: bytes) -> None:
+        """Buffer one unit. O(1); `write` writes it."""
         self._units.append(unit)
         self.buffered += len(unit)
         self.appended += 1
 
     def annotate(self, line: bytes) -> None:
-        """Put a line that loaders pass over before the buffered units; there must be one."""
+        """Put a comment line, which loaders skip, before the first buffered unit; there must be one."""
         self._units[0] = line + self._units[0]
         self.buffered += len(line)
 
     def write(self) -> None:
-        """Write what is buffered, with one call if the disk takes it all; nothing while held.
+        """Write the buffered units, with one call if the disk takes all of it; does nothing while held. O(bytes).
 
-        After an OSError the units that were not written whole are still buffered, and the file is cut back to the
-        last whole one.
+        After an OSError the units that were not completely written are still buffered, and the file is cut back to the
+        last whole unit.
         """
         if not self._units or self.held:
             return
@@ -194,7 +201,7 @@ class AppendLog:
         disk.reach(WRITTEN)
 
     def _keep_whole(self, done: int) -> None:
-        """A write broke off after `done` bytes."""
+        """A write ended after `done` bytes: count the whole units, cut off the rest."""
         whole = units = 0
         for unit in self._units:
             if whole + len(unit) > done:
@@ -205,13 +212,13 @@ class AppendLog:
         if done > whole:
             assert self.file is not None, "it was just written to"
             self.torn = True
-            with suppress(OSError):  # a loader would cut it too; here the next write makes sure
+            with suppress(OSError):  # if this fails, the next write cuts, or a loader does
                 self.file.truncate(self.size)
 
     def _cut_back(self, file: File) -> None:
-        """Take away part of a unit for good, before anything is written in its place.
+        """Cut off part of a unit and sync, before anything else is written after it.
 
-        Without the sync, a loss of power could leave the new bytes with the rest of the old ones behind them.
+        Without the sync, a power failure could leave the new bytes followed by the rest of the old ones.
         """
         file.truncate(self.size)
         try:
@@ -228,38 +235,39 @@ class AppendLog:
         self.size += size
 
     def begin_sync(self) -> Sync | None:
-        """The sync that makes safe what is written now; None where nothing needs one."""
+        """A sync for all units written so far; None if they are synced already, or the log is held."""
         if self.file is None or self.held or self.synced == self.written:
             return None
         return Sync(self, self.file, self.written)
 
     def end_sync(self, sync: Sync) -> None:
-        """A sync has worked."""
+        """Note that a sync succeeded."""
         self.synced = max(self.synced, sync.upto)
 
     def sync(self) -> None:
-        """Make safe what is written, now."""
+        """Sync all units written so far, now. OSError if that fails."""
         sync = self.begin_sync()
         if sync is not None:
             sync.run()
             self.end_sync(sync)
 
     def hold(self) -> None:
-        """The files are not to be gone on with.
+        """Stop writing to these files.
 
-        A sync failed: what it should have saved may be lost, though a later sync would claim success. Or it is not
-        known which manifest is in force.
+        Either a sync failed, and what it should have saved may be lost, even if a later sync succeeds. Or it is not
+        known which manifest a restart would find.
         """
         self.held = True
 
     # -- rewriting --------------------------------------------------------------------------------------------------
 
     def begin_rewrite(self) -> None:
-        """From here on units go to a new increment; what came before is in the files before it.
+        """Start a new increment: units from now on go there; the new base will replace all files before it.
 
-        Held: they stay in memory, and what came before will be in the base. OSError where it cannot be done; the log
-        is held then if a restart may find either manifest: what went on into the old increment might get a torn tail
-        before an increment that the new manifest names, and that no loader would take for a crash's.
+        If the log is held: units stay in memory, and those buffered by now will be in the new base. OSError if the
+        increment cannot be started. If a restart might then find either manifest, the log becomes held: a crash could
+        otherwise leave a torn unit in the old increment, before an increment that the new manifest names, and no loader
+        accepts that.
         """
         if self.held:
             self._in_base = len(self._units)
@@ -284,7 +292,7 @@ class AppendLog:
 
     def _move_on(self, file: File) -> None:
         if self.file is not None:
-            with suppress(OSError):  # its last sync decided; closing a file that failed may report that once more
+            with suppress(OSError):  # close may report again that an earlier sync failed
                 self.file.close()
         self.file = file
         self._earlier_size += self.size
@@ -292,21 +300,21 @@ class AppendLog:
         self.torn = False
 
     def abandon_rewrite(self) -> None:
-        """It failed: all files stay, and the next try starts from here."""
+        """The rewrite failed: all files stay, and the next rewrite starts from them."""
         self._in_base = NOT_HELD
 
     def finish_rewrite(self, temporary: str) -> None:
-        """A base was written and synced at `temporary`: it takes the place of everything before `begin_rewrite`.
+        """A synced base file is at `temporary`: let it replace all files from before `begin_rewrite`.
 
-        OSError where that fails; everything is as before then. A log that came to be held since `begin_rewrite` stays
-        so: the base does not have what came after that.
+        OSError if that fails; nothing has changed then. A log that became held after `begin_rewrite` stays held,
+        because the base does not contain the units appended after it.
         """
         swap = self.swap(temporary)
         swap.run()
         self.end_swap(swap)
 
     def swap(self, temporary: str) -> "Swap":
-        """What `finish_rewrite` does on the disk, to be run; `end_swap` takes note of it."""
+        """The part of `finish_rewrite` that works on the disk; the caller runs it, then calls `end_swap`."""
         directory = self.directory
         manifest = directory.manifest.copy()
         starts_anew = self._in_base != NOT_HELD
@@ -320,7 +328,7 @@ class AppendLog:
         return Swap(directory, manifest, temporary, starts_anew)
 
     def end_swap(self, swap: "Swap") -> None:
-        """A swap has been run, and worked."""
+        """Note that a swap was run and succeeded."""
         if swap.fresh is not None:
             self._move_on(swap.fresh)
             self._end_hold()
@@ -330,7 +338,7 @@ class AppendLog:
         self.directory.disk.reach(BASE_IN_FORCE)
 
     def _end_hold(self) -> None:
-        """The new base has the first units; the others are for the new increment."""
+        """The first `_in_base` units are in the new base; the others are written to the new increment."""
         in_base = self._units[: self._in_base]
         del self._units[: self._in_base]
         self.buffered -= sum(map(len, in_base))
@@ -340,7 +348,7 @@ class AppendLog:
         self.held = False
 
     def close(self) -> None:
-        """Let go of the file and the directory; what is buffered is not written."""
+        """Close the file and unlock the directory; buffered units are not written."""
         if self.file is not None:
             self.file.close()
             self.file = None

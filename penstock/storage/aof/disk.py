@@ -1,7 +1,7 @@
-"""The disk as the log sees it: a few calls, so that a test can put a disk of its own in their place.
+"""The disk as the log uses it: a few calls, so that a test can replace it.
 
-`reach` names a moment of writing, syncing or swapping files. It does nothing here; a disk that is armed
-(a subclass, a test's disk in memory) may fail, stall or stop the process there.
+`reach` marks a moment of writing, syncing or swapping files. It does nothing here; a test's disk may fail, stall or
+end the process there.
 """
 
 import errno
@@ -13,13 +13,13 @@ from typing import Protocol
 
 
 class File(Protocol):
-    """A file that is open for appending."""
+    """A file opened for appending."""
 
     def write(self, chunk: bytes) -> int:
-        """Append; how many bytes were taken, maybe fewer than given. OSError where none were."""
+        """Append; returns how many bytes were written, perhaps fewer than given. OSError if none were."""
 
     def sync(self) -> None:
-        """Return when everything written is safe from a loss of power."""
+        """Returns when all written bytes are safe from a power failure."""
 
     def truncate(self, size: int) -> None: ...
 
@@ -27,40 +27,40 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """Paths are text; every call may raise OSError."""
+    """Paths are text. Every call may raise OSError."""
 
     def reach(self, point: str) -> None:
-        """A named moment: see the constants of storage/aof/append_log.py and storage/aof/log_directory.py."""
+        """Marks a named moment: a constant of append_log.py, log_directory.py or server/rewrite_child.py."""
 
     def create(self, path: str) -> File:
-        """An empty file, whatever was there."""
+        """Create an empty file; replaces an existing one."""
 
     def append_to(self, path: str) -> File:
-        """A file that exists."""
+        """Open an existing file."""
 
-    def read(self, path: str, offset: int, most: int) -> bytes:
-        """At most `most` bytes; fewer only at the end of the file."""
+    def read(self, path: str, offset: int, size: int) -> bytes:
+        """At most `size` bytes; fewer only at the end of the file."""
 
     def exists(self, path: str) -> bool: ...
 
     def size(self, path: str) -> int: ...
 
     def names(self, path: str) -> list[str]:
-        """What a directory holds; nothing where there is no directory."""
+        """The names in a directory; an empty list if there is no such directory."""
 
     def make_directory(self, path: str) -> None:
-        """A directory, if it is not there; its parents must be."""
+        """Create a directory, if there is none; its parent must exist."""
 
     def rename(self, path: str, to: str) -> None:
-        """Replaces what was there."""
+        """Rename a file; replaces an existing one."""
 
     def remove(self, path: str) -> None: ...
 
     def sync_directory(self, path: str) -> None:
-        """Make creations, renames and removals in it safe from a loss of power."""
+        """Make file creations, renames and removals in a directory safe from a power failure."""
 
     def lock(self, path: str) -> File | None:
-        """Make the file and hold it until it is closed; None where another process holds it."""
+        """Create a file and lock it until it is closed; None if another process has the lock."""
 
 
 class SystemFile:
@@ -76,7 +76,7 @@ class SystemFile:
 
     def sync(self) -> None:
         if sys.platform == "darwin":
-            fcntl.fcntl(self.fd, fcntl.F_FULLFSYNC)  # fsync there stops at the drive's own cache
+            fcntl.fcntl(self.fd, fcntl.F_FULLFSYNC)  # on macOS, fsync does not flush the drive's own cache
         else:
             os.fdatasync(self.fd)
 
@@ -87,12 +87,15 @@ class SystemFile:
         os.close(self.fd)
 
 
-def regular(path: str, flags: int) -> int:
-    """A descriptor of a regular file. OSError for a pipe, a device or a directory: opening one might wait."""
+def open_regular(path: str, flags: int) -> int:
+    """Open a regular file: its descriptor.
+
+    OSError for a pipe, a device or a directory, because opening one might block.
+    """
     try:
         fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)  # a regular file never blocks anyway
     except OSError as failure:
-        if failure.errno == errno.ENXIO:  # a pipe that nobody reads
+        if failure.errno == errno.ENXIO:  # a pipe without a reader
             raise _no_file(path) from None
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -106,28 +109,28 @@ def _no_file(path: str) -> OSError:
 
 
 class SystemDisk:
-    """The operating system's files."""
+    """The operating system's files. See Disk for the calls."""
 
     def reach(self, point: str) -> None:
-        """Nothing happens."""
+        """Does nothing."""
 
     def create(self, path: str) -> File:
-        return SystemFile(regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND))
+        return SystemFile(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND))
 
     def append_to(self, path: str) -> File:
-        return SystemFile(regular(path, os.O_WRONLY | os.O_APPEND))
+        return SystemFile(open_regular(path, os.O_WRONLY | os.O_APPEND))
 
-    def read(self, path: str, offset: int, most: int) -> bytes:
-        fd = regular(path, os.O_RDONLY)
+    def read(self, path: str, offset: int, size: int) -> bytes:
+        fd = open_regular(path, os.O_RDONLY)
         try:
             chunks = []
-            while most > 0:
-                chunk = os.pread(fd, most, offset)
+            while size > 0:
+                chunk = os.pread(fd, size, offset)
                 if not chunk:
                     break
                 chunks.append(chunk)
                 offset += len(chunk)
-                most -= len(chunk)
+                size -= len(chunk)
         finally:
             os.close(fd)
         return b"".join(chunks)
@@ -162,7 +165,7 @@ class SystemDisk:
             os.close(fd)
 
     def lock(self, path: str) -> File | None:
-        fd = regular(path, os.O_RDWR | os.O_CREAT)
+        fd = open_regular(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,13 +1,14 @@
-"""A disk that fails, stalls or ends the process at named moments: what crash tests arm in a real server.
+"""A disk that fails, stalls or ends the process at named moments: crash tests use it in a real server.
 
-PENSTOCK_FAULT is read once, at the start, by `chosen`; without it the server has a plain SystemDisk, and nothing here
-runs. It lists faults, `point:action@first-last`, with commas between: at a point's first to last occurrence (all of
-them without `@`, one with `@n`) something happens. Of several faults at one point, the first that applies strikes.
+The environment variable PENSTOCK_FAULT is read once, at the start, by `chosen`. Without it the server uses a
+SystemDisk, and nothing in this module runs. It lists faults, `point:action@first-last`, separated by commas. The
+action is taken at the point's first to last occurrence: at every occurrence without `@`, at one with `@n`. If several
+faults apply, the first in the list is taken.
 
-    kill         SIGKILL to the server and to the process that gets there (a rewriting has one of its own)
-    die          SIGKILL to the process that gets there
+    kill         SIGKILL to the server and to the process that reaches the point (a rewrite has a process of its own)
+    die          SIGKILL to the process that reaches the point
     eio, enospc  the call fails
-    sleep2ms     it takes 2 ms longer
+    sleep2ms     the call takes 2 ms longer
 
 So `sync:sleep2ms` is a slow disk, and `written:kill@20` a crash after the twentieth write. The points are the constants
 of storage/aof/append_log.py, storage/aof/log_directory.py and server/rewrite_child.py.
@@ -33,7 +34,7 @@ _NUMBERS: Final = {"eio": errno.EIO, "enospc": errno.ENOSPC}
 
 
 class Fault:
-    """What happens from a point's `first` occurrence to its `last`."""
+    """An action from a point's `first` occurrence to its `last`."""
 
     __slots__ = ("action", "first", "last", "pause_ms", "point")
 
@@ -46,7 +47,7 @@ class Fault:
 
 
 def parse(text: str) -> list[Fault]:
-    """Read a list of faults; UsageError where it is none.
+    """Read a list of faults; UsageError if it is malformed.
 
     >>> [(fault.action, fault.first, fault.last) for fault in parse("sync:eio@3,write:enospc@5-9")]
     [('eio', 3, 3), ('enospc', 5, 9)]
@@ -55,7 +56,7 @@ def parse(text: str) -> list[Fault]:
     for word in text.split(","):
         match = _FAULT.fullmatch(word.strip())
         if match is None:
-            raise UsageError(f"{VARIABLE}: {word!r} is no fault; one looks like sync:eio@3 or write:enospc@5-9")
+            raise UsageError(f"{VARIABLE}: {word!r} is not a fault; examples: sync:eio@3 or write:enospc@5-9")
         point, action, pause, first, to, last = match.groups()
         until = ALWAYS if first is None or (to and not last) else int(last or first)
         faults.append(Fault(point, action, int(pause or 0), int(first or 1), until))
@@ -65,7 +66,7 @@ def parse(text: str) -> list[Fault]:
 class FaultyDisk(SystemDisk):
     """The operating system's files, with faults.
 
-    The server and the processes that it forks share the counts of occurrences, one a fault.
+    The server and its child processes share the counts of occurrences, one count for each fault.
     """
 
     def __init__(self, faults: list[Fault]) -> None:
@@ -84,6 +85,7 @@ class FaultyDisk(SystemDisk):
             self._strike(struck)
 
     def _strike(self, fault: Fault) -> None:
+        """Take the action of a fault."""
         if fault.action in ("kill", "die"):
             if fault.action == "kill":
                 os.kill(self._server_pid, signal.SIGKILL)
@@ -96,6 +98,6 @@ class FaultyDisk(SystemDisk):
 
 
 def chosen(environment: Mapping[str, str]) -> Disk:
-    """The disk that a server is to use."""
+    """The disk that a server with this environment uses. UsageError if PENSTOCK_FAULT is malformed."""
     text = environment.get(VARIABLE, "")
     return FaultyDisk(parse(text)) if text else SystemDisk()

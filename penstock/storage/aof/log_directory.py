@@ -1,7 +1,8 @@
-"""The log's directory: which files there are, how it is found at the start, how its manifest is swapped.
+"""The log's directory: its files, how the log is found at the start, and how the manifest is replaced.
 
-Redis 7's multi-part layout below `root`: `appendonlydir/appendonly.aof.1.base.aof`, `...1.incr.aof` and
-`appendonly.aof.manifest`. A manifest is replaced as a whole: written beside, synced, renamed, the directory synced.
+Redis 7's layout with several files, below `root`: `appendonlydir/appendonly.aof.1.base.aof`, `...1.incr.aof` and
+`appendonly.aof.manifest`. A manifest is replaced as a whole: a new file is written and synced, renamed over the old
+one, and the directory is synced.
 """
 
 import errno
@@ -17,25 +18,25 @@ LOCK_NAME: Final = "penstock.lock"
 TEMPORARY_BASE: Final = "temp-rewriteaof-bg-"
 SNAPSHOT_MAGIC: Final = b"REDIS"
 
-# Named moments (Disk.reach)
-MANIFEST_WRITTEN: Final = "manifest-written"  # beside the old one, not synced
+# Named moments (see Disk.reach)
+MANIFEST_WRITTEN: Final = "manifest-written"  # to a temporary file, not synced
 MANIFEST_SYNCED: Final = "manifest-synced"
 MANIFEST_RENAMED: Final = "manifest-renamed"
-HISTORY_REMOVED: Final = "history-removed"  # the files; the manifest still names them
-ADOPTED: Final = "adopted"  # a single-file log was moved in; there is no manifest yet
+HISTORY_REMOVED: Final = "history-removed"  # the files are deleted, the manifest still names them
+ADOPTED: Final = "adopted"  # a single-file log was moved into the directory; there is no manifest yet
 
 HOW_TO_CONVERT: Final = (
-    "is a Redis snapshot (RDB), which Penstock does not read. To make one it can read, run `CONFIG SET"
+    "is a Redis snapshot (RDB), which Penstock does not read. To make a log that it can read, run `CONFIG SET"
     " aof-use-rdb-preamble no` and `BGREWRITEAOF` on the Redis server and wait until its INFO shows"
     " aof_rewrite_in_progress:0."
 )
 
 
 class LogDirectory:
-    """One log's files. Nothing is created or changed before `open`; two servers cannot have one open.
+    """One log's files. Nothing is created or changed before `open`. Only one server at a time can open a directory.
 
-    While it is `unsure`, a manifest was renamed and the directory's sync failed: after a loss of power either that
-    one or `manifest` may be found.
+    `unsure`: a new manifest was renamed into place, but syncing the directory failed. After a power failure either that
+    manifest or `manifest` may be found.
     """
 
     __slots__ = ("_lock", "disk", "manifest", "name", "path", "root", "unsure")
@@ -52,9 +53,10 @@ class LogDirectory:
     # -- the start --------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Lock the directory and find the log in it; an old single-file log is moved in.
+        """Lock the directory and find the log in it. An old single-file log is moved into the directory.
 
-        UsageError where the log cannot be used as it is: held by another server, damaged, not ours to read.
+        UsageError if the log cannot be used: another server uses it, it is damaged, or it has a format that is not
+        ours.
         """
         disk = self.disk
         disk.make_directory(self.path)
@@ -81,7 +83,7 @@ class LogDirectory:
         for file in self.manifest.files():
             path = f"{self.path}/{file.name}"
             if not disk.exists(path):
-                raise UsageError(f"The log's file {path} is missing, and its manifest names it.")
+                raise UsageError(f"The log's file {path} is missing, but its manifest names it.")
             if file.kind == BASE:
                 self._refuse_snapshot(path)
         for name in names:
@@ -96,7 +98,7 @@ class LogDirectory:
             raise UsageError(f"{path}: {refusal}") from None
 
     def _refuse_orphans(self, names: list[str]) -> None:
-        """Data without a manifest is not overwritten. (Redis starts empty and appends to it.)"""
+        """Refuse a directory with data but without a manifest. (Redis starts empty and appends to the data.)"""
         pattern = re.compile(re.escape(self.name) + r"\.\d+\.(base|incr)\.(aof|rdb)")
         for name in names:
             if pattern.fullmatch(name) and self.disk.size(f"{self.path}/{name}"):
@@ -106,9 +108,9 @@ class LogDirectory:
                 )
 
     def _adopt(self, moved: bool, single: str) -> None:
-        """A log from before Redis 7, one file in `root`, becomes the base under its old name.
+        """A log from before Redis 7, one file in `root`, becomes the base; it keeps its name.
 
-        The manifest is written by `save`, so a crash before that leaves the file in the directory: `moved`.
+        `save` writes the manifest later. If a crash comes before that, the file is already in the directory: `moved`.
         """
         inside = f"{self.path}/{self.name}"
         if moved and self.disk.exists(single):
@@ -132,36 +134,41 @@ class LogDirectory:
         return self.name + ".manifest"
 
     def path_of(self, file: LogFile) -> str:
+        """The path of one of the log's files."""
         return f"{self.path}/{file.name}"
 
     def next_base(self) -> LogFile:
-        """The base that a rewrite will make."""
+        """The base file that the next rewrite writes."""
         seq = 1 if self.manifest.base is None else self.manifest.base.seq + 1
         return LogFile(f"{self.name}.{seq}.base.aof", seq, BASE)
 
     def next_increment(self) -> LogFile:
+        """The increment that the next rewrite starts."""
         increments = self.manifest.increments
         seq = increments[-1].seq + 1 if increments else 1
         return LogFile(f"{self.name}.{seq}.incr.aof", seq, INCREMENT)
 
     def temporary_base(self, pid: int) -> str:
-        """The path of a base that is being written."""
+        """The path at which the child process `pid` writes a base."""
         return f"{self.path}/{TEMPORARY_BASE}{pid}.aof"
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def create(self, file: LogFile) -> File:
-        """A new empty file, safe from a loss of power once the directory is synced (`save` does)."""
+        """Create an empty file and sync it.
+
+        It is safe from a power failure once the directory is synced (`save` does that).
+        """
         created = self.disk.create(self.path_of(file))
         created.sync()
         return created
 
     def save(self, manifest: Manifest) -> None:
-        """Make another manifest the valid one. After an OSError the old one stays in force here."""
+        """Put another manifest in force. After an OSError, `manifest` is still the old one."""
         disk = self.disk
-        disk.sync_directory(self.path)  # the files that it names come first
-        beside = f"{self.path}/temp-{self._manifest_name()}"
-        file = disk.create(beside)
+        disk.sync_directory(self.path)  # the files that the manifest names must be safe first
+        temporary = f"{self.path}/temp-{self._manifest_name()}"
+        file = disk.create(temporary)
         try:
             write_all(file, manifests.text_of(manifest))
             disk.reach(MANIFEST_WRITTEN)
@@ -169,7 +176,7 @@ class LogDirectory:
         finally:
             file.close()
         disk.reach(MANIFEST_SYNCED)
-        disk.rename(beside, f"{self.path}/{self._manifest_name()}")
+        disk.rename(temporary, f"{self.path}/{self._manifest_name()}")
         self.unsure = True
         disk.reach(MANIFEST_RENAMED)
         disk.sync_directory(self.path)
@@ -177,9 +184,9 @@ class LogDirectory:
         self.manifest = manifest
 
     def remove_history(self) -> None:
-        """Delete the files that are history, and take them out of the manifest, which nothing else may change now.
+        """Delete the history files and remove them from the manifest, which nothing else may change meanwhile.
 
-        May be called in a thread. OSError where that fails: what is left goes after the next rewriting.
+        May be called in a thread. OSError if that fails: the next rewrite deletes what is left.
         """
         for file in self.manifest.history:
             if self.disk.exists(self.path_of(file)):
@@ -191,14 +198,14 @@ class LogDirectory:
             self.save(manifest)
 
     def close(self) -> None:
-        """Let others have the directory."""
+        """Unlock the directory."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
 
 def write_all(file: File, chunk: bytes) -> None:
-    """Write the whole chunk, however many calls it takes."""
+    """Write a whole chunk, with as many calls as it takes. OSError if a call writes nothing."""
     while chunk:
         taken = file.write(chunk)
         if taken <= 0:

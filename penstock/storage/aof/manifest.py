@@ -1,7 +1,7 @@
-"""The log's manifest: which files make up the log, as text (Redis 7 and later).
+"""The log's manifest: the files that make up the log, as text (Redis 7 and later).
 
-One line a file, `file <name> seq <n> type <b|h|i>`: a base, history (about to be deleted), increments. Bytes in,
-bytes out; the files themselves are storage/aof/log_directory.py's business.
+One line for each file, `file <name> seq <n> type <b|h|i>`: the base, history (files to be deleted), increments. This
+module turns bytes into a Manifest and back; storage/aof/log_directory.py handles the files.
 """
 
 import re
@@ -13,11 +13,11 @@ BASE: Final = "b"
 HISTORY: Final = "h"
 INCREMENT: Final = "i"
 
-LONGEST_LINE: Final = 1024  # bytes, its line feed included
+LONGEST_LINE: Final = 1024  # bytes, with the line feed
 
 _WORD: Final = re.compile(rb"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"']+))(?=\s|\Z)""", re.DOTALL)
 _ESCAPE: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-_PLAIN: Final = re.compile(r"[!#-&(-\[\]-~]+")  # no blanks, quotes, backslashes; nothing beyond ASCII
+_PLAIN: Final = re.compile(r"[!#-&(-\[\]-~]+")  # ASCII without blanks, quotes and backslashes
 _LETTERS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
 
 
@@ -35,7 +35,7 @@ class LogFile:
 class Manifest:
     """The files of a log.
 
-    Invariants: at most one base; the increments' numbers ascend.
+    Invariants: at most one base; the numbers of the increments ascend.
     """
 
     __slots__ = ("base", "history", "increments")
@@ -46,7 +46,7 @@ class Manifest:
         self.increments: list[LogFile] = []
 
     def files(self) -> list[LogFile]:
-        """What must be loaded, in order."""
+        """The files that make up the log, in the order in which they are loaded."""
         return ([] if self.base is None else [self.base]) + self.increments
 
     def copy(self) -> "Manifest":
@@ -56,12 +56,12 @@ class Manifest:
         return twin
 
     def retire(self, file: LogFile) -> None:
-        """A file is needed no more."""
+        """Mark a file as no longer needed: history."""
         self.history.append(LogFile(file.name, file.seq, HISTORY))
 
 
 def parse(text: bytes) -> Manifest:
-    """Read a manifest; UsageError, in Redis's words, where it is none."""
+    """Read a manifest; UsageError, with Redis's text, if it is malformed."""
     if not text:
         raise UsageError("Found an empty AOF manifest")
     manifest = Manifest()
@@ -111,7 +111,7 @@ def _file_of(line: bytes, where: str) -> LogFile:
 
 
 def _words(line: bytes) -> list[bytes] | None:
-    """A line's words, quoted like C strings where need be; None for unbalanced quotes."""
+    """The words of a line, which may be quoted like C strings; None if the quotes are unbalanced."""
     words: list[bytes] = []
     line = line.strip()
     at = 0

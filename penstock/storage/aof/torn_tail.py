@@ -1,4 +1,4 @@
-"""What a power failure leaves at the end of a file."""
+"""What a power failure may leave at the end of a file."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ ZEROS_BYTES: Final = 1024 * 1024
 
 
 def only_zeros(disk: Disk, path: str, offset: int) -> bool:
-    """Whether nothing but zeros stands in a file from an offset on: what a loss of power may leave of a write."""
+    """Whether a file has only zeros from an offset on, as a power failure may leave after a write. O(bytes)."""
     while True:
         block = disk.read(path, offset, ZEROS_BYTES)
         if not block:

@@ -1,17 +1,17 @@
-"""What the values of many parts have in common: lists, hashes, sets and sorted sets.
+"""The base class of lists, hashes, sets and sorted sets.
 
-Streams are what Penstock is built for; these are built plainly, from Python's own containers and sortedcontainers.
-An empty collection is no value: who takes the last part away removes the key.
+Penstock is built for streams; these types are kept simple: Python's own containers and sortedcontainers. An empty
+collection must not stay in a database: the command that removes its last part also removes the key.
 """
 
 from collections.abc import Iterator
 from typing import Final, Self
 
-PART_OVERHEAD: Final = 41  # bytes: a pointer to the part, and the head of its bytes object
+PART_OVERHEAD: Final = 41  # bytes: a pointer to the part, and the header of its bytes object
 
 
 class Collection:
-    """One value of many parts."""
+    """A value with many parts: items, fields or members. In the costs, n is the number of parts."""
 
     __slots__ = ()
 
@@ -19,13 +19,13 @@ class Collection:
         raise NotImplementedError
 
     def copy(self) -> Self:
-        """The same value again, with nothing shared that changes (COPY)."""
+        """A copy that shares nothing that can change (COPY). O(n)."""
         raise NotImplementedError
 
     def memory_usage(self) -> int:
-        """Bytes held, by estimate."""
+        """An estimate in bytes, from the sizes of the first parts. O(1)."""
         raise NotImplementedError
 
     def parts(self) -> Iterator[bytes]:
-        """All that tells this value from another of its type, in an order that equal values share (DEBUG DIGEST)."""
+        """The contents as bytes, in an order that is the same for equal values (DEBUG DIGEST). O(n log n)."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Hashes: fields and their values; a field may have a time of expiry."""
+"""Hashes: fields and their values. A field may have a time of expiry."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -6,34 +6,36 @@ from typing import Final
 
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
-from penstock.storage.types.random_index import Draw
+from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.scan_order import HashOrder
 
-SAMPLED: Final = 64  # fields that are measured for an estimate
+SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
 
 
 class Hash(Collection):
-    """Fields and values, in the order in which the fields came.
+    """Fields and values, in the order in which the fields were added.
 
-    Invariants: every name in `due` is a field of `fields`; where there is a `walked` (made by the first HSCAN of a
-    large hash, dropped when a walk is through) or a `drawn` (made when chance first draws a field), it holds every
-    field. `due` is made with the first time of expiry.
+    `due` has the fields with a time of expiry, once there was one. `scan_order` is created by the first HSCAN of a
+    large hash and dropped at the end of the scan; `indexed` is created by the first HRANDFIELD.
+
+    Invariants: every name in `due` is a field of `fields`; `scan_order` and `indexed`, if they are there, have every
+    field. In the costs, n is the number of fields.
     """
 
-    __slots__ = ("drawn", "due", "fields", "walked")
+    __slots__ = ("due", "fields", "indexed", "scan_order")
 
     def __init__(self) -> None:
         self.fields: dict[bytes, bytes] = {}
         self.due: Deadlines | None = None
-        self.walked: HashOrder | None = None
-        self.drawn: Draw | None = None
+        self.scan_order: HashOrder | None = None
+        self.indexed: IndexedNames | None = None
 
     def __len__(self) -> int:
         return len(self.fields)
 
     @property
     def expires(self) -> dict[bytes, int]:
-        """The times of expiry by field, in unix ms."""
+        """The times of expiry by field, in unix ms. O(1)."""
         return {} if self.due is None else self.due.times
 
     def copy(self) -> "Hash":
@@ -46,8 +48,8 @@ class Hash(Collection):
     def memory_usage(self) -> int:
         count = len(self.fields)
         sampled = [len(field) + len(value) for field, value in islice(self.fields.items(), SAMPLED)]
-        beside = 60 if self.walked is not None else 0
-        beside += 100 if self.drawn is not None else 0
+        beside = 60 if self.scan_order is not None else 0
+        beside += 100 if self.indexed is not None else 0
         size = 250 + count * (2 * PART_OVERHEAD + 92 + beside) + sum(sampled) * count // max(len(sampled), 1)
         return size + len(self.expires) * 200
 
@@ -60,18 +62,24 @@ class Hash(Collection):
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def put(self, field: bytes, value: bytes) -> bool:
-        """Set a field, whose time of expiry stays; whether it is new."""
+        """Set a field, whose time of expiry stays; returns whether it is new.
+
+        O(1); O(log n) for a new one during a scan.
+        """
         new = field not in self.fields
         self.fields[field] = value
         if new:
-            if self.walked is not None:
-                self.walked.add(field)
-            if self.drawn is not None:
-                self.drawn.add(field)
+            if self.scan_order is not None:
+                self.scan_order.add(field)
+            if self.indexed is not None:
+                self.indexed.add(field)
         return new
 
     def remove(self, fields: Iterable[bytes]) -> list[bytes]:
-        """Take fields out, with their times of expiry; those that were there, in order."""
+        """Remove fields with their times of expiry; returns those that existed, in order.
+
+        For each field O(1), or O(log n) if it has a time of expiry or during a scan.
+        """
         removed: list[bytes] = []
         for field in fields:
             if self.fields.pop(field, None) is None:
@@ -79,37 +87,37 @@ class Hash(Collection):
             removed.append(field)
             if self.due is not None:
                 self.due.drop(field)
-            if self.walked is not None:
-                self.walked.remove(field)
-            if self.drawn is not None:
-                self.drawn.remove(field)
+            if self.scan_order is not None:
+                self.scan_order.remove(field)
+            if self.indexed is not None:
+                self.indexed.remove(field)
         return removed
 
     def expire_at(self, field: bytes, when_ms: int) -> None:
-        """Give a field that is there a time of expiry."""
+        """Set the time of expiry of an existing field. O(log n)."""
         if self.due is None:
             self.due = Deadlines()
         self.due.set(field, when_ms)
 
     def persist(self, field: bytes) -> bool:
-        """Forget a field's time of expiry; whether it had one."""
+        """Remove a field's time of expiry; returns whether it had one. O(log n)."""
         return self.due is not None and self.due.drop(field)
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # -- reading ----------------------------------------------------------------------------------------------------
 
     def first_due_ms(self) -> int:
-        """When the first field is due; NEVER where none is."""
+        """When the first field is due; NEVER if none is. O(1)."""
         return NEVER if self.due is None else self.due.first_ms()
 
-    def overdue(self, now_ms: int, most: int) -> list[bytes]:
-        """At most `most` fields whose time has passed, the longest overdue first."""
-        return [] if self.due is None else self.due.overdue(now_ms, most)
+    def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
+        """At most `max_count` fields whose time of expiry has passed, the earliest first. O(max_count)."""
+        return [] if self.due is None else self.due.overdue(now_ms, max_count)
 
-    def draw(self) -> Draw:
-        """The fields, for chance to draw from; O(n) once, then kept up to date."""
-        if self.drawn is None:
-            self.drawn = Draw(self.fields)
-        return self.drawn
+    def by_index(self) -> IndexedNames:
+        """The fields by index, to choose random ones. O(n) when first called; then it is kept up to date."""
+        if self.indexed is None:
+            self.indexed = IndexedNames(self.fields)
+        return self.indexed
 
     def check(self) -> None:
         """Assert the invariants."""
@@ -117,7 +125,7 @@ class Hash(Collection):
         if self.due is not None:
             self.due.check()
             assert self.due.times.keys() <= self.fields.keys(), "an expiry without a field"
-        if self.walked is not None:
-            self.walked.check(self.fields)
-        if self.drawn is not None:
-            self.drawn.check(self.fields)
+        if self.scan_order is not None:
+            self.scan_order.check(self.fields)
+        if self.indexed is not None:
+            self.indexed.check(self.fields)

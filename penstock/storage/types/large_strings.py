@@ -1,38 +1,38 @@
-"""A long string that is changed where it stands: APPEND, SETRANGE, SETBIT and BITFIELD cost what they change.
+"""A long string that is changed in place: APPEND, SETRANGE, SETBIT and BITFIELD cost what they change, not its length.
 
-Strings are `bytes`, which nobody can change under somebody who holds them. One that is changed in part while it is at
-least SHORTEST bytes long becomes a LargeString, and stays one. Whoever keeps any of it longer than a request takes a
-copy.
+Strings are `bytes`, which cannot change. A string of at least SHORTEST bytes becomes a LargeString when a part of it
+is changed, and stays one. Code that keeps its text longer than one request must copy it.
 """
 
 import sys
 from typing import Final
 
-SHORTEST: Final = 32 * 1024  # bytes; to copy so many takes a microsecond, a fraction of what a request takes
+SHORTEST: Final = 32 * 1024  # bytes; copying a shorter string takes at most a microsecond, far less than a request
 
 
 class LargeString:
-    """The bytes are in `held`: to be read, indexed and sliced there within a request, never to be kept."""
+    """A string in a `buffer`: read, index and slice it within a request, but do not keep a reference to it."""
 
-    __slots__ = ("held",)
+    __slots__ = ("buffer",)
 
-    def __init__(self, held: bytearray) -> None:
-        self.held = held
+    def __init__(self, buffer: bytearray) -> None:
+        self.buffer = buffer
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.buffer)
 
     def text(self) -> bytes:
-        """A copy of the whole; O(n)."""
-        return bytes(self.held)
+        """A copy of the whole text. O(n)."""
+        return bytes(self.buffer)
 
     def copy(self) -> "LargeString":
-        return LargeString(bytearray(self.held))
+        """A copy that shares nothing. O(n)."""
+        return LargeString(bytearray(self.buffer))
 
     def parts(self) -> list[bytes]:
-        """What tells it from another string (DEBUG DIGEST): the same as of the same bytes."""
+        """The contents for DEBUG DIGEST: equal to those of `bytes` with the same text. O(n)."""
         return [self.text()]
 
     def memory_usage(self) -> int:
-        """Bytes held, with the room that a bytearray keeps for growing."""
-        return sys.getsizeof(self) + sys.getsizeof(self.held)
+        """Bytes of memory, with the bytearray's spare room. O(1)."""
+        return sys.getsizeof(self) + sys.getsizeof(self.buffer)

@@ -1,6 +1,6 @@
 """Lists: items in order, pushed and popped at both ends.
 
-What happens in the middle happens in C: a deque is turned until the place is at its end, or copied as a whole.
+A list is a deque. An operation in the middle rotates the deque, or copies it as a whole; both are loops in C.
 """
 
 from collections import deque
@@ -10,11 +10,14 @@ from typing import Final
 
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 
-SAMPLED: Final = 64  # items that are measured for an estimate
+SAMPLED: Final = 64  # items measured for the estimate of memory_usage
 
 
 class List(Collection):
-    """Items, the leftmost first. Positions count from 0 and lie within the list."""
+    """Items, the leftmost first. Positions count from 0 and are within the list.
+
+    In the costs, n is the number of items.
+    """
 
     __slots__ = ("items",)
 
@@ -38,7 +41,7 @@ class List(Collection):
     # -- the ends ---------------------------------------------------------------------------------------------------
 
     def pop(self, left: bool, count: int) -> list[bytes]:
-        """Take out so many items, or all there are, from one end; the outermost first."""
+        """Remove and return `count` items, or all if there are fewer, from one end; the outermost first. O(count)."""
         items = self.items
         if count >= len(items):
             popped = list(items)
@@ -50,7 +53,10 @@ class List(Collection):
         return [take() for _ in range(count)]
 
     def trim(self, start: int, stop: int) -> None:
-        """Keep the items from start up to stop, exclusively."""
+        """Keep the items from `start` up to `stop` (not included).
+
+        O(items removed) if at most half of them are removed, else as `slice`.
+        """
         items = self.items
         length = len(items)
         if stop - start < length // 2:
@@ -64,7 +70,7 @@ class List(Collection):
     # -- the middle -------------------------------------------------------------------------------------------------
 
     def slice(self, start: int, stop: int) -> list[bytes]:
-        """The items from start up to stop, exclusively. O(its size), and a turn of the deque to get there."""
+        """The items from `start` up to `stop` (not included). O(stop - start), and a rotation of O(start) and back."""
         items = self.items
         if stop - start == len(items):
             return list(items)
@@ -73,9 +79,9 @@ class List(Collection):
         items.rotate(start)
         return found
 
-    def remove(self, item: bytes, most: int, from_left: bool) -> int:
-        """Take out so many items that equal one, seen from one end; how many were found."""
-        found = min(self.items.count(item), most)
+    def remove(self, item: bytes, max_count: int, from_left: bool) -> int:
+        """Remove at most `max_count` items that equal `item`, from one end; returns how many. O(n)."""
+        found = min(self.items.count(item), max_count)
         if found <= 1 and from_left:
             if found:
                 self.items.remove(item)
@@ -96,13 +102,13 @@ class List(Collection):
             self.items = deque(parts)
         return found
 
-    def positions(self, item: bytes, skipped: int, most: int, longest: int, from_left: bool) -> list[int]:
-        """Where an item is, seen from one end: at most so many places after the first `skipped`.
+    def positions(self, item: bytes, skipped: int, max_count: int, max_scanned: int, from_left: bool) -> list[int]:
+        """Positions of an item, searched from one end: at most `max_count` after the first `skipped`.
 
-        Only the first `longest` items are looked at. The places are counted from the left.
+        O(items searched). Only the first `max_scanned` items are searched. Positions always count from the left.
         """
-        looked_at = min(longest, len(self.items))
-        if from_left and not skipped and most == 1:
+        looked_at = min(max_scanned, len(self.items))
+        if from_left and not skipped and max_count == 1:
             try:
                 return [self.items.index(item, 0, looked_at)]
             except ValueError:
@@ -111,10 +117,10 @@ class List(Collection):
         found: list[int] = []
         after = 0
         try:
-            while len(found) < skipped + most:
+            while len(found) < skipped + max_count:
                 after = searched.index(item, after) + 1
                 found.append(after - 1)
         except ValueError:
             pass
         places = found[skipped:]
-        return places if from_left else [len(self.items) - 1 - place for place in places]
+        return places if from_left else [len(self.items) - 1 - index for index in places]

@@ -1,4 +1,4 @@
-"""Keys in the order of their hashes: what SCAN walks along and RANDOMKEY draws from."""
+"""Keys in the order of their hashes: SCAN walks along it, RANDOMKEY picks from it."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -7,56 +7,58 @@ from typing import Final
 from sortedcontainers import SortedList
 from xxhash import xxh64_digest
 
-DIGEST: Final = 8  # bytes; big-endian, so that bytes sort as the numbers do
+DIGEST: Final = 8  # bytes of a hash; big-endian, so that they sort as numbers do
 
 
-def _placed(key: bytes) -> bytes:
+def _hashed(key: bytes) -> bytes:
     digest: bytes = xxh64_digest(key)
     return digest + key
 
 
 class HashOrder:
-    """A set of keys, each at a place (0 to 2^64 - 1) that depends on the key alone.
+    """A set of keys in the order of their hashes (0 to 2^64 - 1), which depend on the key alone.
 
-    A walk that remembers only its place therefore meets every key that was there from its first step to its
-    last, whatever comes and goes meanwhile, and even if the order is thrown away and made again between two steps.
+    A cursor is a hash. So a scan returns every key that exists from its first step to its last, whatever is added and
+    removed meanwhile, even if the order is dropped and built again between two steps.
 
-    Invariant: `_placed` holds each key once, as its digest and then itself, ascending. Adding, removing and drawing
-    cost O(log n), making it O(n log n).
+    Invariant: `_hashed_keys` has each key once, as its hash and then the key, ascending. n keys: building costs
+    O(n log n).
     """
 
-    __slots__ = ("_placed", "used_ms")
+    __slots__ = ("_hashed_keys", "used_ms")
 
     def __init__(self, keys: Iterable[bytes], now_ms: int) -> None:
-        self._placed: SortedList[bytes] = SortedList([_placed(key) for key in keys])
+        self._hashed_keys: SortedList[bytes] = SortedList([_hashed(key) for key in keys])
         self.used_ms = now_ms
 
     def __len__(self) -> int:
-        return len(self._placed)
+        return len(self._hashed_keys)
 
     def add(self, key: bytes) -> None:
-        self._placed.add(_placed(key))
+        """Add a key, which must be new. O(log n)."""
+        self._hashed_keys.add(_hashed(key))
 
     def remove(self, key: bytes) -> None:
-        self._placed.remove(_placed(key))
+        """Remove a key, which must be there. O(log n)."""
+        self._hashed_keys.remove(_hashed(key))
 
     def at(self, index: int) -> bytes:
-        """The key of an index from 0 to len - 1."""
-        return self._placed[index][DIGEST:]
+        """The key at an index from 0 to len - 1. O(log n)."""
+        return self._hashed_keys[index][DIGEST:]
 
-    def walk(self, place: int, count: int) -> tuple[list[bytes], int]:
-        """`count` keys from a place on, and the place to go on from; 0 when there are no more.
+    def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
+        """`count` keys from a cursor on, and the cursor of the next step: 0 if there are no more. O(log n + count).
 
-        Keys that share a place come together, beyond `count` if need be: the next step starts behind them.
+        Keys with equal hashes come in one step, if need be more than `count`: the next step starts after them.
         """
-        following = self._placed.irange(place.to_bytes(DIGEST))
-        met = list(islice(following, count))
-        for placed in following:
-            if placed[:DIGEST] != met[-1][:DIGEST]:
-                return [one[DIGEST:] for one in met], int.from_bytes(placed[:DIGEST])
-            met.append(placed)
-        return [one[DIGEST:] for one in met], 0
+        following = self._hashed_keys.irange(cursor.to_bytes(DIGEST))
+        found = list(islice(following, count))
+        for hashed in following:
+            if hashed[:DIGEST] != found[-1][:DIGEST]:
+                return [one[DIGEST:] for one in found], int.from_bytes(hashed[:DIGEST])
+            found.append(hashed)
+        return [one[DIGEST:] for one in found], 0
 
     def check(self, keys: Iterable[bytes]) -> None:
-        """Assert the invariant, given the keys that should be there."""
-        assert list(self._placed) == sorted(map(_placed, keys)), "the order holds other keys than the database"
+        """Assert the invariant, and that exactly `keys` are there."""
+        assert list(self._hashed_keys) == sorted(map(_hashed, keys)), "the order has other keys than the database"

@@ -1,4 +1,4 @@
-"""Sorted sets: members in the order of their scores, ties in the order of their bytes."""
+"""Sorted sets: members ordered by score, and by their bytes where scores are equal."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -10,13 +10,13 @@ from sortedcontainers import SortedList
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 from penstock.storage.types.scan_order import HashOrder
 
-SAMPLED: Final = 64  # members that are measured for an estimate
+SAMPLED: Final = 64  # members measured for the estimate of memory_usage
 
-Pair: TypeAlias = tuple[float, bytes]  # a score and its member, as they stand in the order
+Pair: TypeAlias = tuple[float, bytes]  # a score and its member: the sort key
 
 
 class ScoreBound:
-    """An end of a range of scores, with the score itself or without it."""
+    """One end of a range of scores; `excludes` tells whether the score itself is outside."""
 
     __slots__ = ("excludes", "score")
 
@@ -26,7 +26,10 @@ class ScoreBound:
 
 
 class LexBound:
-    """An end of a range of members: before all (-1), at a member (0), with it or without it, or behind all (1)."""
+    """One end of a range of members: before all members (side -1), after all (1), or at `member` (0).
+
+    `excludes` tells whether `member` itself is outside the range.
+    """
 
     __slots__ = ("excludes", "member", "side")
 
@@ -36,13 +39,13 @@ class LexBound:
         self.side = side
 
     def allows_from(self, member: bytes) -> bool:
-        """Whether a member may stand in a range that begins here."""
+        """Whether a member is in a range that starts at this bound."""
         if self.side:
             return self.side < 0
         return member > self.member if self.excludes else member >= self.member
 
     def allows_to(self, member: bytes) -> bool:
-        """Whether a member may stand in a range that ends here."""
+        """Whether a member is in a range that ends at this bound."""
         if self.side:
             return self.side > 0
         return member < self.member if self.excludes else member <= self.member
@@ -51,20 +54,21 @@ class LexBound:
 class SortedSet(Collection):
     """Members and scores.
 
-    Invariants: `order` holds exactly the pairs (scores[member], member); where there is a `walked`, made by the first
-    ZSCAN of a large set and dropped when a walk is through, it holds every member. No score is NaN.
+    Invariants: `order` has exactly the pairs (scores[member], member); `scan_order` (created by the first ZSCAN of a
+    large set, dropped at the end of the scan), if it is there, has every member. No score is NaN. In the costs, n is
+    the number of members.
 
-    is_large: Redis would keep it in its form for large sets, as it does for good once a set has been large. There is
-    one form here; what can be told from outside follows this (OBJECT ENCODING, ZSCAN, the sign of -0).
+    is_large: Redis would use its encoding for large sets, which it keeps for good once a set was large. There is one
+    encoding here; what a client can observe follows this flag (OBJECT ENCODING, ZSCAN, the sign of -0).
     """
 
-    __slots__ = ("is_large", "order", "scores", "walked")
+    __slots__ = ("is_large", "order", "scan_order", "scores")
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
-        """From pairs of different members, in any order."""
+        """Takes pairs with different members, in any order. O(n log n)."""
         self.order: SortedList[Pair] = SortedList(pairs)
         self.scores: dict[bytes, float] = {member: score for score, member in self.order}
-        self.walked: HashOrder | None = None
+        self.scan_order: HashOrder | None = None
         self.is_large = False
 
     def __len__(self) -> int:
@@ -90,27 +94,27 @@ class SortedSet(Collection):
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def put(self, member: bytes, score: float) -> None:
-        """Add a member, or give it another score.  O(log n)."""
+        """Add a member, or change its score. O(log n)."""
         old = self.scores.get(member)
         if old is not None:
             self.order.remove((old, member))
-        elif self.walked is not None:
-            self.walked.add(member)
+        elif self.scan_order is not None:
+            self.scan_order.add(member)
         self.scores[member] = score
         self.order.add((score, member))
 
     def remove(self, member: bytes) -> bool:
-        """Take a member out; whether it was there.  O(log n)."""
+        """Remove a member; returns whether it was there. O(log n)."""
         score = self.scores.pop(member, None)
         if score is None:
             return False
         self.order.remove((score, member))
-        if self.walked is not None:
-            self.walked.remove(member)
+        if self.scan_order is not None:
+            self.scan_order.remove(member)
         return True
 
-    def take(self, start: int, stop: int) -> list[Pair]:
-        """Take out what stands at the indexes from `start` to before `stop`, in order."""
+    def pop_range(self, start: int, stop: int) -> list[Pair]:
+        """Remove and return the pairs at the indexes [start, stop), in order. O(log n) for each."""
         taken = list(self.order.islice(start, stop))
         if len(taken) == len(self.scores):
             self.order.clear()
@@ -118,42 +122,42 @@ class SortedSet(Collection):
             del self.order[start:stop]
         for _, member in taken:
             del self.scores[member]
-            if self.walked is not None:
-                self.walked.remove(member)
+            if self.scan_order is not None:
+                self.scan_order.remove(member)
         return taken
 
-    # -- places in the order ----------------------------------------------------------------------------------------
+    # -- indexes in the order ---------------------------------------------------------------------------------------
 
     def rank(self, member: bytes) -> int:
-        """The index of a member that is there.  O(log n)."""
+        """The index of a member, which must be there. O(log n)."""
         return self.order.bisect_left((self.scores[member], member))
 
     def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
-        """The indexes, from and before, of the members whose scores lie between two bounds.  O(log n)."""
-        start = self._behind(low.score) if low.excludes else self._before(low.score)
-        stop = self._before(high.score) if high.excludes else self._behind(high.score)
+        """The indexes [start, stop) of the members whose scores are between two bounds. O(log n)."""
+        start = self._index_after(low.score) if low.excludes else self._index_from(low.score)
+        stop = self._index_from(high.score) if high.excludes else self._index_after(high.score)
         return start, max(start, stop)
 
-    def _before(self, score: float) -> int:
+    def _index_from(self, score: float) -> int:
         return self.order.bisect_left((score, b""))
 
-    def _behind(self, score: float) -> int:
+    def _index_after(self, score: float) -> int:
         return len(self.order) if score == inf else self.order.bisect_left((nextafter(score, inf), b""))
 
     def lex_range(self, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
-        """The indexes, from and before, of the members between two bounds, all scores being equal.  O(log n).
+        """The indexes [start, stop) of the members between two bounds, if all scores are equal. O(log n).
 
-        Where scores differ, the order of the bytes is not the order of the set, and Redis promises nothing. What it
-        does in small sets is done here, in O(n): the members from the first (`backwards`: last) that passes its bound
-        on, up to the first that fails the other.
+        If scores differ, members are not in the order of their bytes, and Redis promises nothing. Here the result is
+        what Redis returns for small sets, in O(n): from the first member (`backwards`: last) that is inside its bound
+        up to the next one that is outside the other bound.
         """
         order = self.order
         if not order:
             return 0, 0
         least = order[0][0]
         if order[-1][0] == least:
-            start = self._lex_place(least, low, behind=low.excludes)
-            stop = self._lex_place(least, high, behind=not high.excludes)
+            start = self._lex_index(least, low, after=low.excludes)
+            stop = self._lex_index(least, high, after=not high.excludes)
             return start, max(start, stop)
         if not low.allows_from(order[-1][1]) or not high.allows_to(order[0][1]) or _is_empty(low, high):
             return 0, 0
@@ -165,33 +169,33 @@ class SortedSet(Collection):
         ends = (at for at in range(start, len(members)) if not high.allows_to(members[at]))
         return start, next(ends, len(members))
 
-    def _lex_place(self, score: float, bound: LexBound, behind: bool) -> int:
+    def _lex_index(self, score: float, bound: LexBound, after: bool) -> int:
         if bound.side:
             return 0 if bound.side < 0 else len(self.order)
         pair = (score, bound.member)
-        return self.order.bisect_right(pair) if behind else self.order.bisect_left(pair)
+        return self.order.bisect_right(pair) if after else self.order.bisect_left(pair)
 
-    # -- walking ----------------------------------------------------------------------------------------------------
+    # -- scanning ---------------------------------------------------------------------------------------------------
 
-    def walk(self, place: int, count: int) -> tuple[list[bytes], int]:
-        """So many members from a place on, and the place to go on from, as HashOrder.walk."""
-        if self.walked is None:
-            self.walked = HashOrder(self.scores, 0)
-        met, following = self.walked.walk(place, count)
+    def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
+        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n log n)."""
+        if self.scan_order is None:
+            self.scan_order = HashOrder(self.scores, 0)
+        members, following = self.scan_order.walk(cursor, count)
         if not following:
-            self.walked = None
-        return met, following
+            self.scan_order = None
+        return members, following
 
     def check(self) -> None:
         """Assert the invariants."""
         assert list(self.order) == sorted((score, member) for member, score in self.scores.items())
         assert all(score == score for score in self.scores.values()), "a score that is no number"
-        if self.walked is not None:
-            self.walked.check(self.scores)
+        if self.scan_order is not None:
+            self.scan_order.check(self.scores)
 
 
 def _is_empty(low: LexBound, high: LexBound) -> bool:
-    """Whether nothing can stand between two bounds."""
+    """Whether no member can be between two bounds."""
     if low.side or high.side:
         return low.side > high.side or low.side == high.side
     return low.member > high.member or (low.member == high.member and (low.excludes or high.excludes))
