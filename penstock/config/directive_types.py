@@ -1,8 +1,8 @@
-"""The kinds of values that directives have: how a value is read, shown, and written into a file.
+"""The types of directives: how a value is read, shown, and written into a file.
 
-A value is kept as a text. `read` makes it of the words of a file's line, or of the one word of CONFIG SET, or
-raises BadValue with Redis's reason; `shown` is how CONFIG GET shows it: the same text, but for keyspace events
-(Redis 8.6.3, CONFIG SET).
+A value is kept as text. `read` makes it from the words of a line in a file, or from the one word of CONFIG SET, or
+raises BadValue with Redis's reason. `shown` is the text of CONFIG GET: the same, except for keyspace events (Redis
+8.6.3, CONFIG SET).
 """
 
 import os
@@ -24,7 +24,7 @@ _BINARY: Final = (("gb", 2**30), ("mb", 2**20), ("kb", 2**10))
 
 
 class BadValue(Exception):
-    """A directive cannot have this value; `text` says why, in Redis's words where it has any."""
+    """A directive cannot have this value. `text` is the reason, with Redis's text if it has one."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -32,12 +32,12 @@ class BadValue(Exception):
 
 
 class Kind:
-    """What all kinds can do. `several`: the value may be several words; they may also come in one."""
+    """The base class of all types. `several`: the value may have several words; CONFIG SET gives them as one."""
 
     several = False
 
     def read(self, words: Sequence[str], before: str) -> str:
-        """The value to keep. `before` is the value until now."""
+        """The value to keep. `before` is the present value. BadValue if the words are not a value."""
         if self.several:
             return self.many(words[0].split(" ") if len(words) == 1 else list(words), before)
         if len(words) != 1:
@@ -45,27 +45,28 @@ class Kind:
         return self.one(words[0])
 
     def one(self, word: str) -> str:
-        """The value of a kind that takes one word."""
+        """The value to keep, for types of one word."""
         raise NotImplementedError
 
     def many(self, words: list[str], before: str) -> str:
-        """The value of a kind that takes several."""
+        """The value to keep, for types of several words."""
         raise NotImplementedError
 
     def shown(self, value: str) -> str:
+        """The value as CONFIG GET shows it."""
         return value
 
     def number(self, value: str) -> int:
-        """The value as a number, where it is one; else 0."""
+        """The value as a number; 0 if it is not one."""
         return 0
 
     def written(self, value: str) -> list[str]:
-        """The value as what follows the directive's name in a file, for each line that it needs."""
+        """The value as CONFIG REWRITE writes it: the text after the directive's name, one for each line."""
         return [value]
 
 
 class Text(Kind):
-    """One word, whatever it says."""
+    """One word with any contents."""
 
     def one(self, word: str) -> str:
         return word
@@ -75,7 +76,7 @@ class Text(Kind):
 
 
 class Number(Kind):
-    """A decimal number in a range; one above `cap` is taken as `cap`, one below `least` as `least` (hz)."""
+    """A decimal number in a range. A number above `cap` becomes `cap`, one below `least` becomes `least` (hz)."""
 
     def __init__(self, low: int, high: int, least: int | None = None, cap: int | None = None) -> None:
         self.low = low
@@ -95,7 +96,7 @@ class Number(Kind):
 
 
 class Octal(Kind):
-    """Permission bits. Shown in octal; `number` gives the bits."""
+    """Permission bits, written and shown in octal; `number` gives the bits."""
 
     def one(self, word: str) -> str:
         if re.fullmatch("[0-7]{1,20}", word) is None:
@@ -109,7 +110,7 @@ class Octal(Kind):
 
 
 class Memory(Kind):
-    """A number of bytes with a unit: 1k is 1000, 1kb is 1024; no digits at all mean 0."""
+    """A number of bytes with a unit: 1k is 1000, 1kb is 1024. A unit without digits means 0."""
 
     def __init__(self, low: int = 0, high: int = LONG) -> None:
         self.low = low
@@ -130,7 +131,7 @@ class Memory(Kind):
 
 
 class MemoryOrPercent(Kind):
-    """A number of bytes, or a share of maxmemory (maxmemory-clients)."""
+    """A number of bytes, or a percentage of maxmemory (maxmemory-clients)."""
 
     def one(self, word: str) -> str:
         count = int(word[:-1]) if re.fullmatch("[0-9]{1,19}%", word) else bytes_of(word)
@@ -142,7 +143,7 @@ class MemoryOrPercent(Kind):
 
 
 class YesNo(Kind):
-    """Yes or no, in any case."""
+    """Yes or no, in upper or lower case."""
 
     def one(self, word: str) -> str:
         if word.lower() not in ("yes", "no"):
@@ -151,7 +152,7 @@ class YesNo(Kind):
 
 
 class Choice(Kind):
-    """One of a few words, in any case."""
+    """One of several words, in upper or lower case."""
 
     def __init__(self, names: str) -> None:
         self.names = names.split()
@@ -164,7 +165,7 @@ class Choice(Kind):
 
 
 class ShutdownOptions(Choice):
-    """What a signal does: any of the words that go together (shutdown-on-sigterm)."""
+    """What a signal does: several words that can be combined (shutdown-on-sigterm)."""
 
     several = True
 
@@ -176,7 +177,7 @@ class ShutdownOptions(Choice):
 
 
 class FileName(Text):
-    """A name in a directory that another directive names: no path."""
+    """A file name without a path; another directive names its directory."""
 
     def __init__(self, directive: str, noun: str = "filename") -> None:
         self.directive = directive
@@ -191,7 +192,7 @@ class FileName(Text):
 
 
 class Folder(Text):
-    """A directory that exists. Shown as an absolute path."""
+    """An existing directory. Shown as an absolute path."""
 
     def one(self, word: str) -> str:
         try:
@@ -202,7 +203,7 @@ class Folder(Text):
 
 
 class Words(Kind):
-    """Several words that mean something to somebody else (replicaof). `NO ONE` is none."""
+    """A fixed number of words that are not checked (replicaof). `NO ONE` is the empty value."""
 
     several = True
 
@@ -221,7 +222,7 @@ class Words(Kind):
 
 
 class Addresses(Kind):
-    """Where to listen: at most 16 addresses; none listens nowhere."""
+    """The addresses to listen on, at most 16; with none, the server does not listen."""
 
     several = True
 
@@ -235,7 +236,7 @@ class Addresses(Kind):
 
 
 class SavePoints(Kind):
-    """Pairs of seconds and changes."""
+    """Pairs of numbers: seconds and changes."""
 
     several = True
 
@@ -256,7 +257,7 @@ class SavePoints(Kind):
 
 
 class BufferLimits(Kind):
-    """A hard limit, a soft limit and its seconds for each class of clients; what is not named stays."""
+    """For each class of clients a hard limit, a soft limit and its seconds. Classes that are not named keep theirs."""
 
     several = True
     CLASSES: Final = ("normal", "slave", "pubsub")
@@ -278,7 +279,7 @@ class BufferLimits(Kind):
         return " ".join("{} {} {} {}".format(name, *limits[name]) for name in self.CLASSES)
 
     def limits(self, value: str) -> dict[str, tuple[int, int, int]]:
-        """By class: hard and soft limit in bytes, seconds."""
+        """By class: hard limit and soft limit in bytes, and seconds."""
         words = value.split()
         return {
             words[at]: (int(words[at + 1]), int(words[at + 2]), int(words[at + 3])) for at in range(0, len(words), 4)
@@ -292,7 +293,10 @@ class BufferLimits(Kind):
 
 
 class EventClasses(Text):
-    """Letters of keyspace events, kept with A spelled out and in Redis's order."""
+    """Letters of keyspace event classes.
+
+    They are kept in Redis's order, with A replaced by the letters that it stands for.
+    """
 
     ALL: Final = "g$lshzxetd"
 
@@ -305,12 +309,12 @@ class EventClasses(Text):
     def shown(self, value: str) -> str:
         if not value.startswith(self.ALL):
             return value
-        # Beside A, Redis 8.6.3 shows no n, o or c, although it heeds them.
+        # Together with A, Redis 8.6.3 does not show n, o and c, although they are in force.
         return "A" + "".join(letter for letter in value[len(self.ALL) :] if letter in "KEm")
 
 
 class Integers(Kind):
-    """So many whole numbers in a range (oom-score-adj-values)."""
+    """A fixed number of integers in a range (oom-score-adj-values)."""
 
     several = True
 
@@ -350,14 +354,14 @@ class Percentiles(Kind):
 
 
 def integer_of(word: str) -> int | None:
-    """A whole number of 64 bits, written without sign +, blanks or leading zeros; None where it is no such thing."""
+    """A 64-bit integer in canonical form (no plus sign, blanks or leading zeros); None if the word is not one."""
     if len(word) > 20 or _INTEGER.fullmatch(word) is None:
         return None
     return int(word) if -LONG - 1 <= int(word) <= LONG else None
 
 
 def bytes_of(word: str) -> int | None:
-    """`10mb` as a number of bytes; None where it is no such thing.
+    """The number of bytes in a word such as `10mb`; None if it is not one.
 
     >>> bytes_of("1k"), bytes_of("1kb"), bytes_of("1.5gb")
     (1000, 1024, None)
@@ -369,7 +373,7 @@ def bytes_of(word: str) -> int | None:
 
 
 def with_unit(count: int) -> str:
-    """A number of bytes as CONFIG REWRITE writes it, in the largest unit that divides it."""
+    """A number of bytes as CONFIG REWRITE writes it: in the largest unit that divides it."""
     for unit, size in _BINARY:
         if count and count % size == 0:
             return f"{count // size}{unit}"

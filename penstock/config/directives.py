@@ -1,7 +1,7 @@
-"""The directives that Penstock obeys: each a row, which gives the line in a file, the flag, CONFIG GET and SET.
+"""The directives that Penstock obeys. One row defines the line in a file, the flag, and CONFIG GET and SET.
 
-Defaults are Redis's, except where the sentence says why not. The directives that Redis has and Penstock does not
-need are in `accepted.py`.
+Defaults are Redis's; where one differs, its description says why. The directives that Redis has and Penstock does not
+need are in `ignored_directives.py`.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from penstock.config.directive_types import (
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One row. `alias` is an older name with the same value.
+    """One row. `about` describes the directive; `alias` is an older name for it.
 
-    immutable: fixed once the server runs. protected: CONFIG SET needs enable-protected-configs. hidden: CONFIG
-    GET shows it by its exact name alone.
+    immutable: cannot change while the server runs. protected: CONFIG SET needs enable-protected-configs. hidden: CONFIG
+    GET shows it only by its exact name, not by a pattern.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Directive:
 
 USED: Final = (
     # The network
-    Directive("port", "6379", Number(0, 65535), "TCP port; 0 listens on none."),
+    Directive("port", "6379", Number(0, 65535), "TCP port to listen on; 0 for none."),
     Directive(
         "bind",
         "127.0.0.1",
         Addresses(),
-        "Addresses to listen on; `*` and `-::*` mean all, a leading `-` that a missing address is no error.",
+        "Addresses to listen on; `*` and `-::*` mean all; with a leading `-`, a missing address is not an error.",
     ),
-    Directive("unixsocket", "", Text(), "Path of a unix socket to listen on as well.", immutable=True),
+    Directive("unixsocket", "", Text(), "Path of a unix socket to listen on, too.", immutable=True),
     Directive(
         "unixsocketperm",
         "0",
@@ -63,20 +63,22 @@ USED: Final = (
         immutable=True,
     ),
     Directive("tcp-backlog", "511", Number(0, INT), "Connections that may wait to be accepted.", immutable=True),
-    Directive("tcp-keepalive", "300", Number(0, INT), "Seconds after which a silent peer is probed; 0 never."),
-    Directive("timeout", "0", Number(0, INT), "Seconds after which an idle client is closed; 0 never."),
-    Directive("protected-mode", "yes", YesNo(), "Refuse clients from elsewhere while there is no password."),
-    Directive("maxclients", "10000", Number(1, 2**32 - 1), "Clients at a time."),
-    Directive("proto-max-bulk-len", "536870912", Memory(2**20), "Bytes that one word of a request may have."),
-    Directive("client-query-buffer-limit", "1073741824", Memory(2**20), "Bytes of a client's requests that may wait."),
+    Directive("tcp-keepalive", "300", Number(0, INT), "Seconds of silence after which a peer is probed; 0 for never."),
+    Directive("timeout", "0", Number(0, INT), "Idle seconds after which a client is closed; 0 for never."),
+    Directive("protected-mode", "yes", YesNo(), "Refuse clients from other machines while there is no password."),
+    Directive("maxclients", "10000", Number(1, 2**32 - 1), "Maximum number of clients."),
+    Directive("proto-max-bulk-len", "536870912", Memory(2**20), "Maximum bytes of one argument."),
+    Directive(
+        "client-query-buffer-limit", "1073741824", Memory(2**20), "Maximum bytes of requests waiting for one client."
+    ),
     Directive(
         "client-output-buffer-limit",
         "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
         BufferLimits(),
-        "Bytes of replies that may wait for a client, by class: hard limit, soft limit, its seconds.",
+        "Maximum bytes of replies waiting for a client, by class: hard limit, soft limit, seconds above it.",
     ),
-    # Who may do what
-    Directive("requirepass", "", Text(), "Password of the default user; empty lets everybody in."),
+    # Access
+    Directive("requirepass", "", Text(), "Password of the default user; if empty, none is needed."),
     Directive(
         "enable-protected-configs",
         "no",
@@ -85,34 +87,34 @@ USED: Final = (
         immutable=True,
     ),
     Directive("enable-debug-command", "no", Choice("no yes local"), "Who may use DEBUG.", immutable=True),
-    Directive("hide-user-data-from-log", "no", YesNo(), "Keep what users sent out of what the server says."),
-    Directive("acllog-max-len", "128", Number(0, LONG), "Refusals that ACL LOG keeps."),
+    Directive("hide-user-data-from-log", "no", YesNo(), "Do not write users' data into the server's messages."),
+    Directive("acllog-max-len", "128", Number(0, LONG), "Maximum number of entries in ACL LOG."),
     # The server's process
-    Directive("databases", "16", Number(1, INT), "Numbered databases.", immutable=True),
+    Directive("databases", "16", Number(1, INT), "Number of databases.", immutable=True),
     Directive("dir", ".", Folder(), "Directory of the log's files.", protected=True),
     Directive(
-        "hz", "10", Number(0, INT, least=1, cap=500), "Turns a second of the server's own chores, as INFO shows it."
+        "hz", "10", Number(0, INT, least=1, cap=500), "How often the server's cron runs in a second, as INFO shows it."
     ),
-    Directive("pidfile", "", Text(), "File that the process id is written to.", immutable=True),
+    Directive("pidfile", "", Text(), "File to write the process id to.", immutable=True),
     Directive(
         "loglevel",
         "notice",
         Choice("debug verbose notice warning nothing"),
-        "How much is said on the console or in the log file.",
+        "The least important messages that are written to the console or the log file.",
     ),
-    Directive("logfile", "", Text(), "File that is written instead of the console.", immutable=True),
+    Directive("logfile", "", Text(), "File for messages, instead of the console.", immutable=True),
     Directive(
         "supervised",
         "no",
         Choice("upstart systemd auto no"),
-        "Who watches over the process, and is told when it is ready.",
+        "The supervisor that is notified when the server is ready.",
         immutable=True,
     ),
     Directive(
         "busy-reply-threshold",
         "5000",
         Number(0, LONG),
-        "Milliseconds after which a script is called slow.",
+        "Milliseconds after which other clients get BUSY while a script runs.",
         alias="lua-time-limit",
     ),
     # The log
@@ -120,17 +122,15 @@ USED: Final = (
         "dbfilename",
         "dump.rdb",
         FileName("dbfilename"),
-        "Name of an RDB file that a start does not pass over.",
+        "Name of an RDB file; a start that finds one without a log is refused.",
         protected=True,
     ),
-    Directive(
-        "appendonly", "yes", YesNo(), "Keep a log of every change (Redis: no; it has snapshots to fall back on)."
-    ),
+    Directive("appendonly", "yes", YesNo(), "Log every change (Redis: no, because it also has snapshots)."),
     Directive(
         "appendfilename",
         "appendonly.aof",
         FileName("appendfilename"),
-        "What the names of the log's files begin with.",
+        "Prefix of the names of the log's files.",
         immutable=True,
     ),
     Directive(
@@ -144,29 +144,29 @@ USED: Final = (
         "appendfsync",
         "everysec",
         Choice("everysec always no"),
-        "When the log is synced: after every turn before its replies, each second, or as the system likes.",
+        "When the log is synced: before every reply, once a second, or when the operating system decides.",
     ),
     Directive("no-appendfsync-on-rewrite", "no", YesNo(), "Do not sync while the log is rewritten."),
     Directive(
         "auto-aof-rewrite-percentage",
         "100",
         Number(0, INT),
-        "Growth since the last rewrite that brings the next one; 0 never.",
+        "Growth in percent since the last rewrite that starts the next one; 0 for never.",
     ),
-    Directive("auto-aof-rewrite-min-size", "67108864", Memory(), "A smaller log is not rewritten of itself."),
-    Directive("aof-load-truncated", "yes", YesNo(), "Cut a torn tail off and start, rather than refuse."),
-    Directive("aof-load-corrupt-tail-max-size", "0", Number(0, LONG), "Bytes of damaged tail that may be cut off."),
+    Directive("auto-aof-rewrite-min-size", "67108864", Memory(), "A smaller log is not rewritten automatically."),
+    Directive("aof-load-truncated", "yes", YesNo(), "Start with a torn tail: cut it off."),
+    Directive("aof-load-corrupt-tail-max-size", "0", Number(0, LONG), "Maximum bytes of a damaged tail to cut off."),
     Directive("aof-timestamp-enabled", "no", YesNo(), "Write the time into the log once a second."),
-    Directive("aof-rewrite-incremental-fsync", "yes", YesNo(), "Sync a rewrite as it goes."),
+    Directive("aof-rewrite-incremental-fsync", "yes", YesNo(), "Sync a new base file in parts."),
     Directive("aof-disable-auto-gc", "no", YesNo(), "Keep log files that are no longer needed.", hidden=True),
-    # What is kept
+    # Values
     Directive(
         "stream-node-max-bytes",
         "4096",
         Memory(),
-        "Bytes of a node of a stream, which approximate trimming cuts at; 0 without limit.",
+        "Maximum bytes of a stream's listpack node, where approximate trims stop; 0 for no limit.",
     ),
-    Directive("stream-node-max-entries", "100", Number(0, LONG), "Entries of a node; 0 without limit."),
+    Directive("stream-node-max-entries", "100", Number(0, LONG), "Maximum entries of such a node; 0 for no limit."),
     Directive("stream-idmp-duration", "100", Number(1, 86400), "Seconds that a new stream remembers idempotent ids."),
     Directive(
         "stream-idmp-maxsize", "100", Number(1, 10000), "Idempotent ids that a new stream remembers for each producer."
@@ -175,7 +175,7 @@ USED: Final = (
         "hash-max-listpack-entries",
         "512",
         Number(0, LONG),
-        "Fields of a compact hash.",
+        "Maximum fields of a compact hash.",
         alias="hash-max-ziplist-entries",
     ),
     Directive(
@@ -184,14 +184,14 @@ USED: Final = (
     Directive(
         "list-max-listpack-size", "-2", Number(-INT - 1, INT), "Size of a list's node.", alias="list-max-ziplist-size"
     ),
-    Directive("set-max-intset-entries", "512", Number(0, LONG), "Members of a set of integers."),
-    Directive("set-max-listpack-entries", "128", Number(0, LONG), "Members of a compact set."),
+    Directive("set-max-intset-entries", "512", Number(0, LONG), "Maximum members of a compact set of integers."),
+    Directive("set-max-listpack-entries", "128", Number(0, LONG), "Maximum members of a compact set."),
     Directive("set-max-listpack-value", "64", Number(0, LONG), "Longest member of a compact set."),
     Directive(
         "zset-max-listpack-entries",
         "128",
         Number(0, LONG),
-        "Members of a compact sorted set.",
+        "Maximum members of a compact sorted set.",
         alias="zset-max-ziplist-entries",
     ),
     Directive(
@@ -201,8 +201,8 @@ USED: Final = (
         "Longest member of a compact sorted set.",
         alias="zset-max-ziplist-value",
     ),
-    # How much memory
-    Directive("maxmemory", "0", Memory(0, ULONG), "Bytes of memory from which on keys are evicted, or writes refused."),
+    # Memory
+    Directive("maxmemory", "0", Memory(0, ULONG), "Bytes of memory above which keys are evicted or writes refused."),
     Directive(
         "maxmemory-policy",
         "noeviction",
@@ -210,47 +210,52 @@ USED: Final = (
             "volatile-lru volatile-lfu volatile-random volatile-ttl volatile-lrm"
             " allkeys-lru allkeys-lfu allkeys-random allkeys-lrm noeviction"
         ),
-        "Which keys are evicted: any or those that expire; least used, least changed, by chance, or first to expire.",
+        "Which keys are evicted: all or those that expire; least used, least changed, random, or first to expire.",
     ),
-    Directive("maxmemory-samples", "5", Number(1, 64), "Keys looked at for one eviction."),
-    Directive("lfu-log-factor", "10", Number(0, INT), "How fast counters of use rise."),
-    Directive("lfu-decay-time", "1", Number(0, INT), "Minutes after which a counter of use falls."),
-    # What is told about it
+    Directive("maxmemory-samples", "5", Number(1, 64), "Keys compared for one eviction."),
+    Directive("lfu-log-factor", "10", Number(0, INT), "How slowly usage counters rise."),
+    Directive("lfu-decay-time", "1", Number(0, INT), "Minutes after which a usage counter falls."),
+    # Observation
     Directive(
         "notify-keyspace-events",
         "",
         EventClasses(),
-        "Which events of keys are published: K by key, E by event, then letters of classes.",
+        "Keyspace events to publish: K by key, E by event, then letters of event classes.",
     ),
     Directive(
-        "slowlog-log-slower-than", "10000", Number(-1, LONG), "Microseconds from which a request is slow; -1 never."
+        "slowlog-log-slower-than", "10000", Number(-1, LONG), "Microseconds from which a request is slow; -1 for never."
     ),
-    Directive("slowlog-entry-max-argc", "32", Number(2, INT), "Words of a slow request that are kept."),
-    Directive("slowlog-entry-max-string-len", "128", Number(1, INT), "Bytes of each word that are kept."),
-    Directive("slowlog-max-len", "128", Number(0, LONG), "Slow requests that are kept."),
+    Directive("slowlog-entry-max-argc", "32", Number(2, INT), "Maximum arguments kept of a slow request."),
+    Directive("slowlog-entry-max-string-len", "128", Number(1, INT), "Maximum bytes kept of each argument."),
+    Directive("slowlog-max-len", "128", Number(0, LONG), "Maximum number of slow requests kept."),
     Directive(
-        "latency-monitor-threshold", "0", Number(0, LONG), "Milliseconds from which LATENCY notes an event; 0 never."
+        "latency-monitor-threshold",
+        "0",
+        Number(0, LONG),
+        "Milliseconds from which LATENCY records an event; 0 for never.",
     ),
     Directive("latency-tracking", "yes", YesNo(), "Keep a histogram of each command's times."),
-    Directive("latency-tracking-info-percentiles", "50 99 99.9", Percentiles(), "What INFO latencystats shows of it."),
+    Directive(
+        "latency-tracking-info-percentiles", "50 99 99.9", Percentiles(), "Percentiles that INFO latencystats shows."
+    ),
     # Penstock's own
     Directive(
         "compat-version",
         "newest",
         Choice("newest 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1"),
-        "The server whose commands, options and reply fields clients are shown; what it does not have is hidden.",
+        "Clients see the commands, options and reply fields of this server; others are hidden.",
         immutable=True,
     ),
     Directive(
         "aof-compat-version",
         "newest",
         Choice("newest 8.8 8.6 8.4 8.2 8.0 7.4 7.2 7.0"),
-        "The oldest Redis that must be able to load the log (8.6: from 8.6.2 on); a change writes a fresh base.",
+        "The oldest Redis that must be able to load the log (8.6: from 8.6.2 on); a change starts a rewrite.",
     ),
     Directive(
         "aof-compat-consumer",
         "released",
         Text(),
-        "Consumer that holds released entries in a log for a Redis before 8.8, which knows no XNACK.",
+        "Consumer that owns released entries in a log for a Redis before 8.8, which does not have XNACK.",
     ),
 )

@@ -1,7 +1,7 @@
 """Which values of the ignored directives are harmless, and why it is safe to ignore them.
 
-The law: a directive that protects a server, or says where and what it is, is carried out or refused, never taken and
-ignored. A start that sets it to a value that is not harmless is refused in one sentence; so is CONFIG SET.
+The rule: a directive that protects a server, or that says where and what it is, is obeyed or refused, never silently
+ignored. A start that sets it to a value that is not harmless is refused with one sentence; so is CONFIG SET.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,9 +13,10 @@ ANY: Final[tuple[str, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Why a directive may be ignored, at the `harmless` values (ANY: all of them).
+    """Why a directive may be ignored if it has one of the `harmless` values (ANY: with any value).
 
-    instead: what is said of other values, and what to do. with_log: they are harmless too while appendonly is yes.
+    instead: the error for other values, with what to do. with_log: other values are harmless too while appendonly is
+    yes.
     """
 
     why: str
@@ -25,56 +26,56 @@ class Ignored:
 
 
 def _any(why: str, names: str) -> dict[str, Ignored]:
-    """Any value of these is harmless, for one reason."""
+    """Directives of which any value is harmless, for one reason."""
     return {name: Ignored(why) for name in names.split()}
 
 
 NO_PROCESSORS: Final = Ignored(
-    "The system places the process.",
+    "The operating system chooses the processors.",
     ("",),
     "Penstock does not choose its processors: remove the line, and start the server with `taskset -c`",
 )
 NOTHING_SAVED: Final = (
-    "Penstock writes no RDB file, and with appendonly no nothing would be kept: set appendonly yes, which keeps every"
-    " change, or {} to keep nothing"
+    "Penstock writes no RDB file, and with appendonly no nothing would be saved: set appendonly yes, which keeps every"
+    " change, or {} to save nothing"
 )
 
 IGNORED: Final[dict[str, Ignored]] = {
     # The network
-    **_any("The server connects to nobody.", "bind-source-addr"),
+    **_any("The server makes no outgoing connections.", "bind-source-addr"),
     **_any(
-        "A matter of speed.",
+        "It only affects speed.",
         "max-new-connections-per-cycle max-new-tls-connections-per-cycle lookahead io-threads dynamic-hz"
         " jemalloc-bg-thread activerehashing disable-thp",
     ),
     "socket-mark-id": Ignored(
-        "No mark is asked for.",
+        "No mark is wanted.",
         ("0",),
         "Penstock does not mark its packets: remove the line, and have the firewall match the port",
     ),
-    # Who may do what
-    **_any("MODULE LOAD is refused whatever it says.", "enable-module-command"),
+    # Access
+    **_any("MODULE LOAD is refused in any case.", "enable-module-command"),
     "aclfile": Ignored(
-        "There is no file.",
+        "No file is named.",
         ("",),
-        "Penstock reads no file of users and would let everybody in: remove the line, and set requirepass",
+        "Penstock reads no ACL file and would let everybody in: remove the line, and set requirepass",
     ),
-    **_any("There is one user, and no other can be made.", "acl-pubsub-default"),
+    **_any("There is one user, and no other can be created.", "acl-pubsub-default"),
     # The server's process
-    **_any("The server stays in the foreground, and the start says so.", "daemonize"),
-    **_any("A matter of looks.", "always-show-logo set-proc-title proc-title-template"),
-    **_any("Strings are compared byte by byte, as without it.", "locale-collate"),
-    **_any("No warning stops a start.", "ignore-warnings"),
+    **_any("The server stays in the foreground, and prints that at the start.", "daemonize"),
+    **_any("It only affects what is displayed.", "always-show-logo set-proc-title proc-title-template"),
+    **_any("Strings are always compared byte by byte.", "locale-collate"),
+    **_any("Warnings never stop a start.", "ignore-warnings"),
     "syslog-enabled": Ignored(
-        "Nothing is to go there.",
+        "No messages are wanted there.",
         ("no",),
         "Penstock does not write to the system log: set syslog-enabled no, and let the service manager take its output",
     ),
-    **_any("Nothing goes to the system log.", "syslog-ident syslog-facility"),
-    **_any("Python tells of a crash.", "crash-log-enabled crash-memcheck-enabled use-exit-on-panic"),
+    **_any("Nothing is written to the system log.", "syslog-ident syslog-facility"),
+    **_any("Python reports a crash.", "crash-log-enabled crash-memcheck-enabled use-exit-on-panic"),
     **{
         name: Ignored(
-            "Every end writes and syncs the log.",
+            "Every shutdown writes and syncs the log.",
             ("default", "nosave", "now", "force", "nosave now", "nosave force", "nosave now force", "now force"),
             NOTHING_SAVED.format(f"{name} default"),
             with_log=True,
@@ -82,9 +83,9 @@ IGNORED: Final[dict[str, Ignored]] = {
         for name in ("shutdown-on-sigint", "shutdown-on-sigterm")
     },
     "oom-score-adj": Ignored(
-        "The system's own score holds.",
+        "The operating system's score stays.",
         ("no",),
-        "Penstock does not tell the kernel whom to kill first: set oom-score-adj no, and OOMScoreAdjust in the service",
+        "Penstock does not set the process's OOM score: set oom-score-adj no, and OOMScoreAdjust in the service",
     ),
     **_any("oom-score-adj is no.", "oom-score-adj-values"),
     "server-cpulist": NO_PROCESSORS,
@@ -92,36 +93,36 @@ IGNORED: Final[dict[str, Ignored]] = {
     "aof-rewrite-cpulist": NO_PROCESSORS,
     "bgsave-cpulist": NO_PROCESSORS,
     # The log and snapshots
-    **_any("A base of requests is read by every Redis.", "aof-use-rdb-preamble"),
+    **_any("The base file has requests, which every Redis can load.", "aof-use-rdb-preamble"),
     "save": Ignored("The log keeps every change.", ("",), NOTHING_SAVED.format('save ""'), with_log=True),
     **_any(
         "No RDB file is written.",
         "rdbcompression rdbchecksum rdb-del-sync-files rdb-save-incremental-fsync rdb-key-save-delay",
     ),
-    **_any("Loading is done in slices of time.", "key-load-delay loading-process-events-interval-bytes"),
-    **_any("There is no save that could fail; a log that fails refuses writers.", "stop-writes-on-bgsave-error"),
+    **_any("Loading serves clients after each time slice.", "key-load-delay loading-process-events-interval-bytes"),
+    **_any("No save can fail; if the log fails, writes are refused.", "stop-writes-on-bgsave-error"),
     **_any("RESTORE always checks everything.", "sanitize-dump-payload"),
-    # What is kept
+    # Memory
     "maxmemory-clients": Ignored(
-        "There is no limit.",
+        "No limit is wanted.",
         ("0", "0%"),
         "Penstock does not close clients for their memory: set maxmemory-clients 0, and bound each client with"
         " client-output-buffer-limit and client-query-buffer-limit",
     ),
     **_any(
-        "A matter of speed and memory.",
+        "It only affects speed and memory use.",
         "maxmemory-eviction-tenacity active-expire-effort lazyfree-lazy-eviction lazyfree-lazy-expire"
         " lazyfree-lazy-server-del lazyfree-lazy-user-del lazyfree-lazy-user-flush list-compress-depth"
         " hll-sparse-max-bytes vset-force-single-threaded-execution"
         " activedefrag active-defrag-cycle-max active-defrag-cycle-min active-defrag-ignore-bytes"
         " active-defrag-max-scan-fields active-defrag-threshold-lower active-defrag-threshold-upper",
     ),
-    # What is told about it
+    # Observation and scripts
     **_any("INFO has no such histograms.", "key-memory-histograms"),
     **_any("CLIENT TRACKING ON is refused.", "tracking-table-max-keys"),
-    **_any("Old names are unknown to scripts.", "lua-enable-deprecated-api"),
-    **_any("No replica waits.", "shutdown-timeout"),
-    # Other servers: Penstock is alone
+    **_any("Scripts do not have the deprecated names.", "lua-enable-deprecated-api"),
+    **_any("There are no replicas to wait for.", "shutdown-timeout"),
+    # Replication and cluster: Penstock has neither
     "replicaof": Ignored(
         "The server is a master.",
         ("",),
@@ -140,14 +141,14 @@ IGNORED: Final[dict[str, Ignored]] = {
         " repl-rdb-channel min-replicas-max-lag",
     ),
     "min-replicas-to-write": Ignored(
-        "No replica is asked for.",
+        "No replicas are required.",
         ("0",),
-        "Penstock has no replicas, so that every write would be refused: set min-replicas-to-write 0",
+        "Penstock has no replicas, so every write would be refused: set min-replicas-to-write 0",
     ),
     "cluster-enabled": Ignored(
-        "The server stands alone.",
+        "The server is not part of a cluster.",
         ("no",),
-        "Penstock cannot be a node of a cluster and would stand alone: set cluster-enabled no",
+        "Penstock cannot be a node of a cluster and would serve on its own: set cluster-enabled no",
     ),
     **_any(
         "cluster-enabled is no.",
@@ -161,7 +162,7 @@ IGNORED: Final[dict[str, Ignored]] = {
     ),
     # TLS
     "tls-port": Ignored(
-        "Nobody listens there.",
+        "No TLS port is wanted.",
         ("0",),
         "Penstock does not speak TLS and would listen without it: set tls-port 0, and put a TLS proxy before port",
     ),
@@ -176,9 +177,9 @@ IGNORED: Final[dict[str, Ignored]] = {
 
 
 def problem(names: Iterable[str], value_of: Callable[[str], str]) -> tuple[str, str]:
-    """The first of these directives whose value must not be ignored, and what to do instead; ("", "") for none.
+    """The first of these directives with a value that must not be ignored, and what to do instead; ("", "") if none.
 
-    appendonly no brings those that are harmless only beside a log.
+    If appendonly is among them and now no, directives that are harmless only with a log are checked too.
     """
     has_log = value_of("appendonly") == "yes"
     for name in names:
@@ -186,9 +187,9 @@ def problem(names: Iterable[str], value_of: Callable[[str], str]) -> tuple[str, 
             for other, ignored in IGNORED.items():
                 if ignored.with_log and value_of(other) not in ignored.harmless:
                     return other, ignored.instead
-        found = IGNORED.get(name)
-        if found is None or not found.harmless or value_of(name) in found.harmless:
+        ignored_directive = IGNORED.get(name)
+        if ignored_directive is None or not ignored_directive.harmless:
             continue
-        if not (found.with_log and has_log):
-            return name, found.instead
+        if value_of(name) not in ignored_directive.harmless and not (ignored_directive.with_log and has_log):
+            return name, ignored_directive.instead
     return "", ""

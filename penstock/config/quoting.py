@@ -1,19 +1,20 @@
-"""Words with quotes around them, as in redis.conf: split into words, and put back."""
+"""Words in quotes, as in redis.conf: a line split into words, and a word put in quotes."""
 
 from typing import Final
 
-_BLANKS: Final = b" \t\n\r\v\f"  # before a word and behind a quote
-_ENDS: Final = b" \t\n\r"  # what ends a bare word (Redis 8.6.3)
+_BLANKS: Final = b" \t\n\r\v\f"  # may come before a word and after a closing quote
+_ENDS: Final = b" \t\n\r"  # end a word without quotes (Redis 8.6.3)
 _ESCAPES: Final = {ord("n"): 10, ord("r"): 13, ord("t"): 9, ord("b"): 8, ord("a"): 7}
 _SHOWN: Final = {value: "\\" + chr(letter) for letter, value in _ESCAPES.items()}
 _HEX: Final = b"0123456789abcdefABCDEF"
+NOT_CLOSED: Final = -1  # in place of an index
 
 
 def split(line: bytes) -> list[bytes] | None:
-    """The words of a line; None where a quote is not closed, or closed and followed by anything but a blank.
+    """The words of a line; None if a quote is not closed, or if something other than a blank follows a closing one.
 
-    Double quotes know the escapes \\n \\r \\t \\b \\a, \\xHH and a backslash before any other byte; single quotes
-    know \\' alone.
+    In double quotes the escapes are \\n \\r \\t \\b \\a, \\xHH, and a backslash before any other byte; in single
+    quotes only \\'.
 
     >>> split(b'save "60 1" \\'it\\\\\\'s\\' "\\\\x41"')
     [b'save', b'60 1', b"it's", b'A']
@@ -35,14 +36,14 @@ def split(line: bytes) -> list[bytes] | None:
                 word.append(line[at])
                 at += 1
                 continue
-            if at < 0 or (at < end and line[at] not in _BLANKS):
+            if at == NOT_CLOSED or (at < end and line[at] not in _BLANKS):
                 return None
             break
         words.append(bytes(word))
 
 
 def quoted(text: bytes) -> str:
-    """The text in double quotes, so that `split` gives it back.
+    """The text in double quotes: `split` returns the text again.
 
     >>> quoted(b'a "b"\\x00')
     '"a \\\\"b\\\\"\\\\x00"'
@@ -59,7 +60,7 @@ def quoted(text: bytes) -> str:
 
 
 def _double(line: bytes, at: int, word: bytearray) -> int:
-    """Read up to the closing double quote; the place behind it, or -1 where there is none."""
+    """Read up to the closing double quote; returns the index after it, or NOT_CLOSED."""
     end = len(line)
     while at < end:
         byte = line[at]
@@ -74,7 +75,7 @@ def _double(line: bytes, at: int, word: bytearray) -> int:
         else:
             word.append(byte)
             at += 1
-    return -1
+    return NOT_CLOSED
 
 
 def _single(line: bytes, at: int, word: bytearray) -> int:
@@ -87,7 +88,7 @@ def _single(line: bytes, at: int, word: bytearray) -> int:
             at += 1
         word.append(line[at])
         at += 1
-    return -1
+    return NOT_CLOSED
 
 
 def _is_hex(digits: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What a server is set to: a value for each directive, read by name, changed all or nothing."""
+"""A server's settings: one value for each directive, read by name; CONFIG SET changes all that it names, or none."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -11,23 +11,23 @@ from penstock.errors import ReplyError
 
 DIRECTIVES: Final[dict[str, Directive]] = {row.name: row for row in (*USED, *ACCEPTED)}
 _BY_NAME: Final[dict[str, Directive]] = DIRECTIVES | {row.alias: row for row in (*USED, *ACCEPTED) if row.alias}
-_IDLE: Final = frozenset(row.name for row in ACCEPTED)
+_IGNORED_NAMES: Final = frozenset(row.name for row in ACCEPTED)
 _BUFFERS: Final = BufferLimits()
 
-# What a redis.conf may still say although CONFIG GET knows it no longer (Redis 8.6.3): read over.
-_FORGOTTEN: Final = frozenset({
+# Directives that a redis.conf may still have, although CONFIG GET does not know them (Redis 8.6.3). They are skipped.
+_OBSOLETE: Final = frozenset({
     "io-threads-do-reads", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands",
 })  # fmt: skip
 
 
 class Settings:
-    """The values of all directives, by name. Names and aliases are known in any case.
+    """The values of all directives, by name. Names and aliases match in upper or lower case.
 
-    Invariant: every directive has a value that its kind gave, and `_numbers` the same value as a number.
+    Invariant: every directive has a value that its type's `read` returned; `_numbers` has the same value as a number.
 
     file: the configuration file that the server was started with, as an absolute path; CONFIG REWRITE writes it.
-    set_at_start: the directives that a file or a flag set. renamed: rename-command lines, (old, new), an empty new
-    name takes the command away. users: the words of `user` lines behind the first.
+    set_at_start: the directives that a file or a flag set. renamed: the rename-command lines as (old, new); with an
+    empty new name, the command is removed. users: the words of each `user` line after the first word.
     """
 
     def __init__(self) -> None:
@@ -44,23 +44,23 @@ class Settings:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def number(self, name: str) -> int:
-        """A count, a number of bytes, permission bits."""
+        """A value that is a number: a count, a number of bytes, permission bits."""
         return self._numbers[name]
 
     def yes(self, name: str) -> bool:
-        """Whether a directive of yes and no says yes."""
+        """Whether a yes/no directive is yes."""
         return self._values[name] == "yes"
 
     def text(self, name: str) -> str:
-        """The value as it is kept: CONFIG GET's text, but for notify-keyspace-events, whose A is spelled out."""
+        """The value as CONFIG GET shows it, except that notify-keyspace-events has letters in place of A."""
         return self._values[name]
 
     def words(self, name: str) -> list[str]:
-        """The words of a value that has several (bind)."""
+        """The words of a value that may have several (bind)."""
         return self._values[name].split()
 
     def buffer_limits(self) -> dict[str, tuple[int, int, int]]:
-        """client-output-buffer-limit by class (normal, slave, pubsub): hard and soft limit in bytes, seconds."""
+        """client-output-buffer-limit by class (normal, slave, pubsub): hard limit and soft limit in bytes, seconds."""
         return _BUFFERS.limits(self._values["client-output-buffer-limit"])
 
     def canonical(self, name: str) -> str:
@@ -69,24 +69,24 @@ class Settings:
         return row.kind.shown(self._values[row.name])
 
     def written(self, row: Directive) -> list[str]:
-        """The value as lines of a file."""
+        """The value as lines of a configuration file."""
         return [f"{row.name} {value}" for value in row.kind.written(self._values[row.name])]
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def watch(self, name: str, callback: Callable[[], None]) -> None:
-        """Have `callback` called after each change of a directive while the server runs.
+        """Register a watcher: `callback` is called after CONFIG SET changed the directive.
 
-        It may raise BadValue where the change cannot be made (a port that is taken): CONFIG SET is refused with its
-        text, every value goes back, and the callbacks that ran are called again.
+        It may raise BadValue if the change is impossible (a port that is in use). CONFIG SET is then refused with this
+        text, all values are restored, and the callbacks that were already called are called again.
         """
         self._watchers.setdefault(name, []).append(callback)
 
     def set_pairs(self, pairs: Sequence[tuple[str, str]], protected_too: bool = False) -> None:
-        """CONFIG SET: all pairs or none.
+        """CONFIG SET: change all pairs, or none. ReplyError if it is refused.
 
-        Refused in Redis's order: first each name (unknown, immutable, protected, given twice), then each value, then
-        values that may not be ignored (harmless.py), then what a watcher says (Redis 8.6.3).
+        Checked in Redis's order: first each name (unknown, immutable, protected, duplicate), then each value, then
+        values that must not be ignored (harmless_values.py), then the watchers (Redis 8.6.3).
         """
         rows: list[Directive] = []
         seen: set[str] = set()
@@ -113,12 +113,12 @@ class Settings:
         if harmful:
             self._restore(before)
             raise _refusal(harmful, instead)
-        self._tell(rows, [name for name, _ in pairs], before)
+        self._notify_watchers(rows, [name for name, _ in pairs], before)
 
     def read_line(self, words: Sequence[str], loaded: set[str]) -> None:
-        """One line of a file or one flag, split into words; BadValue where it cannot be.
+        """Read one line of a file or one flag, split into words; BadValue if it is wrong.
 
-        `loaded` are the directives that this load has set already: save points add up.
+        `loaded` has the directives that this load has already set: a further `save` line adds to the first.
         """
         name = words[0].lower()
         row = _BY_NAME.get(name)
@@ -128,7 +128,7 @@ class Settings:
             self.users.append(list(words[1:]))
         elif name == "loadmodule":
             raise BadValue("Penstock cannot load modules: they are written for Redis's own process")
-        elif name in _FORGOTTEN:
+        elif name in _OBSOLETE:
             return
         elif row is None or (len(words) == 1 and not row.kind.several):
             raise BadValue("wrong number of arguments" if row else "Bad directive or wrong number of arguments")
@@ -148,52 +148,52 @@ class Settings:
         for name, value in before.items():
             self._keep(DIRECTIVES[name], value)
 
-    def _tell(self, rows: Sequence[Directive], names: Sequence[str], before: dict[str, str]) -> None:
-        """Call the watchers of what changed; where one refuses, everything goes back."""
-        told: list[Callable[[], None]] = []
+    def _notify_watchers(self, rows: Sequence[Directive], names: Sequence[str], before: dict[str, str]) -> None:
+        """Call the watchers of the changed directives; if one raises BadValue, restore all values."""
+        called: list[Callable[[], None]] = []
         for row, name in zip(rows, names, strict=True):
             if self._values[row.name] == before[row.name]:
                 continue
             for callback in self._watchers.get(row.name, ()):
-                if callback in told:
+                if callback in called:
                     continue
-                told.append(callback)
+                called.append(callback)
                 try:
                     callback()
                 except BadValue as problem:
                     self._restore(before)
-                    for informed in told[:-1]:
-                        informed()
+                    for watcher in called[:-1]:
+                        watcher()
                     raise _refusal(name, problem.text) from None
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- listing ----------------------------------------------------------------------------------------------------
 
     @staticmethod
     def names() -> Iterable[str]:
-        """The names and aliases that a pattern may find."""
+        """All names and aliases that a pattern of CONFIG GET can match."""
         return (name for name, row in _BY_NAME.items() if not row.hidden)
 
     @staticmethod
     def row(name: str) -> Directive | None:
-        """The directive of a name or an alias, in any case."""
+        """The directive with a name or alias, in upper or lower case; None if there is none."""
         return _BY_NAME.get(name.lower())
 
     def harmful(self) -> str:
-        """What a start with these settings would ignore although it may not, and what to do; "" for nothing."""
+        """The error for a start that would ignore a directive that it must not ignore; "" if there is none."""
         name, instead = harmless_values.problem(self.set_at_start, self.text)
         return f"{name} {self.text(name)}: {instead}." if name else ""
 
     @property
     def warnings(self) -> list[str]:
-        """What somebody who starts a server with these settings should know, a line each."""
+        """Lines to print at the start about surprising settings."""
         lines = []
         if "appendonly" in self.set_at_start and not self.yes("appendonly"):
-            lines.append("appendonly is no: nothing is kept, a restart begins empty (there are no RDB files either)")
+            lines.append("appendonly is no: nothing is saved, and a restart begins empty (there are no RDB files)")
         if self.yes("daemonize"):
-            lines.append("daemonize is yes: Penstock stays in the foreground; let a service manager put it behind")
-        idle = [name for name in self.set_at_start if name in _IDLE and name != "daemonize"]
-        if idle:
-            lines.append("accepted and without effect here: " + ", ".join(idle))
+            lines.append("daemonize is yes: Penstock stays in the foreground; use a service manager")
+        ignored = [name for name in self.set_at_start if name in _IGNORED_NAMES and name != "daemonize"]
+        if ignored:
+            lines.append("accepted and without effect here: " + ", ".join(ignored))
         return lines
 
 
@@ -202,5 +202,5 @@ def _refusal(name: str, why: str) -> ReplyError:
 
 
 def _raw(text: str) -> bytes:
-    """Text that may hold bytes of a client that are no UTF-8."""
+    """The bytes of a text that may have bytes from a client that are not UTF-8."""
     return text.encode(errors="surrogateescape")
