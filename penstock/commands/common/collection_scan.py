@@ -1,7 +1,8 @@
-"""Walking over the parts of one value, some at a time: what HSCAN and SSCAN share.
+"""Scanning the parts of one value in steps: shared by HSCAN and SSCAN.
 
-What Redis keeps compactly it answers whole, whatever the cursor and COUNT (Redis 8.6.3). A larger value is walked in
-the order of its parts' hashes: a cursor is a place in it, and nothing is remembered for a client between two calls.
+A value that Redis keeps in its compact encoding is returned as a whole, whatever the cursor and COUNT are (Redis
+8.6.3). A larger one is scanned in the order of its parts' hashes. The cursor is a position in this order, so the
+server remembers nothing for a client between two calls.
 """
 
 from collections.abc import Collection, Iterable
@@ -15,8 +16,8 @@ from penstock.protocol import reply
 from penstock.storage.types.scan_order import HashOrder
 
 
-class PartScan:
-    """The words of one such request: a cursor behind the key, then options.
+class CollectionScan:
+    """The arguments of one scan request: a cursor after the key, then options.
 
     only_names: HSCAN's NOVALUES, where that is allowed.
     """
@@ -29,21 +30,21 @@ class PartScan:
         self.glob: Glob | None = None
         self.only_names = False
 
-    def fitting(self, names: Iterable[bytes]) -> list[bytes]:
-        """The names that fit the pattern."""
+    def matching(self, names: Iterable[bytes]) -> list[bytes]:
+        """The names that match the pattern."""
         glob = self.glob
         return list(names) if glob is None else [name for name in names if glob.matches(name)]
 
-    def step(self, walked: HashOrder | None, names: Collection[bytes]) -> tuple[list[bytes], int, HashOrder | None]:
-        """The fitting names of this step of a walk, the next cursor, and the order to keep: none when it is through."""
-        walked = HashOrder(names, 0) if walked is None else walked
-        met, following = walked.walk(self.cursor, self.count)
-        return self.fitting(met), following, walked if following else None
+    def step(self, scan_order: HashOrder | None, names: Collection[bytes]) -> tuple[list[bytes], int, HashOrder | None]:
+        """The matching names of this step, the next cursor, and the scan order to keep: None after the last step."""
+        scan_order = HashOrder(names, 0) if scan_order is None else scan_order
+        names_found, following = scan_order.walk(self.cursor, self.count)
+        return self.matching(names_found), following, scan_order if following else None
 
 
-def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool) -> PartScan:
-    """What follows the cursor in args[2], in any order, else Redis's refusals."""
-    scan = PartScan(cursor)
+def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool) -> CollectionScan:
+    """Read the options after the cursor in args[2], in any order; ReplyError with Redis's text."""
+    scan = CollectionScan(cursor)
     at = 3
     while at < len(args):
         option = args[at].upper()

@@ -1,4 +1,4 @@
-"""What `XGROUP HELP` and its like answer: a container's subcommands, one line of syntax and what each does."""
+"""The replies to `XGROUP HELP` and the like: for each subcommand a line of syntax and an explanation."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from penstock.protocol import reply
 
 
 def help_reply(container: str, lines: Sequence[tuple[str, str]]) -> bytes:
-    """An array of simple strings, laid out as Redis does.
+    """An array of simple strings in Redis's layout.
 
-    `container` is the name in upper case; `lines` are (syntax, explanation) of every subcommand but HELP, in the
-    order in which they are shown. Newlines in an explanation begin a new line of the reply.
+    `container` is the name in upper case; `lines` are (syntax, explanation) of all subcommands except HELP, in the
+    order of the reply. A newline in an explanation starts a new line of the reply.
     """
     shown = [f"{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
     for syntax, explanation in (*lines, ("HELP", "Print this help.")):

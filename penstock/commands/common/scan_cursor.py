@@ -8,13 +8,13 @@ from penstock.engine.globs import Glob
 from penstock.errors import ReplyError
 
 MAX_UINT64: Final = 2**64 - 1
-PAGE: Final = 10  # COUNT where none is given
+PAGE: Final = 10  # the default COUNT
 
 _CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 
 
 class Page:
-    """What is wanted of one step: so many, of those the ones that fit a pattern; None: all fit."""
+    """One step of a scan: how many names to visit, and a pattern to select from them; None selects all."""
 
     __slots__ = ("count", "glob")
 
@@ -24,7 +24,7 @@ class Page:
 
 
 def read_page(args: list[bytes], at: int) -> Page:
-    """COUNT and MATCH, the options of a walk over one value."""
+    """Read COUNT and MATCH, the options of a scan of one value."""
     page = Page()
     while at < len(args):
         option = args[at].upper()
@@ -48,12 +48,12 @@ def read_count(word: bytes) -> int:
 
 
 def read_glob(pattern: bytes) -> Glob | None:
-    """None for the pattern that everything fits, the empty text too."""
+    """A pattern; None for `*`, which matches everything."""
     return None if pattern == b"*" else Glob(pattern)
 
 
 def read_cursor(word: bytes) -> int:
-    """An unsigned 64-bit number as strtoull reads it, blanks and sign before it and all (Redis 8.6.3)."""
+    """An unsigned 64-bit number as C's strtoull reads it: leading blanks and a sign are allowed (Redis 8.6.3)."""
     refusal = ReplyError(b"ERR invalid cursor")
     text = refusals.c_string(word)
     if arguments.is_integer(text):

@@ -7,11 +7,11 @@ from penstock.engine import arguments, numbers
 from penstock.errors import ReplyError
 
 FOR_EVER: Final = 0
-FEW_DIGITS: Final = 12  # fewer: whole seconds that are in range
+FEW_DIGITS: Final = 12  # a number with fewer digits is in range and needs no check
 
 
 def deadline(word: bytes, now_ms: int) -> int:
-    """Unix time in ms at which a wait of so many milliseconds ends; 0 stays 0, which waits for ever."""
+    """The unix time in ms at which a timeout in milliseconds ends; FOR_EVER for 0."""
     timeout_ms = arguments.integer_or(word, b"ERR timeout is not an integer or out of range")
     if timeout_ms < 0:
         raise ReplyError(b"ERR timeout is negative")
@@ -23,7 +23,7 @@ def deadline(word: bytes, now_ms: int) -> int:
 
 
 def deadline_in_seconds(word: bytes, now_ms: int) -> int:
-    """Unix time in ms at which a wait of so many seconds ends, a started millisecond counted; 0 waits for ever."""
+    """The unix time in ms at which a timeout in seconds ends, rounded up to whole ms; FOR_EVER for 0."""
     if word.isdigit() and len(word) < FEW_DIGITS:
         whole_ms = int(word) * 1000
         return now_ms + whole_ms if whole_ms else FOR_EVER

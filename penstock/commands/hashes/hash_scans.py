@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.commands.common import collection_scan
-from penstock.commands.common.random_count import drawn, read_count
+from penstock.commands.common.random_count import random_names, read_count
 from penstock.commands.common.scan_cursor import read_cursor
 from penstock.commands.hashes.hash_access import read_hash
 from penstock.engine import encodings, refusals
@@ -42,7 +42,7 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
-    fields = list(found.fields) if count >= len(found) else drawn(found.by_index(), count, ctx.engine.chance)
+    fields = list(found.fields) if count >= len(found) else random_names(found.by_index(), count, ctx.engine.chance)
     if not with_values:
         return reply.bulks(fields)
     if ctx.resp3:
@@ -72,7 +72,7 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     scan = collection_scan.read_options(ctx, args, cursor, has_values=True)
     following = 0
     if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
-        fields = scan.fitting(found.fields)
+        fields = scan.matching(found.fields)
     else:
         fields, following, found.scan_order = scan.step(found.scan_order, found.fields)
     return collection_scan.answer(following, fields if scan.only_names else _with_values(found, fields))

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.commands.common.overwriting import create, tell_overwritten
+from penstock.commands.common.overwriting import create, notify_overwritten
 from penstock.commands.hashes import hash_access
 from penstock.commands.keys import payloads
 from penstock.engine import arguments, refusals
@@ -126,6 +126,6 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
         ctx.log(b"PEXPIREAT", key, b"%d" % when_ms)
     ctx.event("g", b"restore", key)
     if old is not None:
-        tell_overwritten(ctx, key, old, value)
+        notify_overwritten(ctx, key, old, value)
     ctx.dirty += 1
     return reply.OK

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.commands.common.overwriting import create, delete, tell_overwritten
+from penstock.commands.common.overwriting import create, delete, notify_overwritten
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -155,7 +155,7 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
     ctx.event("g", b"rename_from", key)
     ctx.event("g", b"rename_to", new_key)
     if old is not None:
-        tell_overwritten(ctx, new_key, old, value)
+        notify_overwritten(ctx, new_key, old, value)
     ctx.dirty += 1
 
 
@@ -237,7 +237,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     _create(ctx, destination, copied, when_ms)
     ctx.event("g", b"copy_to", destination)
     if old is not None:
-        tell_overwritten(ctx, destination, old, copied)
+        notify_overwritten(ctx, destination, old, copied)
     ctx.select(home)
     ctx.dirty += 1
     ctx.log_request(args)

@@ -68,9 +68,9 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
         else:
             raise refusals.syntax()
         at += 2
-    met, following = ctx.db.in_order(ctx.now_ms).walk(cursor, count)
+    names_found, following = ctx.db.in_order(ctx.now_ms).walk(cursor, count)
     shown = []
-    for key in met:
+    for key in names_found:
         if glob is not None and not glob.matches(key):
             continue
         value = ctx.value(key)  # an overdue key is removed on the way

@@ -209,6 +209,6 @@ def sscan(ctx: Context, args: list[bytes]) -> bytes:
         return collection_scan.answer(0, [])
     scan = collection_scan.read_options(ctx, args, cursor, has_values=False)
     if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
-        return collection_scan.answer(0, scan.fitting(found.members))
+        return collection_scan.answer(0, scan.matching(found.members))
     members, following, found.scan_order = scan.step(found.scan_order, found.members)
     return collection_scan.answer(following, members)

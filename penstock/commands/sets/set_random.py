@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.commands.common.random_count import drawn, read_count
+from penstock.commands.common.random_count import random_names, read_count
 from penstock.commands.sets.set_members import read_set, set_at, tell_taken
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -55,7 +55,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
         members = list(found.members)
         ctx.log(b"DEL", key)
     else:
-        members = drawn(found.by_index(), count, ctx.engine.chance)
+        members = random_names(found.by_index(), count, ctx.engine.chance)
         for start in range(0, len(members), MEMBERS_A_LINE):
             ctx.log(b"SREM", key, *members[start : start + MEMBERS_A_LINE])
     found.remove(members)
@@ -91,4 +91,4 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
         return reply.EMPTY_ARRAY
     if count >= len(found):
         return reply.bulks(list(found.members))
-    return reply.bulks(drawn(found.by_index(), count, ctx.engine.chance))
+    return reply.bulks(random_names(found.by_index(), count, ctx.engine.chance))

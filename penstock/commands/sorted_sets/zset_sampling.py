@@ -13,7 +13,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sorted_sets import Pair, SortedSet
 
-MOST_DRAWS: Final = 1 << 24  # with repetitions; Redis goes on until its memory is full
+MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis goes on until its memory is full
 
 
 @command(
@@ -43,7 +43,7 @@ def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
     if zset is None or not count:
         return reply.EMPTY_ARRAY
-    if count < -MOST_DRAWS:
+    if count < -MAX_DRAWS:
         raise ReplyError(b"ERR value is out of range")
     return members_reply(_drawn(ctx, zset, count), len(args) == 4, ctx.resp3)
 
@@ -82,11 +82,11 @@ def zscan(ctx: Context, args: list[bytes]) -> bytes:
         return reply.array([reply.bulk(b"0"), reply.EMPTY_ARRAY])
     page = read_page(args, 3)
     if not zset.is_large:
-        met, following = [member for _, member in zset.order], 0
+        names_found, following = [member for _, member in zset.order], 0
     else:
-        met, following = zset.walk(cursor, page.count)
+        names_found, following = zset.walk(cursor, page.count)
     shown: list[bytes] = []
-    for member in met:
+    for member in names_found:
         if page.glob is None or page.glob.matches(member):
             score = zset.scores[member]
             shown += (member, b"%.17g" % score if zset.is_large else score_text(score))

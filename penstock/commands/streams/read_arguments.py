@@ -1,4 +1,4 @@
-"""Reading the words of XREAD and XREADGROUP, which share their options (Redis 8.10)."""
+"""Reads the arguments of XREAD and XREADGROUP, which share their options (Redis 8.10)."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ from penstock.errors import ReplyError
 UNLIMITED: Final = 2**63  # COUNT, MAXCOUNT or MAXSIZE not given
 NOT_GIVEN: Final = -1
 MAX_INT64: Final = 2**63 - 1
-LONGEST_KEPT_MS: Final = 2**61  # a longer BLOCK may be out of range the next time
+LONGEST_KEPT_MS: Final = 2**61  # arguments with a longer BLOCK are not reused: it may be out of range the next time
 
 
-class ReadWords:
-    """What an XREAD or XREADGROUP asks for. `ids_at` is the place of the first id in the request.
+class ReadArguments:
+    """The options, keys and ids of an XREAD or XREADGROUP. `ids_at` is the index of the first id in the request.
 
-    `count` is per stream; `max_count` and `max_size` are budgets over all streams of the call. `is_plain`: new entries
-    of one stream are asked for, and nothing else. Never changed once it is read: sessions keep their last one.
+    `count` is for each stream; `max_count` and `max_size` are limits for all streams of the call. `is_plain`: the
+    request asks for new entries of one stream and nothing else. Must not be changed: sessions reuse their last one.
     """
 
     __slots__ = (
@@ -39,21 +39,24 @@ class ReadWords:
         self.is_plain = False
 
 
-def read_again(ctx: Context, args: list[bytes]) -> ReadWords:
-    """As `read` for an XREADGROUP: a worker asks the same again and again, and its session remembers the meaning."""
+def read_again(ctx: Context, args: list[bytes]) -> ReadArguments:
+    """As `read` for XREADGROUP.
+
+    The session keeps its last arguments, because a worker sends the same request repeatedly.
+    """
     session = ctx.session
     known = session.read_words
-    if args == session.read_args and isinstance(known, ReadWords):
+    if args == session.read_args and isinstance(known, ReadArguments):
         return known
-    asked = read(ctx, args, True)
-    if asked.block_ms <= LONGEST_KEPT_MS:
-        session.read_args, session.read_words = args, asked
-    return asked
+    options = read(ctx, args, True)
+    if options.block_ms <= LONGEST_KEPT_MS:
+        session.read_args, session.read_words = args, options
+    return options
 
 
-def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadWords:
-    """The words of a request, or Redis's refusal. `by_group` tells XREADGROUP from XREAD."""
-    asked = ReadWords()
+def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadArguments:
+    """Read the arguments of a request; ReplyError with Redis's text. `by_group`: XREADGROUP, else XREAD."""
+    options = ReadArguments()
     last = len(args) - 1
     at = 1
     while at <= last:
@@ -62,27 +65,29 @@ def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadWords:
         if word == b"STREAMS" and follows:
             break
         if word == b"COUNT" and follows:
-            asked.count = arguments.integer(args[at + 1])
-            if asked.count <= 0:
-                asked.count = UNLIMITED
+            options.count = arguments.integer(args[at + 1])
+            if options.count <= 0:
+                options.count = UNLIMITED
             at += 1
         elif word == b"BLOCK" and follows:
-            asked.block_ms = timeout_ms(args[at + 1], ctx.now_ms)
+            options.block_ms = timeout_ms(args[at + 1], ctx.now_ms)
             at += 1
         elif word in (b"MAXCOUNT", b"MAXSIZE") and follows and not ctx.hides(word):
-            _read_budget(asked, word, args[at + 1])
+            _read_budget(options, word, args[at + 1])
             at += 1
         elif word == b"GROUP" and follows >= 2:
             _refuse_outside_group(by_group, word)
-            asked.group, asked.consumer = args[at + 1], args[at + 2]
+            options.group, options.consumer = args[at + 1], args[at + 2]
             at += 2
         elif word == b"NOACK":
             _refuse_outside_group(by_group, word)
-            asked.no_ack = True
+            options.no_ack = True
         elif word == b"CLAIM" and follows and not ctx.hides(word):
             _refuse_outside_group(by_group, word)
-            asked.claim_ms = arguments.integer_or(args[at + 1], b"ERR min-idle-time is not an integer or out of range")
-            if asked.claim_ms < 0:
+            options.claim_ms = arguments.integer_or(
+                args[at + 1], b"ERR min-idle-time is not an integer or out of range"
+            )
+            if options.claim_ms < 0:
                 raise ReplyError(b"ERR min-idle-time must be a positive integer")
             at += 1
         else:
@@ -90,14 +95,14 @@ def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadWords:
         at += 1
     if at > last:
         raise refusals.syntax()
-    _read_streams(ctx, asked, args, at + 1, by_group)
-    if asked.max_count < asked.count < UNLIMITED:
+    _read_streams(ctx, options, args, at + 1, by_group)
+    if options.max_count < options.count < UNLIMITED:
         raise ReplyError(b"ERR MAXCOUNT must be greater than or equal to COUNT")
-    if by_group and asked.group is None:
+    if by_group and options.group is None:
         raise ReplyError(b"ERR Missing GROUP option for XREADGROUP")
-    unbounded = asked.max_count == asked.max_size == UNLIMITED
-    asked.is_plain = asked.ids == [b">"] and by_group and asked.claim_ms == NOT_GIVEN and unbounded
-    return asked
+    unbounded = options.max_count == options.max_size == UNLIMITED
+    options.is_plain = options.ids == [b">"] and by_group and options.claim_ms == NOT_GIVEN and unbounded
+    return options
 
 
 def _refuse_outside_group(by_group: bool, word: bytes) -> None:
@@ -105,19 +110,19 @@ def _refuse_outside_group(by_group: bool, word: bytes) -> None:
         raise ReplyError(b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead." % word)
 
 
-def _read_budget(asked: ReadWords, word: bytes, value: bytes) -> None:
+def _read_budget(options: ReadArguments, word: bytes, value: bytes) -> None:
     text = b"ERR %b must be a positive integer" % word
     budget = arguments.integer_or(value, text)
     if budget <= 0:
         raise ReplyError(text)
     if word == b"MAXCOUNT":
-        asked.max_count = budget
+        options.max_count = budget
     else:
-        asked.max_size = budget
+        options.max_size = budget
 
 
-def _read_streams(ctx: Context, asked: ReadWords, args: list[bytes], at: int, by_group: bool) -> None:
-    """The keys, then as many ids."""
+def _read_streams(ctx: Context, options: ReadArguments, args: list[bytes], at: int, by_group: bool) -> None:
+    """Read the keys, then as many ids."""
     count = len(args) - at
     if count % 2:
         if by_group:
@@ -127,13 +132,13 @@ def _read_streams(ctx: Context, asked: ReadWords, args: list[bytes], at: int, by
         ends = b" or '$'" if ctx.hides(b"+") or ctx.engine.compatibility.is_valkey else b", '+', or '$'"
         text = b"ERR Unbalanced 'xread' list of streams: for each stream key an ID%b must be specified."
         raise ReplyError(text % ends)
-    asked.ids_at = at + count // 2
-    asked.keys = args[at : asked.ids_at]
-    asked.ids = args[asked.ids_at :]
+    options.ids_at = at + count // 2
+    options.keys = args[at : options.ids_at]
+    options.ids = args[options.ids_at :]
 
 
 def timeout_ms(word: bytes, now_ms: int) -> int:
-    """A BLOCK time: whole milliseconds, 0 for ever."""
+    """A BLOCK timeout in whole milliseconds; 0 for ever."""
     milliseconds = arguments.integer_or(word, b"ERR timeout is not an integer or out of range")
     if milliseconds < 0:
         raise ReplyError(b"ERR timeout is negative")

@@ -1,8 +1,8 @@
-"""Short ways for the log's commonest lines; what does not fit takes the ordinary way, to the same state.
+"""Fast paths for the most common lines of the log. Other lines are replayed one by one, with the same result.
 
-Plain XADDs append, those to one stream that follow one another together. A delivery's XCLAIM of many entries that
-follow one another is compared as text with the ids of the stream, instead of being read id by id, and the entries
-become pending by slices. XACKs in one group that follow one another are one XACK of all their ids.
+XADDs without options to one stream, one after another, are appended together. The XCLAIM that logs a delivery of many
+consecutive entries is compared with the texts of the stream's ids; if they are equal, no id is parsed and the entries
+become pending by slices. XACKs in one group, one after another, are run as one XACK with all their ids.
 """
 
 from operator import lt
@@ -18,31 +18,34 @@ from penstock.protocol import entries
 from penstock.storage.streams import ids
 from penstock.storage.streams.stream import SegmentRun, Stream
 
-FEWEST_TO_APPEND: Final = 5  # XADD key id field value; a damaged line may have fewer words
-FEWEST_TOGETHER: Final = 4  # lines, or ids that follow one another, for which working together pays
-FEWEST_TO_ACKNOWLEDGE: Final = 4  # XACK key group id
-FEWEST_WORDS: Final = 17  # of a request for which looking closely pays
+MIN_XADD_ARGUMENTS: Final = 5  # XADD key id field value; a damaged line may have fewer
+MIN_BATCH: Final = 4  # with fewer lines or consecutive ids, a batch is not faster
+MIN_XACK_ARGUMENTS: Final = 4  # XACK key group id
+MIN_XCLAIM_ARGUMENTS: Final = 17  # with fewer, the comparison is not faster
 _IDS_AT: Final = 5
 _TAIL: Final = 8  # TIME t RETRYCOUNT n FORCE JUSTID LASTID id
 
 
 @replayed("XADD")
 def add_lines(ctx: Context, requests: list[list[bytes]], start: int) -> int:
-    """XADDs to one stream; a single one where no others follow."""
-    if len(requests[start]) < FEWEST_TO_APPEND:
+    """Replay XADDs to one stream, or a single one; returns how many requests were replayed."""
+    if len(requests[start]) < MIN_XADD_ARGUMENTS:
         return 0
     return append_run(ctx, requests, start) or int(append(ctx, requests[start]))
 
 
 @replayed("XCLAIM")
 def claim_line(ctx: Context, requests: list[list[bytes]], start: int) -> int:
-    """A delivery of many entries."""
+    """Replay the XCLAIM of a delivery of many entries; returns 1, or 0 if it has another form."""
     request = requests[start]
-    return int(len(request) >= FEWEST_WORDS and is_delivery(request) and deliver(ctx, request))
+    return int(len(request) >= MIN_XCLAIM_ARGUMENTS and is_delivery(request) and deliver(ctx, request))
 
 
 def append(ctx: Context, request: list[bytes]) -> bool:
-    """XADD of an explicit id to a stream that is there, without options, while nobody could notice."""
+    """Replay one XADD without options; returns whether it was done.
+
+    Only with an explicit id, to an existing stream that nobody watches or waits for.
+    """
     stream = ctx.db.values.get(request[1])
     if not isinstance(stream, Stream) or not len(request) & 1 or not request[2][:1].isdigit():
         return False
@@ -60,7 +63,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
 
 
 def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
-    """As `append`, for the XADDs to one stream. What is done once for all of them costs less than half a line."""
+    """As `append`, for consecutive XADDs to one stream; returns how many. The checks are done once for all of them."""
     key = requests[start][1]
     stream = ctx.db.values.get(key)
     engine = ctx.engine
@@ -69,10 +72,10 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     stop, count = start, len(requests)
     while stop < count:
         request = requests[stop]
-        if len(request) < FEWEST_TO_APPEND or request[0] != b"XADD" or request[1] != key or not len(request) & 1:
+        if len(request) < MIN_XADD_ARGUMENTS or request[0] != b"XADD" or request[1] != key or not len(request) & 1:
             break
         stop += 1
-    if stop - start < FEWEST_TOGETHER:
+    if stop - start < MIN_BATCH:
         return 0
     run = requests[start:stop]
     try:
@@ -86,9 +89,9 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     encoded = [entries.encode(b"%d-%d" % pair, words) for pair, words in zip(pairs, fields, strict=True)]
     at = 0
     for end in _ends_of_neighbours(columns):
-        if end - at < FEWEST_TOGETHER:
-            for place in range(at, end):
-                stream.append(columns.id_at(place), encoded[place], fields[place])
+        if end - at < MIN_BATCH:
+            for target in range(at, end):
+                stream.append(columns.id_at(target), encoded[target], fields[target])
         else:
             stream.append_run(columns.id_at(at), encoded[at:end], fields[at:end])
         at = end
@@ -97,7 +100,7 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
 
 
 def _ends_of_neighbours(columns: ids.IdColumns) -> list[int]:
-    """Where runs of ids end that follow one another within a millisecond."""
+    """The indexes at which runs of consecutive ids in one millisecond end."""
     ms, seq = columns.ms, columns.seq
     count = len(ms)
     if ms[0] == ms[-1] and seq[-1] - seq[0] == count - 1:
@@ -107,14 +110,14 @@ def _ends_of_neighbours(columns: ids.IdColumns) -> list[int]:
 
 @replayed("XACK")
 def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
-    """XACKs in one group. An id that is none makes the handler refuse all of them before anything is done."""
+    """Replay XACKs in one group as one XACK; returns how many. If an id is malformed, none of them is done."""
     head = requests[start][:3]
     entry_ids: list[bytes] = []
     stop, count = start, len(requests)
     while stop < count and requests[stop][:3] == head:
         entry_ids += requests[stop][3:]
         stop += 1
-    if len(entry_ids) < FEWEST_TOGETHER or min(map(len, requests[start:stop])) < FEWEST_TO_ACKNOWLEDGE:
+    if len(entry_ids) < MIN_BATCH or min(map(len, requests[start:stop])) < MIN_XACK_ARGUMENTS:
         return 0
     try:
         xack(ctx, [*head, *entry_ids])
@@ -124,7 +127,7 @@ def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int) -> in
 
 
 def is_delivery(request: list[bytes]) -> bool:
-    """Whether a request has the form in which deliveries are logged (group_effects.log_claim), for the first time."""
+    """Whether an XCLAIM has the form in which a first delivery is logged (group_effects.log_claim)."""
     return (
         request[4] == b"0"
         and request[-8] == b"TIME"
@@ -134,7 +137,7 @@ def is_delivery(request: list[bytes]) -> bool:
 
 
 def deliver(ctx: Context, request: list[bytes]) -> bool:
-    """Make the entries pending."""
+    """Make the entries of a logged delivery pending; returns whether it was done."""
     key = request[1]
     stream = ctx.db.values.get(key)
     group = stream.groups.get(request[2]) if isinstance(stream, Stream) else None
@@ -161,5 +164,5 @@ def deliver(ctx: Context, request: list[bytes]) -> bool:
 
 
 def _texts_of(runs: list[SegmentRun]) -> list[bytes]:
-    """The ids of entries."""
+    """The texts of the ids of entries."""
     return [text for segment, start, stop in runs for text in segment.id_texts(start, stop)]

@@ -1,6 +1,6 @@
-"""Reading the words that the stream commands share: ids by context, ranges, lists of ids, trims.
+"""Reads arguments that several stream commands have: ids, ranges, lists of ids, trims.
 
-Which forms an id may take depends on the place (Redis 8.6.3); every refusal is Redis's.
+Which forms an id may have depends on the argument (Redis 8.6.3). Every ReplyError has Redis's text.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ REFERENCE_WORDS: Final = {
 
 
 def stream_id(word: bytes) -> StreamId:
-    """A plain id: no `-`, no `+`; a missing sequence number is 0."""
+    """An id, not `-` or `+`; a missing sequence number is 0."""
     try:
         return ids.parse(word)
     except ValueError:
@@ -27,7 +27,7 @@ def stream_id(word: bytes) -> StreamId:
 
 
 def stream_ids(texts: list[bytes]) -> list[StreamId]:
-    """Plain ids, all of them or a refusal."""
+    """Ids as `stream_id` reads them; ReplyError if one of them is malformed."""
     try:
         return [ids.parse(text) for text in texts]
     except ValueError:
@@ -35,7 +35,7 @@ def stream_ids(texts: list[bytes]) -> list[StreamId]:
 
 
 def id_columns(texts: list[bytes]) -> IdColumns:
-    """As `stream_ids`, in the form for many."""
+    """As `stream_ids`, as columns."""
     try:
         return ids.parse_all(texts)
     except ValueError:
@@ -43,7 +43,7 @@ def id_columns(texts: list[bytes]) -> IdColumns:
 
 
 def bounded_id(word: bytes, missing_seq: int = 0) -> StreamId:
-    """An id, or `-` for the smallest and `+` for the largest."""
+    """An id, or `-` for the lowest and `+` for the highest."""
     if word == b"-":
         return ids.ZERO
     if word == b"+":
@@ -55,7 +55,7 @@ def bounded_id(word: bytes, missing_seq: int = 0) -> StreamId:
 
 
 def range_start(word: bytes) -> StreamId:
-    """The start of a range: `(` excludes the id itself."""
+    """The start of a range; `(` excludes the id."""
     if len(word) > 1 and word.startswith(b"("):
         start = stream_id(word[1:])
         if start == ids.MAX:
@@ -65,7 +65,7 @@ def range_start(word: bytes) -> StreamId:
 
 
 def range_end(word: bytes) -> StreamId:
-    """The end of a range: a missing sequence number is the largest; `(` excludes the id itself."""
+    """The end of a range; `(` excludes the id. A missing sequence number is the highest."""
     if len(word) > 1 and word.startswith(b"("):
         try:
             end = ids.parse(word[1:], ids.HALF)
@@ -77,10 +77,10 @@ def range_end(word: bytes) -> StreamId:
     return bounded_id(word, ids.HALF)
 
 
-class TrimWords:
-    """The trimming options of XADD and XTRIM while they are read.
+class TrimArguments:
+    """The trim options of XADD and XTRIM.
 
-    `threshold_at` and `sign_at` are places in the request, 0 where the option is not given.
+    `given`: MAXLEN or MINID was read. `threshold_at` and `sign_at` are indexes in the request, 0 if they are missing.
     """
 
     __slots__ = ("approximate", "by_length", "given", "limit", "limit_given", "sign_at", "threshold", "threshold_at")
@@ -96,7 +96,7 @@ class TrimWords:
         self.limit_given = False
 
     def read(self, args: list[bytes], at: int) -> int:
-        """Read MAXLEN, MINID or LIMIT at a place that has a word behind it; the place of the last word read."""
+        """Read MAXLEN, MINID or LIMIT at an index that is not the last; returns the index of the last word read."""
         word = args[at].upper()
         if word == b"LIMIT":
             self.limit = arguments.integer(args[at + 1])
@@ -123,14 +123,14 @@ class TrimWords:
         return at
 
     def refuse_misuse(self, privileged: bool) -> None:
-        """LIMIT goes with `~` only; the log's replay is let through (Redis 8.6.3)."""
+        """Refuse LIMIT without `~`, except in the log's replay (Redis 8.6.3)."""
         if self.limit and not self.given:
             raise ReplyError(b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
         if self.limit_given and not self.approximate and not privileged:
             raise ReplyError(b"ERR syntax error, LIMIT cannot be used without the special ~ option")
 
     def trim(self, references: int, node_entries: int) -> Trim:
-        """What to do; without a LIMIT, `~` goes through a hundred nodes' worth of entries."""
+        """The trim to carry out. With `~` but without LIMIT, the limit is a hundred nodes' worth of entries."""
         limit = 0
         if self.approximate:
             limit = self.limit
@@ -140,10 +140,10 @@ class TrimWords:
 
 
 def numbered_ids(
-    args: list[bytes], start: int, count_text: bytes, mismatch_text: bytes, most: int
+    args: list[bytes], start: int, count_text: bytes, mismatch_text: bytes, max_count: int
 ) -> tuple[list[bytes], int]:
-    """`numids id [id ...]` from `start` on: the ids' words and the place of the last one."""
-    if not arguments.is_integer(args[start]) or not 1 <= int(args[start]) <= most:
+    """Read `numids id [id ...]` from `start` on; returns the ids' texts and the index of the last one."""
+    if not arguments.is_integer(args[start]) or not 1 <= int(args[start]) <= max_count:
         raise ReplyError(count_text)
     count = int(args[start])
     if count > len(args) - start - 1:

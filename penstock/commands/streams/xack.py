@@ -1,4 +1,4 @@
-"""XACK and XNACK: a consumer is done with entries, or gives them back."""
+"""XACK and XNACK: acknowledge pending entries, or release them."""
 
 from typing import Final
 
@@ -28,13 +28,13 @@ MODES: Final = (b"SILENT", b"FAIL", b"FATAL")
     flags="write fast",
     keys="1 RW update",
     complexity="O(1) for each message ID processed.",
-    summary="Acknowledges entries: they are pending no more.",
+    summary="Acknowledges entries: removes them from the group's pending entries.",
 )
 def xack(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.read_stream(args[1])
     group = None if stream is None else stream.groups.get(args[2])
     if group is None:
-        return reply.ZERO  # the ids are not even looked at
+        return reply.ZERO  # Redis does not check the ids in this case
     if len(args) == 4:
         acknowledged = int(group.acknowledge(stream_arguments.stream_id(args[3])))
     else:
@@ -45,8 +45,8 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(acknowledged)
 
 
-class NackWords:
-    """An XNACK's options: the ids' words, the RETRYCOUNT (NOT_GIVEN: by the mode), FORCE."""
+class NackArguments:
+    """An XNACK's options: the ids' texts, RETRYCOUNT (NOT_GIVEN: the mode decides), FORCE."""
 
     __slots__ = ("force", "retry_count", "texts")
 
@@ -64,7 +64,7 @@ class NackWords:
     flags="write fast",
     keys="1 RW update",
     complexity="O(1) for each message ID processed.",
-    summary="Gives pending entries back to the group, for others to claim.",
+    summary="Releases pending entries, so that other consumers can claim them.",
 )
 def xnack(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -75,17 +75,17 @@ def xnack(ctx: Context, args: list[bytes]) -> bytes:
     mode = args[3].upper()
     if mode not in MODES:
         raise ReplyError(b"ERR mode must be SILENT, FAIL, or FATAL")
-    asked = _read_options(args)
-    counting = _counting(mode, asked.retry_count)
-    wanted = stream_arguments.id_columns(asked.texts)
+    options = _read_options(args)
+    count_change = _count_change(mode, options.retry_count)
+    wanted = stream_arguments.id_columns(options.texts)
     released: list[Released] = []
     count = at = 0
     while at < len(wanted):
         run = group.pending_run(wanted, at)
         if run is not None:
-            group.release(run, counting)
-        elif asked.force:
-            run = _force(stream, group, wanted.id_at(at), max(counting, 0))
+            group.release(run, count_change)
+        elif options.force:
+            run = _force(stream, group, wanted.id_at(at), max(count_change, 0))
         if run is None:
             at += 1
             continue
@@ -100,13 +100,13 @@ def xnack(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(count)
 
 
-def _read_options(args: list[bytes]) -> NackWords:
-    asked = NackWords()
+def _read_options(args: list[bytes]) -> NackArguments:
+    options = NackArguments()
     at = 4
     while at < len(args):
         word = args[at].upper()
         if word == b"IDS" and at + 1 < len(args):
-            asked.texts, at = stream_arguments.numbered_ids(
+            options.texts, at = stream_arguments.numbered_ids(
                 args,
                 at + 1,
                 b"ERR numids must be a positive integer",
@@ -115,23 +115,23 @@ def _read_options(args: list[bytes]) -> NackWords:
             )
         elif word == b"RETRYCOUNT" and at + 1 < len(args):
             at += 1
-            asked.retry_count = arguments.integer(args[at])
-            if asked.retry_count < 0:
+            options.retry_count = arguments.integer(args[at])
+            if options.retry_count < 0:
                 raise ReplyError(b"ERR Invalid RETRYCOUNT value, must be >= 0")
         elif word == b"FORCE":
-            asked.force = True
+            options.force = True
         else:
             raise ReplyError(b"ERR Unrecognized XNACK option '%b'" % refusals.c_string(args[at]))
         at += 1
-    if not asked.texts:
+    if not options.texts:
         raise ReplyError(b"ERR syntax error, expected IDS keyword")
-    return asked
+    return options
 
 
-def _counting(mode: bytes, retry_count: int) -> int:
-    """What delivery counts become (see Group.release).
+def _count_change(mode: bytes, retry_count: int) -> int:
+    """How the delivery counts change (see Group.release).
 
-    SILENT: the delivery did not count; FAIL: it did; FATAL: as many as there can be.
+    SILENT: the delivery is not counted; FAIL: it stays counted; FATAL: the count becomes the maximum.
     """
     if retry_count != NOT_GIVEN:
         return retry_count
@@ -141,6 +141,6 @@ def _counting(mode: bytes, retry_count: int) -> int:
 
 
 def _force(stream: Stream, group: Group, entry_id: StreamId, count: int) -> PendingRun | None:
-    """Release a live entry that is not pending."""
+    """FORCE: release a live entry that is not pending; None if there is no such entry."""
     found = stream.find(entry_id)
     return None if found is None else group.force_released(*found, count)

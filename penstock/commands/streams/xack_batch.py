@@ -1,4 +1,4 @@
-"""XACKs that follow one another in a pipeline, of one group: what each acknowledges is looked up together."""
+"""A batch of XACKs in one group: the ids of all requests are looked up together."""
 
 from itertools import compress, repeat
 
@@ -12,7 +12,7 @@ from penstock.storage.streams.stream import Stream
 
 @batched("XACK")
 def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
-    """Acknowledge the one id that each request of a batch names, all in one group."""
+    """Run XACKs with one id each in one group; returns how many requests were run. xack.py is the oracle."""
     if batch.names or len(batch.prefix) != 3:
         return 0
     head, words = batch.prefix, batch.columns[0]
@@ -24,12 +24,12 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
         wanted = ids.parse_all(words)
     except ValueError:
         return 0
-    gone = group.acknowledge_all(wanted)
+    acknowledged = group.acknowledge_all(wanted)
     ctx.engine.statistics.hits += len(words)
-    ctx.dirty += gone.count(1)
-    if ctx.effects.log is not None and any(gone):
-        begin = b"*4\r\n" + b"".join(map(reply.bulk, head))
-        lines = list(map(b"".join, zip(repeat(begin), map(reply.bulk, compress(words, gone)))))
+    ctx.dirty += acknowledged.count(1)
+    if ctx.effects.log is not None and any(acknowledged):
+        opening = b"*4\r\n" + b"".join(map(reply.bulk, head))
+        lines = list(map(b"".join, zip(repeat(opening), map(reply.bulk, compress(words, acknowledged)))))
         ctx.effects.add_units(ctx.db_index, lines)
-    replies.extend(map((reply.ZERO, reply.ONE).__getitem__, gone))
+    replies.extend(map((reply.ZERO, reply.ONE).__getitem__, acknowledged))
     return len(words)

@@ -1,11 +1,11 @@
-"""XADD and XTRIM: appending entries and trimming from the oldest on."""
+"""XADD and XTRIM: append entries, and trim from the oldest on."""
 
 from typing import Final
 
 from xxhash import xxh3_128_intdigest
 
 from penstock.commands.streams import stream_arguments
-from penstock.commands.streams.stream_arguments import REFERENCE_WORDS, TrimWords
+from penstock.commands.streams.stream_arguments import REFERENCE_WORDS, TrimArguments
 from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
@@ -18,12 +18,12 @@ from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, KEE
 
 LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
 
-NO_ID: Final = -1  # `*`: the server makes the id
+NO_ID: Final = -1  # the request has `*`: the server chooses the id
 _HALF: Final = 2**64 - 1
 
 
-class AddWords:
-    """An XADD as it was typed. `auto_ms` is the ms of `<ms>-*`, NO_ID where the id is another form."""
+class AddArguments:
+    """The arguments of an XADD. `auto_ms` is the ms of an id `<ms>-*`, else NO_ID."""
 
     __slots__ = (
         "auto_ms", "entry_id", "fields_at", "id_at", "iid", "make_stream", "pid", "references", "referred", "trim",
@@ -32,30 +32,30 @@ class AddWords:
     def __init__(self) -> None:
         self.make_stream = True
         self.references = KEEP_REFERENCES
-        self.referred = False  # one of their words was given
-        self.trim = TrimWords()
+        self.referred = False  # KEEPREF, DELREF or ACKED was given
+        self.trim = TrimArguments()
         self.pid = b""
-        self.iid: bytes | None = None  # None with a pid: the content's own (IDMPAUTO)
+        self.iid: bytes | None = None  # None with a pid: computed from the fields and values (IDMPAUTO)
         self.id_at = 0
         self.entry_id: StreamId = NO_ID
         self.auto_ms = NO_ID
         self.fields_at = 0
 
 
-def _plain() -> AddWords:
-    add = AddWords()
+def _plain() -> AddArguments:
+    add = AddArguments()
     add.id_at, add.fields_at = 2, 3
     return add
 
 
-_PLAIN: Final = _plain()  # `XADD key * field value ...`; shared, never changed
+_PLAIN: Final = _plain()  # `XADD key * field value ...`; shared, must not be changed
 
 
-def _read_add(args: list[bytes], ctx: Context) -> AddWords:
-    """Read an XADD in Redis's order: options up to the id, then what contradicts what."""
+def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
+    """Read an XADD and refuse errors in Redis's order: options up to the id, then contradictions between options."""
     if args[2] == b"*" and len(args) & 1 and len(args) > 3:
         return _PLAIN
-    add = AddWords()
+    add = AddArguments()
     last = len(args) - 1
     at = 2
     while at <= last:
@@ -89,7 +89,7 @@ def _read_add(args: list[bytes], ctx: Context) -> AddWords:
     return add
 
 
-def _read_producer(add: AddWords, args: list[bytes], at: int, word: bytes) -> int:
+def _read_producer(add: AddArguments, args: list[bytes], at: int, word: bytes) -> int:
     if add.pid:
         raise ReplyError(b"ERR syntax error, IDMP/IDMPAUTO specified multiple times")
     add.pid = args[at + 1]
@@ -103,7 +103,7 @@ def _read_producer(add: AddWords, args: list[bytes], at: int, word: bytes) -> in
     return at + 2
 
 
-def _read_id(add: AddWords, word: bytes) -> None:
+def _read_id(add: AddArguments, word: bytes) -> None:
     if word == b"*":
         return
     if word.endswith(b"-*"):
@@ -116,7 +116,7 @@ def _read_id(add: AddWords, word: bytes) -> None:
 
 
 def content_iid(fields: list[bytes]) -> bytes:
-    """IDMPAUTO's idempotent id: 16 bytes of a hash that heeds no order of the pairs.
+    """IDMPAUTO's idempotent id: a hash of 16 bytes that does not depend on the order of the pairs.
 
     XXH3-128 of each field, its length and its value; the halves summed and xored. (Redis 8.6.3.)
 
@@ -154,7 +154,7 @@ def _rotated(half: int) -> int:
         ("7.0.0", "Added support for the `<ms>-*` explicit ID form."),
         ("8.2.0", "Added the `KEEPREF`, `DELREF` and `ACKED` options."),
     ),
-    summary="Appends an entry to a stream, made where there is none.",
+    summary="Appends an entry to a stream, which is created if it does not exist.",
 )
 def xadd(ctx: Context, args: list[bytes]) -> bytes:
     privileged = ctx.session.privileged
@@ -176,7 +176,7 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
             stream.producers.duplicates += 1
             return reply.null(ctx.resp3)
         if recorded is not None and not privileged:
-            return _answer_duplicate(ctx, args, add, stream, recorded)
+            return _reply_duplicate(ctx, args, add, stream, recorded)
     else:
         iid = b""
     entry_id = _resolve(ctx, add, stream)
@@ -194,11 +194,11 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     ctx.touch(key)
     ctx.signal(key)
     ctx.event("t", b"xadd", key)
-    gone: list[StreamId] = []
-    if add.trim.given and stream.trim(add.trim.trim(add.references, stream.limits.max_entries), gone):
+    removed_ids: list[StreamId] = []
+    if add.trim.given and stream.trim(add.trim.trim(add.references, stream.limits.max_entries), removed_ids):
         ctx.event("t", b"xtrim", key)
     if ctx.effects.log is not None:
-        _log_add(ctx, args, add, stream, id_text, gone)
+        _log_add(ctx, args, add, stream, id_text, removed_ids)
     return reply.bulk(id_text)
 
 
@@ -207,8 +207,8 @@ def _create(ctx: Context, key: bytes, stream: Stream) -> None:
     ctx.event("n", b"new", key)
 
 
-def _resolve(ctx: Context, add: AddWords, stream: Stream) -> StreamId:
-    """The id that the entry gets."""
+def _resolve(ctx: Context, add: AddArguments, stream: Stream) -> StreamId:
+    """The id of the new entry."""
     if stream.last_id == ids.MAX:
         raise ReplyError(b"ERR The stream has exhausted the last possible ID, unable to add more items")
     if add.auto_ms != NO_ID:
@@ -222,8 +222,8 @@ def _resolve(ctx: Context, add: AddWords, stream: Stream) -> StreamId:
     return entry_id
 
 
-def _answer_duplicate(ctx: Context, args: list[bytes], add: AddWords, stream: Stream, recorded: StreamId) -> bytes:
-    """Nothing is appended; the duplicate is counted and logged with the recorded id, so that a replay counts it."""
+def _reply_duplicate(ctx: Context, args: list[bytes], add: AddArguments, stream: Stream, recorded: StreamId) -> bytes:
+    """A duplicate: append nothing, count it, and log it with the recorded id, so that a replay counts it, too."""
     stream.producers.duplicates += 1
     id_text = ids.text(recorded)
     if ctx.effects.dialect.idempotence:
@@ -231,86 +231,89 @@ def _answer_duplicate(ctx: Context, args: list[bytes], add: AddWords, stream: St
     return reply.bulk(id_text)
 
 
-def _replays_duplicate(add: AddWords, stream: Stream, recorded: StreamId | None) -> bool:
-    """Whether a line of the log tells of a duplicate: Redis logs it with its `*`, we with the recorded id.
+def _replays_duplicate(add: AddArguments, stream: Stream, recorded: StreamId | None) -> bool:
+    """Whether a line of the log records a duplicate. Redis logs it with `*`, we log it with the recorded id.
 
-    An explicit id above the last one is an append, whatever the map says: iids expire without a line in the log.
+    An explicit id above the last one is always an append: iids expire without a line in the log.
     """
     return add.entry_id == NO_ID or add.entry_id == recorded or add.entry_id <= stream.last_id
 
 
 def _log_add(
-    ctx: Context, args: list[bytes], add: AddWords, stream: Stream, id_text: bytes, gone: list[StreamId]
+    ctx: Context, args: list[bytes], add: AddArguments, stream: Stream, id_text: bytes, removed_ids: list[StreamId]
 ) -> None:
-    """The request with its id made concrete, and a trim that a replay repeats exactly."""
+    """Log the request with the id that was chosen, and with a trim that has the same result when replayed."""
     effect = list(args)
     if add.entry_id == NO_ID:
         effect[add.id_at] = id_text
     dialect = ctx.effects.dialect
     if (add.pid and not dialect.idempotence) or (add.referred and not dialect.references):
-        _log_in_old_words(ctx, effect, add, stream, gone)
+        _log_for_older_redis(ctx, effect, add, stream, removed_ids)
         return
     if add.trim.given and add.references == ACKNOWLEDGED:
         producer = [b"IDMP", add.pid, add.iid or content_iid(args[add.fields_at :])] if add.pid else []
         ctx.log(args[0], args[1], *producer, effect[add.id_at], *args[add.fields_at :])
-        log_unneeded(ctx, args[1], stream, gone)
+        log_acked_trim(ctx, args[1], stream, removed_ids)
         return
     if add.trim.approximate:
         _make_exact(effect, add.trim, stream)
     ctx.log(*effect)
 
 
-def _log_in_old_words(ctx: Context, effect: list[bytes], add: AddWords, stream: Stream, gone: list[StreamId]) -> None:
-    """An append for a Redis that does not know all of the request's words: plain, and what else it came to."""
+def _log_for_older_redis(
+    ctx: Context, effect: list[bytes], add: AddArguments, stream: Stream, removed_ids: list[StreamId]
+) -> None:
+    """Log an append for a Redis without some of the request's options: a plain XADD, then its other effects."""
     trim = add.trim
     by_trim = trim.given and add.references != ACKNOWLEDGED
     trimming = _exact_trim(effect, trim, stream) if by_trim else []
     ctx.log(b"XADD", effect[1], *trimming, *effect[add.id_at :])
-    _log_gone(ctx, effect[1], stream, add.references, gone)
+    _log_removed(ctx, effect[1], stream, add.references, removed_ids)
 
 
-def _exact_trim(args: list[bytes], trim: TrimWords, stream: Stream) -> list[bytes]:
-    """The words of a trim that comes to the same, without those that not every Redis knows."""
+def _exact_trim(args: list[bytes], trim: TrimArguments, stream: Stream) -> list[bytes]:
+    """The words of an equivalent trim that every Redis understands."""
     strategy = b"MAXLEN" if trim.by_length else b"MINID"
     if trim.approximate:
         return [strategy, b"=", _exact_threshold(trim, stream)]
     return [strategy, b"=", args[trim.threshold_at]]
 
 
-def _log_gone(ctx: Context, key: bytes, stream: Stream, references: int, gone: list[StreamId]) -> None:
-    """What a trim did beside removing the oldest entries."""
+def _log_removed(ctx: Context, key: bytes, stream: Stream, references: int, removed_ids: list[StreamId]) -> None:
+    """Log what a trim did besides removing the oldest entries."""
     if references == ACKNOWLEDGED:
-        log_unneeded(ctx, key, stream, gone)
+        log_acked_trim(ctx, key, stream, removed_ids)
     elif references == DELETE_REFERENCES:
-        group_effects.log_dropped_references(ctx, key, stream, gone)
+        group_effects.log_dropped_references(ctx, key, stream, removed_ids)
 
 
-def _make_exact(effect: list[bytes], trim: TrimWords, stream: Stream) -> None:
-    """`~` becomes `=`, and the threshold what an exact trim needs to come to the same."""
+def _make_exact(effect: list[bytes], trim: TrimArguments, stream: Stream) -> None:
+    """Replace `~` by `=`, and the threshold by one with which an exact trim has the same result."""
     effect[trim.sign_at] = b"="
     effect[trim.threshold_at] = _exact_threshold(trim, stream)
 
 
-def _exact_threshold(trim: TrimWords, stream: Stream) -> bytes:
+def _exact_threshold(trim: TrimArguments, stream: Stream) -> bytes:
     if trim.by_length:
         return b"%d" % stream.length
     return ids.text(stream.first_id if stream.length else ids.MAX)
 
 
-def log_unneeded(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
-    """An ACKED trim, whose extent depended on nodes, as one that does not: all that nobody needs up to the last gone.
+def log_acked_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[StreamId]) -> None:
+    """Log an ACKED trim in a form that does not depend on node boundaries.
 
-    In old words, where something stayed in between, it is XDEL, and XSETID for the max-deleted id, which a trim leaves
-    alone; Redis takes no 0-0 there.
+    The logged trim removes all unneeded entries up to the last removed one. For an older Redis, if an entry in between
+    stayed, XDEL is logged, then XSETID with the max-deleted id, which a trim does not change. (Redis refuses 0-0
+    there.)
     """
-    if not gone:
+    if not removed_ids:
         return
-    kept_some = stream.length > 0 and stream.first_id < gone[-1]
-    if gone[-1] < ids.MAX and (ctx.effects.dialect.references or not kept_some):
-        ctx.log(b"XTRIM", key, b"MINID", b"=", ids.text(gone[-1] + 1), *([b"ACKED"] if kept_some else []))
+    kept_some = stream.length > 0 and stream.first_id < removed_ids[-1]
+    if removed_ids[-1] < ids.MAX and (ctx.effects.dialect.references or not kept_some):
+        ctx.log(b"XTRIM", key, b"MINID", b"=", ids.text(removed_ids[-1] + 1), *([b"ACKED"] if kept_some else []))
         return
-    for at in range(0, len(gone), group_effects.MOST_IDS):
-        ctx.log(b"XDEL", key, *map(ids.text, gone[at : at + group_effects.MOST_IDS]))
+    for at in range(0, len(removed_ids), group_effects.MOST_IDS):
+        ctx.log(b"XDEL", key, *map(ids.text, removed_ids[at : at + group_effects.MOST_IDS]))
     ctx.log(b"XSETID", key, ids.text(stream.last_id), b"MAXDELETEDID", ids.text(stream.max_deleted_id))
 
 
@@ -333,7 +336,7 @@ def log_unneeded(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId])
         ("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option."),
         ("8.2.0", "Added the `KEEPREF`, `DELREF` and `ACKED` options."),
     ),
-    summary="Removes entries from a stream's old end.",
+    summary="Removes the oldest entries of a stream.",
 )
 def xtrim(ctx: Context, args: list[bytes]) -> bytes:
     trim, references = _read_trim(args, ctx)
@@ -341,17 +344,17 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.stream(key)
     if stream is None:
         return reply.ZERO
-    gone: list[StreamId] = []
-    removed = stream.trim(trim.trim(references, stream.limits.max_entries), gone)
+    removed_ids: list[StreamId] = []
+    removed = stream.trim(trim.trim(references, stream.limits.max_entries), removed_ids)
     if removed:
         ctx.dirty += removed
         ctx.touch(key)
         ctx.event("t", b"xtrim", key)
         if references == ACKNOWLEDGED:
-            log_unneeded(ctx, key, stream, gone)
+            log_acked_trim(ctx, key, stream, removed_ids)
         elif not ctx.effects.dialect.references:
             ctx.log(b"XTRIM", key, *_exact_trim(args, trim, stream))
-            _log_gone(ctx, key, stream, references, gone)
+            _log_removed(ctx, key, stream, references, removed_ids)
         elif ctx.effects.log is not None:
             effect = list(args)
             if trim.approximate:
@@ -360,9 +363,9 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(removed)
 
 
-def _read_trim(args: list[bytes], ctx: Context) -> tuple[TrimWords, int]:
+def _read_trim(args: list[bytes], ctx: Context) -> tuple[TrimArguments, int]:
     """Read an XTRIM: the same options as XADD's, but an unknown word is a syntax error."""
-    trim = TrimWords()
+    trim = TrimArguments()
     references = KEEP_REFERENCES
     referred = False
     last = len(args) - 1

@@ -1,12 +1,12 @@
-"""XADDs that follow one another in a pipeline: `XADD key [MAXLEN ~ length] * field value ...`, alike but for values.
+"""A batch of XADDs in a pipeline: `XADD key [MAXLEN ~ length] * field value ...` with equal words except the values.
 
-What one XADD does that depends on nothing but the stream is done once for all of them, and the rest by operations on
-lists. The plain way, one by one (xadd.py), is the oracle beside which the tests run this one.
+Work that depends only on the stream is done once for all of them, the rest by operations on lists. The tests compare
+this with xadd.py, which runs the requests one by one.
 """
 
 from typing import Final
 
-from penstock.commands.streams.stream_arguments import TrimWords
+from penstock.commands.streams.stream_arguments import TrimArguments
 from penstock.commands.streams.xadd import LARGEST_ENTRY
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
@@ -17,12 +17,12 @@ from penstock.storage.streams.ids import HALF
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
 from penstock.storage.streams.stream import KEEP_REFERENCES, Stream, Trim
 
-_NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # sequence numbers that a millisecond sees
+_NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # the usual sequence numbers
 
 
 @batched("XADD")
 def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
-    """Append the entries of a batch and say which ids they got."""
+    """Append the entries of a batch and reply their ids; returns how many requests were run."""
     if not batch.names:
         return 0
     stream = _ready_stream(ctx, batch.prefix)
@@ -39,10 +39,7 @@ def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 
 
 def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
-    """The stream that requests are for whose ids the server makes, if it is there and nobody waits for it.
-
-    Else one goes after the other.
-    """
+    """The stream of requests with `*`, if it exists and no client waits for it; else None: run them one by one."""
     if head[-1] != b"*" or len(head) not in (3, 6):
         return None
     stream = ctx.value(head[1])
@@ -50,9 +47,9 @@ def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
 
 
 def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[bytes], trim: Trim | None) -> int:
-    """Append an entry for each request, its fields and values as they were sent; how many, or 0, and nothing done.
+    """Append one entry for each request; returns how many, or 0 if nothing was done.
 
-    Where there is a trim, they are fewer than the length that it leaves.
+    With a trim, there must be fewer entries than the length that it leaves (see Stream.lengths_of_trims).
     """
     head, names, tails, count = batch.prefix, batch.names, batch.tails(), batch.count
     first_id = stream.next_id(ctx.now_ms)
@@ -80,10 +77,10 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
 
 
 def _trim_of(stream: Stream, head: list[bytes]) -> Trim | None:
-    """The trim of `XADD key MAXLEN ~ length *`; None where the head is another."""
+    """The trim of `XADD key MAXLEN ~ length *`; None if the words have another form."""
     if len(head) != 6 or head[2].upper() != b"MAXLEN" or head[3] != b"~":
         return None
-    trim = TrimWords()
+    trim = TrimArguments()
     try:
         trim.read(head, 2)
     except ReplyError:

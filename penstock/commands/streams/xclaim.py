@@ -1,4 +1,4 @@
-"""XCLAIM and XAUTOCLAIM: taking over pending entries."""
+"""XCLAIM and XAUTOCLAIM: take over pending entries."""
 
 from typing import Final
 
@@ -19,13 +19,13 @@ from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
 NOT_GIVEN: Final = -1
-SCANNED_PER_COUNT: Final = 10  # pending entries that XAUTOCLAIM looks at for each that it may return
+SCANNED_PER_COUNT: Final = 10  # XAUTOCLAIM scans at most this many pending entries for each that it may return
 MOST_AUTOCLAIMED: Final = (2**63 - 1) // 16
 DEFAULT_AUTOCLAIMED: Final = 100
 
 
 def _consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
-    """The claimer, made where there is none (which is not logged); it was seen now."""
+    """The claiming consumer, with its seen time updated; created if it does not exist, which is not logged."""
     consumer = group.consumers.get(name)
     if consumer is None:
         return new_consumer(ctx, key, group, name)
@@ -33,16 +33,16 @@ def _consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
     return consumer
 
 
-def _has_idled(held: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:
-    """Whether an entry may be claimed: a released one always, an owned one after its time."""
-    block, slot = held
+def _has_idled(pending_slot: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether an entry may be claimed: always if it is released, else if it is idle for min_idle_ms."""
+    block, slot = pending_slot
     if not min_idle_ms or block.owners[slot] == RELEASED:
         return True
     return now_ms - block.times[slot] >= min_idle_ms
 
 
-class ClaimWords:
-    """An XCLAIM's options. `delivered_ms` is the delivery time that the entries get."""
+class ClaimArguments:
+    """An XCLAIM's options. `delivered_ms` is the new delivery time of the entries."""
 
     __slots__ = ("delivered_ms", "force", "just_ids", "last_id", "min_idle_ms", "retry_count", "texts")
 
@@ -56,18 +56,18 @@ class ClaimWords:
         self.last_id: StreamId = NOT_GIVEN
 
 
-def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimWords, IdColumns]:
-    asked = ClaimWords(ctx.now_ms)
-    asked.min_idle_ms = max(arguments.integer_or(args[4], b"ERR Invalid min-idle-time argument for XCLAIM"), 0)
+def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimArguments, IdColumns]:
+    options = ClaimArguments(ctx.now_ms)
+    options.min_idle_ms = max(arguments.integer_or(args[4], b"ERR Invalid min-idle-time argument for XCLAIM"), 0)
     wanted, at = _read_ids(args)
     delivered_ms = NOT_GIVEN
     while at < len(args):
         word = args[at].upper()
         has_value = at + 1 < len(args)
         if word == b"FORCE":
-            asked.force = True
+            options.force = True
         elif word == b"JUSTID":
-            asked.just_ids = True
+            options.just_ids = True
         elif word == b"IDLE" and has_value:
             at += 1
             delivered_ms = ctx.now_ms - arguments.integer_or(args[at], b"ERR Invalid IDLE option argument for XCLAIM")
@@ -76,20 +76,20 @@ def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimWords, IdColumns]
             delivered_ms = arguments.integer_or(args[at], b"ERR Invalid TIME option argument for XCLAIM")
         elif word == b"RETRYCOUNT" and has_value:
             at += 1
-            asked.retry_count = arguments.integer_or(args[at], b"ERR Invalid RETRYCOUNT option argument for XCLAIM")
+            options.retry_count = arguments.integer_or(args[at], b"ERR Invalid RETRYCOUNT option argument for XCLAIM")
         elif word == b"LASTID" and has_value:
             at += 1
-            asked.last_id = stream_arguments.stream_id(args[at])
+            options.last_id = stream_arguments.stream_id(args[at])
         else:
             raise ReplyError(b"ERR Unrecognized XCLAIM option '%b'" % refusals.c_string(args[at]))
         at += 1
     if 0 <= delivered_ms <= ctx.now_ms:
-        asked.delivered_ms = delivered_ms
-    return asked, wanted
+        options.delivered_ms = delivered_ms
+    return options, wanted
 
 
 def _read_ids(args: list[bytes]) -> tuple[IdColumns, int]:
-    """The ids from the sixth word on, and the place of the first word that is none."""
+    """The ids from args[5] on, and the index of the first word that is not an id."""
     is_option = list(map(bytes.isalpha, args))
     at = is_option.index(True, 5) if True in is_option[5:] else len(args)
     try:
@@ -128,24 +128,26 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     group = None if stream is None else stream.groups.get(args[2])
     if stream is None or group is None:
         raise refusals.no_group(key, args[2])
-    asked, wanted = _read_claim(ctx, args)
-    moves_on = asked.last_id > group.last_id
-    if moves_on:
-        group.last_id = asked.last_id
+    options, wanted = _read_claim(ctx, args)
+    raises_last_id = options.last_id > group.last_id
+    if raises_last_id:
+        group.last_id = options.last_id
         ctx.dirty += 1
     consumer = _consumer(ctx, key, group, args[3])
-    counting = asked.retry_count if asked.retry_count >= 0 else KEEP_COUNT if asked.just_ids else COUNT_UP
+    count_change = options.retry_count if options.retry_count >= 0 else KEEP_COUNT if options.just_ids else COUNT_UP
     claimed: list[PendingRun] = []
-    # how many of `claimed` have changed hands; how many deleted pending entries went; the next id
-    given = dropped = at = 0
+    # how many of `claimed` already have the new owner; how many deleted pending entries were removed; the next id
+    handed_over = dropped = at = 0
     last_id = NOT_GIVEN
     while at < len(wanted):
         entry_id = wanted.id_at(at)
-        if entry_id <= last_id and given < len(claimed):  # an id may come twice: the second time it has just moved
-            group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
-            given = len(claimed)
+        if entry_id <= last_id and handed_over < len(
+            claimed
+        ):  # an id may be repeated: then it must have its new owner first
+            group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
+            handed_over = len(claimed)
         run = group.pending_run(wanted, at)
-        if run is not None and _is_claimable_run(run, asked.min_idle_ms, ctx.now_ms):
+        if run is not None and _is_claimable_run(run, options.min_idle_ms, ctx.now_ms):
             claimed.append(run)
             at += run[2] - run[1]
             last_id = wanted.id_at(at - 1)
@@ -153,44 +155,44 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         last_id = entry_id
         at += 1
         if run is None:
-            found = stream.find(entry_id) if asked.force else None
+            found = stream.find(entry_id) if options.force else None
             if found is not None:
-                group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
-                block, slot = _force(group, found, consumer, asked)
+                group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
+                block, slot = _force(group, found, consumer, options)
                 claimed.append((block, slot, slot + 1))
-                given = len(claimed)
+                handed_over = len(claimed)
         elif not run[0].segment.is_live(run[1]):
-            _drop_ghost(ctx, key, group, (run[0], run[1]))
+            _drop_deleted_pending(ctx, key, group, (run[0], run[1]))
             dropped += 1
-        elif _has_idled((run[0], run[1]), asked.min_idle_ms, ctx.now_ms):
+        elif _has_idled((run[0], run[1]), options.min_idle_ms, ctx.now_ms):
             claimed.append((run[0], run[1], run[1] + 1))
-    group.give_all(claimed[given:], consumer, asked.delivered_ms, counting)
+    group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += _count(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
-    elif moves_on and not dropped:
+    elif raises_last_id and not dropped:
         group_effects.log_position(ctx, key, group)
-    return _shown(claimed, asked.just_ids)
+    return _shown(claimed, options.just_ids)
 
 
-def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, asked: ClaimWords) -> PendingSlot:
-    """A live entry that is not pending becomes so with FORCE; a claim then counts on from 1."""
-    if asked.retry_count >= 0:
-        count = asked.retry_count
+def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options: ClaimArguments) -> PendingSlot:
+    """FORCE: make a live entry pending that is not; its delivery count starts at 1, to which a claim adds one."""
+    if options.retry_count >= 0:
+        count = options.retry_count
     else:
-        count = 1 if asked.just_ids else 2
-    return group.force(*found, consumer, asked.delivered_ms, count)
+        count = 1 if options.just_ids else 2
+    return group.force(*found, consumer, options.delivered_ms, count)
 
 
-def _drop_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:
-    group_effects.log_ghost(ctx, key, group, held)
-    group.forget(*held)
+def _drop_deleted_pending(ctx: Context, key: bytes, group: Group, pending_slot: PendingSlot) -> None:
+    group_effects.log_ghost(ctx, key, group, pending_slot)
+    group.forget(*pending_slot)
     ctx.dirty += 1
 
 
 def _is_claimable_run(run: PendingRun, min_idle_ms: int, now_ms: int) -> bool:
-    """Whether all of a run may be claimed. False may be too severe: then entries are asked one by one."""
+    """Whether all entries of a run may be claimed. After False, the caller must check them one by one."""
     block, start, stop = run
     if not block.segment.is_live_run(start, stop):
         return False
@@ -221,14 +223,14 @@ def _shown(claimed: list[PendingRun], just_ids: bool) -> bytes:
     history=(
         ("7.0.0", ("Added an element to the reply array, containing deleted entries the command cleared from the PEL")),
     ),
-    summary="Claims pending entries that have idled, in order of ids, from a cursor on.",
+    summary="Claims idle pending entries in the order of their ids, from a cursor on.",
 )
 def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     value = ctx.read(key)
     min_idle_ms = max(arguments.integer_or(args[4], b"ERR Invalid min-idle-time argument for XAUTOCLAIM"), 0)
     start = stream_arguments.range_start(args[5])
-    most, just_ids = _read_autoclaim_options(args)
+    max_count, just_ids = _read_autoclaim_options(args)
     if value is not None and not isinstance(value, Stream):
         raise refusals.wrong_type()
     group = None if value is None else value.groups.get(args[2])
@@ -238,11 +240,11 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     claimed: list[PendingRun] = []
     deleted_pending: list[bytes] = []
     cursor = ids.ZERO
-    left, looks = most, most * SCANNED_PER_COUNT
+    left, scans_left = max_count, max_count * SCANNED_PER_COUNT
     for block, slot, stop in group.walk_runs(start):
-        together = True  # until some of them may not be claimed
-        while slot < stop and left and looks:
-            count = min(stop - slot, left, looks)
+        together = True  # becomes False if not all entries of the run may be claimed
+        while slot < stop and left and scans_left:
+            count = min(stop - slot, left, scans_left)
             together = together and _is_claimable_run((block, slot, slot + count), min_idle_ms, ctx.now_ms)
             if together:
                 claimed.append((block, slot, slot + count))
@@ -251,12 +253,12 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
                 count = 1
                 if not block.segment.is_live(slot):
                     deleted_pending.append(ids.text(block.id_at(slot)))
-                    _drop_ghost(ctx, key, group, (block, slot))
+                    _drop_deleted_pending(ctx, key, group, (block, slot))
                     left -= 1
                 elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
                     claimed.append((block, slot, slot + 1))
                     left -= 1
-            looks -= count
+            scans_left -= count
             slot += count
         if slot < stop:
             cursor = block.id_at(slot)
@@ -270,19 +272,19 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _read_autoclaim_options(args: list[bytes]) -> tuple[int, bool]:
-    most = DEFAULT_AUTOCLAIMED
+    max_count = DEFAULT_AUTOCLAIMED
     just_ids = False
     at = 6
     while at < len(args):
         word = args[at].upper()
         if word == b"COUNT" and at + 1 < len(args):
             at += 1
-            most = arguments.integer_or(args[at], b"ERR COUNT must be > 0")
-            if not 1 <= most <= MOST_AUTOCLAIMED:
+            max_count = arguments.integer_or(args[at], b"ERR COUNT must be > 0")
+            if not 1 <= max_count <= MOST_AUTOCLAIMED:
                 raise ReplyError(b"ERR COUNT must be > 0")
         elif word == b"JUSTID":
             just_ids = True
         else:
             raise refusals.syntax()
         at += 1
-    return most, just_ids
+    return max_count, just_ids

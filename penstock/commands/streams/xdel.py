@@ -1,4 +1,4 @@
-"""XDEL, XDELEX and XACKDEL: deleting entries by their ids."""
+"""XDEL, XDELEX and XACKDEL: delete entries by their ids."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from penstock.protocol import reply
 from penstock.storage.streams.entry_deletion import delete_all
 from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Stream
 
-GONE: Final = b":1\r\n"  # deleted
+DELETED: Final = b":1\r\n"
 ABSENT: Final = b":-1\r\n"  # XDELEX: no such entry; XACKDEL: not pending in this group
 REFERENCED: Final = b":2\r\n"  # some group still needs it
 
@@ -37,7 +37,7 @@ def xdel(ctx: Context, args: list[bytes]) -> bytes:
     else:
         deleted = delete_all(stream, stream_arguments.id_columns(args[2:]))
     if deleted:
-        _tell(ctx, args[1], deleted)
+        _notify_deleted(ctx, args[1], deleted)
         ctx.log_request(args)
     return reply.integer(deleted)
 
@@ -50,36 +50,36 @@ def xdel(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW delete",
     complexity="O(1) for each single item to delete in the stream, regardless of the stream size.",
-    summary="Deletes entries by their ids, heeding or cleaning what groups hold pending.",
+    summary="Deletes entries by their ids; options say what happens to pending entries.",
 )
 def xdelex(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.stream(args[1])
     references, texts = _read_options(args, 2)
     if stream is None:
         return reply.array([ABSENT] * len(texts))
-    answers = []
+    replies = []
     deleted = 0
     entry_ids = stream_arguments.stream_ids(texts)
     for entry_id in entry_ids:
         if references == ACKNOWLEDGED and stream.is_referenced(entry_id):
-            answers.append(REFERENCED)
+            replies.append(REFERENCED)
             continue
         if references == DELETE_REFERENCES:
             stream.drop_references(entry_id)
         if stream.delete(entry_id):
             deleted += 1
-            answers.append(GONE)
+            replies.append(DELETED)
         else:
-            answers.append(ABSENT)
+            replies.append(ABSENT)
     if deleted:
-        _tell(ctx, args[1], deleted)
+        _notify_deleted(ctx, args[1], deleted)
         if ctx.effects.dialect.references:
             ctx.log_request(args)
         else:
-            ctx.log(b"XDEL", args[1], *_answered(texts, answers, GONE))
+            ctx.log(b"XDEL", args[1], *_ids_with(texts, replies, DELETED))
             if references == DELETE_REFERENCES:
                 group_effects.log_dropped_references(ctx, args[1], stream, entry_ids)
-    return reply.array(answers)
+    return reply.array(replies)
 
 
 @command(
@@ -98,56 +98,56 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
     group = None if stream is None else stream.groups.get(args[2])
     if stream is None or group is None:
         return reply.array([ABSENT] * len(texts))
-    answers = []
+    replies = []
     acknowledged = deleted = 0
     for entry_id in stream_arguments.stream_ids(texts):
         if not group.acknowledge(entry_id):
-            answers.append(ABSENT)
+            replies.append(ABSENT)
             continue
         acknowledged += 1
         if references == ACKNOWLEDGED and stream.is_referenced(entry_id):
-            answers.append(REFERENCED)
+            replies.append(REFERENCED)
             continue
         if references == DELETE_REFERENCES:
             stream.drop_references(entry_id)
         deleted += stream.delete(entry_id)
-        answers.append(GONE)  # also where only the pending entry was left
+        replies.append(DELETED)  # also if the entry itself was deleted before
     if deleted:
-        _tell(ctx, args[1], deleted)
+        _notify_deleted(ctx, args[1], deleted)
     if acknowledged:
         ctx.dirty += acknowledged
         if ctx.effects.dialect.references:
             ctx.log_request(args)
         else:
-            _log_in_old_words(ctx, args, stream, references, texts, answers)
-    return reply.array(answers)
+            _log_for_older_redis(ctx, args, stream, references, texts, replies)
+    return reply.array(replies)
 
 
-def _log_in_old_words(
-    ctx: Context, args: list[bytes], stream: Stream, references: int, texts: list[bytes], answers: list[bytes]
+def _log_for_older_redis(
+    ctx: Context, args: list[bytes], stream: Stream, references: int, texts: list[bytes], replies: list[bytes]
 ) -> None:
-    """An XACKDEL for a Redis that has none."""
-    gone = _answered(texts, answers, GONE)
-    ctx.log(b"XACK", args[1], args[2], *gone, *_answered(texts, answers, REFERENCED))
-    if gone:
-        ctx.log(b"XDEL", args[1], *gone)
+    """Log an XACKDEL for a Redis that does not have it."""
+    deleted_texts = _ids_with(texts, replies, DELETED)
+    ctx.log(b"XACK", args[1], args[2], *deleted_texts, *_ids_with(texts, replies, REFERENCED))
+    if deleted_texts:
+        ctx.log(b"XDEL", args[1], *deleted_texts)
         if references == DELETE_REFERENCES:
-            group_effects.log_dropped_references(ctx, args[1], stream, stream_arguments.stream_ids(gone))
+            group_effects.log_dropped_references(ctx, args[1], stream, stream_arguments.stream_ids(deleted_texts))
 
 
-def _answered(texts: list[bytes], answers: list[bytes], wanted: bytes) -> list[bytes]:
-    """The ids that got an answer."""
-    return [text for text, answer in zip(texts, answers, strict=True) if answer == wanted]
+def _ids_with(texts: list[bytes], replies: list[bytes], wanted: bytes) -> list[bytes]:
+    """The ids that got a certain reply."""
+    return [text for text, answer in zip(texts, replies, strict=True) if answer == wanted]
 
 
-def _tell(ctx: Context, key: bytes, deleted: int) -> None:
+def _notify_deleted(ctx: Context, key: bytes, deleted: int) -> None:
     ctx.dirty += deleted
     ctx.touch(key)
     ctx.event("t", b"xdel", key)
 
 
 def _read_options(args: list[bytes], at: int) -> tuple[int, list[bytes]]:
-    """[KEEPREF|DELREF|ACKED] IDS numids id [id ...], in any order; of several IDS the last counts."""
+    """Read [KEEPREF|DELREF|ACKED] IDS numids id [id ...], in any order; the last IDS counts."""
     references = KEEP_REFERENCES
     referred = False
     texts: list[bytes] = []

@@ -1,4 +1,4 @@
-"""XGROUP: consumer groups and consumers."""
+"""XGROUP: create, change and delete consumer groups and consumers."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ def _stream_and_group(ctx: Context, args: list[bytes]) -> tuple[Stream, Group]:
 
 
 def _read_options(args: list[bytes], may_make_stream: bool) -> tuple[bool, int]:
-    """[MKSTREAM] [ENTRIESREAD n]: whether to make the stream, and the count, UNKNOWN where none is given."""
+    """Read [MKSTREAM] [ENTRIESREAD n]: whether to create the stream, and the count, UNKNOWN if there is none."""
     make_stream = False
     entries_read = UNKNOWN
     at = 5
@@ -55,9 +55,9 @@ def _read_options(args: list[bytes], may_make_stream: bool) -> tuple[bool, int]:
     return make_stream, entries_read
 
 
-def _refuse_surplus(args: list[bytes], most: int) -> None:
-    """Repeated options fit the grammar but not the count, which Redis looks at after the key and the group."""
-    if len(args) > most:
+def _refuse_surplus(args: list[bytes], max_count: int) -> None:
+    """Refuse repeated options, which only make the request too long. Redis checks this after the key and the group."""
+    if len(args) > max_count:
         raise refusals.unknown_or_wrong(args[1], args[0])
 
 
@@ -72,7 +72,7 @@ container("XGROUP", group="stream", since="5.0.0", summary="Commands for consume
     flags="write denyoom",
     keys="2 RW insert",
     history=(("7.0.0", "Added the `entries_read` named argument."),),
-    summary="Makes a consumer group.",
+    summary="Creates a consumer group.",
 )
 def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
     make_stream, entries_read = _read_options(args, True)
@@ -108,7 +108,7 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
     flags="write",
     keys="2 RW update",
     history=(("7.0.0", "Added the optional `entries_read` argument."),),
-    summary="Sets where a group reads on.",
+    summary="Sets a group's last-delivered id.",
 )
 def xgroup_setid(ctx: Context, args: list[bytes]) -> bytes:
     _, entries_read = _read_options(args, False)
@@ -140,7 +140,7 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-destroy", args[2])
-    ctx.signal(args[2])  # its blocked readers learn of it
+    ctx.signal(args[2])  # unblocks its readers, with an error
     return reply.ONE
 
 
@@ -151,7 +151,7 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
     since="6.2.0",
     flags="write denyoom",
     keys="2 RW insert",
-    summary="Makes a consumer in a group.",
+    summary="Creates a consumer in a group.",
 )
 def xgroup_createconsumer(ctx: Context, args: list[bytes]) -> bytes:
     _, group = _stream_and_group(ctx, args)
@@ -195,10 +195,13 @@ def xgroup_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
         "XGROUP",
         [
-            ("CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]", "Make a group that reads on from <id>."),
-            ("CREATECONSUMER <key> <group> <consumer>", "Make a consumer in a group."),
+            (
+                "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",
+                "Create a group whose last-delivered id is <id>.",
+            ),
+            ("CREATECONSUMER <key> <group> <consumer>", "Create a consumer in a group."),
             ("DELCONSUMER <key> <group> <consumer>", "Delete a consumer and the pending entries it owns."),
-            ("DESTROY <key> <group>", "Delete a group with all it keeps."),
-            ("SETID <key> <group> <id|$> [ENTRIESREAD <count>]", "Let a group read on from another <id>."),
+            ("DESTROY <key> <group>", "Delete a group with its consumers and pending entries."),
+            ("SETID <key> <group> <id|$> [ENTRIESREAD <count>]", "Set the last-delivered id of a group."),
         ],
     )

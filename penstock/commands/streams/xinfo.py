@@ -1,4 +1,4 @@
-"""XINFO: streams, groups and consumers as they are."""
+"""XINFO: describes streams, groups and consumers."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from penstock.storage.streams.group import UNKNOWN, Consumer, Group
 from penstock.storage.streams.pending_list import PendingSlot
 from penstock.storage.streams.stream import Stream
 
-SHOWN: Final = 10  # entries and pending entries that FULL shows without a COUNT
+SHOWN: Final = 10  # the default COUNT of FULL, for entries and pending entries
 
 
 def _existing(ctx: Context, key: bytes) -> Stream:
@@ -27,7 +27,7 @@ def _existing(ctx: Context, key: bytes) -> Stream:
     return value
 
 
-container("XINFO", group="stream", since="5.0.0", summary="Commands that look into streams.")
+container("XINFO", group="stream", since="5.0.0", summary="Commands that describe streams.")
 
 
 @command(
@@ -55,7 +55,7 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that look in
             ),
         ),
     ),
-    summary="A stream's counters and ends, or all of it.",
+    summary="Returns a stream's counters and its first and last entry, or with FULL all of it.",
 )
 def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])
@@ -63,18 +63,18 @@ def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
         return reply.fields(ctx.shown([*_heading(stream), *_ends(ctx, stream)]), ctx.resp3)
     if args[3].upper() != b"FULL" or len(args) not in (4, 6) or (len(args) == 6 and args[4].upper() != b"COUNT"):
         raise refusals.unknown_or_wrong(args[1], args[0])
-    most = SHOWN
+    max_count = SHOWN
     if len(args) == 6:
-        most = arguments.integer(args[5])
-        most = EVERYTHING if most == 0 else SHOWN if most < 0 else most
-    groups = [_full_group(ctx, stream, group, most) for group in stream.groups_by_name()]
-    entries = entries_of(stream.runs(ids.ZERO, ids.MAX, most))
+        max_count = arguments.integer(args[5])
+        max_count = EVERYTHING if max_count == 0 else SHOWN if max_count < 0 else max_count
+    groups = [_full_group(ctx, stream, group, max_count) for group in stream.groups_by_name()]
+    entries = entries_of(stream.runs(ids.ZERO, ids.MAX, max_count))
     shown = [*_heading(stream), (b"entries", entries), (b"groups", reply.array(groups))]
     return reply.fields(ctx.shown(shown), ctx.resp3)
 
 
 def _heading(stream: Stream) -> list[tuple[bytes, bytes]]:
-    """The fields that both forms of XINFO STREAM begin with."""
+    """The fields at the beginning of both forms of XINFO STREAM."""
     producers = stream.producers
     nodes = len(stream.nodes)
     return [
@@ -103,7 +103,7 @@ def _ends(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
 
 
 def _known(ctx: Context, number: int | None) -> bytes:
-    """A count, or null where deletions made it unknowable."""
+    """A count, or null if it cannot be computed because entries were deleted."""
     return reply.null(ctx.resp3) if number is None else reply.integer(number)
 
 
@@ -111,13 +111,15 @@ def _entries_read(ctx: Context, group: Group) -> bytes:
     return _known(ctx, None if group.entries_read == UNKNOWN else group.entries_read)
 
 
-def _full_group(ctx: Context, stream: Stream, group: Group, most: int) -> bytes:
+def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> bytes:
     pending: list[bytes] = []
-    for held in group.walk(ids.ZERO):
-        if len(pending) >= most:
+    for pending_slot in group.walk(ids.ZERO):
+        if len(pending) >= max_count:
             break
-        pending.append(reply.array([_id(held), reply.bulk(group.owner_name(held)), *_delivery(held)]))
-    consumers = [_full_consumer(ctx, group, consumer, most) for consumer in group.consumers_by_name()]
+        pending.append(
+            reply.array([_id(pending_slot), reply.bulk(group.owner_name(pending_slot)), *_delivery(pending_slot)])
+        )
+    consumers = [_full_consumer(ctx, group, consumer, max_count) for consumer in group.consumers_by_name()]
     fields = [
         (b"name", reply.bulk(group.name)),
         (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
@@ -131,10 +133,10 @@ def _full_group(ctx: Context, stream: Stream, group: Group, most: int) -> bytes:
     return reply.fields(ctx.shown(fields), ctx.resp3)
 
 
-def _full_consumer(ctx: Context, group: Group, consumer: Consumer, most: int) -> bytes:
+def _full_consumer(ctx: Context, group: Group, consumer: Consumer, max_count: int) -> bytes:
     pending = [
         reply.array([_id((block, slot)), *_delivery((block, slot))])
-        for block, start, stop in group.owned(consumer, ids.ZERO, most)
+        for block, start, stop in group.owned(consumer, ids.ZERO, max_count)
         for slot in range(start, stop)
     ]
     return reply.fields(
@@ -149,13 +151,13 @@ def _full_consumer(ctx: Context, group: Group, consumer: Consumer, most: int) ->
     )
 
 
-def _id(held: PendingSlot) -> bytes:
-    return reply.bulk(ids.text(held[0].id_at(held[1])))
+def _id(pending_slot: PendingSlot) -> bytes:
+    return reply.bulk(ids.text(pending_slot[0].id_at(pending_slot[1])))
 
 
-def _delivery(held: PendingSlot) -> tuple[bytes, bytes]:
-    """Delivery time and count."""
-    block, slot = held
+def _delivery(pending_slot: PendingSlot) -> tuple[bytes, bytes]:
+    """Delivery time in unix ms, and delivery count."""
+    block, slot = pending_slot
     return reply.integer(block.times[slot]), reply.integer(block.counts[slot])
 
 
@@ -167,7 +169,7 @@ def _delivery(held: PendingSlot) -> tuple[bytes, bytes]:
     flags="readonly",
     keys="2 RO access",
     history=(("7.0.0", "Added the `entries-read` and `lag` fields"),),
-    summary="A stream's consumer groups.",
+    summary="Lists a stream's consumer groups.",
 )
 def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])
@@ -197,7 +199,7 @@ def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
     keys="2 RO access",
     tips="nondeterministic_output",
     history=(("7.2.0", "Added the `inactive` field, and changed the meaning of `idle`."),),
-    summary="A group's consumers.",
+    summary="Lists a group's consumers.",
 )
 def xinfo_consumers(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])

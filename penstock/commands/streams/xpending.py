@@ -1,4 +1,4 @@
-"""XPENDING: what a group has delivered and nobody acknowledged."""
+"""XPENDING: lists or counts a group's pending entries."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -15,37 +15,37 @@ from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_block import RELEASED, PendingBlock
 from penstock.storage.streams.pending_list import PendingRun, PendingSlot, in_runs
 
-FAR: Final = 2**62  # more entries than there can be
+NO_LIMIT: Final = 2**62  # more entries than a group can have
 ROW: Final = b"*4\r\n$%d\r\n%b\r\n%b:%d\r\n:%d\r\n"  # the id's length and the id, the owner, idle ms, deliveries
 
 
-class PendingWords:
+class PendingArguments:
     """The extended form: XPENDING key group [IDLE min-idle] start end count [consumer]."""
 
-    __slots__ = ("consumer", "end", "min_idle_ms", "most", "start")
+    __slots__ = ("consumer", "end", "max_count", "min_idle_ms", "start")
 
     def __init__(self) -> None:
         self.min_idle_ms = 0
         self.start: StreamId = ids.ZERO
         self.end: StreamId = ids.MAX
-        self.most = 0
+        self.max_count = 0
         self.consumer: bytes | None = None
 
 
-def _read(args: list[bytes]) -> PendingWords:
-    asked = PendingWords()
+def _read(args: list[bytes]) -> PendingArguments:
+    options = PendingArguments()
     at = 3
     if args[3].upper() == b"IDLE":
-        asked.min_idle_ms = arguments.integer(args[4])
+        options.min_idle_ms = arguments.integer(args[4])
         if len(args) < 8:
             raise refusals.syntax()
         at = 5
-    asked.most = max(arguments.integer(args[at + 2]), 0)
-    asked.start = stream_arguments.range_start(args[at])
-    asked.end = stream_arguments.range_end(args[at + 1])
+    options.max_count = max(arguments.integer(args[at + 2]), 0)
+    options.start = stream_arguments.range_start(args[at])
+    options.end = stream_arguments.range_end(args[at + 1])
     if len(args) > at + 3:
-        asked.consumer = args[at + 3]
-    return asked
+        options.consumer = args[at + 3]
+    return options
 
 
 @command(
@@ -69,12 +69,12 @@ def _read(args: list[bytes]) -> PendingWords:
 def xpending(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) != 3 and not 6 <= len(args) <= 9:
         raise refusals.syntax()
-    asked = _read(args) if len(args) > 3 else None
+    options = _read(args) if len(args) > 3 else None
     stream = ctx.read_stream(args[1])
     group = None if stream is None else stream.groups.get(args[2])
     if group is None:
         raise refusals.no_group(args[1], args[2])
-    return _summary(ctx, group) if asked is None else _extended(ctx, group, asked)
+    return _summary(ctx, group) if options is None else _extended(ctx, group, options)
 
 
 def _summary(ctx: Context, group: Group) -> bytes:
@@ -97,39 +97,39 @@ def _summary(ctx: Context, group: Group) -> bytes:
     )
 
 
-def _extended(ctx: Context, group: Group, asked: PendingWords) -> bytes:
-    """[[id, owner, idle ms, deliveries], ...]; a released entry has owner "" and idle -1."""
-    if asked.consumer is not None:
-        consumer = group.consumers.get(asked.consumer)
+def _extended(ctx: Context, group: Group, options: PendingArguments) -> bytes:
+    """[[id, owner, idle ms, deliveries], ...]; for a released entry the owner is "" and idle is -1."""
+    if options.consumer is not None:
+        consumer = group.consumers.get(options.consumer)
         if consumer is None:
             return reply.EMPTY_ARRAY
-        return _of_consumer(ctx, group, consumer, asked)
-    return _rows(ctx, group, group.walk_runs(asked.start), asked)
+        return _of_consumer(ctx, group, consumer, options)
+    return _rows(ctx, group, group.walk_runs(options.start), options)
 
 
-def _of_consumer(ctx: Context, group: Group, consumer: Consumer, asked: PendingWords) -> bytes:
-    most = FAR if asked.min_idle_ms > 0 else asked.most
-    return _rows(ctx, group, group.owned(consumer, asked.start, most), asked)
+def _of_consumer(ctx: Context, group: Group, consumer: Consumer, options: PendingArguments) -> bytes:
+    max_count = NO_LIMIT if options.min_idle_ms > 0 else options.max_count
+    return _rows(ctx, group, group.owned(consumer, options.start, max_count), options)
 
 
-def _rows(ctx: Context, group: Group, runs: Iterable[PendingRun], asked: PendingWords) -> bytes:
+def _rows(ctx: Context, group: Group, runs: Iterable[PendingRun], options: PendingArguments) -> bytes:
     rows: list[bytes] = []
     for block, start, stop in runs:
-        left = asked.most - len(rows)
-        if left <= 0 or block.id_at(start) > asked.end:
+        left = options.max_count - len(rows)
+        if left <= 0 or block.id_at(start) > options.end:
             break
-        if block.id_at(stop - 1) > asked.end:
-            stop = start + bisect_right(range(start, stop), asked.end, key=block.id_at)
-        if not asked.min_idle_ms or ctx.now_ms - max(block.times[start:stop]) >= asked.min_idle_ms:
+        if block.id_at(stop - 1) > options.end:
+            stop = start + bisect_right(range(start, stop), options.end, key=block.id_at)
+        if not options.min_idle_ms or ctx.now_ms - max(block.times[start:stop]) >= options.min_idle_ms:
             rows += _rows_of_run(ctx, group, (block, start, min(stop, start + left)))
             continue
-        for run in in_runs(_idle(ctx, (block, start, stop), asked.min_idle_ms)[:left]):
+        for run in in_runs(_idle(ctx, (block, start, stop), options.min_idle_ms)[:left]):
             rows += _rows_of_run(ctx, group, run)
     return reply.array(rows)
 
 
 def _idle(ctx: Context, run: PendingRun, min_idle_ms: int) -> list[PendingSlot]:
-    """What has idled so long; a released entry has, however long that is."""
+    """The entries of a run that are idle for min_idle_ms; released entries always are."""
     block, start, stop = run
     owners, times = block.owners, block.times
     latest_ms = ctx.now_ms - min_idle_ms
@@ -137,7 +137,10 @@ def _idle(ctx: Context, run: PendingRun, min_idle_ms: int) -> list[PendingSlot]:
 
 
 def _rows_of_run(ctx: Context, group: Group, run: PendingRun) -> Iterable[bytes]:
-    """A row for each slot of a run; mostly of one owner, time and count."""
+    """One row for each slot of a run.
+
+    Usually all have one owner, time and count, and the rows differ only in the id.
+    """
     block, start, stop = run
     texts = block.segment.id_texts(start, stop)
     if block.is_uniform(start, stop):
@@ -152,7 +155,7 @@ def _rows_of_run(ctx: Context, group: Group, run: PendingRun) -> Iterable[bytes]
 
 
 def _idle_times(ctx: Context, block: PendingBlock, start: int, stop: int) -> list[int]:
-    """For how many ms each of the slots [start, stop) has idled; -1 for a released one."""
+    """The idle time in ms of each of the slots [start, stop); -1 for a released one."""
     owners, times = block.owners[start:stop], block.times[start:stop]
     if RELEASED not in owners and max(times) <= ctx.now_ms:
         return list(map(ctx.now_ms.__sub__, times))

@@ -1,4 +1,4 @@
-"""XLEN, XRANGE and XREVRANGE: reading a stream by id."""
+"""XLEN, XRANGE and XREVRANGE: read a stream by id."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ EVERYTHING: Final = 2**63
 
 
 def entries_of(runs: list[SegmentRun]) -> bytes:
-    """Live entries as a reply: the stored bytes, joined, and copied no more often than that."""
+    """The reply for live entries: the stored bytes, joined. O(bytes)."""
     count = 0
     parts = [b""]
     for segment, start, stop in runs:
@@ -31,7 +31,7 @@ def entries_of(runs: list[SegmentRun]) -> bytes:
     since="5.0.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="How many entries a stream has.",
+    summary="Returns the number of entries in a stream.",
 )
 def xlen(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.read_stream(args[1])
@@ -50,7 +50,7 @@ def xlen(ctx: Context, args: list[bytes]) -> bytes:
         "asking for the first 10 elements with COUNT), you can consider it O(1)."
     ),
     history=(("6.2.0", "Added exclusive ranges."),),
-    summary="The entries of a range of ids, oldest first.",
+    summary="Returns the entries of a range of ids, oldest first.",
 )
 def xrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, args[2], args[3], False)
@@ -68,7 +68,7 @@ def xrange(ctx: Context, args: list[bytes]) -> bytes:
         "for the first 10 elements with COUNT), you can consider it O(1)."
     ),
     history=(("6.2.0", "Added exclusive ranges."),),
-    summary="The entries of a range of ids, newest first.",
+    summary="Returns the entries of a range of ids, newest first.",
 )
 def xrevrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, args[3], args[2], True)
@@ -77,27 +77,27 @@ def xrevrange(ctx: Context, args: list[bytes]) -> bytes:
 def _range(ctx: Context, args: list[bytes], start_word: bytes, end_word: bytes, newest_first: bool) -> bytes:
     start = stream_arguments.range_start(start_word)
     end = stream_arguments.range_end(end_word)
-    most = _read_count(args)
+    max_count = _read_count(args)
     stream = ctx.read_stream(args[1])
     if stream is None:
         return reply.EMPTY_ARRAY
-    if most == 0:
+    if max_count == 0:
         return reply.null_array(ctx.resp3)
     if newest_first:
-        return _backwards(stream, start, end, most)
-    return entries_of(stream.runs(start, end, most))
+        return _backwards(stream, start, end, max_count)
+    return entries_of(stream.runs(start, end, max_count))
 
 
 def _read_count(args: list[bytes]) -> int:
-    most = EVERYTHING
+    max_count = EVERYTHING
     at = 4
     while at < len(args):
         if args[at].upper() != b"COUNT" or at + 1 == len(args):
             raise refusals.syntax()
-        most = max(arguments.integer(args[at + 1]), 0)
+        max_count = max(arguments.integer(args[at + 1]), 0)
         at += 2
-    return most
+    return max_count
 
 
-def _backwards(stream: Stream, start: StreamId, end: StreamId, most: int) -> bytes:
-    return reply.array([segment.entry(slot) for segment, slot in stream.runs_back(start, end, most)])
+def _backwards(stream: Stream, start: StreamId, end: StreamId, max_count: int) -> bytes:
+    return reply.array([segment.entry(slot) for segment, slot in stream.runs_back(start, end, max_count)])

@@ -1,7 +1,7 @@
-"""XREAD: reading several streams from given ids on, waiting for entries if asked to."""
+"""XREAD: reads several streams from given ids on, and can block until there are entries."""
 
 from penstock.commands.streams import read_arguments, stream_arguments
-from penstock.commands.streams.read_arguments import UNLIMITED, ReadWords
+from penstock.commands.streams.read_arguments import UNLIMITED, ReadArguments
 from penstock.commands.streams.xrange import entries_of
 from penstock.engine import arguments
 from penstock.engine.blocking import BlockedRequest
@@ -15,27 +15,27 @@ from penstock.storage.streams.stream import SegmentRun, Stream, count_of
 
 
 class Budget:
-    """What a whole call may still return: MAXCOUNT entries, MAXSIZE bytes.
+    """What one call may still return: MAXCOUNT entries, MAXSIZE bytes.
 
-    MAXSIZE bounds the reply, protocol overhead included, and is never enforced before the first entry: one entry
-    larger than it is still returned. (Redis 8.10, XREAD.)
+    MAXSIZE limits the reply with its protocol overhead. The first entry is always returned, even if it is larger.
+    (Redis 8.10, XREAD.)
     """
 
     __slots__ = ("_started", "entries", "is_sized", "size")
 
-    def __init__(self, asked: ReadWords) -> None:
-        self.entries = asked.max_count
-        self.size = asked.max_size
-        self.is_sized = asked.max_size < UNLIMITED
+    def __init__(self, options: ReadArguments) -> None:
+        self.entries = options.max_count
+        self.size = options.max_size
+        self.is_sized = options.max_size < UNLIMITED
         self._started = False
 
     def open_stream(self, key: bytes) -> None:
-        """Count what a stream costs before its first entry: its pair, its key, the head of its entries."""
+        """Subtract the overhead of a stream: its pair, its key, the header of its entries."""
         if self.is_sized:
             self.size -= len(key) + 24
 
     def take(self, entry: bytes) -> bool:
-        """Whether one more entry may go out; it is counted if so."""
+        """Whether one more entry may be returned; if so, it is counted."""
         if self.entries <= 0 or (self._started and self.is_sized and len(entry) > self.size):
             self.size = min(self.size, 0)
             return False
@@ -45,7 +45,7 @@ class Budget:
         return True
 
     def cut(self, runs: list[SegmentRun]) -> list[SegmentRun]:
-        """The entries, from the first on, that may go out; they are counted."""
+        """The entries, from the first on, that may be returned; they are counted."""
         if not self.is_sized:
             if self.entries < UNLIMITED:
                 self.spend(count_of(runs))
@@ -61,18 +61,18 @@ class Budget:
         return kept
 
     def spend(self, count: int) -> None:
-        """Count entries that went out without being looked at one by one (no MAXSIZE)."""
+        """Count entries that were not checked one by one (there is no MAXSIZE)."""
         self.entries -= count
 
-    def most(self, count: int) -> int:
-        """How many entries the next stream may return at the most; 0 once the size is used up."""
+    def max_count(self, count: int) -> int:
+        """How many entries the next stream may return; 0 if the size is used up."""
         if self._started and self.is_sized and self.size <= 0:
             return 0
         return min(count, self.entries)
 
 
 def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
-    """Keys and their entries: pairs in RESP2, a map in RESP3 (a key given twice is there twice)."""
+    """Keys and their entries: pairs in RESP2, a map in RESP3 (with a repeated key repeated)."""
     parts = [(b"%%%d\r\n" if resp3 else b"*%d\r\n") % len(served)]
     pair = b"" if resp3 else b"*2\r\n"
     for key, entries in served:
@@ -89,43 +89,43 @@ def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     flags="readonly blocking movablekeys",
     keys="STREAMS@1..half RO access",
     complexity="",
-    summary="Reads entries after given ids from several streams, waiting for them if asked to.",
+    summary="Reads entries after given ids from several streams; can block until there are some.",
 )
 def xread(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 6 and args[1] == b"COUNT" and args[3] == b"STREAMS" and args[5][:1].isdigit():
         return _read_one(ctx, arguments.integer(args[2]), args[4], args[5])
-    asked = read_arguments.read(ctx, args, False)
+    options = read_arguments.read(ctx, args, False)
     found: list[Stream | None] = []
     starts: list[StreamId] = []
-    for key, word in zip(asked.keys, asked.ids, strict=True):
+    for key, word in zip(options.keys, options.ids, strict=True):
         stream = ctx.read_stream(key)
         found.append(stream)
         starts.append(_start(ctx, word, stream))
     served: list[tuple[bytes, bytes]] = []
-    budget = Budget(asked)
-    for key, word, stream, after in zip(asked.keys, asked.ids, found, starts, strict=True):
-        ctx.read(key)  # Redis looks twice, and both count
-        most = budget.most(1 if word == b"+" else asked.count)
-        if stream is None or most <= 0 or not stream.length or after >= stream.last_id:
+    budget = Budget(options)
+    for key, word, stream, after in zip(options.keys, options.ids, found, starts, strict=True):
+        ctx.read(key)  # Redis looks the key up twice and counts both as hits or misses
+        max_count = budget.max_count(1 if word == b"+" else options.count)
+        if stream is None or max_count <= 0 or not stream.length or after >= stream.last_id:
             continue
         budget.open_stream(key)
-        runs = budget.cut(stream.runs(after + 1, ids.MAX, most))
+        runs = budget.cut(stream.runs(after + 1, ids.MAX, max_count))
         if runs:
             served.append((key, entries_of(runs)))
     if served:
         return streams_reply(served, ctx.resp3)
-    if asked.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
+    if options.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
         return reply.null_array(ctx.resp3)
     if ctx.attempt is None:
-        _block(ctx, args, asked, starts)
+        _block(ctx, args, options, starts)
     return BLOCKED
 
 
 def _read_one(ctx: Context, count: int, key: bytes, word: bytes) -> bytes:
-    """The commonest call: so many entries of one stream after an id, now or not at all."""
+    """Fast path for the most common call: `XREAD COUNT n STREAMS key id`, without blocking."""
     stream = ctx.read_stream(key)
     after = stream_arguments.stream_id(word)
-    ctx.read(key)  # Redis looks twice, and both count
+    ctx.read(key)  # Redis looks the key up twice and counts both as hits or misses
     if stream is not None and stream.length and after < stream.last_id:
         runs = stream.runs(after + 1, ids.MAX, count if count > 0 else UNLIMITED)
         if runs:
@@ -134,14 +134,14 @@ def _read_one(ctx: Context, count: int, key: bytes, word: bytes) -> bytes:
 
 
 def _start(ctx: Context, word: bytes, stream: Stream | None) -> StreamId:
-    """The id after which a stream is read."""
+    """The id after which a stream is read: for an id, `$` or `+`."""
     if word == b"$":
         return ids.ZERO if stream is None else stream.last_id
     if word == b"+" and not ctx.hides(word):
         if stream is None or not stream.length:
             return ids.MAX
-        counted = ctx.engine.compatibility.is_valkey  # there, the last id given out, of a live entry or not (9.1.2)
-        return max((stream.last_id if counted else stream.last_live_id) - 1, 0)
+        uses_last_id = ctx.engine.compatibility.is_valkey  # Valkey: the last id, even of a deleted entry (9.1.2)
+        return max((stream.last_id if uses_last_id else stream.last_live_id) - 1, 0)
     if word == b">":
         raise ReplyError(
             b"ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
@@ -149,14 +149,14 @@ def _start(ctx: Context, word: bytes, stream: Stream | None) -> StreamId:
     return stream_arguments.stream_id(word)
 
 
-def _block(ctx: Context, args: list[bytes], asked: ReadWords, starts: list[StreamId]) -> None:
-    """Wait with every `$` replaced by the id that it stood for; `+` stays what it is."""
-    remembered = args[: asked.ids_at] + [
-        ids.text(start) if word == b"$" else word for word, start in zip(asked.ids, starts, strict=True)
+def _block(ctx: Context, args: list[bytes], options: ReadArguments, starts: list[StreamId]) -> None:
+    """Block the request. Each `$` is replaced by its id at this time; `+` stays."""
+    remembered = args[: options.ids_at] + [
+        ids.text(start) if word == b"$" else word for word, start in zip(options.ids, starts, strict=True)
     ]
-    deadline_ms = ctx.now_ms + asked.block_ms if asked.block_ms else 0
+    deadline_ms = ctx.now_ms + options.block_ms if options.block_ms else 0
     assert ctx.row is not None, "a handler runs for a row"
     blocked = BlockedRequest(
-        ctx.session, ctx.row, remembered, ctx.db_index, asked.keys, deadline_ms, reply.null_array(ctx.resp3)
+        ctx.session, ctx.row, remembered, ctx.db_index, options.keys, deadline_ms, reply.null_array(ctx.resp3)
     )
     ctx.engine.block(blocked)

@@ -1,9 +1,9 @@
-"""XREADGROUP: reading as a consumer of a group, new entries, one's own history, or what others left idle."""
+"""XREADGROUP: reads as a consumer of a group: new entries, its own pending entries, or idle ones of other consumers."""
 
 from typing import Final
 
 from penstock.commands.streams import read_arguments, stream_arguments
-from penstock.commands.streams.read_arguments import ReadWords
+from penstock.commands.streams.read_arguments import ReadArguments
 from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import Budget, streams_reply
 from penstock.engine import refusals
@@ -17,10 +17,10 @@ from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.group import COUNT_UP, Consumer, Group
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_list import PendingRun, PendingSlot, in_runs
+from penstock.storage.streams.pending_list import NONE_LIVE, PendingRun, PendingSlot, in_runs
 from penstock.storage.streams.stream import SegmentRun, Stream
 
-POLL_MS: Final = 100  # a CLAIM reader looks again no sooner than this where nothing is pending
+POLL_MS: Final = 100  # if nothing is pending, a blocked CLAIM reader looks again after this time
 
 _MEANINGLESS: Final = (
     b"ERR The %b ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by"
@@ -28,8 +28,8 @@ _MEANINGLESS: Final = (
 )
 
 
-class Place:
-    """One stream of a call: where it is read, by which group. `after` is ids.MAX for `>`."""
+class ReadTarget:
+    """One stream of a call, with the group that reads it. `after` is ids.MAX for `>`."""
 
     __slots__ = ("after", "group", "key", "stream")
 
@@ -58,87 +58,87 @@ class Place:
     summary="Reads as a consumer of a group: new entries, its own pending ones, or idle ones of others.",
 )
 def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
-    asked = read_arguments.read_again(ctx, args)
-    if asked.is_plain:
-        answer = _read_plainly(ctx, asked)
+    options = read_arguments.read_again(ctx, args)
+    if options.is_plain:
+        answer = _read_plainly(ctx, options)
         if answer:
             return answer
-    places = [_place(ctx, key, word, asked) for key, word in zip(asked.keys, asked.ids, strict=True)]
+    targets = [_target(ctx, key, word, options) for key, word in zip(options.keys, options.ids, strict=True)]
     served: list[tuple[bytes, bytes]] = []
-    budget = Budget(asked)
-    claims = asked.claim_ms != read_arguments.NOT_GIVEN
-    for place in places:
-        most = budget.most(asked.count)
-        if most <= 0:
+    budget = Budget(options)
+    claims = options.claim_ms != read_arguments.NOT_GIVEN
+    for target in targets:
+        max_count = budget.max_count(options.count)
+        if max_count <= 0:
             continue
-        ctx.read(place.key)  # Redis looks twice, and both count
-        consumer, is_new = _consumer(ctx, place, asked.consumer)
-        if place.after != ids.MAX:
-            claims = False  # for the streams behind it, too
-            budget.open_stream(place.key)
-            answer = _history(ctx, place, consumer, most, budget)
+        ctx.read(target.key)  # Redis looks the key up twice and counts both as hits or misses
+        consumer, is_new = _consumer(ctx, target, options.consumer)
+        if target.after != ids.MAX:
+            claims = False  # for the following streams, too
+            budget.open_stream(target.key)
+            answer = _history(ctx, target, consumer, max_count, budget)
         elif claims:
-            answer = _claim_and_read(ctx, place, consumer, asked, most, budget, is_new)
+            answer = _claim_and_read(ctx, target, consumer, options, max_count, budget, is_new)
             is_new = is_new and not answer
         else:
-            answer = _read_new(ctx, place, consumer, asked.no_ack, most, budget, is_new)
+            answer = _read_new(ctx, target, consumer, options.no_ack, max_count, budget, is_new)
             is_new = False
         if is_new:
-            ctx.log(b"XGROUP", b"CREATECONSUMER", place.key, place.group.name, consumer.name)
+            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
         if answer:
-            served.append((place.key, answer))
+            served.append((target.key, answer))
     if served:
         return streams_reply(served, ctx.resp3)
-    if asked.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
+    if options.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
         return reply.null_array(ctx.resp3)
-    _block(ctx, args, asked, places)
+    _block(ctx, args, options, targets)
     return BLOCKED
 
 
-def _read_plainly(ctx: Context, asked: ReadWords) -> bytes:
-    """The commonest call: new entries of one stream for a consumer that is known. Where it is not that, empty."""
-    place = known_place(ctx, asked)
-    consumer = None if place is None else place.group.consumers.get(asked.consumer)
-    if place is None or consumer is None:
+def _read_plainly(ctx: Context, options: ReadArguments) -> bytes:
+    """Fast path for the most common call: new entries of one stream for an existing consumer. Else b""."""
+    target = known_target(ctx, options)
+    consumer = None if target is None else target.group.consumers.get(options.consumer)
+    if target is None or consumer is None:
         return b""
-    runs = place.stream.unread(place.group, asked.count)
+    runs = target.stream.unread(target.group, options.count)
     if not runs:
         return b""
-    ctx.engine.statistics.hits += 2  # Redis looks twice, and both count
+    ctx.engine.statistics.hits += 2  # Redis looks the key up twice and counts both
     consumer.seen_ms = ctx.now_ms
-    hand_out(ctx, place, consumer, runs, asked.no_ack)
-    return streams_reply([(place.key, entries_of(runs))], ctx.resp3)
+    hand_out(ctx, target, consumer, runs, options.no_ack)
+    return streams_reply([(target.key, entries_of(runs))], ctx.resp3)
 
 
-def known_place(ctx: Context, asked: ReadWords) -> Place | None:
-    """Where a plain call reads, if stream and group are there; nothing is counted or refused."""
-    key = asked.keys[0]
+def known_target(ctx: Context, options: ReadArguments) -> ReadTarget | None:
+    """The target of a plain call, if stream and group exist; counts and refuses nothing."""
+    key = options.keys[0]
     stream = ctx.value(key)
-    group = stream.groups.get(asked.group or b"") if isinstance(stream, Stream) else None
-    return Place(key, stream, group, ids.MAX) if isinstance(stream, Stream) and group is not None else None
+    group = stream.groups.get(options.group or b"") if isinstance(stream, Stream) else None
+    return ReadTarget(key, stream, group, ids.MAX) if isinstance(stream, Stream) and group is not None else None
 
 
-def _place(ctx: Context, key: bytes, word: bytes, asked: ReadWords) -> Place:
-    """A stream's place, or the refusal; all are looked at before anything happens to any."""
+def _target(ctx: Context, key: bytes, word: bytes, options: ReadArguments) -> ReadTarget:
+    """The target for one key and id, or a ReplyError. All targets are checked before anything changes."""
     stream = ctx.read_stream(key)
-    group = None if stream is None or asked.group is None else stream.groups.get(asked.group)
+    group = None if stream is None or options.group is None else stream.groups.get(options.group)
     if stream is None or group is None:
         raise ReplyError(
             b"NOGROUP No such key '%b' or consumer group '%b' in XREADGROUP with GROUP option"
-            % (refusals.c_string(key), refusals.c_string(asked.group or b""))
+            % (refusals.c_string(key), refusals.c_string(options.group or b""))
         )
     if word == b">":
-        return Place(key, stream, group, ids.MAX)
+        return ReadTarget(key, stream, group, ids.MAX)
     if word in (b"$", b"+"):
         raise ReplyError(_MEANINGLESS % (word, word))
-    return Place(key, stream, group, stream_arguments.stream_id(word))
+    return ReadTarget(key, stream, group, stream_arguments.stream_id(word))
 
 
-def _consumer(ctx: Context, place: Place, name: bytes) -> tuple[Consumer, bool]:
-    """The consumer, made where there is none; whether it is new. It was seen now, whatever it gets."""
-    consumer = place.group.consumers.get(name)
+def _consumer(ctx: Context, target: ReadTarget, name: bytes) -> tuple[Consumer, bool]:
+    """The consumer, with its seen time updated, and whether it is new; it is created if it does not exist."""
+    consumer = target.group.consumers.get(name)
     if consumer is None:
-        return new_consumer(ctx, place.key, place.group, name), True
+        return new_consumer(ctx, target.key, target.group, name), True
     consumer.seen_ms = ctx.now_ms
     return consumer, False
 
@@ -146,46 +146,49 @@ def _consumer(ctx: Context, place: Place, name: bytes) -> tuple[Consumer, bool]:
 # -- new entries ------------------------------------------------------------------------------------------------------
 
 
-def _new_runs(place: Place, most: int, budget: Budget) -> list[SegmentRun]:
-    return budget.cut(place.stream.unread(place.group, most)) if most > 0 else []
+def _new_runs(target: ReadTarget, max_count: int, budget: Budget) -> list[SegmentRun]:
+    return budget.cut(target.stream.unread(target.group, max_count)) if max_count > 0 else []
 
 
 def _read_new(
-    ctx: Context, place: Place, consumer: Consumer, no_ack: bool, most: int, budget: Budget, is_new: bool
+    ctx: Context, target: ReadTarget, consumer: Consumer, no_ack: bool, max_count: int, budget: Budget, is_new: bool
 ) -> bytes:
-    """`>`: entries that the group has not handed out; empty where there are none."""
-    budget.open_stream(place.key)
-    runs = _new_runs(place, most, budget)
+    """`>`: entries that the group has not delivered yet; b"" if there are none."""
+    budget.open_stream(target.key)
+    runs = _new_runs(target, max_count, budget)
     if is_new and (no_ack or not runs):
-        ctx.log(b"XGROUP", b"CREATECONSUMER", place.key, place.group.name, consumer.name)
+        ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
     if not runs:
         return b""
-    hand_out(ctx, place, consumer, runs, no_ack)
+    hand_out(ctx, target, consumer, runs, no_ack)
     return entries_of(runs)
 
 
-def hand_out(ctx: Context, place: Place, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
-    """The group moves on over new entries, which become pending unless NOACK."""
-    group = place.group
+def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
+    """Advance the group over new entries, which become pending unless NOACK."""
+    group = target.group
     former_id = group.last_id
-    place.stream.advance_group(group, runs)
+    target.stream.advance_group(group, runs)
     if not no_ack:
         group.deliver(runs, consumer, ctx.now_ms)
         consumer.active_ms = ctx.now_ms
-        group_effects.log_new(ctx, place.key, group, consumer.name, runs, former_id)
-    group_effects.log_position(ctx, place.key, group)
+        group_effects.log_new(ctx, target.key, group, consumer.name, runs, former_id)
+    group_effects.log_position(ctx, target.key, group)
     ctx.dirty += 1
 
 
 # -- history ----------------------------------------------------------------------------------------------------------
 
 
-def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: Budget) -> bytes:
-    """The consumer's own pending entries after an id; [] where there are none. Times and counts change, unlogged."""
+def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: int, budget: Budget) -> bytes:
+    """The consumer's own pending entries after an id; an empty array if there are none.
+
+    Changes delivery times and counts, which is not logged.
+    """
     parts: list[bytes] = []
     count = 0
     taken: list[PendingRun] = []
-    for block, start, stop in place.group.owned(consumer, place.after + 1, most):
+    for block, start, stop in target.group.owned(consumer, target.after + 1, max_count):
         if not budget.is_sized and block.segment.is_live_run(start, stop):
             parts.append(block.segment.entries(start, stop))
             count += stop - start
@@ -201,15 +204,15 @@ def _history(ctx: Context, place: Place, consumer: Consumer, most: int, budget: 
             if block.segment.is_live(slot):
                 live.append((block, slot))
         taken += in_runs(live)
-    place.group.give_all(taken, consumer, ctx.now_ms, COUNT_UP)
+    target.group.give_all(taken, consumer, ctx.now_ms, COUNT_UP)
     if not budget.is_sized:
         budget.spend(count)
     return b"*%d\r\n" % count + b"".join(parts)
 
 
-def _shown(ctx: Context, held: PendingSlot) -> bytes:
-    """A pending entry in a history: the entry, or its id with a null where it is gone."""
-    block, slot = held
+def _shown(ctx: Context, pending_slot: PendingSlot) -> bytes:
+    """A pending entry in a history: the entry, or its id with null if it was deleted."""
+    block, slot = pending_slot
     if block.segment.is_live(slot):
         return block.segment.entry(slot)
     return entries.deleted(ids.text(block.id_at(slot)), ctx.resp3)
@@ -219,14 +222,23 @@ def _shown(ctx: Context, held: PendingSlot) -> bytes:
 
 
 def _claim_and_read(
-    ctx: Context, place: Place, consumer: Consumer, asked: ReadWords, most: int, budget: Budget, is_new: bool
+    ctx: Context,
+    target: ReadTarget,
+    consumer: Consumer,
+    options: ReadArguments,
+    max_count: int,
+    budget: Budget,
+    is_new: bool,
 ) -> bytes:
-    """First what idled long enough, in time order, then new entries: all in the four-element form."""
-    budget.open_stream(place.key)
-    group = place.group
+    """First the entries that are idle for long enough, in delivery order, then new ones.
+
+    The reply has each with its idle time and delivery count.
+    """
+    budget.open_stream(target.key)
+    group = target.group
     parts: list[bytes] = []
     claimed: list[PendingSlot] = []
-    for block, slot in group.claimable(asked.claim_ms, ctx.now_ms, most):
+    for block, slot in group.claimable(options.claim_ms, ctx.now_ms, max_count):
         idle_ms = max(ctx.now_ms - block.times[slot], 0)
         shown = entries.with_delivery(block.segment.entry(slot), idle_ms, block.counts[slot])
         if not budget.take(shown):
@@ -238,45 +250,45 @@ def _claim_and_read(
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
-        group_effects.log_held(ctx, place.key, group, claimed_runs, group.last_id)
-    runs = _new_runs(place, budget.most(most - len(claimed)), budget)
+        group_effects.log_held(ctx, target.key, group, claimed_runs, group.last_id)
+    runs = _new_runs(target, budget.max_count(max_count - len(claimed)), budget)
     for segment, start, stop in runs:
         parts += [entries.with_delivery(entry, 0, 0) for entry in segment.entry_list(start, stop)]
     if runs:
-        if is_new and asked.no_ack and not claimed:
-            ctx.log(b"XGROUP", b"CREATECONSUMER", place.key, group.name, consumer.name)
-        hand_out(ctx, place, consumer, runs, asked.no_ack)
+        if is_new and options.no_ack and not claimed:
+            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, group.name, consumer.name)
+        hand_out(ctx, target, consumer, runs, options.no_ack)
     return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def _block(ctx: Context, args: list[bytes], asked: ReadWords, places: list[Place]) -> None:
-    """Wait; a reader that was tried again stays blocked, with its first deadline."""
+def _block(ctx: Context, args: list[bytes], options: ReadArguments, targets: list[ReadTarget]) -> None:
+    """Block the request. A blocked request that is tried again stays blocked, with its first deadline."""
     blocked = ctx.attempt
     claimable_ms = 0
-    if asked.claim_ms != read_arguments.NOT_GIVEN:
-        claimable_ms = min(_next_claim_ms(place, asked.claim_ms, ctx.now_ms) for place in places)
+    if options.claim_ms != read_arguments.NOT_GIVEN:
+        claimable_ms = min(_next_claim_ms(target, options.claim_ms, ctx.now_ms) for target in targets)
     if blocked is not None:
         ctx.engine.blocking.claimable_at(blocked, claimable_ms)
         return
-    deadline_ms = ctx.now_ms + asked.block_ms if asked.block_ms else 0
+    deadline_ms = ctx.now_ms + options.block_ms if options.block_ms else 0
     assert ctx.row is not None, "a handler runs for a row"
     blocked = BlockedRequest(
-        ctx.session, ctx.row, args, ctx.db_index, asked.keys, deadline_ms, reply.null_array(ctx.resp3)
+        ctx.session, ctx.row, args, ctx.db_index, options.keys, deadline_ms, reply.null_array(ctx.resp3)
     )
-    blocked.group = asked.group
-    blocked.consumer = asked.consumer
-    blocked.claims = asked.claim_ms != read_arguments.NOT_GIVEN
+    blocked.group = options.group
+    blocked.consumer = options.consumer
+    blocked.claims = options.claim_ms != read_arguments.NOT_GIVEN
     blocked.heeds_loss = True
     ctx.engine.block(blocked)
     ctx.engine.blocking.claimable_at(blocked, claimable_ms)
 
 
-def _next_claim_ms(place: Place, min_idle_ms: int, now_ms: int) -> int:
-    """When a pending entry of the group will have idled long enough, as far as can be known now."""
-    oldest_ms = place.group.oldest_live_ms()
-    if oldest_ms < 0:
-        oldest_ms = now_ms  # what others deliver from now on is found when that moment comes
+def _next_claim_ms(target: ReadTarget, min_idle_ms: int, now_ms: int) -> int:
+    """When a pending entry of the group will be idle for min_idle_ms, as far as is known now."""
+    oldest_ms = target.group.oldest_live_ms()
+    if oldest_ms == NONE_LIVE:
+        oldest_ms = now_ms  # an entry delivered later is found when the request is tried again
     return max(oldest_ms + min_idle_ms, now_ms + (POLL_MS if oldest_ms == now_ms else 0)) + 1

@@ -1,7 +1,7 @@
-"""XREADGROUPs that follow one another in a pipeline, all the same: what they hand out becomes pending at once.
+"""A batch of equal XREADGROUPs in a pipeline: the entries of all become pending together.
 
-A worker that has room for more asks for the next entries before it has seen the last ones. The plain way, one by one
-(xreadgroup.py), is the oracle beside which the tests run this one; the log has one unit for all of them.
+A worker with room for more asks for further entries before it has read the last reply. The tests compare this with
+xreadgroup.py, which runs the requests one by one; the log has one unit for the whole batch.
 """
 
 from typing import Final
@@ -9,47 +9,50 @@ from typing import Final
 from penstock.commands.streams import read_arguments
 from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import streams_reply
-from penstock.commands.streams.xreadgroup import hand_out, known_place
+from penstock.commands.streams.xreadgroup import hand_out, known_target
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.streams.stream import SegmentRun
 
-MOST_ENTRIES: Final = 1000  # handed out at once; so the replies stay within a turn's share
+MOST_ENTRIES: Final = 1000  # per batch, so that its replies do not take too large a part of a turn
 
 
 @batched("XREADGROUP")
 def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
-    """Answer the requests of a batch, if all are equal and ask for new entries of one stream, while it has enough."""
+    """Run the requests of a batch, if all are equal and read new entries of one stream; returns how many.
+
+    Stops when there are too few entries for a full reply.
+    """
     for column in batch.columns:
         if column.count(column[0]) != batch.count:
             return 0
     request = batch.request(0)
     try:
-        asked = read_arguments.read_again(ctx, request)
+        options = read_arguments.read_again(ctx, request)
     except ReplyError:
         return 0
-    if not asked.is_plain or asked.count > MOST_ENTRIES // 2:
+    if not options.is_plain or options.count > MOST_ENTRIES // 2:
         return 0
-    place = known_place(ctx, asked)
-    consumer = None if place is None else place.group.consumers.get(asked.consumer)
-    if place is None or consumer is None:
+    target = known_target(ctx, options)
+    consumer = None if target is None else target.group.consumers.get(options.consumer)
+    if target is None or consumer is None:
         return 0
-    runs = place.stream.unread(place.group, min(batch.count * asked.count, MOST_ENTRIES))
-    shares = _shares(runs, asked.count)
+    runs = target.stream.unread(target.group, min(batch.count * options.count, MOST_ENTRIES))
+    shares = _shares(runs, options.count)
     if len(shares) < 2:
         return 0
     ctx.engine.statistics.hits += 2 * len(shares)
     consumer.seen_ms = ctx.now_ms
-    hand_out(ctx, place, consumer, _joined(shares), asked.no_ack)
+    hand_out(ctx, target, consumer, _joined(shares), options.no_ack)
     ctx.dirty += len(shares) - 1
-    replies.extend([streams_reply([(place.key, entries_of(share))], ctx.resp3) for share in shares])
+    replies.extend([streams_reply([(target.key, entries_of(share))], ctx.resp3) for share in shares])
     return len(shares)
 
 
 def _shares(runs: list[SegmentRun], count: int) -> list[list[SegmentRun]]:
-    """The entries in shares of so many each; those that are left over are in none."""
+    """The entries in shares of `count` each; a rest of fewer is left out."""
     shares: list[list[SegmentRun]] = []
     share: list[SegmentRun] = []
     missing = count
@@ -66,7 +69,7 @@ def _shares(runs: list[SegmentRun], count: int) -> list[list[SegmentRun]]:
 
 
 def _joined(shares: list[list[SegmentRun]]) -> list[SegmentRun]:
-    """The shares' entries in as few runs as they are."""
+    """The entries of all shares in as few runs as possible."""
     joined: list[SegmentRun] = []
     for share in shares:
         for segment, start, stop in share:

@@ -1,4 +1,4 @@
-"""XSETID, XCFGSET and XIDMPRECORD: setting what a stream keeps beside its entries."""
+"""XSETID, XCFGSET and XIDMPRECORD: set a stream's counters, settings and idempotent ids."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ NOT_GIVEN: Final = -1
 
 
 def existing(ctx: Context, key: bytes) -> Stream:
-    """The stream at a key, which must exist: else `no such key`, then WRONGTYPE."""
+    """The stream at a key; ReplyError `no such key` or WRONGTYPE."""
     value = ctx.value(key)
     if value is None:
         raise refusals.no_such_key()
@@ -52,8 +52,8 @@ def xsetid(ctx: Context, args: list[bytes]) -> bytes:
             raise refusals.syntax()
         at += 2
     stream = existing(ctx, args[1])
-    puts_back = max_deleted_id == ids.ZERO and ctx.session.privileged  # our own log may say: nothing was deleted
-    if last_id < stream.max_deleted_id and not puts_back:
+    resets = max_deleted_id == ids.ZERO and ctx.session.privileged  # our own log may set max-deleted to 0-0
+    if last_id < stream.max_deleted_id and not resets:
         raise ReplyError(b"ERR The ID specified in XSETID is smaller than current max_deleted_entry_id")
     if stream.length:
         if last_id < stream.last_live_id:
@@ -63,7 +63,7 @@ def xsetid(ctx: Context, args: list[bytes]) -> bytes:
     stream.set_last_id(last_id)
     if entries_added != NOT_GIVEN:
         stream.entries_added = entries_added
-    if max_deleted_id > ids.ZERO or puts_back:
+    if max_deleted_id > ids.ZERO or resets:
         stream.max_deleted_id = max_deleted_id
     ctx.dirty += 1
     ctx.log_request(args)
@@ -79,7 +79,7 @@ def xsetid(ctx: Context, args: list[bytes]) -> bytes:
     since="8.6.0",
     flags="write fast",
     keys="1 RW update",
-    summary="Sets how long and how many idempotent ids a stream remembers.",
+    summary="Sets how long and how many idempotent ids a stream keeps.",
 )
 def xcfgset(ctx: Context, args: list[bytes]) -> bytes:
     stream = existing(ctx, args[1])
@@ -146,6 +146,6 @@ def xidmprecord(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _log(ctx: Context, args: list[bytes]) -> None:
-    """Idempotence has no words in the log for an older Redis."""
+    """Log the request, unless the log is for an older Redis, which has no idempotence."""
     if ctx.effects.dialect.idempotence:
         ctx.log_request(args)
