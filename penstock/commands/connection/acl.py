@@ -37,7 +37,7 @@ container("ACL", group="server", since="6.0.0", summary="Looks at users and chan
     group="server",
     since="6.0.0",
     flags="noscript loading stale",
-    summary="Answers as which user the connection acts.",
+    summary="Returns as which user the connection acts.",
 )
 def acl_whoami(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(ctx.session.user)

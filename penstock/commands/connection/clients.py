@@ -22,7 +22,7 @@ container("CLIENT", group="connection", since="2.4.0", summary="Looks at connect
     group="connection",
     since="5.0.0",
     flags="noscript loading stale",
-    summary="Answers the connection's number, which is never used again.",
+    summary="Returns the connection's number, which is never used again.",
 )
 def client_id(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.session.id)
@@ -33,7 +33,7 @@ def client_id(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="2.6.9",
     flags="noscript loading stale",
-    summary="Answers the connection's name.",
+    summary="Returns the connection's name.",
 )
 def client_getname(ctx: Context, args: list[bytes]) -> bytes:
     name = ctx.session.name
@@ -174,7 +174,7 @@ def client_caching(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="6.0.0",
     flags="noscript loading stale",
-    summary="Answers where tracking messages go: nowhere.",
+    summary="Returns where tracking messages go: nowhere.",
 )
 def client_getredir(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(-1)
@@ -185,7 +185,7 @@ def client_getredir(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="6.2.0",
     flags="noscript loading stale",
-    summary="Answers the state of tracking: off.",
+    summary="Returns the state of tracking: off.",
 )
 def client_trackinginfo(ctx: Context, args: list[bytes]) -> bytes:
     return reply.fields(

@@ -147,7 +147,7 @@ def ping(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="1.0.0",
     flags="loading stale fast",
-    summary="Answers with its argument.",
+    summary="Returns with its argument.",
 )
 def echo(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(args[1])

@@ -106,7 +106,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
             else:
                 found.expire_at(field, when_ms)
     if changed and passed:
-        tell_deleted(ctx, key, found, changed, changed)
+        notify_deleted(ctx, key, found, changed, changed)
     elif changed:
         tell_changed(ctx, key, found, b"hexpire", len(changed))
         field_effects.log_expiry(ctx, key, when_ms, condition, changed)
@@ -118,7 +118,7 @@ def has_passed(ctx: Context, when_ms: int) -> bool:
     return when_ms <= ctx.now_ms and not ctx.session.privileged
 
 
-def tell_deleted(ctx: Context, key: bytes, found: Hash, removed: list[bytes], logged: list[bytes]) -> None:
+def notify_deleted(ctx: Context, key: bytes, found: Hash, removed: list[bytes], logged: list[bytes]) -> None:
     """Fields were removed: what was asked for, or what the time they got came to."""
     tell_changed(ctx, key, found, b"hdel", len(removed))
     ctx.log(b"HDEL", key, *logged)

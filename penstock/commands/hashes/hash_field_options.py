@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.commands.hashes import field_effects
 from penstock.commands.hashes.hash_access import hash_at, hash_made
-from penstock.commands.hashes.hash_expiry import PER_FIELD, has_passed, tell_deleted
+from penstock.commands.hashes.hash_expiry import PER_FIELD, has_passed, notify_deleted
 from penstock.commands.hashes.hash_field_arguments import counted, fields_at_three, moment, repeated, unknown
 from penstock.commands.hashes.hash_fields import values_of
 from penstock.engine import refusals
@@ -100,7 +100,7 @@ def _read_time(ctx: Context, read: Options, args: list[bytes], at: int, name: by
     flags="write fast",
     keys="1 RW access delete",
     complexity=PER_FIELD,
-    summary="Answers the values of fields and removes them; the key goes with the last field.",
+    summary="Returns the values of fields and removes them; the key goes with the last field.",
 )
 def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -110,7 +110,7 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
         return reply.array([reply.null(ctx.resp3)] * len(fields))
     answers, removed = _take(ctx, found, fields)
     if removed:
-        tell_deleted(ctx, key, found, removed, fields)
+        notify_deleted(ctx, key, found, removed, fields)
     return reply.array(answers)
 
 
@@ -124,7 +124,7 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW access update # RW and UPDATE because it changes the TTL",
     complexity=PER_FIELD,
-    summary="Answers the values of fields and sets their times of expiry or takes them away.",
+    summary="Returns the values of fields and sets their times of expiry or takes them away.",
 )
 def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -133,7 +133,7 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     if found is not None and read.expires and has_passed(ctx, read.when_ms):
         answers, removed = _take(ctx, found, read.fields)
         if removed:
-            tell_deleted(ctx, key, found, removed, removed)
+            notify_deleted(ctx, key, found, removed, removed)
         return reply.array(answers)
     answers = values_of(found, read.fields, ctx.resp3)
     if found is None or not (read.expires or read.persists):
@@ -195,7 +195,7 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     tell_changed(ctx, key, found, b"hset", len(fields))
     if read.expires and has_passed(ctx, read.when_ms):
         removed = found.remove(fields)
-        tell_deleted(ctx, key, found, removed, removed)
+        notify_deleted(ctx, key, found, removed, removed)
         return reply.ONE
     if read.expires:
         _let_expire(found, fields, read.when_ms)

@@ -91,7 +91,7 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO access",
-    summary="Answers the value of a field.",
+    summary="Returns the value of a field.",
 )
 def hget(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
@@ -107,7 +107,7 @@ def hget(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     keys="1 RO access",
     complexity="O(N) where N is the number of fields being requested.",
-    summary="Answers the values of several fields; null for a field that is not there.",
+    summary="Returns the values of several fields; null for a field that is not there.",
 )
 def hmget(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array(values_of(read_hash(ctx, args[1]), args[2:], ctx.resp3))
@@ -130,7 +130,7 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
     keys="1 RO access",
     tips="nondeterministic_output_order",
     complexity="O(N) where N is the size of the hash.",
-    summary="Answers all fields and their values.",
+    summary="Returns all fields and their values.",
 )
 def hgetall(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])

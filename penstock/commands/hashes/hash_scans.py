@@ -26,7 +26,7 @@ MOST_WITH_VALUES: Final = MAX_INT64 // 2
     keys="1 RO access",
     tips="nondeterministic_output",
     complexity="O(N) where N is the number of fields returned; the first call is O(N) in the fields of the hash.",
-    summary="Answers fields by chance; with a negative count the same one may come again.",
+    summary="Returns fields by chance; with a negative count the same one may come again.",
 )
 def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

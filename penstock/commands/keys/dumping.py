@@ -29,7 +29,7 @@ HIGHEST_FREQUENCY: Final = 255
         "Redis objects composing the value and M their average size. For small string values the "
         "time complexity is thus O(1)+O(1*M) where M is small, so simply O(1)."
     ),
-    summary="Answers a value as bytes that RESTORE of this server takes.",
+    summary="Returns a value as bytes that RESTORE of this server takes.",
 )
 def dump(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

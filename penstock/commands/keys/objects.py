@@ -122,7 +122,7 @@ def idletime(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
-    summary="Answers 1, as Redis does for any value.",
+    summary="Returns 1, as Redis does for any value.",
 )
 def refcount(ctx: Context, args: list[bytes]) -> bytes:
     return reply.null(ctx.resp3) if _look(ctx, args[2]) is None else reply.ONE

@@ -173,7 +173,7 @@ def _cut(text: bytes, cut: bool) -> bytes:
     ),
     acl=SORT_ACL,
     complexity=SORT_COMPLEXITY,
-    summary="Answers what is in a list, set or sorted set in order, or stores it as a list.",
+    summary="Returns what is in a list, set or sorted set in order, or stores it as a list.",
 )
 def sort(ctx: Context, args: list[bytes]) -> bytes:
     asked = _read(args, may_store=True)
@@ -201,7 +201,7 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     keys=f"1 RO access; {PATTERN_KEYS}",
     acl=SORT_ACL,
     complexity=SORT_COMPLEXITY,
-    summary="Answers what is in a list, set or sorted set in order.",
+    summary="Returns what is in a list, set or sorted set in order.",
 )
 def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, _found(ctx, args[1], _read(args, may_store=False)))

@@ -1,4 +1,4 @@
-"""Lists at their ends: pushed, popped, counted."""
+"""List commands at the ends: push, pop, count."""
 
 from typing import Final
 
@@ -16,7 +16,10 @@ EACH_ADDED: Final = (
 
 
 def list_at(ctx: Context, key: bytes) -> List | None:
-    """The list at a key that is about to change, None where there is no key; WRONGTYPE for anything else."""
+    """The list at a key, for a command that changes it; None if there is no key.
+
+    ReplyError WRONGTYPE for another type.
+    """
     value = ctx.value(key)
     if value is None or isinstance(value, List):
         return value
@@ -24,22 +27,25 @@ def list_at(ctx: Context, key: bytes) -> List | None:
 
 
 def read_list(ctx: Context, key: bytes) -> List | None:
-    """As `list_at`, for a command that only reads: hits and misses are counted."""
+    """As `list_at`, for a command that only reads: counts a hit or a miss."""
     value = ctx.read(key)
     if value is None or isinstance(value, List):
         return value
     raise refusals.wrong_type()
 
 
-def tell_popped(ctx: Context, key: bytes, found: List, left: bool, count: int) -> None:
-    """So many items were taken from an end; the key goes with the last one. The log's line is the caller's."""
+def notify_popped(ctx: Context, key: bytes, found: List, left: bool, count: int) -> None:
+    """Send the events for `count` items popped from an end; the key is removed with the last item.
+
+    The caller logs it.
+    """
     ctx.dirty += count
     ctx.event("l", b"lpop" if left else b"rpop", key)
-    tell_taken(ctx, key, found)
+    notify_removed(ctx, key, found)
 
 
-def tell_taken(ctx: Context, key: bytes, found: List) -> None:
-    """Items were taken out: watchers hear of it, and an emptied list's key is removed."""
+def notify_removed(ctx: Context, key: bytes, found: List) -> None:
+    """After items were removed: mark the key as changed, or remove it if the list is empty."""
     if found.items:
         ctx.touch(key)
     else:
@@ -48,7 +54,7 @@ def tell_taken(ctx: Context, key: bytes, found: List) -> None:
 
 
 def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[bytes]) -> int:
-    """Add items, one after the other, at an end of a list, which is made if need be; its length."""
+    """Add items one by one at an end of a list, which is created if it is None; returns its length."""
     if found is None:
         found = List(reversed(items) if left else items)
         create(ctx, key, found)
@@ -74,7 +80,7 @@ def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[b
     keys="1 RW insert",
     complexity=EACH_ADDED,
     history=(("2.4.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items at the left end of a list, one after the other, making the list if need be.",
+    summary="Adds items one by one at the left end of a list, which is created if it does not exist.",
 )
 def lpush(ctx: Context, args: list[bytes]) -> bytes:
     return _push(ctx, args, list_at(ctx, args[1]), left=True)
@@ -89,7 +95,7 @@ def lpush(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW insert",
     complexity=EACH_ADDED,
     history=(("2.4.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items at the right end of a list, one after the other, making the list if need be.",
+    summary="Adds items one by one at the right end of a list, which is created if it does not exist.",
 )
 def rpush(ctx: Context, args: list[bytes]) -> bytes:
     return _push(ctx, args, list_at(ctx, args[1]), left=False)
@@ -104,7 +110,7 @@ def rpush(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW insert",
     complexity=EACH_ADDED,
     history=(("4.0.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items at the left end of a list if there is one.",
+    summary="Adds items at the left end of a list, if it exists.",
 )
 def lpushx(ctx: Context, args: list[bytes]) -> bytes:
     found = list_at(ctx, args[1])
@@ -120,7 +126,7 @@ def lpushx(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW insert",
     complexity=EACH_ADDED,
     history=(("4.0.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items at the right end of a list if there is one.",
+    summary="Adds items at the right end of a list, if it exists.",
 )
 def rpushx(ctx: Context, args: list[bytes]) -> bytes:
     found = list_at(ctx, args[1])
@@ -146,7 +152,7 @@ def _push(ctx: Context, args: list[bytes], found: List | None, left: bool) -> by
     keys="1 RW access delete",
     complexity="O(N) where N is the number of elements returned",
     history=(("6.2.0", "Added the `count` argument."),),
-    summary="Takes items from the left end of a list.",
+    summary="Removes and returns items from the left end of a list.",
 )
 def lpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, left=True)
@@ -161,7 +167,7 @@ def lpop(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW access delete",
     complexity="O(N) where N is the number of elements returned",
     history=(("6.2.0", "Added the `count` argument."),),
-    summary="Takes items from the right end of a list.",
+    summary="Removes and returns items from the right end of a list.",
 )
 def rpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, left=False)
@@ -174,7 +180,7 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
         if found is None:
             return reply.null(ctx.resp3)
         item = found.items.popleft() if left else found.items.pop()
-        tell_popped(ctx, key, found, left, 1)
+        notify_popped(ctx, key, found, left, 1)
         ctx.log_request(args)
         return reply.bulk(item)
     if len(args) > 3:
@@ -187,7 +193,7 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
         return reply.null_array(ctx.resp3)
     popped = found.pop(left, count)
     if popped:
-        tell_popped(ctx, key, found, left, len(popped))
+        notify_popped(ctx, key, found, left, len(popped))
         ctx.log_request(args)
     return reply.bulks(popped)
 
@@ -202,7 +208,7 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Counts the items of a list.",
+    summary="Returns the number of items in a list.",
 )
 def llen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_list(ctx, args[1])

@@ -1,8 +1,8 @@
-"""Lists in their middle: items read, set, inserted and removed at a place, and places found."""
+"""List commands with positions: read, set, insert and remove items in the middle, and find positions."""
 
 from typing import Final
 
-from penstock.commands.lists.list_ends import list_at, read_list, tell_taken
+from penstock.commands.lists.list_ends import list_at, notify_removed, read_list
 from penstock.engine import arguments, refusals
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
@@ -15,7 +15,7 @@ MINUS_ONE: Final = b":-1\r\n"
 
 
 def bounds(start: int, stop: int, length: int) -> tuple[int, int]:
-    """A range of places, both included and counted from the end if negative, as one of Python's; empty: 0, 0."""
+    """A range of Redis (both ends included, negative from the end) as a Python range; (0, 0) if it is empty."""
     if start < 0:
         start = max(start + length, 0)
     stop = (stop + length if stop < 0 else min(stop, length - 1)) + 1
@@ -29,8 +29,8 @@ def bounds(start: int, stop: int, length: int) -> tuple[int, int]:
     since="1.0.0",
     flags="readonly",
     keys="1 RO access",
-    complexity="O(N) in the items between the place and the nearer end, many of them at a step.",
-    summary="Answers the item at a place in a list.",
+    complexity="O(N) where N is the number of items between the position and the nearer end.",
+    summary="Returns the item at a position in a list.",
 )
 def lindex(ctx: Context, args: list[bytes]) -> bytes:
     found = read_list(ctx, args[1])
@@ -50,7 +50,7 @@ def lindex(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly",
     keys="1 RO access",
     complexity="O(S+N) where S is the distance of the range from the nearer end and N the number of its items.",
-    summary="Answers the items of a list from one place to another.",
+    summary="Returns the items of a list from one position to another.",
 )
 def lrange(ctx: Context, args: list[bytes]) -> bytes:
     start, stop = arguments.integer(args[2]), arguments.integer(args[3])
@@ -68,8 +68,8 @@ def lrange(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="write denyoom",
     keys="1 RW update",
-    complexity="O(N) in the items between the place and the nearer end, many of them at a step.",
-    summary="Puts another item in a place of a list.",
+    complexity="O(N) where N is the number of items between the position and the nearer end.",
+    summary="Replaces the item at a position in a list.",
 )
 def lset(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -80,7 +80,7 @@ def lset(ctx: Context, args: list[bytes]) -> bytes:
     if not -len(found.items) <= at < len(found.items):
         raise ReplyError(b"ERR index out of range")
     found.items[at] = args[3]
-    _tell(ctx, key, b"lset")
+    _notify(ctx, key, b"lset")
     ctx.log_request(args)
     return reply.OK
 
@@ -92,8 +92,8 @@ def lset(ctx: Context, args: list[bytes]) -> bytes:
     since="2.2.0",
     flags="write denyoom",
     keys="1 RW insert",
-    complexity="O(N) in the items before the pivot.",
-    summary="Inserts an item before or after the first one that equals another.",
+    complexity="O(N) where N is the number of items before the pivot.",
+    summary="Inserts an item before or after the first one that equals the pivot.",
 )
 def linsert(ctx: Context, args: list[bytes]) -> bytes:
     _, key, where, pivot, item = args
@@ -106,12 +106,12 @@ def linsert(ctx: Context, args: list[bytes]) -> bytes:
     if not places:
         return MINUS_ONE
     found.items.insert(places[0] + (where.upper() == b"AFTER"), item)
-    _tell(ctx, key, b"linsert")
+    _notify(ctx, key, b"linsert")
     ctx.log_request(args)
     return reply.integer(len(found.items))
 
 
-def _tell(ctx: Context, key: bytes, name: bytes) -> None:
+def _notify(ctx: Context, key: bytes, name: bytes) -> None:
     ctx.touch(key)
     ctx.event("l", name, key)
     ctx.dirty += 1
@@ -125,7 +125,7 @@ def _tell(ctx: Context, key: bytes, name: bytes) -> None:
     flags="write",
     keys="1 RW delete",
     complexity="O(N+M) where N is the length of the list and M is the number of elements removed.",
-    summary="Removes items that equal another: all, or so many from the left, or from the right if negative.",
+    summary="Removes items that equal a given one: all, or a number of them from the left or the right.",
 )
 def lrem(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -139,7 +139,7 @@ def lrem(ctx: Context, args: list[bytes]) -> bytes:
     if removed:
         ctx.event("l", b"lrem", key)
         ctx.dirty += removed
-        tell_taken(ctx, key, found)
+        notify_removed(ctx, key, found)
         ctx.log_request(args)
     return reply.integer(removed)
 
@@ -152,7 +152,7 @@ def lrem(ctx: Context, args: list[bytes]) -> bytes:
     flags="write",
     keys="1 RW delete",
     complexity="O(N) where N is the number of elements to be removed by the operation.",
-    summary="Keeps the items of a list from one place to another and removes all others.",
+    summary="Keeps the items of a list from one position to another and removes all others.",
 )
 def ltrim(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -163,7 +163,7 @@ def ltrim(ctx: Context, args: list[bytes]) -> bytes:
     length = len(found.items)
     found.trim(*bounds(start, stop, length))
     ctx.event("l", b"ltrim", key)
-    tell_taken(ctx, key, found)
+    notify_removed(ctx, key, found)
     if len(found.items) < length:
         ctx.dirty += length - len(found.items)
         ctx.log_request(args)
@@ -174,14 +174,14 @@ def ltrim(ctx: Context, args: list[bytes]) -> bytes:
 
 
 class Search:
-    """What LPOS looks for, and how far."""
+    """The options of LPOS."""
 
-    __slots__ = ("longest", "most", "rank", "wants_all")
+    __slots__ = ("max_count", "max_scanned", "rank", "wants_all")
 
     def __init__(self) -> None:
         self.rank = 1
-        self.most = 1
-        self.longest = MAX_INT64  # items looked at
+        self.max_count = 1
+        self.max_scanned = MAX_INT64  # items to compare
         self.wants_all = False  # COUNT was given: the reply is an array
 
 
@@ -206,9 +206,9 @@ def _read_search(args: list[bytes]) -> Search:
         if number < 0:
             raise ReplyError(text)
         if option == b"COUNT":
-            search.most, search.wants_all = number or MAX_INT64, True
+            search.max_count, search.wants_all = number or MAX_INT64, True
         else:
-            search.longest = number or MAX_INT64
+            search.max_scanned = number or MAX_INT64
     return search
 
 
@@ -219,8 +219,8 @@ def _read_search(args: list[bytes]) -> Search:
     since="6.0.6",
     flags="readonly",
     keys="1 RO access",
-    complexity="O(N) in the items looked at; MAXLEN says how many these are at most.",
-    summary="Finds the places of the items that equal another.",
+    complexity="O(N) where N is the number of items compared, at most MAXLEN.",
+    summary="Returns the positions of the items that equal a given one.",
 )
 def lpos(ctx: Context, args: list[bytes]) -> bytes:
     search = _read_search(args)
@@ -232,4 +232,4 @@ def lpos(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _places(found: List, item: bytes, search: Search) -> list[int]:
-    return found.positions(item, abs(search.rank) - 1, search.most, search.longest, search.rank > 0)
+    return found.positions(item, abs(search.rank) - 1, search.max_count, search.max_scanned, search.rank > 0)

@@ -1,13 +1,13 @@
-"""Moving items from one list to another, and popping from the first of several lists: at once, or as soon as can be.
+"""Moves items from one list to another, and pops from the first of several lists; some commands can block.
 
-A request that waits is blocked until a list appears at one of its keys, and then run again. What is logged is what
-was done: the popping, by a command that never waits (Redis 8.6.3).
+A request that finds nothing is blocked until a list is created at one of its keys, and is then run again. The log has
+what was done, as a command that does not block (Redis 8.6.3).
 """
 
 from typing import Final
 
 from penstock.commands.common.timeouts import deadline_in_seconds
-from penstock.commands.lists.list_ends import list_at, push, tell_popped
+from penstock.commands.lists.list_ends import list_at, notify_popped, push
 from penstock.engine import arguments, refusals
 from penstock.engine.blocking import BlockedRequest
 from penstock.engine.context import BLOCKED, Context
@@ -29,16 +29,16 @@ def _end(word: bytes) -> bool:
 
 
 def _deadline(ctx: Context, timeout: bytes) -> int:
-    """When the wait is to end, in unix ms; what is tried again keeps the deadline that it has."""
+    """When the request stops waiting, in unix ms. A request that is tried again keeps its deadline."""
     return deadline_in_seconds(timeout, ctx.now_ms) if ctx.attempt is None else ctx.attempt.deadline_ms
 
 
-def _wait(ctx: Context, keys: list[bytes], deadline_ms: int, at_once: bytes) -> bytes:
-    """Nothing was found: wait for a list at one of the keys; `at_once` is answered where nothing may wait."""
+def _wait(ctx: Context, keys: list[bytes], deadline_ms: int, immediate_reply: bytes) -> bytes:
+    """Block until there is a list at one of the keys; returns `immediate_reply` if this client cannot be blocked."""
     if ctx.attempt is not None:
         return BLOCKED
     if not ctx.waits:
-        return at_once
+        return immediate_reply
     assert ctx.row is not None, "a handler runs for a row"
     blocked = BlockedRequest(
         ctx.session, ctx.row, ctx.args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3)
@@ -52,14 +52,14 @@ def _wait(ctx: Context, keys: list[bytes], deadline_ms: int, at_once: bytes) -> 
 
 
 def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_left: bool) -> bytes | None:
-    """Take an item from an end and add it at another; None where there is nothing to take. Logging is the caller's."""
+    """Move an item from one end to another; None if there is no source list. The caller logs it."""
     found = list_at(ctx, source)
     if found is None:
         return None
     target = list_at(ctx, destination)
     item = found.items.popleft() if from_left else found.items.pop()
     push(ctx, destination, target, to_left, [item])
-    tell_popped(ctx, source, found, from_left, 1)
+    notify_popped(ctx, source, found, from_left, 1)
     return reply.bulk(item)
 
 
@@ -105,7 +105,7 @@ def rpoplpush(ctx: Context, args: list[bytes]) -> bytes:
     since="6.2.0",
     flags="write denyoom blocking",
     keys="1 RW access delete; 2 RW insert",
-    summary="Moves an item from an end of one list to an end of another, waiting for one to move.",
+    summary="Moves an item from an end of one list to an end of another; blocks until there is one.",
 )
 def blmove(ctx: Context, args: list[bytes]) -> bytes:
     _, source, destination, wherefrom, whereto, timeout = args
@@ -127,7 +127,7 @@ def blmove(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW access delete; 2 RW insert",
     history=TIMEOUT_HISTORY,
     deprecated=("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),
-    summary="Moves an item from the right end of one list to the left end of another, waiting for one to move.",
+    summary="Moves an item from the right end of one list to the left end of another; blocks until there is one.",
 )
 def brpoplpush(ctx: Context, args: list[bytes]) -> bytes:
     _, source, destination, timeout = args
@@ -151,7 +151,7 @@ def brpoplpush(ctx: Context, args: list[bytes]) -> bytes:
     keys="1..-2 RW access delete",
     complexity="O(N) where N is the number of provided keys.",
     history=TIMEOUT_HISTORY,
-    summary="Takes an item from the left end of the first of several lists that has one, waiting for it.",
+    summary="Takes an item from the left end of the first of several lists; blocks until there is one.",
 )
 def blpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop_one(ctx, args, left=True)
@@ -166,7 +166,7 @@ def blpop(ctx: Context, args: list[bytes]) -> bytes:
     keys="1..-2 RW access delete",
     complexity="O(N) where N is the number of provided keys.",
     history=TIMEOUT_HISTORY,
-    summary="Takes an item from the right end of the first of several lists that has one, waiting for it.",
+    summary="Takes an item from the right end of the first of several lists; blocks until there is one.",
 )
 def brpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop_one(ctx, args, left=False)
@@ -179,14 +179,14 @@ def _pop_one(ctx: Context, args: list[bytes], left: bool) -> bytes:
         found = list_at(ctx, key)
         if found is not None:
             item = found.items.popleft() if left else found.items.pop()
-            tell_popped(ctx, key, found, left, 1)
+            notify_popped(ctx, key, found, left, 1)
             ctx.log(b"LPOP" if left else b"RPOP", key)
             return b"*2\r\n" + reply.bulk(key) + reply.bulk(item)
     return _wait(ctx, keys, deadline_ms, reply.null_array(ctx.resp3))
 
 
-class Asked:
-    """What LMPOP and BLMPOP were asked for."""
+class PopArguments:
+    """The arguments of LMPOP and BLMPOP."""
 
     __slots__ = ("count", "keys", "left")
 
@@ -196,8 +196,8 @@ class Asked:
         self.count = 1
 
 
-def _read_several(args: list[bytes], at: int) -> Asked:
-    """`numkeys key ... LEFT|RIGHT [COUNT n]` from args[at] on, checked in Redis's order."""
+def _read_several(args: list[bytes], at: int) -> PopArguments:
+    """Read `numkeys key ... LEFT|RIGHT [COUNT n]` from args[at] on, checked in Redis's order."""
     text = b"ERR numkeys should be greater than 0"
     numkeys = arguments.integer_or(args[at], text)
     if numkeys <= 0:
@@ -205,28 +205,28 @@ def _read_several(args: list[bytes], at: int) -> Asked:
     where = at + 1 + numkeys
     if where >= len(args):
         raise refusals.syntax()
-    asked = Asked(args[at + 1 : where], _end(args[where]))
-    options = args[where + 1 :]
-    if options:
-        if len(options) < 2 or options[0].upper() != b"COUNT":
+    options = PopArguments(args[at + 1 : where], _end(args[where]))
+    rest = args[where + 1 :]
+    if rest:
+        if len(rest) < 2 or rest[0].upper() != b"COUNT":
             raise refusals.syntax()
         text = b"ERR count should be greater than 0"
-        asked.count = arguments.integer_or(options[1], text)
-        if asked.count <= 0:
+        options.count = arguments.integer_or(rest[1], text)
+        if options.count <= 0:
             raise ReplyError(text)
-        if len(options) > 2:
+        if len(rest) > 2:
             raise refusals.syntax()
-    return asked
+    return options
 
 
-def _pop_several(ctx: Context, asked: Asked) -> bytes | None:
-    """Pop from the first list that is there; None where there is none."""
-    for key in asked.keys:
+def _pop_several(ctx: Context, options: PopArguments) -> bytes | None:
+    """Pop from the first list that exists; None if there is none."""
+    for key in options.keys:
         found = list_at(ctx, key)
         if found is not None:
-            popped = found.pop(asked.left, asked.count)
-            tell_popped(ctx, key, found, asked.left, len(popped))
-            ctx.log(b"LPOP" if asked.left else b"RPOP", key, b"%d" % len(popped))
+            popped = found.pop(options.left, options.count)
+            notify_popped(ctx, key, found, options.left, len(popped))
+            ctx.log(b"LPOP" if options.left else b"RPOP", key, b"%d" % len(popped))
             return b"*2\r\n" + reply.bulk(key) + reply.bulks(popped)
     return None
 
@@ -239,7 +239,7 @@ def _pop_several(ctx: Context, asked: Asked) -> bytes | None:
     flags="write movablekeys",
     keys="numkeys@1 RW access delete",
     complexity="O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-    summary="Takes items from an end of the first of several lists that has some.",
+    summary="Takes items from an end of the first of several lists that is not empty.",
 )
 def lmpop(ctx: Context, args: list[bytes]) -> bytes:
     answer = _pop_several(ctx, _read_several(args, 1))
@@ -254,10 +254,10 @@ def lmpop(ctx: Context, args: list[bytes]) -> bytes:
     flags="write blocking movablekeys",
     keys="numkeys@2 RW access delete",
     complexity="O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-    summary="Takes items from an end of the first of several lists that has some, waiting for them.",
+    summary="Takes items from an end of the first of several lists; blocks until there are some.",
 )
 def blmpop(ctx: Context, args: list[bytes]) -> bytes:
-    asked = _read_several(args, 2)
+    options = _read_several(args, 2)
     deadline_ms = _deadline(ctx, args[1])
-    answer = _pop_several(ctx, asked)
-    return _wait(ctx, asked.keys, deadline_ms, reply.null_array(ctx.resp3)) if answer is None else answer
+    answer = _pop_several(ctx, options)
+    return _wait(ctx, options.keys, deadline_ms, reply.null_array(ctx.resp3)) if answer is None else answer

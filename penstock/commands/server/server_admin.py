@@ -32,7 +32,7 @@ DRAWING: Final = """\
     since="2.6.0",
     flags="loading stale fast",
     tips="nondeterministic_output",
-    summary="Answers the server's time.",
+    summary="Returns the server's time.",
 )
 def time_(ctx: Context, args: list[bytes]) -> bytes:
     seconds, micros = divmod(ctx.engine.clock.now_us(), 1_000_000)  # the same script may ask twice
@@ -45,7 +45,7 @@ def time_(ctx: Context, args: list[bytes]) -> bytes:
     since="2.8.12",
     flags="noscript loading stale fast",
     acl="admin dangerous",
-    summary="Answers whether the server is a master, and who follows it: it is, and nobody does.",
+    summary="Returns whether the server is a master, and who follows it: it is, and nobody does.",
 )
 def role(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([reply.bulk(b"master"), reply.ZERO, reply.EMPTY_ARRAY])

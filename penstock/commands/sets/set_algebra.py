@@ -1,4 +1,4 @@
-"""Sets taken together: what all of them have, what any of them has, what the others lack."""
+"""Intersections, unions and differences of sets."""
 
 from typing import Final
 
@@ -16,7 +16,10 @@ PER_SMALLEST: Final = "O(N*M) worst case where N is the cardinality of the small
 
 
 def _read_sets(ctx: Context, keys: list[bytes]) -> list[set[bytes]]:
-    """The members at each key, to be looked at only; a missing key is an empty set. WRONGTYPE for anything else."""
+    """The members of the set at each key; they must not be changed.
+
+    Empty if there is no key; WRONGTYPE for another type.
+    """
     found = [read_set(ctx, key) for key in keys]
     return [set() if one is None else one.members for one in found]
 
@@ -39,7 +42,7 @@ def _shown(ctx: Context, members: set[bytes]) -> bytes:
 
 
 def _store(ctx: Context, args: list[bytes], members: set[bytes], event: bytes) -> bytes:
-    """Put what came out at the destination, whatever was there; nothing is kept of an empty set."""
+    """Store the result at the destination key, replacing any value; an empty result deletes the key."""
     key = args[1]
     if members:
         overwrite(ctx, key, Set(members))
@@ -51,7 +54,7 @@ def _store(ctx: Context, args: list[bytes], members: set[bytes], event: bytes) -
     return reply.integer(len(members))
 
 
-# -- what all have ---------------------------------------------------------------------------------------------------
+# -- intersections ---------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -63,7 +66,7 @@ def _store(ctx: Context, args: list[bytes], members: set[bytes], event: bytes) -
     keys="1..-1 RO access",
     tips="nondeterministic_output_order",
     complexity=PER_SMALLEST,
-    summary="Lists the members that all the sets have.",
+    summary="Returns the members that are in all sets.",
 )
 def sinter(ctx: Context, args: list[bytes]) -> bytes:
     return _shown(ctx, _inter(_read_sets(ctx, args[1:])))
@@ -77,7 +80,7 @@ def sinter(ctx: Context, args: list[bytes]) -> bytes:
     flags="write denyoom",
     keys="1 OW update; 2..-1 RO access",
     complexity=PER_SMALLEST,
-    summary="Stores the members that all the sets have, and counts them.",
+    summary="Stores the members that are in all sets, and returns their number.",
 )
 def sinterstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, _inter(_read_sets(ctx, args[2:])), b"sinterstore")
@@ -91,7 +94,7 @@ def sinterstore(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
     complexity=PER_SMALLEST,
-    summary="Counts the members that all the sets have, up to a limit.",
+    summary="Counts the members that are in all sets, up to a limit.",
 )
 def sintercard(ctx: Context, args: list[bytes]) -> bytes:
     count = int(args[1]) if arguments.is_integer(args[1]) else 0
@@ -110,7 +113,7 @@ def sintercard(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(min(shared, limit) if limit else shared)
 
 
-# -- what any has ----------------------------------------------------------------------------------------------------
+# -- unions ----------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -122,7 +125,7 @@ def sintercard(ctx: Context, args: list[bytes]) -> bytes:
     keys="1..-1 RO access",
     tips="nondeterministic_output_order",
     complexity=PER_MEMBER,
-    summary="Lists the members that any of the sets has.",
+    summary="Returns the members that are in any of the sets.",
 )
 def sunion(ctx: Context, args: list[bytes]) -> bytes:
     return _shown(ctx, _union(_read_sets(ctx, args[1:])))
@@ -136,13 +139,13 @@ def sunion(ctx: Context, args: list[bytes]) -> bytes:
     flags="write denyoom",
     keys="1 OW update; 2..-1 RO access",
     complexity=PER_MEMBER,
-    summary="Stores the members that any of the sets has, and counts them.",
+    summary="Stores the members that are in any of the sets, and returns their number.",
 )
 def sunionstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, _union(_read_sets(ctx, args[2:])), b"sunionstore")
 
 
-# -- what the others lack --------------------------------------------------------------------------------------------
+# -- differences -----------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -154,7 +157,7 @@ def sunionstore(ctx: Context, args: list[bytes]) -> bytes:
     keys="1..-1 RO access",
     tips="nondeterministic_output_order",
     complexity=PER_MEMBER,
-    summary="Lists the members of the first set that none of the others has.",
+    summary="Returns the members of the first set that are in none of the others.",
 )
 def sdiff(ctx: Context, args: list[bytes]) -> bytes:
     return _shown(ctx, _diff(_read_sets(ctx, args[1:])))
@@ -168,7 +171,7 @@ def sdiff(ctx: Context, args: list[bytes]) -> bytes:
     flags="write denyoom",
     keys="1 OW update; 2..-1 RO access",
     complexity=PER_MEMBER,
-    summary="Stores the members of the first set that none of the others has, and counts them.",
+    summary="Stores the members of the first set that are in none of the others, and returns their number.",
 )
 def sdiffstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, _diff(_read_sets(ctx, args[2:])), b"sdiffstore")

@@ -1,4 +1,4 @@
-"""Sets by their members: added, removed, asked for, moved."""
+"""Set commands for members: add, remove, test, list, move."""
 
 from penstock.commands.common import collection_scan
 from penstock.commands.common.overwriting import create
@@ -12,12 +12,15 @@ from penstock.storage.types.sets import Set
 
 
 def set_at(ctx: Context, key: bytes) -> Set | None:
-    """The set at a key that is about to change, None where there is no key; WRONGTYPE for anything else."""
+    """The set at a key, for a command that changes it; None if there is no key.
+
+    ReplyError WRONGTYPE for another type.
+    """
     return as_set(ctx.value(key))
 
 
 def read_set(ctx: Context, key: bytes) -> Set | None:
-    """As `set_at`, for a command that only reads: hits and misses are counted."""
+    """As `set_at`, for a command that only reads: counts a hit or a miss."""
     return as_set(ctx.read(key))
 
 
@@ -28,7 +31,7 @@ def as_set(value: Value | None) -> Set | None:
 
 
 def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes]) -> int:
-    """Add members to a set, which is made if need be; how many are new. The log's line is the caller's."""
+    """Add members to a set, which is created if it is None; returns how many are new. The caller logs it."""
     if found is None:
         found = Set(members)
         create(ctx, key, found)
@@ -42,8 +45,8 @@ def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes
     return added
 
 
-def tell_taken(ctx: Context, key: bytes, found: Set, event: bytes, count: int) -> None:
-    """Members were taken out; the key goes with the last one. The log's line is the caller's."""
+def notify_removed(ctx: Context, key: bytes, found: Set, event: bytes, count: int) -> None:
+    """Send the events for removed members; the key is removed with the last member. The caller logs it."""
     ctx.touch(key)
     ctx.event("s", event, key)
     ctx.dirty += count
@@ -66,7 +69,7 @@ def tell_taken(ctx: Context, key: bytes, found: Set, event: bytes, count: int) -
         "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments."
     ),
     history=(("2.4.0", "Accepts multiple `member` arguments."),),
-    summary="Adds members to a set, makes it where there is none, and says how many are new.",
+    summary="Adds members to a set, which is created if it does not exist; returns how many are new.",
 )
 def sadd(ctx: Context, args: list[bytes]) -> bytes:
     added = add_members(ctx, args[1], set_at(ctx, args[1]), args[2:])
@@ -84,14 +87,14 @@ def sadd(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW delete",
     complexity="O(N) where N is the number of members to be removed.",
     history=(("2.4.0", "Accepts multiple `member` arguments."),),
-    summary="Removes members and says how many there were; the key goes with the last one.",
+    summary="Removes members and returns how many existed; the key is removed with the last one.",
 )
 def srem(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     found = set_at(ctx, key)
     removed = 0 if found is None else found.remove(args[2:])
     if removed and found is not None:
-        tell_taken(ctx, key, found, b"srem", removed)
+        notify_removed(ctx, key, found, b"srem", removed)
         ctx.log_request(args)
     return reply.integer(removed)
 
@@ -103,7 +106,7 @@ def srem(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="write fast",
     keys="1 RW access delete; 2 RW insert",
-    summary="Takes a member out of one set and puts it into another.",
+    summary="Moves a member from one set to another.",
 )
 def smove(ctx: Context, args: list[bytes]) -> bytes:
     _, source, destination, member = args
@@ -117,13 +120,13 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ONE if member in found.members else reply.ZERO
     if not found.remove([member]):
         return reply.ZERO
-    tell_taken(ctx, source, found, b"srem", 1)
+    notify_removed(ctx, source, found, b"srem", 1)
     add_members(ctx, destination, other, [member])
     ctx.log_request(args)
     return reply.ONE
 
 
-# -- asking ----------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -133,7 +136,7 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Counts the members of a set.",
+    summary="Returns the number of members in a set.",
 )
 def scard(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
@@ -147,7 +150,7 @@ def scard(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Says whether a set has a member.",
+    summary="Returns whether a set has a member.",
 )
 def sismember(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
@@ -162,7 +165,7 @@ def sismember(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     keys="1 RO access",
     complexity="O(N) where N is the number of elements being checked for membership",
-    summary="Says of several members whether a set has them.",
+    summary="Returns for several members whether a set has them.",
 )
 def smismember(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
@@ -180,7 +183,7 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     tips="nondeterministic_output_order",
     complexity="O(N) where N is the set cardinality.",
-    summary="Lists the members of a set.",
+    summary="Returns all members of a set.",
 )
 def smembers(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
@@ -200,7 +203,7 @@ def smembers(ctx: Context, args: list[bytes]) -> bytes:
         "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
         "the cursor to return back to 0. N is the number of elements inside the collection."
     ),
-    summary="Walks over the members of a set, some at a time.",
+    summary="Iterates over the members of a set, some in each call.",
 )
 def sscan(ctx: Context, args: list[bytes]) -> bytes:
     cursor = read_cursor(args[2])

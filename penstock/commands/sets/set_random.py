@@ -1,9 +1,9 @@
-"""Members of a set by chance: shown, or taken out. What was taken is logged by name."""
+"""SPOP and SRANDMEMBER: random members of a set, removed or only returned. The log names the removed members."""
 
 from typing import Final
 
 from penstock.commands.common.random_count import random_names, read_count
-from penstock.commands.sets.set_members import read_set, set_at, tell_taken
+from penstock.commands.sets.set_members import notify_removed, read_set, set_at
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -22,10 +22,10 @@ MEMBERS_A_LINE: Final = 1000  # of the log
     keys="1 RW access delete",
     tips="nondeterministic_output",
     complexity=(
-        "O(1) without the count argument, otherwise O(N) where N is its value; the first call is O(N) in the members."
+        "O(1) without the count argument, otherwise O(N) where N is its value; the first call is O(M) for M members."
     ),
     history=(("3.2.0", "Added the `count` argument."),),
-    summary="Takes members out of a set by chance, and answers them.",
+    summary="Removes and returns random members of a set.",
 )
 def spop(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -38,7 +38,7 @@ def spop(ctx: Context, args: list[bytes]) -> bytes:
         return reply.null(ctx.resp3)
     member = ctx.engine.chance.choice(found.by_index().names)
     found.remove([member])
-    tell_taken(ctx, key, found, b"spop", 1)
+    notify_removed(ctx, key, found, b"spop", 1)
     ctx.log(b"SREM", key, member)
     return reply.bulk(member)
 
@@ -59,7 +59,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
         for start in range(0, len(members), MEMBERS_A_LINE):
             ctx.log(b"SREM", key, *members[start : start + MEMBERS_A_LINE])
     found.remove(members)
-    tell_taken(ctx, key, found, b"spop", len(members))
+    notify_removed(ctx, key, found, b"spop", len(members))
     return reply.set_of([reply.bulk(member) for member in members], ctx.resp3)
 
 
@@ -72,11 +72,11 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
     keys="1 RO access",
     tips="nondeterministic_output",
     complexity=(
-        "O(1) without the count argument, otherwise O(N) where N is its absolute value; the first call is O(N) in the "
+        "O(1) without the count argument, otherwise O(N) where N is its absolute value; the first call is O(M) for M "
         "members."
     ),
     history=(("2.6.0", "Added the optional `count` argument."),),
-    summary="Answers members by chance; with a negative count the same one may come again.",
+    summary="Returns random members of a set; with a negative count they may repeat.",
 )
 def srandmember(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.commands.common.overwriting import create
-from penstock.commands.sorted_sets.zset_values import Limits, score_reply, sorted_set, tell_taken
+from penstock.commands.sorted_sets.zset_values import Limits, notify_removed, score_reply, sorted_set
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.numbers import float_word
@@ -70,7 +70,7 @@ def _add(ctx: Context, args: list[bytes], scores: list[float], members: list[byt
         else:
             continue
         limits.put(zset, member, score)
-    _tell_added(ctx, args, b"zadd", added + changed)
+    _notify_added(ctx, args, b"zadd", added + changed)
     return reply.integer(added + changed if b"CH" in options else added)
 
 
@@ -99,7 +99,7 @@ def _allowed(old: float | None, score: float, options: set[bytes]) -> bool:
     return b"NX" not in options
 
 
-def _tell_added(ctx: Context, args: list[bytes], event: bytes, count: int) -> None:
+def _notify_added(ctx: Context, args: list[bytes], event: bytes, count: int) -> None:
     if count:
         ctx.touch(args[1])
         ctx.event("z", event, args[1])
@@ -140,7 +140,7 @@ def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes,
         return reply.null(ctx.resp3)
     if score != old:
         limits.put(zset, member, score)
-        _tell_added(ctx, args, b"zincr", 1)
+        _notify_added(ctx, args, b"zincr", 1)
     return score_reply(score, ctx.resp3)
 
 
@@ -168,6 +168,6 @@ def zrem(ctx: Context, args: list[bytes]) -> bytes:
     for member in args[2:]:
         removed += zset.remove(member)
     if removed:
-        tell_taken(ctx, args[1], zset, b"zrem", removed)
+        notify_removed(ctx, args[1], zset, b"zrem", removed)
         ctx.log_request(args)
     return reply.integer(removed)

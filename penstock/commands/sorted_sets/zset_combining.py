@@ -195,7 +195,7 @@ def _store(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
     complexity=UNION_COMPLEXITY,
-    summary="Answers the members that any of several sorted sets has.",
+    summary="Returns the members that any of several sorted sets has.",
 )
 def zunion(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, args, b"zunion", UNION)
@@ -209,7 +209,7 @@ def zunion(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
     complexity=INTERSECTION_COMPLEXITY,
-    summary="Answers the members that all of several sorted sets have.",
+    summary="Returns the members that all of several sorted sets have.",
 )
 def zinter(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, args, b"zinter", INTERSECTION)
@@ -223,7 +223,7 @@ def zinter(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
     complexity=DIFFERENCE_COMPLEXITY,
-    summary="Answers the members of the first of several sorted sets that no other has.",
+    summary="Returns the members of the first of several sorted sets that no other has.",
 )
 def zdiff(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, args, b"zdiff", DIFFERENCE)

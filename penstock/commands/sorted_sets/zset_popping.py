@@ -6,9 +6,9 @@ from penstock.commands.common import timeouts
 from penstock.commands.sorted_sets.zset_values import (
     members_reply,
     nested_reply,
+    notify_removed,
     score_reply,
     sorted_set,
-    tell_taken,
 )
 from penstock.engine import arguments, refusals
 from penstock.engine.blocking import BlockedRequest
@@ -37,7 +37,7 @@ def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int)
     else:
         pairs = zset.pop_range(max(size - count, 0), size)
         pairs.reverse()
-    tell_taken(ctx, key, zset, b"zpopmin" if lowest else b"zpopmax", len(pairs))
+    notify_removed(ctx, key, zset, b"zpopmin" if lowest else b"zpopmax", len(pairs))
     return pairs
 
 

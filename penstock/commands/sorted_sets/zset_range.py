@@ -128,7 +128,7 @@ def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | 
         "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
     ),
     history=(("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."),),
-    summary="Answers the members of a sorted set in a range of ranks, scores or bytes.",
+    summary="Returns the members of a sorted set in a range of ranks, scores or bytes.",
 )
 def zrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, None, None)
@@ -169,7 +169,7 @@ def zrangestore(ctx: Context, args: list[bytes]) -> bytes:
         "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
     ),
     deprecated=("6.2.0", "`ZRANGE` with the `REV` argument"),
-    summary="Answers the members of a sorted set in a range of ranks, the highest score first.",
+    summary="Returns the members of a sorted set in a range of ranks, the highest score first.",
 )
 def zrevrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, RANK, True)
@@ -185,7 +185,7 @@ def zrevrange(ctx: Context, args: list[bytes]) -> bytes:
     complexity=RANGE_COMPLEXITY,
     history=(("2.0.0", "Added the `WITHSCORES` modifier."),),
     deprecated=("6.2.0", "`ZRANGE` with the `BYSCORE` argument"),
-    summary="Answers the members of a sorted set in a range of scores.",
+    summary="Returns the members of a sorted set in a range of scores.",
 )
 def zrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, SCORE, False)
@@ -201,7 +201,7 @@ def zrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     complexity=RANGE_COMPLEXITY,
     history=(("2.1.6", "`min` and `max` can be exclusive."),),
     deprecated=("6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments"),
-    summary="Answers the members of a sorted set in a range of scores, the highest score first.",
+    summary="Returns the members of a sorted set in a range of scores, the highest score first.",
 )
 def zrevrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, SCORE, True)
@@ -216,7 +216,7 @@ def zrevrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     complexity=RANGE_COMPLEXITY,
     deprecated=("6.2.0", "`ZRANGE` with the `BYLEX` argument"),
-    summary="Answers the members of a sorted set of equal scores that lie in a range of bytes.",
+    summary="Returns the members of a sorted set of equal scores that lie in a range of bytes.",
 )
 def zrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, LEX, False)
@@ -231,7 +231,7 @@ def zrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     complexity=RANGE_COMPLEXITY,
     deprecated=("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments"),
-    summary="Answers the members of a sorted set of equal scores that lie in a range of bytes, the last one first.",
+    summary="Returns the members of a sorted set of equal scores that lie in a range of bytes, the last one first.",
 )
 def zrevrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, LEX, True)

@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.commands.sorted_sets.zset_bounds import lex_range, score_range
 from penstock.commands.sorted_sets.zset_range import indexes_of_ranks
-from penstock.commands.sorted_sets.zset_values import sorted_set, tell_taken
+from penstock.commands.sorted_sets.zset_values import notify_removed, sorted_set
 from penstock.engine import arguments
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -74,6 +74,6 @@ def zremrangebylex(ctx: Context, args: list[bytes]) -> bytes:
 def _take(ctx: Context, args: list[bytes], zset: SortedSet, indexes: tuple[int, int], event: bytes) -> bytes:
     taken = zset.pop_range(*indexes)
     if taken:
-        tell_taken(ctx, args[1], zset, event, len(taken))
+        notify_removed(ctx, args[1], zset, event, len(taken))
         ctx.log_request(args)
     return reply.integer(len(taken))

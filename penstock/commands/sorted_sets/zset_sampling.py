@@ -25,7 +25,7 @@ MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis goes on until its memory i
     keys="1 RO access",
     tips="nondeterministic_output",
     complexity="O(N) where N is the number of members returned",
-    summary="Answers members of a sorted set by chance, none of them twice unless the count is below 0.",
+    summary="Returns members of a sorted set by chance, none of them twice unless the count is below 0.",
 )
 def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:

@@ -68,7 +68,7 @@ class Limits:
 # -- changing --------------------------------------------------------------------------------------------------------
 
 
-def tell_taken(ctx: Context, key: bytes, zset: SortedSet, event: bytes, count: int) -> None:
+def notify_removed(ctx: Context, key: bytes, zset: SortedSet, event: bytes, count: int) -> None:
     """So many members were taken out; the key goes with the last one. The log's line is the caller's."""
     ctx.dirty += count
     ctx.event("z", event, key)

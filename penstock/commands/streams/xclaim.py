@@ -141,9 +141,8 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     last_id = NOT_GIVEN
     while at < len(wanted):
         entry_id = wanted.id_at(at)
-        if entry_id <= last_id and handed_over < len(
-            claimed
-        ):  # an id may be repeated: then it must have its new owner first
+        # An id may be repeated: its first claim must be carried out before the second is checked.
+        if entry_id <= last_id and handed_over < len(claimed):
             group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
             handed_over = len(claimed)
         run = group.pending_run(wanted, at)

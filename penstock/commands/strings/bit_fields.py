@@ -1,4 +1,4 @@
-"""BITFIELD: integers of any width at any bit of a string, read, set and counted with."""
+"""BITFIELD: integers of any width at any bit of a string, which are read, set and incremented."""
 
 from typing import Final
 
@@ -11,12 +11,12 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-WIDEST: Final = 64  # of a signed field; an unsigned one has a bit less
+WIDEST: Final = 64  # bits of a signed field; an unsigned one may have one less
 EVERY_BIT: Final = (1 << WIDEST) - 1
 
 
 class Operation:
-    """One GET, SET or INCRBY."""
+    """One GET, SET or INCRBY of a field."""
 
     __slots__ = ("name", "number", "offset", "overflow", "signed", "width")
 
@@ -25,29 +25,30 @@ class Operation:
         self.signed = signed
         self.width = width
         self.offset = offset
-        self.number = number  # what is set or added
+        self.number = number  # the value to set or to add
         self.overflow = overflow  # WRAP, SAT or FAIL
 
     def end(self) -> int:
-        """How many bytes a string must have to hold the field."""
+        """The number of bytes that a string must have to contain the field."""
         return (self.offset + self.width + 7) >> 3
 
-    def value(self, held: bytes | bytearray) -> int:
-        """The field's number; what is behind the string's end is zeros."""
+    def value(self, text: bytes | bytearray) -> int:
+        """The field's number. Bytes after the end of the string count as zeros."""
         start = self.offset >> 3
-        part = held[start : self.end()].ljust(self.end() - start, b"\0")
+        part = text[start : self.end()].ljust(self.end() - start, b"\0")
         number = int.from_bytes(part) >> (-(self.offset + self.width) & 7) & (1 << self.width) - 1
         return number - (1 << self.width) if self.signed and number >> self.width - 1 else number
 
-    def put(self, held: bytearray, number: int) -> None:
+    def put(self, text: bytearray, number: int) -> None:
+        """Set the field to a number, of which the lowest bits are taken."""
         start, end = self.offset >> 3, self.end()
         shift = -(self.offset + self.width) & 7
         mask = (1 << self.width) - 1
-        kept = int.from_bytes(held[start:end]) & ~(mask << shift)
-        held[start:end] = (kept | (number & mask) << shift).to_bytes(end - start)
+        kept = int.from_bytes(text[start:end]) & ~(mask << shift)
+        text[start:end] = (kept | (number & mask) << shift).to_bytes(end - start)
 
     def fitted(self, number: int) -> int | None:
-        """A number as the field can hold it; None where it does not and OVERFLOW says FAIL."""
+        """The number that the field gets, by OVERFLOW; None for FAIL if it does not fit."""
         least, most = (-(1 << self.width - 1), (1 << self.width - 1) - 1) if self.signed else (0, (1 << self.width) - 1)
         if least <= number <= most:
             return number
@@ -62,7 +63,7 @@ class Operation:
 
 
 def _field_type(word: bytes) -> tuple[bool, int]:
-    """Whether a field is signed, and its width: i8, u63."""
+    """Read a field type, such as i8 or u63: whether it is signed, and its width."""
     width = int(word[1:]) if arguments.is_integer(word[1:]) and len(word) < 4 else 0
     if word[:1] not in (b"i", b"u") or not 1 <= width <= (WIDEST if word[:1] == b"i" else WIDEST - 1):
         raise ReplyError(
@@ -90,7 +91,7 @@ def _read(ctx: Context, args: list[bytes]) -> list[Operation]:
         offset = bit_offset(ctx, args[at + 2], width)
         number = 0 if name == b"GET" else arguments.integer(args[at + 3])
         if name == b"SET" and not signed:
-            number &= EVERY_BIT  # a negative one is a large one (Redis 8.6.3)
+            number &= EVERY_BIT  # a negative number is taken as unsigned (Redis 8.6.3)
         operations.append(Operation(name, signed, width, offset, number, overflow))
         at += 3 if name == b"GET" else 4
     return operations
@@ -107,7 +108,7 @@ def _read(ctx: Context, args: list[bytes]) -> list[Operation]:
     flags="write denyoom",
     keys="1 RW access update variable_flags # This command allows both access and modification of the key",
     complexity="O(1) for each subcommand specified",
-    summary="Reads, sets and counts with integers at any bit of the string at a key.",
+    summary="Reads, sets and increments integers at any bit of the string at a key.",
 )
 def bitfield(ctx: Context, args: list[bytes]) -> bytes:
     operations = _read(ctx, args)
@@ -134,20 +135,20 @@ def bitfield_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _values(ctx: Context, key: bytes, operations: list[Operation]) -> bytes:
-    held = read_part(ctx, key) or b""
-    return reply.array([reply.integer(operation.value(held)) for operation in operations])
+    text = read_part(ctx, key) or b""
+    return reply.array([reply.integer(operation.value(text)) for operation in operations])
 
 
 def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> bytes:
     key = args[1]
     change = Change(ctx, key)
     longest = max(operation.end() for operation in operations if operation.name != b"GET")
-    held = change.extend(longest)
-    grows = len(held) > change.length
+    text = change.extend(longest)
+    grows = len(text) > change.length
     answers: list[bytes] = []
     changes = 0
     for operation in operations:
-        old = operation.value(held)
+        old = operation.value(text)
         if operation.name == b"GET":
             answers.append(reply.integer(old))
             continue
@@ -156,7 +157,7 @@ def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> by
         if number is None:
             answers.append(reply.null(ctx.resp3))
             continue
-        operation.put(held, number)
+        operation.put(text, number)
         answers.append(reply.integer(number if adds else old))
         changes += grows or number != old
     if changes or grows:
@@ -164,6 +165,6 @@ def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> by
     if changes:
         ctx.event("$", b"setbit", key)
         ctx.dirty += changes
-    if changes or grows:  # Redis does not log a string that only grew, and loses that with a restart (8.6.3)
+    if changes or grows:  # Redis 8.6.3 does not log it if the string only grew, and loses that at a restart
         ctx.log_request(args)
     return reply.array(answers)

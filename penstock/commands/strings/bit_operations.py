@@ -1,4 +1,4 @@
-"""BITOP: strings combined bit by bit. A string is one long number, the first byte its lowest."""
+"""BITOP: combines strings bit by bit. A string is treated as one long number, its first byte as the lowest."""
 
 from functools import reduce
 from operator import and_, or_, xor
@@ -16,9 +16,9 @@ OPERATIONS: Final = (b"AND", b"OR", b"XOR", b"NOT", b"DIFF", b"DIFF1", b"ANDOR",
 
 
 def combined(operation: bytes, numbers: list[int], length: int) -> int:
-    """The bits of one operation on numbers of so many bytes.
+    """The result of one operation on numbers of `length` bytes.
 
-    DIFF: in the first and in no other; DIFF1: in another and not in the first; ANDOR: in the first and in another;
+    DIFF: bits in the first and in no other; DIFF1: in another and not in the first; ANDOR: in the first and in another;
     ONE: in exactly one of them.
     """
     if operation == b"AND":
@@ -30,11 +30,11 @@ def combined(operation: bytes, numbers: list[int], length: int) -> int:
     if operation == b"NOT":
         return numbers[0] ^ ((1 << 8 * length) - 1)
     if operation == b"ONE":
-        met = often = 0
+        once = several = 0
         for number in numbers:
-            often |= met & number
-            met |= number
-        return met & ~often
+            several |= once & number
+            once |= number
+        return once & ~several
     first, others = numbers[0], reduce(or_, numbers[1:])
     if operation == b"ANDOR":
         return first & others
@@ -49,7 +49,7 @@ def combined(operation: bytes, numbers: list[int], length: int) -> int:
     flags="write denyoom",
     keys="2 OW update; 3..-1 RO access",
     complexity="O(N)",
-    summary="Combines strings bit by bit and keeps what results, as long as the longest of them.",
+    summary="Combines strings bit by bit and stores the result, which is as long as the longest of them.",
 )
 def bitop(ctx: Context, args: list[bytes]) -> bytes:
     operation, target, sources = args[1].upper(), args[2], args[3:]

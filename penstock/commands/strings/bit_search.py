@@ -1,4 +1,6 @@
-"""Bits of a string counted and found, in a range of bytes or of bits."""
+"""BITCOUNT and BITPOS: count bits and find a bit, in a range of bytes or of bits."""
+
+from typing import Final
 
 from penstock.commands.strings.string_ranges import clamped
 from penstock.commands.strings.strings import read_part
@@ -8,9 +10,11 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
+NOT_FOUND: Final = -1
+
 
 def _in_bits(word: bytes) -> bool:
-    """BIT or BYTE."""
+    """Whether a word is BIT, not BYTE."""
     unit = word.upper()
     if unit not in (b"BIT", b"BYTE"):
         raise refusals.syntax()
@@ -18,11 +22,11 @@ def _in_bits(word: bytes) -> bool:
 
 
 def _bits_of(value: bytes | bytearray, first: int, last: int, fill: int) -> bytes:
-    """The bytes in which the bits from first to last lie; the bits around them are those of `fill`."""
+    """The bytes with the bits from `first` to `last`. The other bits of these bytes are those of `fill`."""
     part = bytearray(value[first >> 3 : (last >> 3) + 1])
-    before, behind = 0xFF >> (first & 7), 0xFF << (7 - (last & 7)) & 0xFF
-    part[0] = part[0] & before | fill & ~before
-    part[-1] = part[-1] & behind | fill & ~behind
+    from_first, to_last = 0xFF >> (first & 7), 0xFF << (7 - (last & 7)) & 0xFF
+    part[0] = part[0] & from_first | fill & ~from_first
+    part[-1] = part[-1] & to_last | fill & ~to_last
     return bytes(part)
 
 
@@ -35,7 +39,7 @@ def _bits_of(value: bytes | bytearray, first: int, last: int, fill: int) -> byte
     keys="1 RO access",
     complexity="O(N)",
     history=(("7.0.0", "Added the `BYTE|BIT` option."),),
-    summary="Counts the bits that are set in the string at a key, or in a range of it.",
+    summary="Counts the set bits of the string at a key, or of a range of it.",
 )
 def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
@@ -63,10 +67,10 @@ def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     complexity="O(N)",
     history=(("7.0.0", "Added the `BYTE|BIT` option."),),
-    summary="Finds the first bit that is set, or not, in the string at a key, or in a range of it.",
+    summary="Finds the first set or clear bit of the string at a key, or of a range of it.",
 )
 def bitpos(ctx: Context, args: list[bytes]) -> bytes:
-    """Without an end, a string of ones is followed by zeros, of which the first is found (Redis 8.6.3)."""
+    """If no end is given and all bits are 1, the first 0 is the bit after the string (Redis 8.6.3)."""
     bit = arguments.integer(args[2])
     if bit not in (0, 1):
         raise ReplyError(b"ERR The bit argument must be 1 or 0.")
@@ -81,21 +85,21 @@ def bitpos(ctx: Context, args: list[bytes]) -> bytes:
     length = len(value) * 8 if in_bits else len(value)
     first, last = clamped(start, length - 1 if end is None else end, length) if length else (0, -1)
     if last < first:
-        return reply.integer(-1)
+        return reply.integer(NOT_FOUND)
     if not in_bits:
         first, last = first * 8, last * 8 + 7
-    place = _first(value, bit, first, last)
-    if place < 0 and not bit and end is None:
+    position = _first(value, bit, first, last)
+    if position == NOT_FOUND and not bit and end is None:
         return reply.integer(len(value) * 8)
-    return reply.integer(place)
+    return reply.integer(position)
 
 
 def _first(value: bytes | bytearray, bit: int, first: int, last: int) -> int:
-    """The first place of such a bit from one place to another, -1 where there is none."""
+    """The position of the first such bit from `first` to `last`; NOT_FOUND if there is none."""
     other = b"\0" if bit else b"\xff"
     part = _bits_of(value, first, last, other[0])
     rest = part.lstrip(other)
     if not rest:
-        return -1
+        return NOT_FOUND
     found = rest[0] if bit else rest[0] ^ 0xFF
     return (first >> 3) * 8 + (len(part) - len(rest)) * 8 + 8 - found.bit_length()

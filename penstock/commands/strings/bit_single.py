@@ -1,4 +1,4 @@
-"""Single bits of a string: the first byte's highest bit is bit 0."""
+"""GETBIT and SETBIT: single bits of a string. Bit 0 is the highest bit of the first byte."""
 
 from penstock.commands.strings.string_changes import Change
 from penstock.commands.strings.strings import read_part
@@ -10,14 +10,14 @@ from penstock.protocol import reply
 
 
 def bit_offset(ctx: Context, word: bytes, width: int = 0) -> int:
-    """A place in bits; `#n` is the nth field of that width, where there is one."""
+    """Read an offset in bits. If `width` is given, `#n` is the offset of the nth field of that width."""
     text = b"ERR bit offset is not an integer or out of range"
     if width and word.startswith(b"#"):
         offset = arguments.integer_or(word[1:], text) * width
     else:
         offset = arguments.integer_or(word, text)
-    longest = ctx.engine.settings.number("proto-max-bulk-len")
-    if offset < 0 or (offset >> 3 >= longest and not ctx.session.privileged):
+    max_bytes = ctx.engine.settings.number("proto-max-bulk-len")
+    if offset < 0 or (offset >> 3 >= max_bytes and not ctx.session.privileged):
         raise ReplyError(text)
     return offset
 
@@ -29,7 +29,7 @@ def bit_offset(ctx: Context, word: bytes, width: int = 0) -> int:
     since="2.2.0",
     flags="readonly fast",
     keys="1 RO access",
-    summary="Answers one bit of the string at a key.",
+    summary="Returns one bit of the string at a key.",
 )
 def getbit(ctx: Context, args: list[bytes]) -> bytes:
     offset = bit_offset(ctx, args[2])
@@ -46,8 +46,8 @@ def getbit(ctx: Context, args: list[bytes]) -> bytes:
     since="2.2.0",
     flags="write denyoom",
     keys="1 RW access update",
-    complexity="O(1), and O(N) in what the string grows by. A string shorter than 32 KB is written anew.",
-    summary="Sets or clears one bit of the string at a key, which is filled up with zero bytes; answers the old bit.",
+    complexity="O(1), and O(N) where N is the number of bytes added. A string shorter than 32 KB is copied.",
+    summary="Sets or clears one bit of the string at a key, extended by zero bytes if need be; returns the old bit.",
 )
 def setbit(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -59,7 +59,7 @@ def setbit(ctx: Context, args: list[bytes]) -> bytes:
     at, mask = offset >> 3, 0x80 >> (offset & 7)
     was = at < change.length and bool(change.buffer[at] & mask)
     if was == wanted and at < change.length:
-        return reply.ONE if was else reply.ZERO  # nothing changes, and nobody is told
+        return reply.ONE if was else reply.ZERO  # nothing changes, so there is no event and no line in the log
     text = change.extend(at + 1)
     text[at] = text[at] | mask if wanted else text[at] & ~mask
     change.keep(ctx)

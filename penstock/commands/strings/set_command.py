@@ -1,4 +1,4 @@
-"""SET with its conditions and times of expiry, the older commands it replaced, and those that share its words."""
+"""SET with its options; GETSET, SETNX, SETEX, PSETEX, MSETEX and GETEX, which share them."""
 
 from typing import Final
 
@@ -14,11 +14,11 @@ from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
 
 EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
-MOST_KEYS: Final = 2**31 - 1  # of MSETEX
+MOST_KEYS: Final = 2**31 - 1  # in MSETEX
 
 
 class Options:
-    """What follows key and value in SET, or the key in GETEX. A repeated word replaces the one before it."""
+    """The options after key and value in SET, or after the key in GETEX. A repeated option replaces the first."""
 
     __slots__ = ("comparison", "existence", "expiration", "gets", "keeps", "operand", "persists", "time")
 
@@ -33,7 +33,7 @@ class Options:
         self.time = b""
 
     def moment(self, ctx: Context, name: bytes) -> int:
-        """The unix time in ms that is meant, of a command called `name`."""
+        """The time of expiry in unix ms, for the errors of a command called `name`."""
         number = arguments.integer(self.time)
         if number <= 0:
             raise invalid_expire(name)
@@ -41,40 +41,40 @@ class Options:
         return moment(number, base_ms, self.expiration.startswith(b"EX"), name)
 
 
-def _read_expiration(read: Options, args: list[bytes], at: int) -> bool:
-    """Take EX, PX, EXAT or PXAT and its number at args[at]; False where there is something else."""
+def _read_expiration(options: Options, args: list[bytes], at: int) -> bool:
+    """Read EX, PX, EXAT or PXAT and its number at args[at]; False if there is another word."""
     option = args[at].upper()
-    if option not in EXPIRATIONS or at + 1 == len(args) or read.expiration not in (b"", option):
+    if option not in EXPIRATIONS or at + 1 == len(args) or options.expiration not in (b"", option):
         return False
-    read.expiration, read.time = option, args[at + 1]
+    options.expiration, options.time = option, args[at + 1]
     return True
 
 
-def _may_compare(read: Options, option: bytes) -> bool:
-    return option in COMPARISONS and not read.existence and read.comparison in (b"", option)
+def _may_compare(options: Options, option: bytes) -> bool:
+    return option in COMPARISONS and not options.existence and options.comparison in (b"", option)
 
 
 def _read_set(ctx: Context, args: list[bytes]) -> Options:
-    """SET's options, in any order; a comparison may be followed by NX or XX, not the other way round (8.6.3)."""
-    read = Options()
+    """Read SET's options, in any order; after a comparison NX or XX may follow, but not the reverse (Redis 8.6.3)."""
+    options = Options()
     at = 3
     while at < len(args):
         option = args[at].upper()
-        if option in (b"NX", b"XX") and read.existence in (b"", option):
-            read.existence = option
+        if option in (b"NX", b"XX") and options.existence in (b"", option):
+            options.existence = option
         elif option == b"GET":
-            read.gets = True
-        elif option == b"KEEPTTL" and not read.expiration:
-            read.keeps = True
-        elif _may_compare(read, option) and at + 1 < len(args) and not ctx.hides(option):
+            options.gets = True
+        elif option == b"KEEPTTL" and not options.expiration:
+            options.keeps = True
+        elif _may_compare(options, option) and at + 1 < len(args) and not ctx.hides(option):
             at += 1
-            read.comparison, read.operand = option, args[at]
-        elif not read.keeps and _read_expiration(read, args, at):
+            options.comparison, options.operand = option, args[at]
+        elif not options.keeps and _read_expiration(options, args, at):
             at += 1
         else:
             raise refusals.syntax()
         at += 1
-    return read
+    return options
 
 
 @command(
@@ -95,59 +95,59 @@ def _read_set(ctx: Context, args: list[bytes]) -> Options:
         ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
         ("8.4.0", "Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options."),
     ),
-    summary="Sets a key to a string, whatever it held, on conditions and for a time if so wished.",
+    summary="Sets a key to a string, replacing any value; options give conditions and a time of expiry.",
 )
 def set_(ctx: Context, args: list[bytes]) -> bytes:
     key, value = args[1], args[2]
     if len(args) == 3:
         overwrite(ctx, key, value)
-        _tell_set(ctx, key)
+        _notify_set(ctx, key)
         ctx.log_request(args)
         return reply.OK
-    read = _read_set(ctx, args)
-    when_ms = read.moment(ctx, b"set") if read.expiration else 0
+    options = _read_set(ctx, args)
+    when_ms = options.moment(ctx, b"set") if options.expiration else 0
     answer, refused = reply.OK, reply.null(ctx.resp3)
-    if read.gets:
+    if options.gets:
         old = read_string(ctx, key)
         if old is not None:
             refused = reply.bulk(old)
         answer = refused
-    if not _may_set(ctx, key, read):
+    if not _may_set(ctx, key, options):
         return refused
-    overwrite(ctx, key, value, read.keeps)
-    _tell_set(ctx, key)
-    if read.expiration:
+    overwrite(ctx, key, value, options.keeps)
+    _notify_set(ctx, key)
+    if options.expiration:
         set_expiry(ctx, key, when_ms)
-    if read.expiration in (b"EX", b"PX", b"EXAT"):
+    if options.expiration in (b"EX", b"PX", b"EXAT"):
         ctx.log(b"SET", key, value, b"PXAT", b"%d" % when_ms)
-    elif read.gets and not read.expiration:
+    elif options.gets and not options.expiration:
         ctx.log_request(_without_get(args))
     else:
         ctx.log_request(args)
     return answer
 
 
-def _may_set(ctx: Context, key: bytes, read: Options) -> bool:
-    """Whether the conditions hold: first whether the key must exist, then what it must equal."""
-    if not read.existence and not read.comparison:
+def _may_set(ctx: Context, key: bytes, options: Options) -> bool:
+    """Whether the conditions hold: first NX or XX, then the comparison."""
+    if not options.existence and not options.comparison:
         return True
     value = ctx.value(key)
     if value is None:
-        return read.existence != b"XX" and read.comparison not in (b"IFEQ", b"IFDEQ")
-    if read.existence == b"NX":
+        return options.existence != b"XX" and options.comparison not in (b"IFEQ", b"IFDEQ")
+    if options.existence == b"NX":
         return False
-    if not read.comparison:
+    if not options.comparison:
         return True
     text = text_of(value)
     if text is None:
         raise refusals.wrong_type()
-    return holds(read.comparison, read.operand, text)
+    return holds(options.comparison, options.operand, text)
 
 
 def _without_get(args: list[bytes]) -> list[bytes]:
-    """SET as it is logged: nobody will read the reply. (Redis 8.6.3 leaves GET in beside PXAT, and so does this.)"""
+    """SET as it is logged, without GET. (With PXAT, Redis 8.6.3 logs GET, and so does Penstock.)"""
     logged = args[:3]
-    compared = False  # whether the word before was IFEQ or one of its like: this one is no option, then
+    compared = False  # whether the word before was IFEQ or another comparison, whose operand may be "get"
     for word in args[3:]:
         if compared or word.upper() != b"GET":
             logged.append(word)
@@ -155,7 +155,7 @@ def _without_get(args: list[bytes]) -> list[bytes]:
     return logged
 
 
-def _tell_set(ctx: Context, key: bytes) -> None:
+def _notify_set(ctx: Context, key: bytes) -> None:
     ctx.event("$", b"set", key)
     ctx.dirty += 1
 
@@ -170,32 +170,32 @@ def _tell_set(ctx: Context, key: bytes) -> None:
     keys="numkeys@1/2 OW update",
     tips="request_policy:multi_shard response_policy:all_succeeded",
     complexity="O(N) where N is the number of keys to set.",
-    summary="Sets several keys to strings, all or none of which must exist if so wished, and for a time.",
+    summary="Sets several keys to strings; options require that all or none exist, and give a time of expiry.",
 )
 def msetex(ctx: Context, args: list[bytes]) -> bytes:
     text = b"ERR invalid numkeys value"
     numkeys = arguments.integer_or(args[1], text)
     if not 0 < numkeys <= MOST_KEYS:
         raise ReplyError(text)
-    behind = 2 + 2 * numkeys
-    if behind > len(args):
+    options_at = 2 + 2 * numkeys
+    if options_at > len(args):
         raise ReplyError(b"ERR wrong number of key-value pairs")
-    read = _read_msetex(args, behind)
-    when_ms = read.moment(ctx, b"msetex") if read.expiration else 0
-    keys, values = args[2:behind:2], args[3:behind:2]
-    if read.existence and any((ctx.value(key) is None) == (read.existence == b"XX") for key in keys):
+    options = _read_msetex(args, options_at)
+    when_ms = options.moment(ctx, b"msetex") if options.expiration else 0
+    keys, values = args[2:options_at:2], args[3:options_at:2]
+    if options.existence and any((ctx.value(key) is None) == (options.existence == b"XX") for key in keys):
         return reply.ZERO
     for key, value in zip(keys, values, strict=True):
-        overwrite(ctx, key, value, read.keeps)
-        if read.expiration:
+        overwrite(ctx, key, value, options.keeps)
+        if options.expiration:
             set_expiry(ctx, key, when_ms)
-        _tell_set(ctx, key)
-    ctx.log_request(_with_moment(args, behind, when_ms) if read.expiration in (b"EX", b"PX") else args)
+        _notify_set(ctx, key)
+    ctx.log_request(_with_moment(args, options_at, when_ms) if options.expiration in (b"EX", b"PX") else args)
     return reply.ONE
 
 
 def _with_moment(args: list[bytes], at: int, when_ms: int) -> list[bytes]:
-    """MSETEX as it is logged: a relative time is absolute, and said once."""
+    """MSETEX as it is logged: a relative time of expiry is replaced by an absolute one."""
     logged = args[:at]
     options = args[at:]
     relative = [place for place, word in enumerate(options) if word.upper() in (b"EX", b"PX")]
@@ -208,19 +208,19 @@ def _with_moment(args: list[bytes], at: int, when_ms: int) -> list[bytes]:
 
 
 def _read_msetex(args: list[bytes], at: int) -> Options:
-    read = Options()
+    options = Options()
     while at < len(args):
         option = args[at].upper()
-        if option in (b"NX", b"XX") and read.existence in (b"", option):
-            read.existence = option
-        elif option == b"KEEPTTL" and not read.expiration:
-            read.keeps = True
-        elif not read.keeps and _read_expiration(read, args, at):
+        if option in (b"NX", b"XX") and options.existence in (b"", option):
+            options.existence = option
+        elif option == b"KEEPTTL" and not options.expiration:
+            options.keeps = True
+        elif not options.keeps and _read_expiration(options, args, at):
             at += 1
         else:
             raise refusals.syntax()
         at += 1
-    return read
+    return options
 
 
 # -- before SET had options ------------------------------------------------------------------------------------------
@@ -234,13 +234,13 @@ def _read_msetex(args: list[bytes], at: int) -> Options:
     flags="write denyoom fast",
     keys="1 RW access update",
     deprecated=("6.2.0", "`SET` with the `!GET` argument"),
-    summary="Sets a key to a string and answers the one it held.",
+    summary="Sets a key to a string and returns the old one.",
 )
 def getset(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     old = read_string(ctx, key)
     overwrite(ctx, key, args[2])
-    _tell_set(ctx, key)
+    _notify_set(ctx, key)
     ctx.log(b"SET", key, args[2])
     return reply.null(ctx.resp3) if old is None else reply.bulk(old)
 
@@ -260,7 +260,7 @@ def setnx(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.value(key) is not None:
         return reply.ZERO
     overwrite(ctx, key, args[2])
-    _tell_set(ctx, key)
+    _notify_set(ctx, key)
     ctx.log_request(args)
     return reply.ONE
 
@@ -273,7 +273,7 @@ def setnx(ctx: Context, args: list[bytes]) -> bytes:
     flags="write denyoom",
     keys="1 OW update",
     deprecated=("2.6.12", "`SET` with the `EX` argument"),
-    summary="Sets a key to a string for so many seconds.",
+    summary="Sets a key to a string that expires after a number of seconds.",
 )
 def setex(ctx: Context, args: list[bytes]) -> bytes:
     return _set_for(ctx, args, b"EX", b"setex")
@@ -287,7 +287,7 @@ def setex(ctx: Context, args: list[bytes]) -> bytes:
     flags="write denyoom",
     keys="1 OW update",
     deprecated=("2.6.12", "`SET` with the `PX` argument"),
-    summary="Sets a key to a string for so many milliseconds.",
+    summary="Sets a key to a string that expires after a number of milliseconds.",
 )
 def psetex(ctx: Context, args: list[bytes]) -> bytes:
     return _set_for(ctx, args, b"PX", b"psetex")
@@ -295,11 +295,11 @@ def psetex(ctx: Context, args: list[bytes]) -> bytes:
 
 def _set_for(ctx: Context, args: list[bytes], expiration: bytes, name: bytes) -> bytes:
     _, key, time, value = args
-    read = Options()
-    read.expiration, read.time = expiration, time
-    when_ms = read.moment(ctx, name)
+    options = Options()
+    options.expiration, options.time = expiration, time
+    when_ms = options.moment(ctx, name)
     overwrite(ctx, key, value)
-    _tell_set(ctx, key)
+    _notify_set(ctx, key)
     set_expiry(ctx, key, when_ms)
     ctx.log(b"SET", key, value, b"PXAT", b"%d" % when_ms)
     return reply.OK
@@ -315,16 +315,16 @@ def _set_for(ctx: Context, args: list[bytes], expiration: bytes, name: bytes) ->
     since="6.2.0",
     flags="write fast",
     keys="1 RW access update # RW and UPDATE because it changes the TTL",
-    summary="Answers the string at a key and sets its time of expiry or takes it away.",
+    summary="Returns the string at a key, and sets or removes its time of expiry.",
 )
 def getex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    read = _read_getex(args)
+    options = _read_getex(args)
     value = read_string(ctx, key)
     if value is None:
         return reply.null(ctx.resp3)
-    if read.expiration:
-        when_ms = read.moment(ctx, b"getex")
+    if options.expiration:
+        when_ms = options.moment(ctx, b"getex")
         if when_ms <= ctx.now_ms and not ctx.session.privileged:
             delete(ctx, key)
             ctx.log(b"DEL", key)
@@ -332,20 +332,20 @@ def getex(ctx: Context, args: list[bytes]) -> bytes:
             set_expiry(ctx, key, when_ms)
             ctx.dirty += 1
             ctx.log(b"PEXPIREAT", key, b"%d" % when_ms)
-    elif read.persists and take_expiry(ctx, key):
+    elif options.persists and take_expiry(ctx, key):
         ctx.log(b"PERSIST", key)
     return reply.bulk(value)
 
 
 def _read_getex(args: list[bytes]) -> Options:
-    read = Options()
+    options = Options()
     at = 2
     while at < len(args):
-        if args[at].upper() == b"PERSIST" and not read.expiration:
-            read.persists = True
-        elif not read.persists and _read_expiration(read, args, at):
+        if args[at].upper() == b"PERSIST" and not options.expiration:
+            options.persists = True
+        elif not options.persists and _read_expiration(options, args, at):
             at += 1
         else:
             raise refusals.syntax()
         at += 1
-    return read
+    return options

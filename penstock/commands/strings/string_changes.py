@@ -1,4 +1,4 @@
-"""Changing a part of a string: what APPEND, SETRANGE, SETBIT and BITFIELD share."""
+"""Changes a part of a string: shared by APPEND, SETRANGE, SETBIT and BITFIELD."""
 
 from penstock.commands.common.overwriting import create
 from penstock.engine import refusals
@@ -7,15 +7,15 @@ from penstock.storage.types.large_strings import SHORTEST, LargeString
 
 
 class Change:
-    """A string that is about to be changed in part.
+    """A string, part of which is about to be changed.
 
-    `held` is to be read before, and may be changed once `extend` was called; `keep` puts it back. `length`: as it was.
+    Read `buffer` before the change, change the result of `extend`, then call `keep`. `length` is the old length.
     """
 
     __slots__ = ("_is_new", "_key", "_large", "_text", "buffer", "length")
 
     def __init__(self, ctx: Context, key: bytes) -> None:
-        """WRONGTYPE where there is something else than a string."""
+        """ReplyError WRONGTYPE if the value is not a string."""
         value = ctx.value(key)
         if not (value is None or isinstance(value, bytes | LargeString)):
             raise refusals.wrong_type()
@@ -32,13 +32,13 @@ class Change:
 
     @property
     def is_new(self) -> bool:
-        """Whether there was no key."""
+        """Whether the key did not exist."""
         return self._is_new
 
     def extend(self, length: int) -> bytearray:
-        """The string to change, filled up with zero bytes to `length`.
+        """The string to change, extended by zero bytes to at least `length`.
 
-        Of a large one that is the string itself: O(what is added), amortised. A short one is copied.
+        For a LargeString, it is the buffer itself: amortized O(bytes added). A shorter string is copied.
         """
         text = bytearray(self.buffer) if self._large is None else self._large.buffer
         if len(text) < length:
@@ -47,7 +47,7 @@ class Change:
         return text
 
     def keep(self, ctx: Context) -> None:
-        """Make what `extend` gave the key's value; the time of expiry stays."""
+        """Set the key to the changed string; its time of expiry stays."""
         value: bytes | LargeString
         if self._large is not None:
             value = self._large

@@ -1,4 +1,4 @@
-"""Strings known by their content or its digest: DELEX and DIGEST."""
+"""DELEX and DIGEST, and the comparisons of a string that DELEX and SET have."""
 
 from typing import Final
 
@@ -18,12 +18,12 @@ DIGEST_LENGTH: Final = 16  # hexadecimal characters
 
 
 def digest_of(value: bytes) -> bytes:
-    """XXH3 of 64 bits, in hexadecimal characters."""
+    """XXH3 with 64 bits, as 16 hexadecimal characters."""
     return xxh3_64_hexdigest(value).encode()
 
 
 def holds(comparison: bytes, operand: bytes, value: bytes) -> bool:
-    """Whether a string equals another, or does not; IFDEQ and IFDNE compare its digest."""
+    """Whether a comparison holds: IFEQ and IFNE compare the string, IFDEQ and IFDNE its digest."""
     if comparison in (b"IFEQ", b"IFNE"):
         equal = value == operand
     else:
@@ -41,7 +41,7 @@ def holds(comparison: bytes, operand: bytes, value: bytes) -> bool:
     flags="readonly fast",
     keys="1 RO access",
     complexity="O(N) where N is the length of the string value.",
-    summary="Answers a digest of the string at a key, as IFDEQ takes it.",
+    summary="Returns the digest of the string at a key, for IFDEQ and IFDNE.",
 )
 def digest(ctx: Context, args: list[bytes]) -> bytes:
     value = read_string(ctx, args[1])
@@ -56,7 +56,7 @@ def digest(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW delete variable_flags",
     complexity="O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
-    summary="Removes a key if its string equals another, or does not.",
+    summary="Removes a key, if its string meets a condition.",
 )
 def delex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

@@ -1,7 +1,7 @@
 """LCS: the longest common subsequence of two strings.
 
-Each row of the usual table is one whole number, whose bits say where the row grows (Hyyrö, "Bit-Parallel LCS-length
-Computation Revisited", 2004): a row costs a few operations on long numbers instead of a step for every cell.
+Each row of the usual table is one integer; bit j is set if the row's value grows at column j (Hyyrö, "Bit-Parallel
+LCS-length Computation Revisited", 2004). So a row costs a few operations on long integers, not one for each cell.
 """
 
 from typing import Final
@@ -13,32 +13,35 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
 
-CELL_BYTES: Final = 4  # of Redis's table, by which it refuses strings that are too long
+CELL_BYTES: Final = 4  # of one cell in Redis's table, whose size limits the strings
 
-Match = tuple[int, int, int]  # where a common run begins in either string, and its length
+Match = tuple[int, int, int]  # where a common run starts in each string, and its length
 
 
 def rows_of(one: bytes, other: bytes) -> list[int]:
-    """Row i: bit j is set where the longest common subsequence of one[:i] and other[:j + 1] is longer than without j.
+    """The rows of the table, one more than `one` has bytes.
+
+    In row i, bit j is set if the longest common subsequence of one[:i] and other[:j + 1] is longer than that of one[:i]
+    and other[:j].
 
     >>> [f"{row:03b}" for row in rows_of(b"ab", b"xab")]
     ['000', '010', '110']
     """
-    whole = (1 << len(other)) - 1
-    places: dict[int, int] = {}
+    all_bits = (1 << len(other)) - 1
+    positions: dict[int, int] = {}  # by letter, a bit set
     for at, letter in enumerate(other):
-        places[letter] = places.get(letter, 0) | 1 << at
-    rest = whole  # the complement of the row
+        positions[letter] = positions.get(letter, 0) | 1 << at
+    complement = all_bits  # of the row
     rows = [0]
     for letter in one:
-        met = rest & places.get(letter, 0)
-        rest = (rest + met | rest - met) & whole
-        rows.append(whole ^ rest)
+        matching = complement & positions.get(letter, 0)
+        complement = (complement + matching | complement - matching) & all_bits
+        rows.append(all_bits ^ complement)
     return rows
 
 
 def matches_of(one: bytes, other: bytes) -> list[Match]:
-    """The runs of a longest common subsequence, the last one first; of several, the one that Redis takes (8.6.3)."""
+    """The runs of a longest common subsequence, the last first; if there are several, those of Redis 8.6.3."""
     rows = rows_of(one, other)
     found: list[Match] = []
     at, to = len(one), len(other)
@@ -63,15 +66,15 @@ def matches_of(one: bytes, other: bytes) -> list[Match]:
 
 
 class Options:
-    """What follows the keys."""
+    """The options after the keys."""
 
-    __slots__ = ("fewest", "shows_places", "shows_size", "wants_length")
+    __slots__ = ("min_length", "shows_places", "shows_size", "wants_length")
 
     def __init__(self) -> None:
         self.wants_length = False
         self.shows_places = False
         self.shows_size = False  # of each match
-        self.fewest = 0  # bytes that a match must have to be shown
+        self.min_length = 0  # bytes; shorter matches are not shown
 
 
 def _read(args: list[bytes]) -> Options:
@@ -87,7 +90,7 @@ def _read(args: list[bytes]) -> Options:
             options.shows_size = True
         elif option == b"MINMATCHLEN" and at + 1 < len(args):
             at += 1
-            options.fewest = arguments.integer(args[at])
+            options.min_length = arguments.integer(args[at])
         else:
             raise refusals.syntax()
         at += 1
@@ -124,10 +127,10 @@ def lcs(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _places(matches: list[Match], options: Options, resp3: bool) -> bytes:
-    """IDX's reply: the matches that are long enough, and the length of them all."""
+    """IDX's reply: the matches that are long enough, and the total length of all matches."""
     shown: list[bytes] = []
     for at, to, length in matches:
-        if length >= options.fewest:
+        if length >= options.min_length:
             parts = [_place(at, length), _place(to, length)]
             shown.append(reply.array([*parts, reply.integer(length)] if options.shows_size else parts))
     total = sum([length for _, _, length in matches])

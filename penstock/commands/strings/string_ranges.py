@@ -1,4 +1,4 @@
-"""Parts of strings: read and overwritten."""
+"""GETRANGE and SETRANGE: read and overwrite parts of strings."""
 
 from penstock.commands.strings.string_changes import Change
 from penstock.commands.strings.strings import check_length, read_part
@@ -10,9 +10,10 @@ from penstock.protocol import reply
 
 
 def clamped(first: int, last: int, length: int) -> tuple[int, int]:
-    """The places that a range means, both included and counted from the end if negative; last < first: none.
+    """The positions of a range, both included; negative ones count from the end.
 
-    A place before the beginning is the beginning, also for the range's end (Redis 8.6.3).
+    If it is empty, the last is below the first. A position before the start becomes the start, at both ends of the
+    range (Redis 8.6.3).
     """
     first = max(first + length, 0) if first < 0 else first
     last = max(last + length, 0) if last < 0 else last
@@ -26,8 +27,8 @@ def clamped(first: int, last: int, length: int) -> tuple[int, int]:
     since="2.4.0",
     flags="readonly",
     keys="1 RO access",
-    complexity="O(N) in the length of the answer.",
-    summary="Answers a part of the string at a key.",
+    complexity="O(N) where N is the length of the reply.",
+    summary="Returns a part of the string at a key.",
 )
 def getrange(ctx: Context, args: list[bytes]) -> bytes:
     first, last = arguments.integer(args[2]), arguments.integer(args[3])
@@ -35,7 +36,7 @@ def getrange(ctx: Context, args: list[bytes]) -> bytes:
     if value is None or (last < first and last < 0 and first < 0):
         return reply.EMPTY_BULK
     first, last = clamped(first, last, len(value))
-    if last < first:  # compiled by mypyc 2.4, a slice of bytes that ends before it begins is a SystemError, not b""
+    if last < first:  # compiled by mypyc 2.4, a slice of bytes with stop < start raises SystemError
         return reply.EMPTY_BULK
     return reply.bulk(bytes(value[first : last + 1]))
 
@@ -47,9 +48,9 @@ def getrange(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="readonly",
     keys="1 RO access",
-    complexity="O(N) in the length of the answer.",
+    complexity="O(N) where N is the length of the reply.",
     deprecated=("2.0.0", "`GETRANGE`"),
-    summary="Answers a part of the string at a key.",
+    summary="Returns a part of the string at a key.",
 )
 def substr(ctx: Context, args: list[bytes]) -> bytes:
     return getrange(ctx, args)
@@ -63,9 +64,9 @@ def substr(ctx: Context, args: list[bytes]) -> bytes:
     flags="write denyoom",
     keys="1 RW update",
     complexity=(
-        "O(N) in the length of the part, and of what the string grows by. A string shorter than 32 KB is written anew."
+        "O(N) where N is the length of the part and of the bytes added. A string shorter than 32 KB is copied."
     ),
-    summary="Overwrites a part of the string at a key, which is filled up with zero bytes to where the part begins.",
+    summary="Overwrites a part of the string at a key, which is extended by zero bytes if it is too short.",
 )
 def setrange(ctx: Context, args: list[bytes]) -> bytes:
     key, part = args[1], args[3]

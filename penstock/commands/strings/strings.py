@@ -1,4 +1,4 @@
-"""Strings: read, joined, counted with."""
+"""String commands: read, set several, append, count."""
 
 from penstock.commands.common.overwriting import create, delete, overwrite
 from penstock.commands.strings.string_changes import Change
@@ -13,7 +13,7 @@ from penstock.storage.types.large_strings import LargeString
 
 
 def read_string(ctx: Context, key: bytes) -> bytes | None:
-    """The string at a key, read for its own sake: hits and misses are counted. WRONGTYPE for anything else."""
+    """The string at a key; counts a hit or a miss. ReplyError WRONGTYPE for another type."""
     value = ctx.read(key)
     if value is None or isinstance(value, bytes):
         return value
@@ -23,7 +23,10 @@ def read_string(ctx: Context, key: bytes) -> bytes | None:
 
 
 def read_part(ctx: Context, key: bytes) -> bytes | bytearray | None:
-    """As `read_string` for who reads a part of it or its length: a large one is not copied, and may not be kept."""
+    """As `read_string`, for code that reads a part or the length.
+
+    A LargeString is not copied: do not keep the result.
+    """
     value = ctx.read(key)
     if value is None or isinstance(value, bytes):
         return value
@@ -39,7 +42,7 @@ def read_part(ctx: Context, key: bytes) -> bytes | bytearray | None:
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO access",
-    summary="Answers the string at a key.",
+    summary="Returns the string at a key.",
 )
 def get(ctx: Context, args: list[bytes]) -> bytes:
     value = read_string(ctx, args[1])
@@ -55,7 +58,7 @@ def get(ctx: Context, args: list[bytes]) -> bytes:
     keys="1..-1 RO access",
     tips="request_policy:multi_shard",
     complexity="O(N) where N is the number of keys to retrieve.",
-    summary="Answers the strings at several keys; null for what is missing or no string.",
+    summary="Returns the strings at several keys; null for a missing key or another type.",
 )
 def mget(ctx: Context, args: list[bytes]) -> bytes:
     answers = []
@@ -72,7 +75,7 @@ def mget(ctx: Context, args: list[bytes]) -> bytes:
     since="2.2.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Counts the bytes of the string at a key.",
+    summary="Returns the length of the string at a key in bytes.",
 )
 def strlen(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(read_part(ctx, args[1]) or b""))
@@ -85,7 +88,7 @@ def strlen(ctx: Context, args: list[bytes]) -> bytes:
     since="6.2.0",
     flags="write fast",
     keys="1 RW access delete",
-    summary="Answers the string at a key and removes it.",
+    summary="Returns the string at a key and removes it.",
 )
 def getdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -146,8 +149,8 @@ def msetnx(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
-    complexity=("O(N) in the length of what is appended, amortized. A string shorter than 32 KB is written anew."),
-    summary="Appends to the string at a key, or makes it; answers its length.",
+    complexity="Amortized O(N) where N is the number of bytes appended. A string shorter than 32 KB is copied.",
+    summary="Appends to the string at a key, which is created if it does not exist; returns its length.",
 )
 def append(ctx: Context, args: list[bytes]) -> bytes:
     key, tail = args[1], args[2]
@@ -164,7 +167,7 @@ def append(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def check_length(ctx: Context, length: int) -> None:
-    """Refuse to make a string longer than a request may be."""
+    """Refuse a string that is longer than proto-max-bulk-len."""
     if length > ctx.engine.settings.number("proto-max-bulk-len") and not ctx.session.privileged:
         raise ReplyError(b"ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 
@@ -192,7 +195,7 @@ def incr(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
-    summary="Takes one from the integer at a key; a missing key counts as 0.",
+    summary="Subtracts one from the integer at a key; a missing key counts as 0.",
 )
 def decr(ctx: Context, args: list[bytes]) -> bytes:
     return _add(ctx, args, -1)
@@ -218,7 +221,7 @@ def incrby(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
-    summary="Takes a number from the integer at a key; a missing key counts as 0.",
+    summary="Subtracts a number from the integer at a key; a missing key counts as 0.",
 )
 def decrby(ctx: Context, args: list[bytes]) -> bytes:
     decrement = arguments.integer(args[2])
@@ -228,7 +231,10 @@ def decrby(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _add(ctx: Context, args: list[bytes], increment: int) -> bytes:
-    """Count on, keeping the time of expiry. The request as typed is logged: it counts the same when replayed."""
+    """Add to an integer; its time of expiry stays.
+
+    The request is logged as it was sent: a replay has the same result.
+    """
     key = args[1]
     text = ctx.string(key)
     total = increment if text is None else arguments.integer(text) + increment
@@ -256,16 +262,16 @@ def _add(ctx: Context, args: list[bytes], increment: int) -> bytes:
 def incrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     text = ctx.string(key)
-    held = numbers.long_double(b"0" if text is None else text)
-    total = numbers.long_double_sum(held, numbers.long_double(args[2]))
+    old = numbers.long_double(b"0" if text is None else text)
+    total = numbers.long_double_sum(old, numbers.long_double(args[2]))
     if total is None:
         raise ReplyError(b"ERR increment would produce NaN or Infinity")
-    made = numbers.long_double_text(total)
+    new = numbers.long_double_text(total)
     if text is None:
-        create(ctx, key, made)
+        create(ctx, key, new)
     else:
-        ctx.put(key, made)
+        ctx.put(key, new)
     ctx.event("$", b"incrbyfloat", key)
     ctx.dirty += 1
-    ctx.log(b"SET", key, made, b"KEEPTTL")
-    return reply.bulk(made)
+    ctx.log(b"SET", key, new, b"KEEPTTL")
+    return reply.bulk(new)
