@@ -1,7 +1,7 @@
-"""What a hash's fields with times of expiry leave in the log, in the words that its readers know.
+"""How times of expiry of a hash's fields are logged, for the Redis version that must be able to load the log.
 
-Redis knows times of expiry of fields from 7.4 on, HSETEX from 8.0 on. For an older one they are not written: a field's
-end is in the log as the HDEL that comes when its time is over, and a server that loads the log before knows of none.
+Redis has these times from 7.4 on, and HSETEX from 8.0 on. For an older version they are not logged; there is only the
+HDEL when a field expires, and a server that loads the log before that does not know when it would have expired.
 """
 
 from penstock.engine.context import Context
@@ -9,22 +9,22 @@ from penstock.storage.types.hashes import Hash
 
 
 def log_expiry(ctx: Context, key: bytes, when_ms: int, condition: bytes, fields: list[bytes]) -> None:
-    """Fields got a time; `condition` (NX, XX, GT, LT) may be empty."""
+    """Log that fields got a time of expiry; `condition` is NX, XX, GT, LT or empty."""
     if ctx.effects.dialect.field_expiry:
         named = (condition,) if condition else ()
         ctx.log(b"HPEXPIREAT", key, b"%d" % when_ms, *named, b"FIELDS", b"%d" % len(fields), *fields)
 
 
 def log_persist(ctx: Context, key: bytes, fields: list[bytes]) -> None:
-    """Fields lost their times."""
+    """Log that fields lost their times of expiry."""
     if ctx.effects.dialect.field_expiry:
         ctx.log(b"HPERSIST", key, b"FIELDS", b"%d" % len(fields), *fields)
 
 
 def log_setting(ctx: Context, key: bytes, found: Hash, request: list[bytes], pairs: list[bytes]) -> None:
-    """Fields were set by an HSETEX, whose words `request` has, or what comes to it.
+    """Log that fields were set by an HSETEX, whose words are in `request`, or an equivalent command.
 
-    In old words: HSET, which takes a field's time away, and then the times as they are now.
+    For an older Redis: HSET, which removes a field's time of expiry, and then the present times.
     """
     if ctx.effects.dialect.field_setting:
         ctx.log_request(request)

@@ -1,8 +1,8 @@
-"""The hash at a key, without the fields whose time has passed.
+"""The hash at a key, without the fields that have expired.
 
-Redis hides an overdue field, and removes it when it happens to meet it or by and by. Here whoever looks into a hash
-removes all that are overdue, before anything else; the tick removes those that nobody meets. A removal is logged as
-`HDEL`, told as `hexpired`, and takes the key with the last field (Redis 8.6.3).
+Redis hides an expired field, and removes it when a command meets it or later in the background. Here every command
+that reads a hash first removes all its expired fields; the cron removes the rest. A removal is logged as `HDEL`, sends
+the event `hexpired`, and removes the key with the last field (Redis 8.6.3).
 """
 
 from penstock.commands.common.overwriting import create
@@ -14,17 +14,20 @@ from penstock.storage.types.hashes import Hash
 
 
 def hash_at(ctx: Context, key: bytes) -> Hash | None:
-    """The hash at a key that may be about to change, None where there is none; WRONGTYPE for anything else."""
+    """The hash at a key, for a command that may change it; None if there is no key.
+
+    ReplyError WRONGTYPE for another type.
+    """
     return _shown(ctx, key, ctx.value(key))
 
 
 def read_hash(ctx: Context, key: bytes) -> Hash | None:
-    """As `hash_at`, for a command that only reads: hits and misses are counted."""
+    """As `hash_at`, for a command that only reads: counts a hit or a miss."""
     return _shown(ctx, key, ctx.read(key))
 
 
-def hash_made(ctx: Context, key: bytes) -> Hash:
-    """As `hash_at`; where there is no key, one is made, to which something must be added at once."""
+def hash_or_new(ctx: Context, key: bytes) -> Hash:
+    """As `hash_at`, but creates a missing key; the caller must then add a field."""
     found = hash_at(ctx, key)
     if found is None:
         found = Hash()
@@ -32,7 +35,7 @@ def hash_made(ctx: Context, key: bytes) -> Hash:
     return found
 
 
-# -- overdue fields --------------------------------------------------------------------------------------------------
+# -- expired fields --------------------------------------------------------------------------------------------------
 
 
 def _shown(ctx: Context, key: bytes, value: Value | None) -> Hash | None:
@@ -41,15 +44,15 @@ def _shown(ctx: Context, key: bytes, value: Value | None) -> Hash | None:
     if not isinstance(value, Hash):
         raise refusals.wrong_type()
     if value.due is None or value.first_due_ms() >= ctx.now_ms or ctx.session.privileged:
-        return value  # a log's replay sees a field until its HDEL
+        return value  # in the log's replay, a field exists until its HDEL
     if ctx.engine.writes_paused(ctx.now_ms):
-        return _without_overdue(value, ctx.now_ms)
+        return _without_expired(value, ctx.now_ms)
     expire_fields(ctx, key, value, len(value.expires))
     return value if value.fields else None
 
 
-def _without_overdue(found: Hash, now_ms: int) -> Hash | None:
-    """What is shown of a hash while nothing may be changed: a copy."""
+def _without_expired(found: Hash, now_ms: int) -> Hash | None:
+    """A copy without the expired fields, for use while writes are paused."""
     shown = found.copy()
     shown.remove(shown.overdue(now_ms, len(shown)))
     return shown if shown.fields else None

@@ -1,7 +1,7 @@
-"""Numbers in the fields of a hash, counted with. A field's time of expiry stays."""
+"""HINCRBY and HINCRBYFLOAT: add to the number in a field, whose time of expiry stays."""
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, hash_made
+from penstock.commands.hashes.hash_access import hash_at, hash_or_new
 from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
@@ -40,16 +40,16 @@ def hincrby(ctx: Context, args: list[bytes]) -> bytes:
     since="2.6.0",
     flags="write denyoom fast",
     keys="1 RW access update",
-    summary="Adds a number to the one in a field; a missing field counts as 0.",
+    summary="Adds a number to the number in a field; a missing field counts as 0.",
 )
 def hincrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
-    """Logged as the text that results: nobody who replays it has to reckon as we do."""
+    """Logs the result, so that a replay does no float arithmetic."""
     _, key, field, _ = args
     increment = long_double(args[3])
     if increment is None:
         raise ReplyError(b"ERR value is NaN or Infinity")
-    held = long_double(_text_in(ctx, key, field), b"ERR hash value is not a float")
-    total = long_double_sum(held, increment)
+    old = long_double(_text_in(ctx, key, field), b"ERR hash value is not a float")
+    total = long_double_sum(old, increment)
     if total is None:
         raise ReplyError(b"ERR increment would produce NaN or Infinity")
     text = long_double_text(total)
@@ -65,7 +65,7 @@ def _text_in(ctx: Context, key: bytes, field: bytes) -> bytes:
 
 
 def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> Hash:
-    found = hash_made(ctx, key)
+    found = hash_or_new(ctx, key)
     found.put(field, text)
     tell_changed(ctx, key, found, event)
     return found

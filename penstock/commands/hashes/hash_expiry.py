@@ -1,6 +1,7 @@
-"""Times of expiry of a hash's fields: set, asked for, taken away.
+"""Times of expiry of a hash's fields: set, read and removed.
 
-What is logged is absolute, so that a replay needs no clock. The answers are Redis's numbers, one a field.
+Absolute times are logged, so that a replay does not depend on the clock. The replies are Redis's numbers, one for each
+field.
 """
 
 from typing import Final
@@ -17,9 +18,9 @@ from penstock.storage.types.hashes import Hash
 
 NO_FIELD: Final = b":-2\r\n"
 NO_EXPIRY: Final = b":-1\r\n"
-NOT_MET: Final = reply.ZERO  # the condition
+NOT_MET: Final = reply.ZERO  # the condition does not hold
 SET: Final = reply.ONE
-DELETED: Final = b":2\r\n"  # the time had passed already
+DELETED: Final = b":2\r\n"  # the time is in the past
 CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
 PER_FIELD: Final = "O(N) where N is the number of specified fields"
 
@@ -35,7 +36,7 @@ PER_FIELD: Final = "O(N) where N is the number of specified fields"
     flags="write fast",
     keys="1 RW update",
     complexity=PER_FIELD,
-    summary="Lets fields expire so many seconds from now.",
+    summary="Sets the times of expiry of fields, in seconds from now.",
 )
 def hexpire(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"hexpire", ctx.now_ms, in_seconds=True)
@@ -49,7 +50,7 @@ def hexpire(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW update",
     complexity=PER_FIELD,
-    summary="Lets fields expire so many milliseconds from now.",
+    summary="Sets the times of expiry of fields, in milliseconds from now.",
 )
 def hpexpire(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"hpexpire", ctx.now_ms, in_seconds=False)
@@ -63,7 +64,7 @@ def hpexpire(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW update",
     complexity=PER_FIELD,
-    summary="Lets fields expire at a unix time in seconds.",
+    summary="Sets the times of expiry of fields, as a unix time in seconds.",
 )
 def hexpireat(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"hexpireat", 0, in_seconds=True)
@@ -77,7 +78,7 @@ def hexpireat(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW update",
     complexity=PER_FIELD,
-    summary="Lets fields expire at a unix time in milliseconds.",
+    summary="Sets the times of expiry of fields, as a unix time in milliseconds.",
 )
 def hpexpireat(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"hpexpireat", 0, in_seconds=False)
@@ -96,7 +97,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     for field in fields:
         if field not in found.fields:
             answers.append(NO_FIELD)
-        elif not _fits(condition, found.expires.get(field), when_ms):
+        elif not _condition_holds(condition, found.expires.get(field), when_ms):
             answers.append(NOT_MET)
         else:
             answers.append(DELETED if passed else SET)
@@ -114,19 +115,19 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
 
 
 def has_passed(ctx: Context, when_ms: int) -> bool:
-    """Whether a field that gets this time goes at once; a replay meets the HDEL that followed, if one did."""
+    """Whether a field with this time of expiry is deleted at once; not in a replay, where the log has the HDEL."""
     return when_ms <= ctx.now_ms and not ctx.session.privileged
 
 
 def notify_deleted(ctx: Context, key: bytes, found: Hash, removed: list[bytes], logged: list[bytes]) -> None:
-    """Fields were removed: what was asked for, or what the time they got came to."""
+    """Send the events for removed fields and log an HDEL; the key is removed with the last field."""
     tell_changed(ctx, key, found, b"hdel", len(removed))
     ctx.log(b"HDEL", key, *logged)
     remove_if_empty(ctx, key, found)
 
 
 def _read_expire(args: list[bytes]) -> tuple[list[bytes], bytes]:
-    """FIELDS and the condition, in any order."""
+    """Read FIELDS and the condition, in any order."""
     fields: list[bytes] = []
     conditions: set[bytes] = set()
     at = 3
@@ -151,20 +152,20 @@ def _read_expire(args: list[bytes]) -> tuple[list[bytes], bytes]:
     return fields, conditions.pop() if conditions else b""
 
 
-def _fits(condition: bytes, now_set_ms: int | None, when_ms: int) -> bool:
-    """Whether the new time may replace the one that is set; none set is later than any."""
+def _condition_holds(condition: bytes, old_ms: int | None, when_ms: int) -> bool:
+    """Whether the new time may replace the old one. No old time counts as later than any."""
     if not condition:
         return True
-    if now_set_ms is None:
+    if old_ms is None:
         return condition in (b"NX", b"LT")
     if condition == b"GT":
-        return when_ms > now_set_ms
+        return when_ms > old_ms
     if condition == b"LT":
-        return when_ms < now_set_ms
+        return when_ms < old_ms
     return condition == b"XX"
 
 
-# -- asking ----------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -176,7 +177,7 @@ def _fits(condition: bytes, now_set_ms: int | None, when_ms: int) -> bool:
     keys="1 RO access",
     tips="nondeterministic_output",
     complexity=PER_FIELD,
-    summary="Tells in how many seconds fields expire; -1 never, -2 no such field.",
+    summary="Returns in how many seconds fields expire; -1: never, -2: no such field.",
 )
 def httl(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args, ctx.now_ms, in_seconds=True)
@@ -191,7 +192,7 @@ def httl(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     tips="nondeterministic_output",
     complexity=PER_FIELD,
-    summary="Tells in how many milliseconds fields expire; -1 never, -2 no such field.",
+    summary="Returns in how many milliseconds fields expire; -1: never, -2: no such field.",
 )
 def hpttl(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args, ctx.now_ms, in_seconds=False)
@@ -205,7 +206,7 @@ def hpttl(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     keys="1 RO access",
     complexity=PER_FIELD,
-    summary="Tells the unix time in seconds at which fields expire; -1 never, -2 no such field.",
+    summary="Returns the unix time in seconds at which fields expire; -1: never, -2: no such field.",
 )
 def hexpiretime(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args, 0, in_seconds=True)
@@ -219,14 +220,14 @@ def hexpiretime(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     keys="1 RO access",
     complexity=PER_FIELD,
-    summary="Tells the unix time in milliseconds at which fields expire; -1 never, -2 no such field.",
+    summary="Returns the unix time in milliseconds at which fields expire; -1: never, -2: no such field.",
 )
 def hpexpiretime(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args, 0, in_seconds=False)
 
 
 def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool) -> bytes:
-    """Seconds are rounded up (Redis 8.6.3), unlike those of a key."""
+    """The replies for fields. Unlike a key's, seconds are rounded up (Redis 8.6.3)."""
     found = read_hash(ctx, args[1])
     answers: list[bytes] = []
     for field in fields_at_three(args):
@@ -242,7 +243,7 @@ def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool)
     return reply.array(answers)
 
 
-# -- taking away -----------------------------------------------------------------------------------------------------
+# -- removing --------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -253,7 +254,7 @@ def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool)
     flags="write fast",
     keys="1 RW update",
     complexity=PER_FIELD,
-    summary="Takes the times of expiry of fields away.",
+    summary="Removes the times of expiry of fields.",
 )
 def hpersist(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

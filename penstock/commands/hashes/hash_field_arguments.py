@@ -1,4 +1,4 @@
-"""Reading FIELDS, its number and the words it counts, in the two manners in which Redis does (Redis 8.6.3)."""
+"""Reads FIELDS, its number and its fields. Redis has two forms of it, with different errors (Redis 8.6.3)."""
 
 from typing import Final
 
@@ -6,11 +6,11 @@ from penstock.engine import arguments, refusals
 from penstock.errors import ReplyError
 
 MOST_FIELDS: Final = 2**31 - 1
-LATEST_MS: Final = 2**46 - 1  # a field's time of expiry is kept in 46 bits there
+LATEST_MS: Final = 2**46 - 1  # Redis stores a field's time of expiry in 46 bits
 
 
 def fields_at_three(args: list[bytes]) -> list[bytes]:
-    """The fields where FIELDS must be the third word and nothing follows: HTTL, HPERSIST, HGETDEL."""
+    """The fields after FIELDS, which must be the third word; nothing may follow them: HTTL, HPERSIST, HGETDEL."""
     if args[2].upper() != b"FIELDS":
         raise ReplyError(b"ERR Mandatory argument FIELDS is missing or not at the right position")
     count = int(args[3]) if arguments.is_integer(args[3]) else 0
@@ -22,7 +22,7 @@ def fields_at_three(args: list[bytes]) -> list[bytes]:
 
 
 def counted(args: list[bytes], at: int, words_each: int, text: bytes) -> list[bytes]:
-    """The words that a number at args[at] counts, the rest being left for others; `text` refuses the number."""
+    """The words that the number at args[at] counts; others may follow. `text` is the error for a wrong number."""
     count = int(args[at]) if arguments.is_integer(args[at]) else 0
     if not 1 <= count <= MOST_FIELDS:
         raise ReplyError(text)
@@ -33,7 +33,7 @@ def counted(args: list[bytes], at: int, words_each: int, text: bytes) -> list[by
 
 
 def moment(word: bytes, base_ms: int, in_seconds: bool, name: bytes) -> int:
-    """The unix time in ms that a word means, after `base_ms`, for the command `name`."""
+    """The time of expiry in unix ms that a word gives, relative to `base_ms`, for the command `name`."""
     number = arguments.integer(word)
     if number < 0:
         raise ReplyError(b"ERR invalid expire time, must be >= 0")

@@ -1,9 +1,9 @@
-"""Fields read or set together with their times of expiry, or removed as they are read: HGETDEL, HGETEX, HSETEX."""
+"""HGETDEL, HGETEX and HSETEX: read, remove or set fields together with their times of expiry."""
 
 from typing import Final
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, hash_made
+from penstock.commands.hashes.hash_access import hash_at, hash_or_new
 from penstock.commands.hashes.hash_expiry import PER_FIELD, has_passed, notify_deleted
 from penstock.commands.hashes.hash_field_arguments import counted, fields_at_three, moment, repeated, unknown
 from penstock.commands.hashes.hash_fields import values_of
@@ -20,9 +20,9 @@ EXISTENCE: Final = (b"FNX", b"FXX")
 
 
 class Options:
-    """What follows the key in HGETEX and HSETEX; both read the words of both, and refuse each other's in the end.
+    """The options of HGETEX and HSETEX. Both commands parse the options of both, and refuse the other's at the end.
 
-    `absolute` is the request as it is logged: with the time at which the fields expire in place of how long they last.
+    `absolute` is the request as it is logged: with the time of expiry in place of a duration.
     """
 
     __slots__ = ("absolute", "existence", "expires", "fields", "keeps", "persists", "when_ms")
@@ -34,62 +34,62 @@ class Options:
         self.keeps = False
         self.persists = False
         self.when_ms = 0
-        self.fields: list[bytes] = []  # of HSETEX: field, value, field, value
+        self.fields: list[bytes] = []  # for HSETEX: field, value, field, value
 
 
 def _read(ctx: Context, args: list[bytes], name: bytes, keeping: bytes, words_each: int) -> Options:
-    """`keeping`: which of KEEPTTL and PERSIST the command has."""
-    read = Options(args)
+    """Read the options. `keeping`: KEEPTTL or PERSIST, whichever the command has."""
+    options = Options(args)
     at = 2
     while at < len(args):
         option = args[at].upper()
         if option == b"FIELDS":
-            if read.fields:
+            if options.fields:
                 raise repeated()
             if at + 1 == len(args):
                 raise refusals.arity(name)
-            read.fields = counted(args, at + 1, words_each, b"ERR invalid number of fields")
-            at += 1 + len(read.fields)
+            options.fields = counted(args, at + 1, words_each, b"ERR invalid number of fields")
+            at += 1 + len(options.fields)
         elif option in EXPIRATIONS:
-            if read.expires or read.keeps or read.persists:
+            if options.expires or options.keeps or options.persists:
                 raise _only_one(keeping)
             at += 1
-            _read_time(ctx, read, args, at, name)
+            _read_time(ctx, options, args, at, name)
         elif option == b"KEEPTTL":
-            if read.expires or read.keeps:
+            if options.expires or options.keeps:
                 raise _only_one(keeping)
-            read.keeps = True
+            options.keeps = True
         elif option == b"PERSIST":
-            if read.expires or read.persists:
+            if options.expires or options.persists:
                 raise _only_one(keeping)
-            read.persists = True
+            options.persists = True
         elif option in EXISTENCE:
-            if read.existence:
+            if options.existence:
                 raise ReplyError(b"ERR Only one of FXX or FNX arguments can be specified")
-            read.existence = option
+            options.existence = option
         else:
             raise unknown(args[at])
         at += 1
-    if not read.fields:
+    if not options.fields:
         raise ReplyError(b"ERR missing FIELDS argument")
-    if read.persists if keeping == b"KEEPTTL" else read.keeps or read.existence:
+    if options.persists if keeping == b"KEEPTTL" else options.keeps or options.existence:
         raise ReplyError(b"ERR unknown argument")
-    return read
+    return options
 
 
 def _only_one(keeping: bytes) -> ReplyError:
     return ReplyError(b"ERR Only one of EX, PX, EXAT, PXAT or %b arguments can be specified" % keeping)
 
 
-def _read_time(ctx: Context, read: Options, args: list[bytes], at: int, name: bytes) -> None:
-    """The number behind EX, PX, EXAT or PXAT."""
+def _read_time(ctx: Context, options: Options, args: list[bytes], at: int, name: bytes) -> None:
+    """Read the number after EX, PX, EXAT or PXAT."""
     if at == len(args):
         raise ReplyError(b"ERR missing expire time")
     option = args[at - 1].upper()
     base_ms = 0 if option.endswith(b"AT") else ctx.now_ms
-    read.when_ms = moment(args[at], base_ms, option.startswith(b"EX"), name)
-    read.expires = True
-    read.absolute[at - 1 : at + 1] = [b"PXAT", b"%d" % read.when_ms]
+    options.when_ms = moment(args[at], base_ms, option.startswith(b"EX"), name)
+    options.expires = True
+    options.absolute[at - 1 : at + 1] = [b"PXAT", b"%d" % options.when_ms]
 
 
 @command(
@@ -100,7 +100,7 @@ def _read_time(ctx: Context, read: Options, args: list[bytes], at: int, name: by
     flags="write fast",
     keys="1 RW access delete",
     complexity=PER_FIELD,
-    summary="Returns the values of fields and removes them; the key goes with the last field.",
+    summary="Returns the values of fields and removes them; the key is removed with the last field.",
 )
 def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -124,35 +124,38 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW access update # RW and UPDATE because it changes the TTL",
     complexity=PER_FIELD,
-    summary="Returns the values of fields and sets their times of expiry or takes them away.",
+    summary="Returns the values of fields, and sets or removes their times of expiry.",
 )
 def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     found = hash_at(ctx, key)
-    read = _read(ctx, args, b"hgetex", b"PERSIST", 1)
-    if found is not None and read.expires and has_passed(ctx, read.when_ms):
-        answers, removed = _take(ctx, found, read.fields)
+    options = _read(ctx, args, b"hgetex", b"PERSIST", 1)
+    if found is not None and options.expires and has_passed(ctx, options.when_ms):
+        answers, removed = _take(ctx, found, options.fields)
         if removed:
             notify_deleted(ctx, key, found, removed, removed)
         return reply.array(answers)
-    answers = values_of(found, read.fields, ctx.resp3)
-    if found is None or not (read.expires or read.persists):
+    answers = values_of(found, options.fields, ctx.resp3)
+    if found is None or not (options.expires or options.persists):
         return reply.array(answers)
-    there = [field for field in read.fields if field in found.fields]
-    if read.persists:
+    there = [field for field in options.fields if field in found.fields]
+    if options.persists:
         changes = sum([found.persist(field) for field in there])
         if changes:
             tell_changed(ctx, key, found, b"hpersist", changes)
-            field_effects.log_persist(ctx, key, read.fields)
+            field_effects.log_persist(ctx, key, options.fields)
     elif there:
-        _let_expire(found, there, read.when_ms)
+        _let_expire(found, there, options.when_ms)
         tell_changed(ctx, key, found, b"hexpire", len(there))
-        field_effects.log_expiry(ctx, key, read.when_ms, b"", read.fields)
+        field_effects.log_expiry(ctx, key, options.when_ms, b"", options.fields)
     return reply.array(answers)
 
 
 def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """The values of fields, and those that were there, which are removed: what is named twice is gone then."""
+    """Remove fields; returns their values as replies, and the fields that existed.
+
+    A repeated field has no value any more.
+    """
     answers: list[bytes] = []
     removed: list[bytes] = []
     for field in fields:
@@ -176,29 +179,29 @@ def _let_expire(found: Hash, fields: list[bytes], when_ms: int) -> None:
     flags="write denyoom fast",
     keys="1 RW update",
     complexity="O(N) where N is the number of fields being set.",
-    summary="Sets fields of a hash, and their times of expiry, if all or none of them are there.",
+    summary="Sets fields of a hash and their times of expiry; options require that all or none exist.",
 )
 def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    read = _read(ctx, args, b"hsetex", b"KEEPTTL", 2)
+    options = _read(ctx, args, b"hsetex", b"KEEPTTL", 2)
     found = hash_at(ctx, key)
-    fields = read.fields[::2]
-    if read.existence == b"FXX" and (found is None or not found.fields.keys() >= set(fields)):
+    fields = options.fields[::2]
+    if options.existence == b"FXX" and (found is None or not found.fields.keys() >= set(fields)):
         return reply.ZERO
-    if read.existence == b"FNX" and found is not None and not found.fields.keys().isdisjoint(fields):
+    if options.existence == b"FNX" and found is not None and not found.fields.keys().isdisjoint(fields):
         return reply.ZERO
-    found = hash_made(ctx, key)
-    for field, value in zip(fields, read.fields[1::2], strict=True):
+    found = hash_or_new(ctx, key)
+    for field, value in zip(fields, options.fields[1::2], strict=True):
         found.put(field, value)
-        if not read.keeps:
+        if not options.keeps:
             found.persist(field)
     tell_changed(ctx, key, found, b"hset", len(fields))
-    if read.expires and has_passed(ctx, read.when_ms):
+    if options.expires and has_passed(ctx, options.when_ms):
         removed = found.remove(fields)
         notify_deleted(ctx, key, found, removed, removed)
         return reply.ONE
-    if read.expires:
-        _let_expire(found, fields, read.when_ms)
+    if options.expires:
+        _let_expire(found, fields, options.when_ms)
         tell_changed(ctx, key, found, b"hexpire", 0)
-    field_effects.log_setting(ctx, key, found, read.absolute, read.fields)
+    field_effects.log_setting(ctx, key, found, options.absolute, options.fields)
     return reply.ONE

@@ -1,6 +1,6 @@
-"""Hashes by their fields: set, read, removed, counted."""
+"""Hash commands for fields: set, read, remove, count."""
 
-from penstock.commands.hashes.hash_access import hash_at, hash_made, read_hash
+from penstock.commands.hashes.hash_access import hash_at, hash_or_new, read_hash
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.field_expiry import remove_if_empty, tell_changed
@@ -23,7 +23,7 @@ from penstock.storage.types.hashes import Hash
         "command is called with multiple field/value pairs."
     ),
     history=(("4.0.0", "Accepts multiple `field` and `value` arguments."),),
-    summary="Sets fields of a hash, makes it where there is none, and says how many fields are new.",
+    summary="Sets fields of a hash, which is created if it does not exist; returns how many fields are new.",
 )
 def hset(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(_set(ctx, args, b"hset"))
@@ -38,7 +38,7 @@ def hset(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW update",
     complexity="O(N) where N is the number of fields being set.",
     deprecated=("4.0.0", "`HSET` with multiple field-value pairs"),
-    summary="Sets fields of a hash, and makes it where there is none.",
+    summary="Sets fields of a hash, which is created if it does not exist.",
 )
 def hmset(ctx: Context, args: list[bytes]) -> bytes:
     _set(ctx, args, b"hmset")
@@ -46,11 +46,11 @@ def hmset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
-    """Set fields, which lose their times of expiry; how many are new."""
+    """Set fields, whose times of expiry are removed; returns how many are new."""
     if len(args) % 2:
         raise refusals.arity(name)
     key = args[1]
-    found = hash_made(ctx, key)
+    found = hash_or_new(ctx, key)
     new = 0
     for at in range(2, len(args), 2):
         new += found.put(args[at], args[at + 1])
@@ -67,14 +67,14 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
-    summary="Sets a field of a hash unless the field is there.",
+    summary="Sets a field of a hash, unless the field exists.",
 )
 def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     _, key, field, value = args
     found = hash_at(ctx, key)
     if found is not None and field in found.fields:
         return reply.ZERO
-    found = hash_made(ctx, key)
+    found = hash_or_new(ctx, key)
     found.put(field, value)
     tell_changed(ctx, key, found, b"hset")
     ctx.log_request(args)
@@ -107,7 +107,7 @@ def hget(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     keys="1 RO access",
     complexity="O(N) where N is the number of fields being requested.",
-    summary="Returns the values of several fields; null for a field that is not there.",
+    summary="Returns the values of several fields; null for a missing field.",
 )
 def hmget(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array(values_of(read_hash(ctx, args[1]), args[2:], ctx.resp3))
@@ -147,7 +147,7 @@ def hgetall(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     tips="nondeterministic_output_order",
     complexity="O(N) where N is the size of the hash.",
-    summary="Lists the fields of a hash.",
+    summary="Returns the fields of a hash.",
 )
 def hkeys(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
@@ -163,7 +163,7 @@ def hkeys(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     tips="nondeterministic_output_order",
     complexity="O(N) where N is the size of the hash.",
-    summary="Lists the values of a hash.",
+    summary="Returns the values of a hash.",
 )
 def hvals(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
@@ -177,7 +177,7 @@ def hvals(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Counts the fields of a hash.",
+    summary="Returns the number of fields of a hash.",
 )
 def hlen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
@@ -191,7 +191,7 @@ def hlen(ctx: Context, args: list[bytes]) -> bytes:
     since="3.2.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Counts the bytes of a field's value.",
+    summary="Returns the length of a field's value in bytes.",
 )
 def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
@@ -205,7 +205,7 @@ def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Says whether a hash has a field.",
+    summary="Returns whether a hash has a field.",
 )
 def hexists(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
@@ -224,7 +224,7 @@ def hexists(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RW delete",
     complexity="O(N) where N is the number of fields to be removed.",
     history=(("2.4.0", "Accepts multiple `field` arguments."),),
-    summary="Removes fields and says how many there were; the key goes with the last one.",
+    summary="Removes fields and returns how many existed; the key is removed with the last one.",
 )
 def hdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

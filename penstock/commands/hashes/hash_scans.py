@@ -1,4 +1,4 @@
-"""Fields of a hash by chance, and some at a time."""
+"""HRANDFIELD and HSCAN: random fields of a hash, and all fields in steps."""
 
 from typing import Final
 
@@ -25,8 +25,8 @@ MOST_WITH_VALUES: Final = MAX_INT64 // 2
     flags="readonly",
     keys="1 RO access",
     tips="nondeterministic_output",
-    complexity="O(N) where N is the number of fields returned; the first call is O(N) in the fields of the hash.",
-    summary="Returns fields by chance; with a negative count the same one may come again.",
+    complexity="O(N) where N is the number of fields returned; the first call is O(M) for M fields in the hash.",
+    summary="Returns random fields of a hash; with a negative count they may repeat.",
 )
 def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -62,7 +62,7 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
         "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
         "the cursor to return back to 0. N is the number of elements inside the collection."
     ),
-    summary="Walks over the fields of a hash, some at a time, with or without their values.",
+    summary="Iterates over the fields of a hash, some in each call, with or without their values.",
 )
 def hscan(ctx: Context, args: list[bytes]) -> bytes:
     cursor = read_cursor(args[2])

@@ -1,4 +1,4 @@
-"""Sorted sets: members added, given other scores, taken out by name."""
+"""ZADD, ZINCRBY and ZREM: add members, change their scores, remove them."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ OPTIONS: Final = frozenset([b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"])
         ("3.0.2", "Added the `XX`, `NX`, `CH` and `INCR` options."),
         ("6.2.0", "Added the `GT` and `LT` options."),
     ),
-    summary="Adds members with their scores to a sorted set, or changes the scores of those that it has.",
+    summary="Adds members with scores to a sorted set, or changes the scores of existing members.",
 )
 def zadd(ctx: Context, args: list[bytes]) -> bytes:
     at = 2
@@ -55,7 +55,7 @@ def zadd(ctx: Context, args: list[bytes]) -> bytes:
 def _add(ctx: Context, args: list[bytes], scores: list[float], members: list[bytes], options: set[bytes]) -> bytes:
     key = args[1]
     limits = Limits(ctx)
-    zset = _zset_to_fill(ctx, key, members, limits, options)
+    zset = _zset_or_new(ctx, key, members, limits, options)
     if zset is None:
         return reply.ZERO
     added = changed = 0
@@ -74,20 +74,21 @@ def _add(ctx: Context, args: list[bytes], scores: list[float], members: list[byt
     return reply.integer(added + changed if b"CH" in options else added)
 
 
-def _zset_to_fill(
+def _zset_or_new(
     ctx: Context, key: bytes, members: list[bytes], limits: Limits, options: set[bytes]
 ) -> SortedSet | None:
-    """The sorted set at a key, a new one if need be; None where there is none and nothing may be added."""
+    """The sorted set at a key, created if it does not exist; None if it does not exist and XX is given."""
     zset = sorted_set(ctx, key)
     if zset is None and b"XX" not in options:
         zset = SortedSet()
-        zset.is_large = len(members) > limits.entries or len(members[0]) > limits.length  # the first decides
+        # The length of the first member decides, not that of the others.
+        zset.is_large = len(members) > limits.entries or len(members[0]) > limits.length
         create(ctx, key, zset)
     return zset
 
 
 def _allowed(old: float | None, score: float, options: set[bytes]) -> bool:
-    """Whether the options let a member have a score; `old`: the one it has."""
+    """Whether the options allow the new score; `old` is the present one, or None."""
     if not options:
         return True
     if old is None:
@@ -107,7 +108,7 @@ def _notify_added(ctx: Context, args: list[bytes], event: bytes, count: int) -> 
         ctx.log_request(args)
 
 
-# -- counting on -----------------------------------------------------------------------------------------------------
+# -- incrementing ----------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -125,9 +126,9 @@ def zincrby(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes, options: set[bytes]) -> bytes:
-    """The request as typed is logged: doubles add up to the same when it is replayed."""
+    """Add to a score. The request is logged as it was sent: doubles have the same sum in a replay."""
     limits = Limits(ctx)
-    zset = _zset_to_fill(ctx, args[1], [member], limits, options)
+    zset = _zset_or_new(ctx, args[1], [member], limits, options)
     if zset is None:
         return reply.null(ctx.resp3)
     old = zset.scores.get(member)
@@ -144,7 +145,7 @@ def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes,
     return score_reply(score, ctx.resp3)
 
 
-# -- taking out ------------------------------------------------------------------------------------------------------
+# -- removing --------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -158,7 +159,7 @@ def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes,
         "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed."
     ),
     history=(("2.4.0", "Accepts multiple elements."),),
-    summary="Takes members out of a sorted set.",
+    summary="Removes members from a sorted set.",
 )
 def zrem(ctx: Context, args: list[bytes]) -> bytes:
     zset = sorted_set(ctx, args[1])

@@ -1,4 +1,4 @@
-"""The ends of ranges in sorted sets, as words: `5`, `(5`, `-inf` for scores, `[a`, `(a`, `-`, `+` for members."""
+"""Reads the ends of ranges in sorted sets: `5`, `(5`, `-inf` for scores, `[a`, `(a`, `-`, `+` for members."""
 
 from penstock.engine import numbers, refusals
 from penstock.errors import ReplyError
@@ -19,9 +19,9 @@ def _score_bound(word: bytes) -> ScoreBound:
 
 
 def c_double(word: bytes) -> float | None:
-    """A decimal number up to a NUL byte, 0 where there is none; what no double reaches is infinite or 0.
+    """A decimal number up to a NUL byte; 0 for an empty text. Too large is infinite, too small is 0.
 
-    None for what is no number, or NaN. (Bounds, and what SORT sorts by; Redis 8.6.3.)
+    None for NaN or a text that is not a number. (Used for bounds and by SORT; Redis 8.6.3.)
     """
     text = refusals.c_string(word)
     return numbers.decimal(text) if text else 0.0

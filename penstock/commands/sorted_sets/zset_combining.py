@@ -1,4 +1,4 @@
-"""Sorted sets, and sets, combined: union, intersection, difference; answered, counted or stored."""
+"""Union, intersection and difference of sorted sets and sets: returned, counted or stored."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ DIFFERENCE: Final = "difference"
 SUM: Final = b"SUM"
 MIN: Final = b"MIN"
 MAX: Final = b"MAX"
-SET_SCORE: Final = 1.0  # of every member of a plain set
+SET_SCORE: Final = 1.0  # the score of the members of a set
 
 UNION_COMPLEXITY: Final = (
     "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements "
@@ -37,7 +37,7 @@ STORE_KEYS: Final = "1 OW update; numkeys@2 RO access"
 
 
 class Combination:
-    """What is to be combined, and how, as a request says it."""
+    """The inputs of a combination, and its options."""
 
     __slots__ = ("aggregate", "sources", "weights", "with_scores")
 
@@ -48,7 +48,7 @@ class Combination:
         self.with_scores = False
 
     def by_size(self) -> list[tuple[dict[bytes, float], float]]:
-        """The sources with their weights, the smallest first: the order in which scores are added."""
+        """The inputs with their weights, the smallest first: the order in which scores are added."""
         return sorted(zip(self.sources, self.weights, strict=True), key=_size)
 
 
@@ -60,7 +60,7 @@ def _size(weighted: tuple[dict[bytes, float], float]) -> int:
 
 
 def _sources(ctx: Context, args: list[bytes], at: int, name: bytes) -> list[dict[bytes, float]]:
-    """The keys behind their number, each as members and scores; what there is not is empty."""
+    """The members and scores at each of the keys after their number; a missing key is empty."""
     number = arguments.integer(args[at])
     if number < 1:
         raise ReplyError(b"ERR at least 1 input key is needed for '%b' command" % name)
@@ -81,71 +81,68 @@ def _source(ctx: Context, key: bytes) -> dict[bytes, float]:
 
 
 def _read(ctx: Context, args: list[bytes], at: int, name: bytes, kind: str) -> Combination:
-    """The words from the number of keys on. Keys are looked up before the options are read, as in Redis."""
+    """Read a request from the number of keys on. As in Redis, keys are looked up before options are checked."""
     stores = at == 2
-    asked = Combination(_sources(ctx, args, at, name))
-    number = len(asked.sources)
+    combination = Combination(_sources(ctx, args, at, name))
+    number = len(combination.sources)
     at += 1 + number
     while at < len(args):
         option = args[at].upper()
         if option == b"WEIGHTS" and kind != DIFFERENCE and at + number < len(args):
             refusal = b"ERR weight value is not a float"
-            asked.weights = [float_word(word, refusal) for word in args[at + 1 : at + 1 + number]]
+            combination.weights = [float_word(word, refusal) for word in args[at + 1 : at + 1 + number]]
             at += 1 + number
         elif option == b"AGGREGATE" and kind != DIFFERENCE and at + 1 < len(args):
-            asked.aggregate = args[at + 1].upper()
-            if asked.aggregate not in (SUM, MIN, MAX):
+            combination.aggregate = args[at + 1].upper()
+            if combination.aggregate not in (SUM, MIN, MAX):
                 raise refusals.syntax()
             at += 2
         elif option == b"WITHSCORES" and not stores:
-            asked.with_scores = True
+            combination.with_scores = True
             at += 1
         else:
             raise refusals.syntax()
-    return asked
+    return combination
 
 
 # -- combining -------------------------------------------------------------------------------------------------------
 
 
-def _combined(asked: Combination, kind: str) -> dict[bytes, float]:
+def _combined(combination: Combination, kind: str) -> dict[bytes, float]:
     if kind == UNION:
-        return _union(asked)
-    return _intersection(asked) if kind == INTERSECTION else _difference(asked)
+        return _union(combination)
+    return _intersection(combination) if kind == INTERSECTION else _difference(combination)
 
 
-def _union(asked: Combination) -> dict[bytes, float]:
+def _union(combination: Combination) -> dict[bytes, float]:
     total: dict[bytes, float] = {}
-    for source, weight in asked.by_size():
+    for source, weight in combination.by_size():
         for member, score in source.items():
             weighted = _weighted(score, weight)
-            total[member] = _aggregated(total[member], weighted, asked.aggregate) if member in total else weighted
+            total[member] = _aggregated(total[member], weighted, combination.aggregate) if member in total else weighted
     return total
 
 
-def _intersection(asked: Combination) -> dict[bytes, float]:
-    """Here infinity times 0 is 0 in the smallest source alone; in others it is no number, and so is the sum: 0.
-
-    (Redis 8.6.3.)
-    """
-    (first, first_weight), *others = asked.by_size()
+def _intersection(combination: Combination) -> dict[bytes, float]:
+    """Infinity times 0 is 0 only for the smallest input; for others it is NaN, and then the sum is 0. (Redis 8.6.3.)"""
+    (first, first_weight), *others = combination.by_size()
     total: dict[bytes, float] = {}
     for member in _common([first, *[source for source, _ in others]]):
         score = _weighted(first[member], first_weight)
         for source, weight in others:
-            score = _aggregated(score, source[member] * weight, asked.aggregate)
+            score = _aggregated(score, source[member] * weight, combination.aggregate)
         total[member] = score
     return total
 
 
-def _difference(asked: Combination) -> dict[bytes, float]:
-    first, *others = asked.sources
+def _difference(combination: Combination) -> dict[bytes, float]:
+    first, *others = combination.sources
     left = first.keys() - set().union(*others) if others else first.keys()
     return {member: first[member] for member in left}
 
 
 def _common(sources: list[dict[bytes, float]]) -> set[bytes]:
-    """The members of all sources, the smallest given first."""
+    """The members of all inputs. The caller puts the smallest first."""
     common = set(sources[0])
     for source in sources[1:]:
         common &= source.keys()
@@ -153,13 +150,13 @@ def _common(sources: list[dict[bytes, float]]) -> set[bytes]:
 
 
 def _weighted(score: float, weight: float) -> float:
-    """Infinity times 0 is 0."""
+    """A score times a weight; infinity times 0 is 0."""
     weighted = score * weight
     return weighted if weighted == weighted else 0.0
 
 
 def _aggregated(one: float, other: float, aggregate: bytes) -> float:
-    """Infinity less infinity is 0."""
+    """Two scores combined; infinity minus infinity is 0."""
     if aggregate == MIN:
         return min(one, other)
     if aggregate == MAX:
@@ -173,18 +170,18 @@ def _pairs(total: dict[bytes, float]) -> list[Pair]:
 
 
 def _answer(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
-    asked = _read(ctx, args, 1, name, kind)
-    return members_reply(_pairs(_combined(asked, kind)), asked.with_scores, ctx.resp3)
+    combination = _read(ctx, args, 1, name, kind)
+    return members_reply(_pairs(_combined(combination, kind)), combination.with_scores, ctx.resp3)
 
 
 def _store(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
-    asked = _read(ctx, args, 2, name, kind)
-    total = _combined(asked, kind)
+    combination = _read(ctx, args, 2, name, kind)
+    total = _combined(combination, kind)
     limits = Limits(ctx)
     return store(ctx, args[1], limits.set_of(_pairs(total), limits.exceeded_by(list(total))), name, args)
 
 
-# -- answered --------------------------------------------------------------------------------------------------------
+# -- returned --------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -195,7 +192,7 @@ def _store(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
     complexity=UNION_COMPLEXITY,
-    summary="Returns the members that any of several sorted sets has.",
+    summary="Returns the members that are in any of several sorted sets.",
 )
 def zunion(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, args, b"zunion", UNION)
@@ -209,7 +206,7 @@ def zunion(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
     complexity=INTERSECTION_COMPLEXITY,
-    summary="Returns the members that all of several sorted sets have.",
+    summary="Returns the members that are in all of several sorted sets.",
 )
 def zinter(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, args, b"zinter", INTERSECTION)
@@ -223,7 +220,7 @@ def zinter(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
     complexity=DIFFERENCE_COMPLEXITY,
-    summary="Returns the members of the first of several sorted sets that no other has.",
+    summary="Returns the members of the first sorted set that are in none of the others.",
 )
 def zdiff(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, args, b"zdiff", DIFFERENCE)
@@ -239,7 +236,7 @@ def zdiff(ctx: Context, args: list[bytes]) -> bytes:
     complexity=(
         "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets."
     ),
-    summary="Counts the members that all of several sorted sets have, up to a limit.",
+    summary="Counts the members that are in all of several sorted sets, up to a limit.",
 )
 def zintercard(ctx: Context, args: list[bytes]) -> bytes:
     sources = _sources(ctx, args, 1, b"zintercard")
@@ -267,8 +264,8 @@ def zintercard(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags=STORE_FLAGS,
     keys=STORE_KEYS,
-    complexity=UNION_COMPLEXITY.replace("M*log(M)", "M log(M)"),  # as Redis has it
-    summary="Stores the members that any of several sorted sets has.",
+    complexity=UNION_COMPLEXITY.replace("M*log(M)", "M log(M)"),  # the spelling in Redis
+    summary="Stores the members that are in any of several sorted sets.",
 )
 def zunionstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, b"zunionstore", UNION)
@@ -282,7 +279,7 @@ def zunionstore(ctx: Context, args: list[bytes]) -> bytes:
     flags=STORE_FLAGS,
     keys=STORE_KEYS,
     complexity=INTERSECTION_COMPLEXITY,
-    summary="Stores the members that all of several sorted sets have.",
+    summary="Stores the members that are in all of several sorted sets.",
 )
 def zinterstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, b"zinterstore", INTERSECTION)
@@ -296,7 +293,7 @@ def zinterstore(ctx: Context, args: list[bytes]) -> bytes:
     flags=STORE_FLAGS,
     keys=STORE_KEYS,
     complexity=DIFFERENCE_COMPLEXITY,
-    summary="Stores the members of the first of several sorted sets that no other has.",
+    summary="Stores the members of the first sorted set that are in none of the others.",
 )
 def zdiffstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, b"zdiffstore", DIFFERENCE)

@@ -1,4 +1,4 @@
-"""Sorted sets: how many members, which score, which rank."""
+"""Sorted set commands that look up members: number, score, rank."""
 
 from penstock.commands.sorted_sets.zset_bounds import lex_range, score_range
 from penstock.commands.sorted_sets.zset_values import read_sorted_set, score_reply
@@ -15,7 +15,7 @@ from penstock.protocol import reply
     since="1.2.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Counts the members of a sorted set.",
+    summary="Returns the number of members in a sorted set.",
 )
 def zcard(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -49,7 +49,7 @@ def zcount(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     keys="1 RO access",
     complexity="O(log(N)) with N being the number of elements in the sorted set.",
-    summary="Counts the members of a sorted set of equal scores that lie in a range of bytes.",
+    summary="Counts the members in a lexicographical range of a sorted set with equal scores.",
 )
 def zlexcount(ctx: Context, args: list[bytes]) -> bytes:
     low, high = lex_range(args[2], args[3])
@@ -70,7 +70,7 @@ def zlexcount(ctx: Context, args: list[bytes]) -> bytes:
     since="1.2.0",
     flags="readonly fast",
     keys="1 RO access",
-    summary="Tells the score of a member of a sorted set.",
+    summary="Returns the score of a member of a sorted set.",
 )
 def zscore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -86,7 +86,7 @@ def zscore(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     keys="1 RO access",
     complexity="O(N) where N is the number of members being requested.",
-    summary="Tells the scores of several members of a sorted set; null for what is no member.",
+    summary="Returns the scores of several members of a sorted set; null for a missing member.",
 )
 def zmscore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -106,7 +106,7 @@ def zmscore(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     complexity="O(log(N))",
     history=(("7.2.0", "Added the optional `WITHSCORE` argument."),),
-    summary="Tells how many members of a sorted set stand before one, the lowest score first.",
+    summary="Returns the rank of a member of a sorted set; the lowest score has rank 0.",
 )
 def zrank(ctx: Context, args: list[bytes]) -> bytes:
     return _rank(ctx, args, b"zrank", backwards=False)
@@ -121,7 +121,7 @@ def zrank(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     complexity="O(log(N))",
     history=(("7.2.0", "Added the optional `WITHSCORE` argument."),),
-    summary="Tells how many members of a sorted set stand before one, the highest score first.",
+    summary="Returns the rank of a member of a sorted set; the highest score has rank 0.",
 )
 def zrevrank(ctx: Context, args: list[bytes]) -> bytes:
     return _rank(ctx, args, b"zrevrank", backwards=True)

@@ -1,4 +1,4 @@
-"""Sorted sets at their ends: members popped, and waited for."""
+"""Pops members from the ends of sorted sets; some commands can block."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ MANY_COMPLEXITY: Final = (
 
 
 def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int) -> list[Pair]:
-    """Take members from an end, in their order from there, and tell of it; the log's line is the caller's."""
+    """Remove members from an end, the outermost first, and send the events. The caller logs it."""
     size = len(zset)
     if lowest:
         pairs = zset.pop_range(0, min(count, size))
@@ -52,7 +52,7 @@ def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int)
     flags="write fast",
     keys="1 RW access delete",
     complexity=POP_COMPLEXITY,
-    summary="Takes the members with the lowest scores out of a sorted set.",
+    summary="Removes and returns the members with the lowest scores of a sorted set.",
 )
 def zpopmin(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, lowest=True)
@@ -66,14 +66,14 @@ def zpopmin(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW access delete",
     complexity=POP_COMPLEXITY,
-    summary="Takes the members with the highest scores out of a sorted set.",
+    summary="Removes and returns the members with the highest scores of a sorted set.",
 )
 def zpopmax(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, lowest=False)
 
 
 def _pop(ctx: Context, args: list[bytes], lowest: bool) -> bytes:
-    """Without a count the answer is flat in RESP3, too."""
+    """Without a count, the reply is flat in RESP3, too."""
     if len(args) > 3:
         raise refusals.syntax()
     key = args[1]
@@ -101,7 +101,7 @@ def _pop(ctx: Context, args: list[bytes], lowest: bool) -> bytes:
     keys="1..-2 RW access delete",
     complexity=WAIT_COMPLEXITY,
     history=WAIT_HISTORY,
-    summary="Takes the member with the lowest score out of the first sorted set that there is, waiting for one.",
+    summary="Pops the member with the lowest score from the first sorted set that exists; blocks until there is one.",
 )
 def bzpopmin(ctx: Context, args: list[bytes]) -> bytes:
     return _wait_and_pop(ctx, args, lowest=True)
@@ -116,7 +116,7 @@ def bzpopmin(ctx: Context, args: list[bytes]) -> bytes:
     keys="1..-2 RW access delete",
     complexity=WAIT_COMPLEXITY,
     history=WAIT_HISTORY,
-    summary="Takes the member with the highest score out of the first sorted set that there is, waiting for one.",
+    summary="Pops the member with the highest score from the first sorted set that exists; blocks until there is one.",
 )
 def bzpopmax(ctx: Context, args: list[bytes]) -> bytes:
     return _wait_and_pop(ctx, args, lowest=False)
@@ -135,7 +135,7 @@ def _wait_and_pop(ctx: Context, args: list[bytes], lowest: bool) -> bytes:
 
 
 def _wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) -> bytes:
-    """Park the session until one of the keys is a sorted set, unless the request may not wait."""
+    """Block until one of the keys is a sorted set; null at once if this client cannot be blocked."""
     if not ctx.waits:
         return reply.null_array(ctx.resp3)
     if ctx.attempt is None:
@@ -159,7 +159,7 @@ def _wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) 
     flags="write movablekeys",
     keys="numkeys@1 RW access delete",
     complexity=MANY_COMPLEXITY,
-    summary="Takes members from an end of the first sorted set that there is.",
+    summary="Pops members from an end of the first sorted set that exists.",
 )
 def zmpop(ctx: Context, args: list[bytes]) -> bytes:
     keys, lowest, count = _read_many(args, 1)
@@ -175,7 +175,7 @@ def zmpop(ctx: Context, args: list[bytes]) -> bytes:
     flags="write blocking movablekeys",
     keys="numkeys@2 RW access delete",
     complexity=MANY_COMPLEXITY,
-    summary="Takes members from an end of the first sorted set that there is, waiting for one.",
+    summary="Pops members from an end of the first sorted set that exists; blocks until there is one.",
 )
 def bzmpop(ctx: Context, args: list[bytes]) -> bytes:
     keys, lowest, count = _read_many(args, 2)
@@ -185,7 +185,7 @@ def bzmpop(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _read_many(args: list[bytes], at: int) -> tuple[list[bytes], bool, int]:
-    """The words from the number of keys on: the keys, whether the lowest scores are meant, how many members."""
+    """Read from the number of keys on: the keys, whether the lowest scores are wanted, how many members."""
     refusal = b"ERR numkeys should be greater than 0"
     number = arguments.integer_or(args[at], refusal)
     if number < 1:

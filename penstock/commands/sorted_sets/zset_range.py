@@ -1,4 +1,4 @@
-"""Sorted sets by range: of ranks, of scores, of bytes; answered, or stored at another key."""
+"""Sorted set commands for ranges of ranks, scores or members: returned, or stored at another key."""
 
 from typing import Final
 
@@ -21,10 +21,10 @@ RANGE_COMPLEXITY: Final = (
 )
 
 
-class Asked:
-    """A range as it was asked for.
+class RangeArguments:
+    """A range and its options.
 
-    by: RANK, SCORE or LEX; the ends of the range are in the attributes of that kind.
+    by: RANK, SCORE or LEX; the ends of the range are in `ranks`, `scores` or `lex`.
     """
 
     __slots__ = (
@@ -42,79 +42,79 @@ class Asked:
         self.lex: tuple[LexBound, LexBound] | None = None
 
 
-def _read(args: list[bytes], ends_at: int, stores: bool, by: bytes | None, backwards: bool | None) -> Asked:
-    """The words from the ends of the range on; None: the words may tell the kind, and the direction."""
-    asked = Asked(by, backwards)
+def _read(args: list[bytes], ends_at: int, stores: bool, by: bytes | None, backwards: bool | None) -> RangeArguments:
+    """Read from the ends of the range on. If `by` or `backwards` is None, options may set it."""
+    options = RangeArguments(by, backwards)
     at = ends_at + 2
     while at < len(args):
         option = args[at].upper()
         if not stores and option == b"WITHSCORES":
-            asked.with_scores = True
+            options.with_scores = True
         elif option == b"LIMIT" and at + 2 < len(args):
-            asked.offset = arguments.integer(args[at + 1])
-            asked.count = arguments.integer(args[at + 2])
+            options.offset = arguments.integer(args[at + 1])
+            options.count = arguments.integer(args[at + 2])
             at += 2
         elif backwards is None and option == b"REV":
-            asked.backwards = backwards = True
+            options.backwards = backwards = True
         elif by is None and option in (SCORE, LEX):
-            asked.by = by = option
+            options.by = by = option
         else:
             raise refusals.syntax()
         at += 1
-    if asked.by == RANK and asked.count != UNLIMITED:
+    if options.by == RANK and options.count != UNLIMITED:
         raise ReplyError(b"ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
-    if asked.by == LEX and asked.with_scores:
+    if options.by == LEX and options.with_scores:
         raise ReplyError(b"ERR syntax error, WITHSCORES not supported in combination with BYLEX")
     first, last = args[ends_at], args[ends_at + 1]
-    if asked.by == RANK:
-        asked.ranks = arguments.integer(first), arguments.integer(last)
-        return asked
-    if asked.backwards:
+    if options.by == RANK:
+        options.ranks = arguments.integer(first), arguments.integer(last)
+        return options
+    if options.backwards:
         first, last = last, first
-    if asked.by == SCORE:
-        asked.scores = score_range(first, last)
+    if options.by == SCORE:
+        options.scores = score_range(first, last)
     else:
-        asked.lex = lex_range(first, last)
-    return asked
+        options.lex = lex_range(first, last)
+    return options
 
 
 def indexes_of_ranks(length: int, ranks: tuple[int, int]) -> tuple[int, int]:
-    """The indexes, from and before, that two ranks mean; below 0 they count from the end."""
+    """The indexes [start, stop) of two ranks, both included; negative ranks count from the end."""
     start, stop = [rank + length if rank < 0 else rank for rank in ranks]
     start = max(start, 0)
     return start, max(start, min(stop + 1, length))
 
 
-def found_pairs(zset: SortedSet, asked: Asked) -> list[Pair]:
-    """What a range holds, in its direction.  O(log n) and what is answered."""
+def found_pairs(zset: SortedSet, options: RangeArguments) -> list[Pair]:
+    """The pairs in a range, in its direction. O(log n + pairs); for unequal scores BYLEX is O(n)."""
     length = len(zset)
-    if asked.by == RANK:
-        start, stop = indexes_of_ranks(length, asked.ranks)
-        if asked.backwards:
+    if options.by == RANK:
+        start, stop = indexes_of_ranks(length, options.ranks)
+        if options.backwards:
             start, stop = length - stop, length - start
-    elif asked.scores is not None:
-        start, stop = zset.score_range(*asked.scores)
+    elif options.scores is not None:
+        start, stop = zset.score_range(*options.scores)
     else:
-        assert asked.lex is not None, "a range is of ranks, scores or bytes"
-        start, stop = zset.lex_range(*asked.lex, asked.backwards)
-    if asked.offset < 0 and asked.by != RANK:
+        assert options.lex is not None, "a range is of ranks, scores or bytes"
+        start, stop = zset.lex_range(*options.lex, options.backwards)
+    if options.offset < 0 and options.by != RANK:
         return []
-    if asked.by != RANK:
-        if asked.backwards:
-            stop -= min(asked.offset, stop - start)
-            start = start if asked.count < 0 else max(start, stop - asked.count)
+    if options.by != RANK:
+        if options.backwards:
+            stop -= min(options.offset, stop - start)
+            start = start if options.count < 0 else max(start, stop - options.count)
         else:
-            start = min(start + asked.offset, stop)
-            stop = stop if asked.count < 0 else min(stop, start + asked.count)
-    return list(zset.order.islice(start, stop, reverse=asked.backwards))
+            start = min(start + options.offset, stop)
+            stop = stop if options.count < 0 else min(stop, start + options.count)
+    return list(zset.order.islice(start, stop, reverse=options.backwards))
 
 
 def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | None) -> bytes:
-    asked = _read(args, 2, False, by, backwards)
+    options = _read(args, 2, False, by, backwards)
     zset = read_sorted_set(ctx, args[1])
     if zset is None:
         return reply.EMPTY_ARRAY
-    return members_reply(found_pairs(zset, asked), asked.with_scores, ctx.resp3)
+    return members_reply(found_pairs(zset, options), options.with_scores, ctx.resp3)
 
 
 @command(
@@ -128,7 +128,7 @@ def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | 
         "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
     ),
     history=(("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."),),
-    summary="Returns the members of a sorted set in a range of ranks, scores or bytes.",
+    summary="Returns the members of a sorted set in a range of ranks or scores, or in a lexicographical range.",
 )
 def zrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, None, None)
@@ -145,17 +145,17 @@ def zrange(ctx: Context, args: list[bytes]) -> bytes:
         "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into "
         "the destination key."
     ),
-    summary="Stores the members of a sorted set in a range of ranks, scores or bytes at another key.",
+    summary="Stores the members of a sorted set in a range of ranks, scores or members at another key.",
 )
 def zrangestore(ctx: Context, args: list[bytes]) -> bytes:
-    asked = _read(args, 3, True, None, None)
+    options = _read(args, 3, True, None, None)
     zset = read_sorted_set(ctx, args[2])
-    pairs = [] if zset is None else found_pairs(zset, asked)
+    pairs = [] if zset is None else found_pairs(zset, options)
     limits = Limits(ctx)
     return store(ctx, args[1], limits.set_of(pairs, len(pairs) > limits.entries), b"zrangestore", args)
 
 
-# -- the older names -------------------------------------------------------------------------------------------------
+# -- older commands --------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -216,7 +216,7 @@ def zrevrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     complexity=RANGE_COMPLEXITY,
     deprecated=("6.2.0", "`ZRANGE` with the `BYLEX` argument"),
-    summary="Returns the members of a sorted set of equal scores that lie in a range of bytes.",
+    summary="Returns the members in a lexicographical range of a sorted set with equal scores.",
 )
 def zrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, LEX, False)
@@ -231,7 +231,7 @@ def zrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     complexity=RANGE_COMPLEXITY,
     deprecated=("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments"),
-    summary="Returns the members of a sorted set of equal scores that lie in a range of bytes, the last one first.",
+    summary="Returns the members in a lexicographical range of a sorted set with equal scores, the last one first.",
 )
 def zrevrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, LEX, True)

@@ -1,4 +1,4 @@
-"""Sorted sets: members taken out by range."""
+"""Removes the members of a sorted set in a range."""
 
 from typing import Final
 
@@ -25,14 +25,14 @@ REMOVAL_COMPLEXITY: Final = (
     flags="write",
     keys="1 RW delete",
     complexity=REMOVAL_COMPLEXITY,
-    summary="Takes the members in a range of ranks out of a sorted set.",
+    summary="Removes the members of a sorted set in a range of ranks.",
 )
 def zremrangebyrank(ctx: Context, args: list[bytes]) -> bytes:
     ranks = arguments.integer(args[2]), arguments.integer(args[3])
     zset = sorted_set(ctx, args[1])
     if zset is None:
         return reply.ZERO
-    return _take(ctx, args, zset, indexes_of_ranks(len(zset), ranks), b"zremrangebyrank")
+    return _remove(ctx, args, zset, indexes_of_ranks(len(zset), ranks), b"zremrangebyrank")
 
 
 @command(
@@ -43,14 +43,14 @@ def zremrangebyrank(ctx: Context, args: list[bytes]) -> bytes:
     flags="write",
     keys="1 RW delete",
     complexity=REMOVAL_COMPLEXITY,
-    summary="Takes the members with scores in a range out of a sorted set.",
+    summary="Removes the members of a sorted set in a range of scores.",
 )
 def zremrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     low, high = score_range(args[2], args[3])
     zset = sorted_set(ctx, args[1])
     if zset is None:
         return reply.ZERO
-    return _take(ctx, args, zset, zset.score_range(low, high), b"zremrangebyscore")
+    return _remove(ctx, args, zset, zset.score_range(low, high), b"zremrangebyscore")
 
 
 @command(
@@ -61,19 +61,19 @@ def zremrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     flags="write",
     keys="1 RW delete",
     complexity=REMOVAL_COMPLEXITY,
-    summary="Takes the members in a range of bytes out of a sorted set of equal scores.",
+    summary="Removes the members in a lexicographical range of a sorted set with equal scores.",
 )
 def zremrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     low, high = lex_range(args[2], args[3])
     zset = sorted_set(ctx, args[1])
     if zset is None:
         return reply.ZERO
-    return _take(ctx, args, zset, zset.lex_range(low, high), b"zremrangebylex")
+    return _remove(ctx, args, zset, zset.lex_range(low, high), b"zremrangebylex")
 
 
-def _take(ctx: Context, args: list[bytes], zset: SortedSet, indexes: tuple[int, int], event: bytes) -> bytes:
-    taken = zset.pop_range(*indexes)
-    if taken:
-        notify_removed(ctx, args[1], zset, event, len(taken))
+def _remove(ctx: Context, args: list[bytes], zset: SortedSet, indexes: tuple[int, int], event: bytes) -> bytes:
+    removed = zset.pop_range(*indexes)
+    if removed:
+        notify_removed(ctx, args[1], zset, event, len(removed))
         ctx.log_request(args)
-    return reply.integer(len(taken))
+    return reply.integer(len(removed))

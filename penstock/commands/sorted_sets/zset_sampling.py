@@ -1,4 +1,4 @@
-"""Sorted sets: members by chance, and all of them, a page at a time."""
+"""ZRANDMEMBER and ZSCAN: random members of a sorted set, and all members in steps."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sorted_sets import Pair, SortedSet
 
-MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis goes on until its memory is full
+MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis has no limit and runs until its memory is full
 
 
 @command(
@@ -25,14 +25,14 @@ MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis goes on until its memory i
     keys="1 RO access",
     tips="nondeterministic_output",
     complexity="O(N) where N is the number of members returned",
-    summary="Returns members of a sorted set by chance, none of them twice unless the count is below 0.",
+    summary="Returns random members of a sorted set; with a negative count they may repeat.",
 )
 def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
         zset = read_sorted_set(ctx, args[1])
         if zset is None:
             return reply.null(ctx.resp3)
-        return reply.bulk(_drawn(ctx, zset, 1)[0][1])
+        return reply.bulk(_random_pairs(ctx, zset, 1)[0][1])
     count = arguments.integer(args[2])
     if count < -MAX_INT64:
         raise ReplyError(b"ERR value is out of range, value must between %d and %d" % (-MAX_INT64, MAX_INT64))
@@ -45,11 +45,11 @@ def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
         return reply.EMPTY_ARRAY
     if count < -MAX_DRAWS:
         raise ReplyError(b"ERR value is out of range")
-    return members_reply(_drawn(ctx, zset, count), len(args) == 4, ctx.resp3)
+    return members_reply(_random_pairs(ctx, zset, count), len(args) == 4, ctx.resp3)
 
 
-def _drawn(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
-    """So many different members; below 0: so many draws, each from all."""
+def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
+    """`count` different members; if `count` is negative, -count members that may repeat."""
     chance, size = ctx.engine.chance, len(zset)
     if count < 0:
         indexes = chance.choices(range(size), k=-count)
@@ -72,10 +72,10 @@ def _drawn(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
         "O(COUNT) for every call. O(N) for a complete iteration, N being the number of elements in the collection. The "
         "first call to a large one is O(N log N)."
     ),
-    summary="Walks over the members and scores of a sorted set, some at a time.",
+    summary="Iterates over the members and scores of a sorted set, some in each call.",
 )
 def zscan(ctx: Context, args: list[bytes]) -> bytes:
-    """A small set comes in one page, whatever COUNT says; a large one's scores have all their digits (Redis 8.6.3)."""
+    """A small set is returned as a whole, whatever COUNT is. A large one's scores have all digits (Redis 8.6.3)."""
     cursor = read_cursor(args[2])
     zset = read_sorted_set(ctx, args[1])
     if zset is None:

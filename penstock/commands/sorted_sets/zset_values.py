@@ -1,4 +1,4 @@
-"""Sorted sets at keys: found, stored, told of, answered."""
+"""Sorted sets at keys: look up, store, notify, reply."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -14,7 +14,9 @@ ZERO: Final = 0.0
 
 
 def sorted_set(ctx: Context, key: bytes) -> SortedSet | None:
-    """The sorted set at a key that may change, None where there is no key; WRONGTYPE for anything else."""
+    """The sorted set at a key, for a command that changes it; None if there is no key. ReplyError WRONGTYPE for another
+    type.
+    """
     value = ctx.value(key)
     if value is None or isinstance(value, SortedSet):
         return value
@@ -22,7 +24,7 @@ def sorted_set(ctx: Context, key: bytes) -> SortedSet | None:
 
 
 def read_sorted_set(ctx: Context, key: bytes) -> SortedSet | None:
-    """As `sorted_set`, for a command that only reads: hits and misses are counted."""
+    """As `sorted_set`, for a command that only reads: counts a hit or a miss."""
     value = ctx.read(key)
     if value is None or isinstance(value, SortedSet):
         return value
@@ -33,7 +35,10 @@ def read_sorted_set(ctx: Context, key: bytes) -> SortedSet | None:
 
 
 class Limits:
-    """How many members, and how long ones, Redis keeps in its form for small sets; it forgets the sign of -0 there."""
+    """The limits of Redis's encoding for small sets: number and length of members.
+
+    That encoding loses the sign of -0.
+    """
 
     __slots__ = ("entries", "length")
 
@@ -45,7 +50,7 @@ class Limits:
         return len(members) > self.entries or any(len(member) > self.length for member in members)
 
     def put(self, zset: SortedSet, member: bytes, score: float) -> None:
-        """Give a member a score, which may make the set a large one."""
+        """Set a member's score; the set may become a large one by this."""
         if not zset.is_large:
             scores = zset.scores
             if (len(scores) >= self.entries or len(member) > self.length) and member not in scores:
@@ -55,7 +60,7 @@ class Limits:
         zset.put(member, score)
 
     def set_of(self, pairs: Sequence[Pair], is_large: bool) -> SortedSet:
-        """A set of pairs of different members that come one after the other, large from the first on or not."""
+        """A set of pairs, added in this order. `is_large`: it is large from the start."""
         kept: list[Pair] = []
         for score, member in pairs:
             is_large = is_large or len(member) > self.length
@@ -69,7 +74,7 @@ class Limits:
 
 
 def notify_removed(ctx: Context, key: bytes, zset: SortedSet, event: bytes, count: int) -> None:
-    """So many members were taken out; the key goes with the last one. The log's line is the caller's."""
+    """Send the events for removed members; the key is removed with the last member. The caller logs it."""
     ctx.dirty += count
     ctx.event("z", event, key)
     if zset.scores:
@@ -80,9 +85,9 @@ def notify_removed(ctx: Context, key: bytes, zset: SortedSet, event: bytes, coun
 
 
 def store(ctx: Context, key: bytes, zset: SortedSet, event: bytes, args: list[bytes]) -> bytes:
-    """Put a set at a key, whatever is there, or remove the key where the set is empty; answer its size.
+    """Set a key to a sorted set, replacing any value; an empty set deletes the key. Returns its size as a reply.
 
-    The request as typed is the effect: it reads the same keys when it is replayed.
+    The request is logged as it was sent: it reads the same keys in a replay.
     """
     if not zset:
         if delete(ctx, key):
@@ -95,7 +100,7 @@ def store(ctx: Context, key: bytes, zset: SortedSet, event: bytes, args: list[by
     return reply.integer(len(zset))
 
 
-# -- answers ---------------------------------------------------------------------------------------------------------
+# -- replies ---------------------------------------------------------------------------------------------------------
 
 
 def score_reply(score: float, resp3: bool) -> bytes:
@@ -104,7 +109,7 @@ def score_reply(score: float, resp3: bool) -> bytes:
 
 
 def members_reply(pairs: Iterable[Pair], with_scores: bool, resp3: bool) -> bytes:
-    """Members, with their scores if asked for: flat in RESP2, pairs in RESP3."""
+    """Members, with scores if wanted: flat in RESP2, pairs in RESP3."""
     if not with_scores:
         return reply.bulks([member for _, member in pairs])
     if resp3:
@@ -116,7 +121,7 @@ def members_reply(pairs: Iterable[Pair], with_scores: bool, resp3: bool) -> byte
 
 
 def nested_reply(pairs: Iterable[Pair], resp3: bool) -> bytes:
-    """Members and scores as pairs, in RESP2 too (ZMPOP)."""
+    """Members and scores as pairs, in RESP2, too (ZMPOP)."""
     return reply.array(
         [b"*2\r\n" + reply.bulk(member) + reply.double(score_text(score), resp3) for score, member in pairs]
     )
