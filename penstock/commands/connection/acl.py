@@ -1,4 +1,4 @@
-"""ACL, for the one user there is (Redis 8.6.3). Other users cannot be made."""
+"""ACL for the default user, the only one (Redis 8.6.3). Other users cannot be created."""
 
 from typing import Final
 
@@ -26,10 +26,10 @@ MOST_BITS: Final = 4096
 LOG_SHOWN: Final = 10
 
 
-container("ACL", group="server", since="6.0.0", summary="Looks at users and changes them.")
+container("ACL", group="server", since="6.0.0", summary="Commands for users and their rights.")
 
 
-# -- who there is -----------------------------------------------------------------------------------------------------
+# -- users ------------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -37,7 +37,7 @@ container("ACL", group="server", since="6.0.0", summary="Looks at users and chan
     group="server",
     since="6.0.0",
     flags="noscript loading stale",
-    summary="Returns as which user the connection acts.",
+    summary="Returns the name of the connection's user.",
 )
 def acl_whoami(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(ctx.session.user)
@@ -61,7 +61,7 @@ def acl_users(ctx: Context, args: list[bytes]) -> bytes:
     since="6.0.0",
     flags="admin noscript loading stale",
     complexity="O(N). Where N is the number of configured users.",
-    summary="Lists the users and what they may do, as a configuration file would say it.",
+    summary="Lists the users with their rules, in the format of a configuration file.",
 )
 def acl_list(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks([ctx.engine.default_user().description().encode()])
@@ -138,7 +138,7 @@ def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(1) amortized time considering the typical user.",
-    summary="Removes users, of whom there are none but the one that stays.",
+    summary="Removes users; here there is only the default user, who cannot be removed.",
 )
 def acl_deluser(ctx: Context, args: list[bytes]) -> bytes:
     if users.NAME in args[2:]:
@@ -152,7 +152,7 @@ def acl_deluser(ctx: Context, args: list[bytes]) -> bytes:
     since="6.0.0",
     flags="admin noscript loading stale",
     complexity="O(N). Where N is the number of configured users.",
-    summary="Reads the users' file again, which there is not.",
+    summary="Reads the ACL file; always refused here, because there is none.",
 )
 def acl_load(ctx: Context, args: list[bytes]) -> bytes:
     raise ReplyError(NO_FILE)
@@ -165,13 +165,13 @@ def acl_load(ctx: Context, args: list[bytes]) -> bytes:
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(N). Where N is the number of configured users.",
-    summary="Writes the users' file, which there is not.",
+    summary="Writes the ACL file; always refused here, because there is none.",
 )
 def acl_save(ctx: Context, args: list[bytes]) -> bytes:
     raise ReplyError(NO_FILE)
 
 
-# -- what one may do --------------------------------------------------------------------------------------------------
+# -- rights -----------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -202,7 +202,7 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="admin noscript loading stale",
     complexity="O(1).",
-    summary="Says whether a user might run a command, without running it.",
+    summary="Tests whether a user may run a command, without running it.",
 )
 def acl_dryrun(ctx: Context, args: list[bytes]) -> bytes:
     if args[2] != users.NAME:
@@ -210,7 +210,7 @@ def acl_dryrun(ctx: Context, args: list[bytes]) -> bytes:
     request = args[3:]
     if _row_called(ctx, request) is None:
         raise ReplyError(b"ERR Command '%b' not found" % refusals.c_string(request[0]))
-    ctx.engine.row_of(request)  # refuses a wrong number of words
+    ctx.engine.row_of(request)  # refuses a wrong number of arguments
     return reply.OK
 
 
@@ -229,7 +229,7 @@ def _row_called(ctx: Context, request: list[bytes]) -> Row | None:
     flags="admin noscript loading stale",
     complexity="O(N) with N being the number of entries shown.",
     history=(("7.2.0", "Added entry ID, timestamp created, and timestamp last updated."),),
-    summary="Lists logins that were refused, newest first.",
+    summary="Lists refused logins, newest first.",
 )
 def acl_log(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
@@ -250,7 +250,7 @@ def acl_log(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="6.0.0",
     flags="noscript loading stale",
-    summary="Makes up a password.",
+    summary="Generates a password.",
 )
 def acl_genpass(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
@@ -268,7 +268,7 @@ def acl_genpass(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="6.0.0",
     flags="loading stale",
-    summary="Explains the subcommands.",
+    summary="Lists the subcommands.",
 )
 def acl_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
@@ -278,20 +278,20 @@ def acl_help(ctx: Context, args: list[bytes]) -> bytes:
             ("DELUSER <username> [<username> ...]", "Remove users. There is only the default one, which stays."),
             (
                 "DRYRUN <username> <command> [<arg> ...]",
-                "Say whether <username> might run a command, without running it.",
+                "Test whether <username> may run a command, without running it.",
             ),
             ("GETUSER <username>", "Describe a user."),
-            ("GENPASS [<bits>]", "Make up a password of 256 bits, or of <bits>."),
-            ("LIST", "List the users and what they may do."),
-            ("LOAD", "Read the users' file again. There is none."),
-            ("LOG [<count> | RESET]", "List refused logins, or forget them."),
-            ("SAVE", "Write the users' file. There is none."),
+            ("GENPASS [<bits>]", "Generate a password of 256 bits, or of <bits>."),
+            ("LIST", "List the users with their rules."),
+            ("LOAD", "Read the ACL file. There is none."),
+            ("LOG [<count> | RESET]", "List refused logins, or clear the list."),
+            ("SAVE", "Write the ACL file. There is none."),
             (
                 "SETUSER default <rule> [<rule> ...]",
                 "Change the default user. Rules: on, off, nopass, resetpass,\n"
                 "><password>, <<password>, #<hash>, !<hash>.",
             ),
             ("USERS", "List the users' names."),
-            ("WHOAMI", "Answer as which user this connection acts."),
+            ("WHOAMI", "Return the name of this connection's user."),
         ],
     )

@@ -1,4 +1,4 @@
-"""CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: what one connection may do to others (Redis 8.6.3)."""
+"""CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: how one connection controls others (Redis 8.6.3)."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from penstock.engine.telemetry.client_line import kind_of
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-OLD_FORM: Final = 3  # words of CLIENT KILL addr:port
+OLD_FORM: Final = 3  # number of words in CLIENT KILL addr:port
 UNBLOCKED: Final = b"UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
 
@@ -21,7 +21,7 @@ UNBLOCKED: Final = b"UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
 
 class KillFilter:
-    """Which connections CLIENT KILL means; what is None does not matter."""
+    """The conditions of CLIENT KILL; None means no condition."""
 
     __slots__ = ("address", "id", "kind", "local_address", "min_age_s", "skips_me", "user")
 
@@ -34,7 +34,7 @@ class KillFilter:
         self.min_age_s: int | None = None
         self.skips_me = True
 
-    def fits(self, session: Session, now_ms: int) -> bool:
+    def matches(self, session: Session, now_ms: int) -> bool:
         return not (
             (self.id is not None and session.id != self.id)
             or (self.kind is not None and kind_of(session) != self.kind)
@@ -75,7 +75,7 @@ def client_kill(ctx: Context, args: list[bytes]) -> bytes:
     wanted = _kill_filter(ctx, args)
     killed = 0
     for session in list(ctx.engine.sessions.values()):
-        if wanted.fits(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
+        if wanted.matches(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
             kill(ctx, session)
             killed += 1
     return reply.integer(killed)
@@ -114,7 +114,7 @@ def _kill_filter(ctx: Context, args: list[bytes]) -> KillFilter:
 
 
 def kill(ctx: Context, session: Session) -> None:
-    """Close a connection; one's own only when its reply has been sent."""
+    """Close a connection; the caller's own only after its reply is sent."""
     if session is ctx.session:
         session.closing = True
     else:
@@ -131,7 +131,7 @@ def kill(ctx: Context, session: Session) -> None:
     since="3.0.0",
     flags="admin noscript loading stale",
     history=(("6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option."),),
-    summary="Holds back requests for a time.",
+    summary="Delays the requests of clients for a time.",
 )
 def client_pause(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 4:
@@ -153,7 +153,7 @@ def client_pause(ctx: Context, args: list[bytes]) -> bytes:
     summary="Ends a pause.",
 )
 def client_unpause(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.paused_until_ms = min(ctx.engine.paused_until_ms, ctx.now_ms)  # the next tick lets everybody go
+    ctx.engine.paused_until_ms = min(ctx.engine.paused_until_ms, ctx.now_ms)  # the next tick runs the delayed requests
     return reply.OK
 
 
@@ -167,7 +167,7 @@ def client_unpause(ctx: Context, args: list[bytes]) -> bytes:
     since="5.0.0",
     flags="admin noscript loading stale",
     complexity="O(log N) where N is the number of client connections",
-    summary="Ends another connection's wait.",
+    summary="Ends the wait of a blocked client.",
 )
 def client_unblock(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 4:

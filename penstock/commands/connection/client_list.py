@@ -14,7 +14,7 @@ KINDS: Final = (b"normal", b"slave", b"replica", b"master", b"pubsub")
 
 
 def kind(word: bytes) -> bytes:
-    """The kind of client that a word names."""
+    """Read a client type; ReplyError if there is no such type."""
     name = word.lower()
     if name not in KINDS:
         raise ReplyError(b"ERR Unknown client type '%b'" % refusals.c_string(word))
@@ -52,7 +52,7 @@ def client_info(ctx: Context, args: list[bytes]) -> bytes:
         ("7.4.0", "Added `watch` field."),
         ("8.0.0", "Added `io-thread` field."),
     ),
-    summary="Describes connections, one a line.",
+    summary="Describes connections, one in each line.",
 )
 def client_list(ctx: Context, args: list[bytes]) -> bytes:
     sessions = ctx.engine.sessions
@@ -71,6 +71,6 @@ def client_list(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _lines(ctx: Context, sessions: list[Session]) -> bytes:
-    assert ctx.row is not None, "a request in hand has its row"
+    assert ctx.row is not None, "a request that runs has a row"
     hidden = ctx.row.hidden
     return "".join([line(session, ctx.now_ms, hidden) + "\n" for session in sessions]).encode(errors="surrogateescape")

@@ -1,23 +1,23 @@
-"""What a client may call itself: CLIENT SETNAME, CLIENT SETINFO, HELLO SETNAME."""
+"""Checks the names that a client gives itself: CLIENT SETNAME, CLIENT SETINFO, HELLO SETNAME."""
 
 from penstock.engine.refusals import c_string
 from penstock.errors import ReplyError
 
 
 def is_plain(text: bytes) -> bool:
-    """Whether there is nothing in a text but what is between ! and ~ in ASCII, up to a NUL (Redis 8.6.3)."""
+    """Whether a text, up to a NUL byte, has only the ASCII characters from ! to ~ (Redis 8.6.3)."""
     return all(0x21 <= byte <= 0x7E for byte in c_string(text))
 
 
 def name_of_client(text: bytes) -> bytes:
-    """A name for a connection; the empty one takes its name away."""
+    """A name for a connection, which may be empty; ReplyError if it has other characters."""
     if not is_plain(text):
         raise ReplyError(b"ERR Client names cannot contain spaces, newlines or special characters.")
     return text
 
 
 def attribute_of_client(option: bytes, text: bytes) -> bytes:
-    """A value for lib-name or lib-ver; `option` as typed, for the refusal."""
+    """A value for lib-name or lib-ver; ReplyError if it has other characters. `option` is the option as it was sent."""
     if not is_plain(text):
         raise ReplyError(b"ERR %b cannot contain spaces, newlines or special characters." % option)
     return text

@@ -1,4 +1,4 @@
-"""CLIENT: what a connection says of itself, and how it is to be treated (Redis 8.6.3)."""
+"""CLIENT: the names and settings of the client's own connection (Redis 8.6.3)."""
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.connection.client_names import attribute_of_client, name_of_client
@@ -11,7 +11,7 @@ from penstock.protocol import reply
 NO_CACHING = b"ERR Client side caching is not offered by this server"
 
 
-container("CLIENT", group="connection", since="2.4.0", summary="Looks at connections and changes them.")
+container("CLIENT", group="connection", since="2.4.0", summary="Commands for client connections.")
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ container("CLIENT", group="connection", since="2.4.0", summary="Looks at connect
     group="connection",
     since="5.0.0",
     flags="noscript loading stale",
-    summary="Returns the connection's number, which is never used again.",
+    summary="Returns the connection's ID, which is never used again.",
 )
 def client_id(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.session.id)
@@ -47,7 +47,7 @@ def client_getname(ctx: Context, args: list[bytes]) -> bytes:
     since="2.6.9",
     flags="noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Names the connection.",
+    summary="Sets the connection's name.",
 )
 def client_setname(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.name = name_of_client(args[2])
@@ -61,7 +61,7 @@ def client_setname(ctx: Context, args: list[bytes]) -> bytes:
     since="7.2.0",
     flags="noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Says which library the client uses.",
+    summary="Sets the name or version of the client's library.",
 )
 def client_setinfo(ctx: Context, args: list[bytes]) -> bytes:
     option = args[2].upper()
@@ -84,7 +84,7 @@ def client_setinfo(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="3.2.0",
     flags="noscript loading stale",
-    summary="Says whether the connection wants replies.",
+    summary="Switches the replies to the connection on or off.",
 )
 def client_reply(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -98,7 +98,7 @@ def client_reply(ctx: Context, args: list[bytes]) -> bytes:
         return reply.NO_REPLY
     if mode == b"SKIP":
         if not session.is_silent:
-            session.reply_skip = 2  # this one and the next
+            session.reply_skip = 2  # the replies to this request and the next one
         return reply.NO_REPLY
     raise refusals.syntax()
 
@@ -109,7 +109,7 @@ def client_reply(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="7.0.0",
     flags="admin noscript loading stale",
-    summary="Keeps the connection when connections must go for want of memory.",
+    summary="Exempts the connection from being closed when memory is short.",
 )
 def client_no_evict(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.no_evict = _switch(args[2])
@@ -122,7 +122,7 @@ def client_no_evict(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="7.2.0",
     flags="noscript loading stale",
-    summary="Lets the connection's commands leave no trace in the keys' times of last use.",
+    summary="Makes the connection's requests not count as a use of keys.",
 )
 def client_no_touch(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.no_touch = _switch(args[2])
@@ -135,7 +135,7 @@ def _switch(word: bytes) -> bool:
     return word.upper() == b"ON"
 
 
-# -- client side caching, which is not offered ------------------------------------------------------------------------
+# -- client-side caching: not supported -------------------------------------------------------------------------------
 
 
 @command(
@@ -145,7 +145,7 @@ def _switch(word: bytes) -> bool:
     since="6.0.0",
     flags="noscript loading stale",
     complexity="O(1). Some options may introduce additional complexity.",
-    summary="Asks for messages on changed keys, which this server does not send; OFF is accepted.",
+    summary="Switches messages about changed keys on or off; ON is refused here.",
 )
 def client_tracking(ctx: Context, args: list[bytes]) -> bytes:
     if args[2].upper() == b"ON":
@@ -161,7 +161,7 @@ def client_tracking(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="6.0.0",
     flags="noscript loading stale",
-    summary="Marks the next command's keys for tracking, which is never on.",
+    summary="Chooses whether the next request's keys are tracked; refused here, because tracking is never on.",
 )
 def client_caching(ctx: Context, args: list[bytes]) -> bytes:
     raise ReplyError(
@@ -174,7 +174,7 @@ def client_caching(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="6.0.0",
     flags="noscript loading stale",
-    summary="Returns where tracking messages go: nowhere.",
+    summary="Returns the connection that gets tracking messages; always -1 here.",
 )
 def client_getredir(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(-1)
@@ -185,7 +185,7 @@ def client_getredir(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="6.2.0",
     flags="noscript loading stale",
-    summary="Returns the state of tracking: off.",
+    summary="Returns the state of tracking; always off here.",
 )
 def client_trackinginfo(ctx: Context, args: list[bytes]) -> bytes:
     return reply.fields(
@@ -206,45 +206,45 @@ def client_trackinginfo(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="5.0.0",
     flags="loading stale",
-    summary="Explains the subcommands.",
+    summary="Lists the subcommands.",
 )
 def client_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
         "CLIENT",
         [
-            ("CACHING (YES|NO)", "Mark the next command's keys for tracking. Tracking is not offered here."),
-            ("GETREDIR", "Answer where tracking messages go: -1, nowhere."),
-            ("GETNAME", "Answer this connection's name."),
-            ("ID", "Answer this connection's number."),
+            ("CACHING (YES|NO)", "Choose whether the next request's keys are tracked. Not supported here."),
+            ("GETREDIR", "Return the connection that gets tracking messages: -1, none."),
+            ("GETNAME", "Return this connection's name."),
+            ("ID", "Return this connection's ID."),
             ("INFO", "Describe this connection, as LIST does."),
-            ("KILL <ip:port>", "Close the connection that comes from <ip:port>."),
+            ("KILL <ip:port>", "Close the connection from <ip:port>."),
             (
                 "KILL <option> <value> [<option> <value> [...]]",
-                "Close the connections that fit all of:\n"
-                "* ADDR <ip:port>: come from there.\n"
-                "* LADDR <ip:port>: arrived there.\n"
-                "* TYPE (NORMAL|MASTER|REPLICA|PUBSUB): are of this kind.\n"
-                "* USER <username>: act as this user.\n"
-                "* SKIPME (YES|NO): whether this connection stays (yes, if not said).\n"
-                "* ID <client-id>: have this number.\n"
-                "* MAXAGE <seconds>: are older than this.",
+                "Close the connections that meet all conditions:\n"
+                "* ADDR <ip:port>: the client's address.\n"
+                "* LADDR <ip:port>: the server's address.\n"
+                "* TYPE (NORMAL|MASTER|REPLICA|PUBSUB): the type of the client.\n"
+                "* USER <username>: the user.\n"
+                "* SKIPME (YES|NO): whether to keep this connection (default: yes).\n"
+                "* ID <client-id>: the ID.\n"
+                "* MAXAGE <seconds>: the connection is at least this old.",
             ),
             (
                 "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <client-id> [<client-id> ...]]",
-                "Describe all connections, those of a kind, or those with these numbers.",
+                "Describe all connections, those of a type, or those with these IDs.",
             ),
             ("UNPAUSE", "End a pause."),
-            ("PAUSE <milliseconds> [WRITE|ALL]", "Hold back everybody's requests, or those that write."),
-            ("REPLY (ON|OFF|SKIP)", "Say whether this connection wants replies."),
-            ("SETNAME <name>", "Name this connection."),
-            ("SETINFO (LIB-NAME|LIB-VER) <text>", "Say which library this connection uses."),
+            ("PAUSE <milliseconds> [WRITE|ALL]", "Delay the requests of all clients, or only writes."),
+            ("REPLY (ON|OFF|SKIP)", "Switch the replies to this connection on or off."),
+            ("SETNAME <name>", "Set this connection's name."),
+            ("SETINFO (LIB-NAME|LIB-VER) <text>", "Set the name or version of this client's library."),
             (
                 "UNBLOCK <client-id> [TIMEOUT|ERROR]",
-                "End a connection's wait, as if its time were up or with an error.",
+                "End the wait of a blocked client, as at a timeout or with an error.",
             ),
-            ("TRACKING (ON|OFF) [...]", "Ask for messages on changed keys. Not offered here."),
-            ("TRACKINGINFO", "Answer the state of tracking: off."),
+            ("TRACKING (ON|OFF) [...]", "Switch messages about changed keys on or off. Not supported here."),
+            ("TRACKINGINFO", "Return the state of tracking: off."),
             ("NO-EVICT (ON|OFF)", "Keep this connection when memory is short."),
-            ("NO-TOUCH (ON|OFF)", "Leave no trace in the keys' times of last use."),
+            ("NO-TOUCH (ON|OFF)", "Make requests not count as a use of keys."),
         ],
     )

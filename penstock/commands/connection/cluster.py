@@ -1,7 +1,7 @@
-"""CLUSTER, READONLY, READWRITE, ASKING: what a server answers that is no node of a cluster (Redis 8.6.3).
+"""CLUSTER, READONLY, READWRITE and ASKING, as a server replies to them that is not part of a cluster (Redis 8.6.3).
 
-All are refused, CLUSTER INFO and CLUSTER HELP too. Client libraries and dashboards ask them to find that out, so they
-are known, with their words, and not unknown commands.
+All are refused, even CLUSTER INFO and CLUSTER HELP. They are in the command table with their arguments because client
+libraries and dashboards send them to find out whether there is a cluster.
 """
 
 from typing import Final
@@ -12,8 +12,8 @@ from penstock.errors import ReplyError
 
 DISABLED: Final = b"ERR This instance has cluster support disabled"
 
-CHANGES: Final = "admin stale no_async_loading"
-ASKS: Final = "admin stale"
+CHANGES_NODE: Final = "admin stale no_async_loading"
+READS_NODE: Final = "admin stale"
 VARIES: Final = "nondeterministic_output"
 BY_NODES: Final = "O(N) where N is the total number of Cluster nodes"
 BY_SLOTS: Final = "O(N) where N is the total number of hash slot arguments"
@@ -26,57 +26,57 @@ STEPS: Final = (
     " | ack:ACK (state offset) | error:FAIL error | conf:CONF (option ... value ...)>"
 )
 
-container("CLUSTER", group="cluster", since="3.0.0", summary="Asks and changes a node of a cluster: this is none.")
+container("CLUSTER", group="cluster", since="3.0.0", summary="Commands for a node of a cluster; refused here.")
 
-# Name, words, since, flags, tips, complexity, and what it does on a node.
+# Name, arguments, since, flags, tips, complexity, and what it does on a node.
 SUBCOMMANDS: Final = (
-    ("ADDSLOTS", "slot:integer ...", "3.0.0", CHANGES, "", BY_SLOTS, "Gives a node slots."),
-    ("ADDSLOTSRANGE", RANGES, "7.0.0", CHANGES, "", BY_RANGES, "Gives a node ranges of slots."),
-    ("BUMPEPOCH", "", "3.0.0", CHANGES, VARIES, "O(1)", "Moves the epoch on."),
+    ("ADDSLOTS", "slot:integer ...", "3.0.0", CHANGES_NODE, "", BY_SLOTS, "Assigns slots to a node."),
+    ("ADDSLOTSRANGE", RANGES, "7.0.0", CHANGES_NODE, "", BY_RANGES, "Assigns ranges of slots to a node."),
+    ("BUMPEPOCH", "", "3.0.0", CHANGES_NODE, VARIES, "O(1)", "Advances the epoch."),
     (
-        "COUNT-FAILURE-REPORTS", "node-id", "3.0.0", ASKS, VARIES, "O(N) where N is the number of failure reports",
-        "Counts who holds a node for failed.",
+        "COUNT-FAILURE-REPORTS", "node-id", "3.0.0", READS_NODE, VARIES,
+        "O(N) where N is the number of failure reports", "Counts the nodes that report another as failed.",
     ),
     ("COUNTKEYSINSLOT", "slot:integer", "3.0.0", "stale", "", "O(1)", "Counts the keys of a slot."),
-    ("DELSLOTS", "slot:integer ...", "3.0.0", CHANGES, "", BY_SLOTS, "Takes slots from a node."),
-    ("DELSLOTSRANGE", RANGES, "7.0.0", CHANGES, "", BY_RANGES, "Takes ranges of slots from a node."),
-    ("FAILOVER", "options:[FORCE|TAKEOVER]", "3.0.0", CHANGES, "", "O(1)", "Makes a replica the master."),
-    ("FLUSHSLOTS", "", "3.0.0", CHANGES, "", "O(1)", "Takes all slots from a node."),
-    ("FORGET", "node-id", "3.0.0", CHANGES, "", "O(1)", "Removes a node from the table."),
+    ("DELSLOTS", "slot:integer ...", "3.0.0", CHANGES_NODE, "", BY_SLOTS, "Removes slots from a node."),
+    ("DELSLOTSRANGE", RANGES, "7.0.0", CHANGES_NODE, "", BY_RANGES, "Removes ranges of slots from a node."),
+    ("FAILOVER", "options:[FORCE|TAKEOVER]", "3.0.0", CHANGES_NODE, "", "O(1)", "Makes a replica the master."),
+    ("FLUSHSLOTS", "", "3.0.0", CHANGES_NODE, "", "O(1)", "Removes all slots from a node."),
+    ("FORGET", "node-id", "3.0.0", CHANGES_NODE, "", "O(1)", "Removes a node from the table."),
     (
         "GETKEYSINSLOT", "slot:integer count", "3.0.0", "stale", VARIES, "O(N) where N is the number of requested keys",
-        "Names keys of a slot.",
+        "Returns keys of a slot.",
     ),
-    ("HELP", "", "5.0.0", "loading stale", "", "O(1)", "Explains the subcommands."),
-    ("INFO", "", "3.0.0", "stale", VARIES, "O(1)", "Tells a node's state."),
+    ("HELP", "", "5.0.0", "loading stale", "", "O(1)", "Lists the subcommands."),
+    ("INFO", "", "3.0.0", "stale", VARIES, "O(1)", "Returns a node's state."),
     (
         "KEYSLOT", "key:string", "3.0.0", "stale", "", "O(N) where N is the number of bytes in the key",
-        "Answers a key's slot.",
+        "Returns a key's slot.",
     ),
     ("LINKS", "", "7.0.0", "stale", VARIES, BY_NODES, "Lists the links between nodes."),
-    ("MYID", "", "3.0.0", "stale", "", "O(1)", "Answers a node's ID."),
-    ("MYSHARDID", "", "7.2.0", "stale", VARIES, "O(1)", "Answers the ID of a node's shard."),
+    ("MYID", "", "3.0.0", "stale", "", "O(1)", "Returns a node's ID."),
+    ("MYSHARDID", "", "7.2.0", "stale", VARIES, "O(1)", "Returns the ID of a node's shard."),
     ("NODES", "", "3.0.0", "stale", VARIES, BY_NODES, "Lists the nodes."),
-    ("REPLICAS", "node-id", "5.0.0", ASKS, VARIES, BY_REPLICAS, "Lists a master's replicas."),
-    ("REPLICATE", "node-id", "3.0.0", CHANGES, "", "O(1)", "Makes a node another's replica."),
+    ("REPLICAS", "node-id", "5.0.0", READS_NODE, VARIES, BY_REPLICAS, "Lists a master's replicas."),
+    ("REPLICATE", "node-id", "3.0.0", CHANGES_NODE, "", "O(1)", "Makes a node the replica of another."),
     (
         "RESET", "reset-type:[HARD|SOFT]", "3.0.0", "admin noscript stale", "",
         "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
-        "Makes a node new again.",
+        "Resets a node.",
     ),
-    ("SAVECONFIG", "", "3.0.0", CHANGES, "", "O(1)", "Writes a node's settings to disk."),
-    ("SET-CONFIG-EPOCH", "config-epoch:integer", "3.0.0", CHANGES, "", "O(1)", "Sets a new node's epoch."),
+    ("SAVECONFIG", "", "3.0.0", CHANGES_NODE, "", "O(1)", "Writes a node's settings to disk."),
+    ("SET-CONFIG-EPOCH", "config-epoch:integer", "3.0.0", CHANGES_NODE, "", "O(1)", "Sets a new node's epoch."),
     (
         "SETSLOT",
         "slot:integer subcommand:<importing:IMPORTING node-id | migrating:MIGRATING node-id | node:NODE node-id"
         " | STABLE>",
-        "3.0.0", CHANGES, "", "O(1)", "Binds a slot to a node.",
+        "3.0.0", CHANGES_NODE, "", "O(1)", "Sets the state of a slot.",
     ),
     (
         "SHARDS", "", "7.0.0", "loading stale", VARIES, "O(N) where N is the total number of cluster nodes",
         "Lists the shards and their slots.",
     ),
-    ("SYNCSLOTS", STEPS, "8.4.0", CHANGES, VARIES, "O(1)", "What nodes say to each other while slots move."),
+    ("SYNCSLOTS", STEPS, "8.4.0", CHANGES_NODE, VARIES, "O(1)", "Used by nodes to migrate slots."),
 )  # fmt: skip
 
 
@@ -101,9 +101,9 @@ command(
     "ip port:integer [cluster-bus-port:integer@4.0.0]",
     group="cluster",
     since="3.0.0",
-    flags=CHANGES,
+    flags=CHANGES_NODE,
     history=(("4.0.0", "Added the optional `cluster_bus_port` argument."),),
-    summary="Makes two nodes known to each other. Refused here.",
+    summary="Connects two nodes. Refused here.",
 )(disabled)
 
 command(
@@ -112,7 +112,7 @@ command(
     " | cancel:CANCEL <task-id:ID task-id | ALL> | status:STATUS <[task-id:ID task-id] | [ALL]>>",
     group="cluster",
     since="8.4.0",
-    flags=CHANGES,
+    flags=CHANGES_NODE,
     complexity=BY_RANGES,
     arity=-4,
     summary="Moves slots between nodes. Refused here.",
@@ -123,7 +123,7 @@ command(
     "node-id",
     group="cluster",
     since="3.0.0",
-    flags=ASKS,
+    flags=READS_NODE,
     tips=VARIES,
     complexity=BY_REPLICAS,
     deprecated=("5.0.0", "`CLUSTER REPLICAS`"),
@@ -151,13 +151,13 @@ command(
     flags="loading stale",
     tips=f"{VARIES} request_policy:all_shards",
     complexity="O(N) where N is the total number of slots based on arguments. O(N*log(N)) with ORDERBY subcommand.",
-    summary="Tells how slots are used. Refused here.",
+    summary="Returns usage statistics of slots. Refused here.",
 )(disabled)
 
 for _name, _flags, _summary in (
-    ("READONLY", "loading stale fast", "Lets a connection read from a replica in a cluster."),
+    ("READONLY", "loading stale fast", "Allows a connection to read from a replica in a cluster."),
     ("READWRITE", "loading stale fast", "Ends READONLY."),
-    ("ASKING", "fast", "Says that the next request follows an ASK."),
+    ("ASKING", "fast", "Announces that the next request follows an ASK redirection."),
 ):
     command(
         _name,

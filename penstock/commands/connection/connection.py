@@ -1,4 +1,4 @@
-"""Connection: HELLO, AUTH, PING, ECHO, SELECT, QUIT, RESET (Redis 8.6.3)."""
+"""Connection commands: HELLO, AUTH, PING, ECHO, SELECT, QUIT, RESET (Redis 8.6.3)."""
 
 from typing import Final
 
@@ -37,7 +37,7 @@ NO_LOGIN: Final = (
             ),
         ),
     ),
-    summary="Chooses the protocol's version, and may log in and name the connection on the way.",
+    summary="Chooses the protocol version; can also authenticate and name the connection.",
 )
 def hello(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -66,7 +66,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
     if name is not None:
         session.name = name
     session.resp = version
-    ctx.resp3 = session.resp3  # inside EXEC, what follows speaks it at once
+    ctx.resp3 = session.resp3  # inside EXEC, the following requests use it at once
     compatibility = ctx.engine.compatibility
     return reply.fields(
         [
@@ -93,7 +93,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
     flags="noscript loading stale fast no_auth allow_busy",
     complexity="O(N) where N is the number of passwords defined for the user",
     history=(("6.0.0", "Added ACL style (username and password)."),),
-    summary="Logs the connection in.",
+    summary="Authenticates the connection.",
 )
 def auth(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
@@ -111,7 +111,7 @@ def auth(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def log_in(ctx: Context, name: bytes, password: bytes) -> None:
-    """Let the session act as a user, or WRONGPASS."""
+    """Authenticate the session as a user; ReplyError WRONGPASS if that fails."""
     if not (ctx.engine.default_user().admits(password) and name == users.NAME):
         ctx.engine.statistics.denied_auth += 1
         ctx.engine.access_log.note_login(ctx, name)
@@ -130,7 +130,7 @@ def log_in(ctx: Context, name: bytes, password: bytes) -> None:
     since="1.0.0",
     flags="fast",
     tips="request_policy:all_shards response_policy:all_succeeded",
-    summary="Answers, so that one knows that somebody is there.",
+    summary="Returns PONG, or its argument.",
 )
 def ping(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2:
@@ -147,7 +147,7 @@ def ping(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="1.0.0",
     flags="loading stale fast",
-    summary="Returns with its argument.",
+    summary="Returns its argument.",
 )
 def echo(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(args[1])
@@ -159,7 +159,7 @@ def echo(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="1.0.0",
     flags="loading stale fast",
-    summary="Works in another database from here on.",
+    summary="Selects another database for the connection.",
 )
 def select(ctx: Context, args: list[bytes]) -> bytes:
     db_index = arguments.integer(args[1])
@@ -194,7 +194,7 @@ def quit_(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="6.2.0",
     flags="noscript loading stale fast no_auth allow_busy",
-    summary="Makes the connection what it was when it was new.",
+    summary="Resets the connection to its initial state.",
 )
 def reset(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session

@@ -1,4 +1,4 @@
-"""Transactions: requests queued by MULTI and run by EXEC as one, unless a watched key has changed."""
+"""Transactions: MULTI queues requests, and EXEC runs them as one unit, unless a watched key has changed."""
 
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.session import Session
@@ -12,7 +12,7 @@ from penstock.protocol import reply
     group="transactions",
     since="1.2.0",
     flags="noscript loading stale fast allow_busy",
-    summary="Begins a transaction: requests are queued from here on.",
+    summary="Starts a transaction: the following requests are queued.",
 )
 def multi(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -29,13 +29,13 @@ def multi(ctx: Context, args: list[bytes]) -> bytes:
     since="1.2.0",
     flags="noscript loading stale skip_slowlog",
     complexity="Depends on commands in the transaction",
-    summary="Runs the queued requests, all at one time and with nobody else's between them.",
+    summary="Runs the queued requests as one unit, without requests of other clients between them.",
 )
 def exec_(ctx: Context, args: list[bytes]) -> bytes:
-    """A request that fails answers its error in its place; the others are run all the same.
+    """If a request fails, its reply is its error; the others are run nevertheless.
 
-    What they all logged is one unit, and blocked readers are served after the last: the engine sees to both. While a
-    script among them takes long the rest waits, as everybody does (script_busy.py).
+    The engine logs all of them as one unit, and tries blocked requests again after the last. If a script among them
+    runs for too long, the rest of the queue waits until it ends, and other clients get BUSY.
     """
     session = ctx.session
     queue, failed = session.queue, session.queue_failed
@@ -48,20 +48,20 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
     if broken:
         return reply.null_array(ctx.resp3)
     engine, waits, row = ctx.engine, ctx.waits, ctx.row
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     ctx.waits = False
     try:
-        left = engine.run_queue(ctx, queue, answers)
+        left = engine.run_queue(ctx, queue, replies)
     finally:
         ctx.waits, ctx.row, ctx.args = waits, row, args
     if engine.busy:
-        engine.scripts.hold(ctx, left, answers)
+        engine.scripts.hold(ctx, left, replies)
         return BLOCKED
-    return reply.array(answers)
+    return reply.array(replies)
 
 
 def _watches_overdue(ctx: Context) -> bool:
-    """Whether the time of a watched key has passed since WATCH, which removed what was overdue then."""
+    """Whether a watched key has expired since WATCH, which removed keys that were expired then."""
     databases = ctx.engine.keyspace.databases
     return any(databases[db_index].expires.get(key, ctx.now_ms) < ctx.now_ms for db_index, key in ctx.session.watched)
 
@@ -72,7 +72,7 @@ def _watches_overdue(ctx: Context) -> bool:
     since="2.0.0",
     flags="noscript loading stale fast allow_busy",
     complexity="O(N), when N is the number of queued commands",
-    summary="Gives the queued requests up.",
+    summary="Discards the queued requests.",
 )
 def discard(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -96,18 +96,18 @@ def _leave(ctx: Context, session: Session) -> None:
     flags="noscript loading stale fast allow_busy",
     keys="1..-1 RO",
     complexity="O(1) for every key.",
-    summary="Lets the next EXEC do nothing if one of these keys has changed until then.",
+    summary="Makes the next EXEC run nothing if one of these keys is changed before it.",
 )
 def watch(ctx: Context, args: list[bytes]) -> bytes:
-    """An overdue key is removed first: that it goes is no change, it was gone when the client looked."""
+    """An expired key is removed first, so that its later removal does not count as a change."""
     session = ctx.session
     if session.queue is not None:
         raise ReplyError(b"ERR WATCH inside MULTI is not allowed")
     for key in args[1:]:
         ctx.value(key)
-        place = (ctx.db_index, key)
-        session.watched.add(place)
-        ctx.engine.watchers.setdefault(place, set()).add(session)
+        watched_key = (ctx.db_index, key)
+        session.watched.add(watched_key)
+        ctx.engine.watchers.setdefault(watched_key, set()).add(session)
     return reply.OK
 
 
@@ -116,7 +116,7 @@ def watch(ctx: Context, args: list[bytes]) -> bytes:
     group="transactions",
     since="2.2.0",
     flags="noscript loading stale fast allow_busy",
-    summary="Forgets every watched key.",
+    summary="Stops watching all keys.",
 )
 def unwatch(ctx: Context, args: list[bytes]) -> bytes:
     ctx.engine.unwatch(ctx.session)

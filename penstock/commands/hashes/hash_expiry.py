@@ -91,16 +91,16 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     fields, condition = _read_expire(args)
     if found is None:
         return reply.array([NO_FIELD] * len(fields))
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     changed: list[bytes] = []
     passed = has_passed(ctx, when_ms)
     for field in fields:
         if field not in found.fields:
-            answers.append(NO_FIELD)
+            replies.append(NO_FIELD)
         elif not _condition_holds(condition, found.expires.get(field), when_ms):
-            answers.append(NOT_MET)
+            replies.append(NOT_MET)
         else:
-            answers.append(DELETED if passed else SET)
+            replies.append(DELETED if passed else SET)
             changed.append(field)
             if passed:
                 found.remove((field,))
@@ -111,7 +111,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     elif changed:
         tell_changed(ctx, key, found, b"hexpire", len(changed))
         field_effects.log_expiry(ctx, key, when_ms, condition, changed)
-    return reply.array(answers)
+    return reply.array(replies)
 
 
 def has_passed(ctx: Context, when_ms: int) -> bool:
@@ -229,18 +229,18 @@ def hpexpiretime(ctx: Context, args: list[bytes]) -> bytes:
 def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool) -> bytes:
     """The replies for fields. Unlike a key's, seconds are rounded up (Redis 8.6.3)."""
     found = read_hash(ctx, args[1])
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for field in fields_at_three(args):
         if found is None or field not in found.fields:
-            answers.append(NO_FIELD)
+            replies.append(NO_FIELD)
             continue
         when_ms = found.expires.get(field)
         if when_ms is None:
-            answers.append(NO_EXPIRY)
+            replies.append(NO_EXPIRY)
         else:
             remaining_ms = max(when_ms - since_ms, 0)
-            answers.append(reply.integer((remaining_ms + 999) // 1000 if in_seconds else remaining_ms))
-    return reply.array(answers)
+            replies.append(reply.integer((remaining_ms + 999) // 1000 if in_seconds else remaining_ms))
+    return reply.array(replies)
 
 
 # -- removing --------------------------------------------------------------------------------------------------------
@@ -262,14 +262,14 @@ def hpersist(ctx: Context, args: list[bytes]) -> bytes:
     fields = fields_at_three(args)
     if found is None:
         return reply.array([NO_FIELD] * len(fields))
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for field in fields:
         if field not in found.fields:
-            answers.append(NO_FIELD)
+            replies.append(NO_FIELD)
         else:
-            answers.append(SET if found.persist(field) else NO_EXPIRY)
-    if SET in answers:
-        tell_changed(ctx, key, found, b"hpersist", answers.count(SET))
+            replies.append(SET if found.persist(field) else NO_EXPIRY)
+    if SET in replies:
+        tell_changed(ctx, key, found, b"hpersist", replies.count(SET))
         if ctx.effects.dialect.field_expiry:
             ctx.log_request(args)
-    return reply.array(answers)
+    return reply.array(replies)

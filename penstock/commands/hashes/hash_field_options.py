@@ -108,10 +108,10 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     fields = fields_at_three(args)
     if found is None:
         return reply.array([reply.null(ctx.resp3)] * len(fields))
-    answers, removed = _take(ctx, found, fields)
+    replies, removed = _take(ctx, found, fields)
     if removed:
         notify_deleted(ctx, key, found, removed, fields)
-    return reply.array(answers)
+    return reply.array(replies)
 
 
 @command(
@@ -131,13 +131,13 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     found = hash_at(ctx, key)
     options = _read(ctx, args, b"hgetex", b"PERSIST", 1)
     if found is not None and options.expires and has_passed(ctx, options.when_ms):
-        answers, removed = _take(ctx, found, options.fields)
+        replies, removed = _take(ctx, found, options.fields)
         if removed:
             notify_deleted(ctx, key, found, removed, removed)
-        return reply.array(answers)
-    answers = values_of(found, options.fields, ctx.resp3)
+        return reply.array(replies)
+    replies = values_of(found, options.fields, ctx.resp3)
     if found is None or not (options.expires or options.persists):
-        return reply.array(answers)
+        return reply.array(replies)
     there = [field for field in options.fields if field in found.fields]
     if options.persists:
         changes = sum([found.persist(field) for field in there])
@@ -148,7 +148,7 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
         _let_expire(found, there, options.when_ms)
         tell_changed(ctx, key, found, b"hexpire", len(there))
         field_effects.log_expiry(ctx, key, options.when_ms, b"", options.fields)
-    return reply.array(answers)
+    return reply.array(replies)
 
 
 def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], list[bytes]]:
@@ -156,12 +156,12 @@ def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], 
 
     A repeated field has no value any more.
     """
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     removed: list[bytes] = []
     for field in fields:
-        answers += values_of(found, [field], ctx.resp3)
+        replies += values_of(found, [field], ctx.resp3)
         removed += found.remove((field,))
-    return answers, removed
+    return replies, removed
 
 
 def _let_expire(found: Hash, fields: list[bytes], when_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Whole databases: emptied, exchanged."""
+"""FLUSHDB, FLUSHALL and SWAPDB: empty or exchange whole databases."""
 
 from typing import Final
 
@@ -55,7 +55,10 @@ def flushall(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _read_flush(args: list[bytes]) -> None:
-    """SYNC and ASYNC are the same here: the keys are gone at once, and their memory is freed bit by bit."""
+    """Check the arguments.
+
+    SYNC and ASYNC are the same here: keys are removed at once, their memory is freed in steps.
+    """
     if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"SYNC", b"ASYNC")):
         raise refusals.syntax()
 
@@ -80,7 +83,7 @@ def _flush(ctx: Context, db_index: int) -> None:
     flags="write fast",
     acl="dangerous keyspace",
     complexity="O(N) where N is the count of clients watching or blocking on keys from both databases.",
-    summary="Exchanges two databases, under the feet of every client.",
+    summary="Exchanges two databases; clients keep the number of the one they selected.",
 )
 def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     one = _read_index(args[1], b"ERR invalid first DB index")
@@ -92,7 +95,7 @@ def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     if one != other:
         ctx.engine.blocking.settle_databases(one, other)
         keyspace.swap(one, other)
-        ctx.select(ctx.db_index)  # it may be another database now
+        ctx.select(ctx.db_index)  # this number may be another database now
         _break_swapped(ctx, one, other)
         _break_swapped(ctx, other, one)
         _signal_all(ctx, one)
@@ -110,9 +113,10 @@ def _read_index(word: bytes, text: bytes) -> int:
 
 
 def _break_swapped(ctx: Context, db_index: int, partner: int) -> None:
-    """Break the watches of one of two databases that have just changed places; a key in neither stays as it was.
+    """Mark the watches of an exchanged database as broken, except of keys that are in neither database.
 
-    (A key that comes in overdue breaks them too. In Redis 8.6.3 it does not: here EXEC is refused once too often.)
+    (A key that has expired in the other database counts, too. In Redis 8.6.3 it does not, so here EXEC may fail once
+    more.)
     """
     databases = ctx.engine.keyspace.databases
     one, other = databases[db_index].values, databases[partner].values
@@ -127,7 +131,7 @@ def _break_watches(ctx: Context, db_index: int, key: bytes) -> None:
 
 
 def _signal_all(ctx: Context, db_index: int) -> None:
-    """Blocked readers of a whole database are looked at after the request."""
+    """Signal all keys for which clients of a database wait: their requests are tried again after this one."""
     blocking = ctx.engine.blocking
     for waited_index, key in list(blocking.by_key):
         if waited_index == db_index:

@@ -1,7 +1,7 @@
-"""A fingerprint of what the databases hold, to compare before and after (DEBUG DIGEST).
+"""A digest of the databases' contents, to compare before and after (DEBUG DIGEST).
 
-It is our own: Redis's differs, and nobody compares the two. Times, delivery counts and consumers without pending
-entries are left out, since no log carries all of them.
+It differs from Redis's digest. Delivery times, delivery counts and consumers without pending entries are left out,
+because no log has all of them.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ NOTHING: Final = bytes(20)
 
 
 def of_value(value: Value | None) -> bytes:
-    """Twenty bytes; zeros where there is no value."""
+    """A digest of 20 bytes; zeros if there is no value."""
     if value is None:
         return NOTHING
-    made = sha1()
+    digest = sha1()
     for part in _parts(value):
-        made.update(b"%d:" % len(part))
-        made.update(part)
-    return made.digest()
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return digest.digest()
 
 
 def _parts(value: Value) -> Iterable[bytes]:
@@ -38,17 +38,17 @@ def _stream_parts(stream: Stream) -> list[bytes]:
         parts += segment.entry_list(start, stop)
     for group in stream.groups_by_name():
         parts += [group.name, b"%d %d" % (group.last_id, group.entries_read)]
-        for held in group.walk(ZERO):
-            block, slot = held
-            parts += [b"%d" % block.id_at(slot), group.owner_name(held)]
+        for pending_slot in group.walk(ZERO):
+            block, slot = pending_slot
+            parts += [b"%d" % block.id_at(slot), group.owner_name(pending_slot)]
     return parts
 
 
 def of_keyspace(keyspace: Keyspace) -> bytes:
-    """Twenty bytes, whatever the order of the keys; zeros where there are none."""
+    """A digest of 20 bytes that does not depend on the order of the keys; zeros if there are none."""
     total = 0
     for index, db in enumerate(keyspace.databases):
         for key, value in db.values.items():
-            placed = b"%d %d %b %b" % (index, db.expires.get(key, 0), of_value(value), key)
-            total ^= int.from_bytes(sha1(placed).digest(), "big")
+            hashed = b"%d %d %b %b" % (index, db.expires.get(key, 0), of_value(value), key)
+            total ^= int.from_bytes(sha1(hashed).digest(), "big")
     return total.to_bytes(20, "big")

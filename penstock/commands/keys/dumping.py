@@ -1,4 +1,4 @@
-"""DUMP and RESTORE: a value carried from one key, or server, to another."""
+"""DUMP and RESTORE: move a value to another key or server."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ HIGHEST_FREQUENCY: Final = 255
         "Redis objects composing the value and M their average size. For small string values the "
         "time complexity is thus O(1)+O(1*M) where M is small, so simply O(1)."
     ),
-    summary="Returns a value as bytes that RESTORE of this server takes.",
+    summary="Returns a value as bytes for RESTORE of this server.",
 )
 def dump(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -42,7 +42,7 @@ def dump(ctx: Context, args: list[bytes]) -> bytes:
 
 
 class Options:
-    """What follows the payload. Times and frequencies of access are read, but not kept here."""
+    """The options after the payload. IDLETIME and FREQ are checked, but not used."""
 
     __slots__ = ("absolute", "replaces")
 
@@ -52,15 +52,15 @@ class Options:
 
 
 def _read(args: list[bytes]) -> Options:
-    read = Options()
-    access = b""  # IDLETIME or FREQ, once one was given
+    options = Options()
+    access = b""  # IDLETIME or FREQ, whichever was given
     at = 4
     while at < len(args):
         option = args[at].upper()
         if option == b"REPLACE":
-            read.replaces = True
+            options.replaces = True
         elif option == b"ABSTTL":
-            read.absolute = True
+            options.absolute = True
         elif option in (b"IDLETIME", b"FREQ") and at + 1 < len(args) and access in (b"", option):
             access = option
             at += 1
@@ -72,7 +72,7 @@ def _read(args: list[bytes]) -> Options:
         else:
             raise refusals.syntax()
         at += 1
-    return read
+    return options
 
 
 @command(
@@ -96,20 +96,20 @@ def _read(args: list[bytes]) -> Options:
         ("5.0.0", "Added the `ABSTTL` modifier."),
         ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
     ),
-    summary="Makes a key of what DUMP of this server answered.",
+    summary="Creates a key from the reply to DUMP of this server.",
 )
 def restore(ctx: Context, args: list[bytes]) -> bytes:
-    """Logged as the requests that make the value: a real Redis, which cannot read the payload, loads them."""
+    """Logs the requests that create the value, because Redis cannot read the payload."""
     key = args[1]
-    read = _read(args)
+    options = _read(args)
     old = ctx.value(key)
-    if old is not None and not read.replaces:
+    if old is not None and not options.replaces:
         raise ReplyError(b"BUSYKEY Target key name already exists.")
     ttl_ms = arguments.integer(args[2])
     if ttl_ms < 0:
         raise ReplyError(b"ERR Invalid TTL value, must be >= 0")
     value = payloads.value_from(args[3], ctx.engine, ctx.now_us)
-    when_ms = min(ttl_ms if read.absolute else ctx.now_ms + ttl_ms, MAX_INT64)
+    when_ms = min(ttl_ms if options.absolute else ctx.now_ms + ttl_ms, MAX_INT64)
     if old is not None:
         ctx.remove(key)
         ctx.log(b"DEL", key)

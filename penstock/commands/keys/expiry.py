@@ -1,6 +1,7 @@
-"""Times of expiry: set, asked for, taken away.
+"""Times of expiry of keys: set, read and removed.
 
-A key is gone as soon as now is past its time. What is logged is absolute, so that a replay needs no clock.
+A key expires when the time is past its time of expiry. Absolute times are logged, so that a replay does not depend on
+the clock.
 """
 
 from typing import Final
@@ -31,7 +32,7 @@ OPTIONS_HISTORY: Final = (("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")
     flags="write fast",
     keys="1 RW update",
     history=OPTIONS_HISTORY,
-    summary="Lets a key expire so many seconds from now.",
+    summary="Sets a key's time of expiry, in seconds from now.",
 )
 def expire(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"expire", ctx.now_ms, in_seconds=True)
@@ -45,7 +46,7 @@ def expire(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW update",
     history=OPTIONS_HISTORY,
-    summary="Lets a key expire so many milliseconds from now.",
+    summary="Sets a key's time of expiry, in milliseconds from now.",
 )
 def pexpire(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"pexpire", ctx.now_ms, in_seconds=False)
@@ -59,7 +60,7 @@ def pexpire(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW update",
     history=OPTIONS_HISTORY,
-    summary="Lets a key expire at a unix time in seconds.",
+    summary="Sets a key's time of expiry, as a unix time in seconds.",
 )
 def expireat(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"expireat", 0, in_seconds=True)
@@ -73,7 +74,7 @@ def expireat(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW update",
     history=OPTIONS_HISTORY,
-    summary="Lets a key expire at a unix time in milliseconds.",
+    summary="Sets a key's time of expiry, as a unix time in milliseconds.",
 )
 def pexpireat(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"pexpireat", 0, in_seconds=False)
@@ -84,9 +85,9 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     conditions = _read_conditions(args[3:])
     number = arguments.integer(args[2])
     when_ms = moment(number, base_ms, in_seconds, name)
-    if ctx.value(key) is None or not _fits(conditions, ctx.db.expires.get(key), when_ms):
+    if ctx.value(key) is None or not _condition_holds(conditions, ctx.db.expires.get(key), when_ms):
         return reply.ZERO
-    if when_ms <= ctx.now_ms and not ctx.session.privileged:  # a replay meets the DEL that followed, if one did
+    if when_ms <= ctx.now_ms and not ctx.session.privileged:  # in a replay, the log has the DEL
         delete(ctx, key)
         ctx.log(b"DEL", key)
         return reply.ONE
@@ -113,23 +114,23 @@ def _read_conditions(options: list[bytes]) -> frozenset[bytes]:
     return frozenset(conditions)
 
 
-def _fits(conditions: frozenset[bytes], now_set_ms: int | None, when_ms: int) -> bool:
-    """Whether the new time may replace the one that is set; none set is later than any."""
+def _condition_holds(conditions: frozenset[bytes], old_ms: int | None, when_ms: int) -> bool:
+    """Whether the new time may replace the old one. No old time counts as later than any."""
     if not conditions:
         return True
-    if now_set_ms is None:
+    if old_ms is None:
         return b"XX" not in conditions and b"GT" not in conditions
     if b"GT" in conditions:
-        return when_ms > now_set_ms
+        return when_ms > old_ms
     if b"LT" in conditions:
-        return when_ms < now_set_ms
+        return when_ms < old_ms
     return b"NX" not in conditions
 
 
 def moment(number: int, base_ms: int, in_seconds: bool, name: bytes) -> int:
-    """The unix time in ms that a number of seconds or milliseconds after `base_ms` means.
+    """The unix time in ms that is `number` seconds or milliseconds after `base_ms`.
 
-    Refused, for the command `name`, where 64 bits do not hold it.
+    ReplyError, for the command `name`, if it does not fit in 64 bits.
     """
     if in_seconds:
         if not -MOST_SECONDS <= number <= MOST_SECONDS:
@@ -145,13 +146,13 @@ def invalid_expire(name: bytes) -> ReplyError:
 
 
 def set_expiry(ctx: Context, key: bytes, when_ms: int) -> None:
-    """Set a key's time of expiry and tell of it; the log is the caller's."""
+    """Set a key's time of expiry and send the event; the caller logs it."""
     ctx.db.expire_at(key, when_ms)
     ctx.touch(key)
     ctx.event("g", b"expire", key)
 
 
-# -- asking ----------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -163,7 +164,7 @@ def set_expiry(ctx: Context, key: bytes, when_ms: int) -> None:
     keys="1 RO access",
     tips="nondeterministic_output",
     history=(("2.8.0", "Added the -2 reply."),),
-    summary="Tells in how many seconds a key expires; -1 never, -2 no such key.",
+    summary="Returns in how many seconds a key expires; -1: never, -2: no such key.",
 )
 def ttl(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], ctx.now_ms, in_seconds=True)
@@ -178,7 +179,7 @@ def ttl(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     tips="nondeterministic_output",
     history=(("2.8.0", "Added the -2 reply."),),
-    summary="Tells in how many milliseconds a key expires; -1 never, -2 no such key.",
+    summary="Returns in how many milliseconds a key expires; -1: never, -2: no such key.",
 )
 def pttl(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], ctx.now_ms, in_seconds=False)
@@ -191,7 +192,7 @@ def pttl(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="readonly fast",
     keys="1 RO access",
-    summary="Tells the unix time in seconds at which a key expires; -1 never, -2 no such key.",
+    summary="Returns the unix time in seconds at which a key expires; -1: never, -2: no such key.",
 )
 def expiretime(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], 0, in_seconds=True)
@@ -204,7 +205,7 @@ def expiretime(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="readonly fast",
     keys="1 RO access",
-    summary="Tells the unix time in milliseconds at which a key expires; -1 never, -2 no such key.",
+    summary="Returns the unix time in milliseconds at which a key expires; -1: never, -2: no such key.",
 )
 def pexpiretime(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], 0, in_seconds=False)
@@ -220,7 +221,7 @@ def _remaining(ctx: Context, key: bytes, since_ms: int, in_seconds: bool) -> byt
     return reply.integer((remaining_ms + 500) // 1000 if in_seconds else remaining_ms)
 
 
-# -- taking away -----------------------------------------------------------------------------------------------------
+# -- removing --------------------------------------------------------------------------------------------------------
 
 
 @command(
@@ -230,7 +231,7 @@ def _remaining(ctx: Context, key: bytes, since_ms: int, in_seconds: bool) -> byt
     since="2.2.0",
     flags="write fast",
     keys="1 RW update",
-    summary="Takes a key's time of expiry away.",
+    summary="Removes a key's time of expiry.",
 )
 def persist(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -241,7 +242,7 @@ def persist(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def take_expiry(ctx: Context, key: bytes) -> bool:
-    """Forget a key's time of expiry and tell of it; whether it had one. The log is the caller's."""
+    """Remove a key's time of expiry and send the event; returns whether it had one. The caller logs it."""
     if not ctx.db.persist(key):
         return False
     ctx.touch(key)

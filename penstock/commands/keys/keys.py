@@ -1,4 +1,4 @@
-"""Keys as such, whatever they hold: there or not, their type, removed, renamed, copied."""
+"""Commands for keys of any type: remove, test, type, rename, move, copy."""
 
 from typing import Final
 
@@ -22,8 +22,8 @@ MIN_INT32: Final = -(2**31)
     flags="write",
     keys="1..-1 RM delete",
     tips="request_policy:multi_shard response_policy:agg_sum",
-    complexity="O(1) a key for Penstock; memory is given back in O(M) for a stream of M segments.",
-    summary="Removes keys and says how many there were.",
+    complexity="O(1) for each key; the memory of a stream with M segments is freed in O(M), in steps.",
+    summary="Removes keys and returns how many existed.",
 )
 def del_(ctx: Context, args: list[bytes]) -> bytes:
     removed = 0
@@ -42,8 +42,8 @@ def del_(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1..-1 RM delete",
     tips="request_policy:multi_shard response_policy:agg_sum",
-    complexity="O(1) a key; memory is given back at once, as by DEL.",
-    summary="Removes keys and says how many there were; here the same as DEL.",
+    complexity="O(1) for each key; memory is freed as by DEL.",
+    summary="Removes keys and returns how many existed; the same as DEL in Penstock.",
 )
 def unlink(ctx: Context, args: list[bytes]) -> bytes:
     return del_(ctx, args)
@@ -59,7 +59,7 @@ def unlink(ctx: Context, args: list[bytes]) -> bytes:
     tips="request_policy:multi_shard response_policy:agg_sum",
     complexity="O(N) where N is the number of keys to check.",
     history=(("3.0.3", "Accepts multiple `key` arguments."),),
-    summary="Counts how many of the named keys exist; a key named twice counts twice.",
+    summary="Returns how many of the given keys exist; a repeated key counts again.",
 )
 def exists(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(_count(ctx, args[1:]))
@@ -74,7 +74,7 @@ def exists(ctx: Context, args: list[bytes]) -> bytes:
     keys="1..-1 RO",
     tips="request_policy:multi_shard response_policy:agg_sum",
     complexity="O(N) where N is the number of keys that will be touched.",
-    summary="Counts how many of the named keys exist; times of access are not kept here.",
+    summary="Returns how many of the given keys exist, and counts as a use of them.",
 )
 def touch(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(_count(ctx, args[1:]))
@@ -95,7 +95,7 @@ def _count(ctx: Context, keys: list[bytes]) -> int:
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
-    summary="Names the type of the value at a key.",
+    summary="Returns the type of the value at a key.",
 )
 def type_(ctx: Context, args: list[bytes]) -> bytes:
     value = ctx.read(args[1])
@@ -112,7 +112,7 @@ def type_(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="write",
     keys="1 RW access delete; 2 OW update",
-    summary="Gives a key another name, in place of whatever had that name.",
+    summary="Renames a key; a key with the new name is replaced.",
 )
 def rename(ctx: Context, args: list[bytes]) -> bytes:
     key, new_key = args[1], args[2]
@@ -134,7 +134,7 @@ def rename(ctx: Context, args: list[bytes]) -> bytes:
     flags="write fast",
     keys="1 RW access delete; 2 OW insert",
     history=(("3.2.0", "The command no longer returns an error when source and destination names are the same."),),
-    summary="Gives a key another name unless that name is taken.",
+    summary="Renames a key, unless a key with the new name exists.",
 )
 def renamenx(ctx: Context, args: list[bytes]) -> bytes:
     key, new_key = args[1], args[2]
@@ -149,7 +149,7 @@ def renamenx(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value | None) -> None:
-    """Move a value within the database; `old` is what it replaces. The time of expiry goes with it."""
+    """Move a value and its time of expiry to another key of the database; `old` is the value that it replaces."""
     _create(ctx, new_key, value, ctx.db.expires.get(key))
     ctx.remove(key)
     ctx.event("g", b"rename_from", key)
@@ -169,7 +169,7 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
     since="1.0.0",
     flags="write fast",
     keys="1 RW access update",
-    summary="Moves a key to another database unless that has a key of its name.",
+    summary="Moves a key to another database, unless it has a key with this name.",
 )
 def move(ctx: Context, args: list[bytes]) -> bytes:
     key, home = args[1], ctx.db_index
@@ -181,11 +181,11 @@ def move(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ZERO
     when_ms = ctx.db.expires.get(key)
     ctx.select(target)
-    taken = ctx.value(key) is not None
-    if not taken:
+    exists_there = ctx.value(key) is not None
+    if not exists_there:
         _create(ctx, key, value, when_ms)
     ctx.select(home)
-    if taken:
+    if exists_there:
         return reply.ZERO
     ctx.remove(key)
     ctx.event("g", b"move_from", key)
@@ -204,7 +204,7 @@ def move(ctx: Context, args: list[bytes]) -> bytes:
     since="6.2.0",
     flags="write denyoom",
     keys="1 RO access; 2 OW update",
-    complexity="O(1) for strings, O(N) in the segments and pending blocks of a stream.",
+    complexity="O(1) for strings, O(N) for a stream with N segments and pending blocks, O(N) for N parts of others.",
     summary="Copies a value, with its time of expiry, to another key or another database.",
 )
 def copy(ctx: Context, args: list[bytes]) -> bytes:
@@ -245,14 +245,14 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _create(ctx: Context, key: bytes, value: Value, when_ms: int | None) -> None:
-    """Put a value that comes from elsewhere, with the time of expiry that it had there."""
+    """Create a key with a value and the time of expiry that the value had."""
     create(ctx, key, value)
     if when_ms is not None:
         ctx.db.expire_at(key, when_ms)
 
 
 def _read_database(ctx: Context, word: bytes) -> int:
-    """The number of a database, else Redis's three refusals of it."""
+    """Read a database number; ReplyError with Redis's texts."""
     number = arguments.integer(word)
     if not MIN_INT32 <= number <= MAX_INT32:
         raise ReplyError(b"ERR value is out of range, value must between -2147483648 and 2147483647")

@@ -1,4 +1,4 @@
-"""OBJECT: how a value is kept. Of what Redis tells here, Penstock knows little and says which."""
+"""OBJECT: describes how a value is stored, as far as that has a meaning in Penstock."""
 
 from typing import Final
 
@@ -14,20 +14,20 @@ from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
 
-EMBEDDED: Final = 41  # bytes of key and string together that Redis 8.6.3 keeps in one piece ("embstr")
+EMBEDDED: Final = 41  # up to this many bytes of key and string, Redis 8.6.3 uses the encoding "embstr"
 
 HELP: Final = (
-    ("ENCODING <key>", "Name the form in which the value of <key> is kept."),
-    ("FREQ <key>", "Answer how often <key> is used, under an LFU policy."),
-    ("IDLETIME <key>", "Answer for how many seconds <key> has not been used, under an LRU or LRM policy."),
-    ("REFCOUNT <key>", "Answer how many references the value of <key> has; always 1."),
+    ("ENCODING <key>", "Return the encoding of the value of <key>."),
+    ("FREQ <key>", "Return how often <key> is used, under an LFU policy."),
+    ("IDLETIME <key>", "Return for how many seconds <key> has not been used, under an LRU or LRM policy."),
+    ("REFCOUNT <key>", "Return how many references the value of <key> has; always 1."),
 )
 
-container("OBJECT", group="generic", since="2.2.3", summary="Holds the commands that look at how a value is kept.")
+container("OBJECT", group="generic", since="2.2.3", summary="Commands that describe how a value is stored.")
 
 
 def _look(ctx: Context, key: bytes) -> Value | None:
-    """The value of a key, counted as a hit or a miss without the event of a miss (Redis 8.6.3)."""
+    """The value of a key. Counts a hit or a miss, but sends no event for a miss (Redis 8.6.3)."""
     value = ctx.value(key)
     if value is None:
         ctx.engine.statistics.misses += 1
@@ -44,12 +44,12 @@ def _look(ctx: Context, key: bytes) -> Value | None:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
-    summary="Names the form in which a value is kept.",
+    summary="Returns the encoding of a value, as Redis names it.",
 )
 def encoding(ctx: Context, args: list[bytes]) -> bytes:
-    """Strings are all kept alike here; answered is what Redis would have chosen for a string set as it stands.
+    """The encoding that Redis would have chosen for this value if it were set as a whole.
 
-    (There APPEND to a string makes it "raw", however short.)
+    (In Redis, APPEND makes a string "raw", however short.)
     """
     key = args[2]
     value = _look(ctx, key)
@@ -59,7 +59,7 @@ def encoding(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def encoding_of(key: bytes, value: Value, settings: Settings) -> bytes:
-    """The form's name."""
+    """The name of the encoding."""
     if isinstance(value, LargeString):
         return b"raw"
     if not isinstance(value, bytes):
@@ -77,7 +77,7 @@ def encoding_of(key: bytes, value: Value, settings: Settings) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
-    summary="Tells how often a key is used, from 0 to 255, where maxmemory-policy is an LFU one.",
+    summary="Returns how often a key is used, from 0 to 255, if maxmemory-policy is an LFU policy.",
 )
 def freq(ctx: Context, args: list[bytes]) -> bytes:
     if _look(ctx, args[2]) is None:
@@ -99,10 +99,10 @@ def freq(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
-    summary="Tells for how many seconds a key has not been used, where maxmemory-policy is an LRU or LRM one.",
+    summary="Returns the seconds since the last use of a key, if maxmemory-policy is an LRU or LRM policy.",
 )
 def idletime(ctx: Context, args: list[bytes]) -> bytes:
-    """Redis notes the use of keys whatever the policy; here 0 is answered where nobody would evict by it."""
+    """Redis records the use of keys under any policy. Here it is 0 under policies that do not need it."""
     if _look(ctx, args[2]) is None:
         return reply.null(ctx.resp3)
     if ctx.engine.settings.text("maxmemory-policy").endswith("lfu"):
@@ -122,7 +122,7 @@ def idletime(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
-    summary="Returns 1, as Redis does for any value.",
+    summary="Returns 1 for any value, as Redis does.",
 )
 def refcount(ctx: Context, args: list[bytes]) -> bytes:
     return reply.null(ctx.resp3) if _look(ctx, args[2]) is None else reply.ONE

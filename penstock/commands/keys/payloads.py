@@ -1,7 +1,7 @@
-"""A value as bytes that can be carried elsewhere, and back: what DUMP answers and RESTORE takes.
+"""The payloads of DUMP and RESTORE: a value as bytes, and back.
 
-It is a format of our own (docs/dump.md): the requests that make the value anew at a placeholder key, as a rewritten
-log has them, framed with a version and a checksum. It is none of Redis's payloads, and each refuses the other's.
+The format is our own (docs/dump.md): the requests that create the value at a placeholder key, as a rewritten log has
+them, with a version and a checksum. Redis refuses our payloads, and we refuse Redis's.
 """
 
 from collections.abc import Iterator
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 
 MARK: Final = b"PENSTOCK"
 VERSION: Final = 1
-VERSION_BYTES: Final = 2  # little-endian, as the checksum is
+VERSION_BYTES: Final = 2  # little-endian, like the checksum
 CHECKSUM_BYTES: Final = 8
 PLACEHOLDER: Final = b"k"
 
 MAKERS: Final = frozenset([
     b"SET", b"RPUSH", b"SADD", b"ZADD", b"HSET", b"HPEXPIREAT", b"XADD", b"XCFGSET", b"XCLAIM", b"XDEL", b"XGROUP",
     b"XIDMPRECORD", b"XNACK", b"XSETID", b"XTRIM",
-])  # fmt: skip  # requests that may stand in a payload: a checksum says that nothing was damaged, not who wrote it
+])  # fmt: skip  # the commands allowed in a payload: its checksum finds damage, but not forgery
 
 
-def lines(key: bytes, value: Value, settings: Settings, written_in: Dialect) -> Iterator[bytes]:
-    """The requests that make a value anew at a key, but for the key's time of expiry."""
+def lines(key: bytes, value: Value, settings: Settings, dialect: Dialect) -> Iterator[bytes]:
+    """The requests that create a value at a key, without the key's time of expiry."""
     if isinstance(value, Stream):
-        yield from StreamLines(key, value, written_in, Progress()).all(settings)
+        yield from StreamLines(key, value, dialect, Progress()).all(settings)
     else:
         yield from rewrite_values.lines(key, value)
 
 
 def payload_of(value: Value, settings: Settings) -> bytes:
-    """A value framed, with nothing left out."""
+    """The payload of a value."""
     body = b"".join([MARK, *lines(PLACEHOLDER, value, settings, Dialect()), VERSION.to_bytes(VERSION_BYTES, "little")])
     return body + xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little")
 
 
 def value_from(payload: bytes, engine: "Engine", now_us: int) -> Value:
-    """The value of a payload, with nothing shared and nobody told; ReplyError where it is damaged or not ours."""
+    """A new value from a payload; nothing is logged and no events are sent. ReplyError if it is damaged or not ours."""
     body, checksum = payload[:-CHECKSUM_BYTES], payload[-CHECKSUM_BYTES:]
     version = int.from_bytes(body[-VERSION_BYTES:], "little")
     if (
@@ -88,7 +88,7 @@ def bad_format() -> ReplyError:
 
 
 class Scratch(Context):
-    """A request's context in an empty database of its own: nothing of what is done there is told or logged."""
+    """A request's context in an empty database of its own: nothing is logged, no events are sent."""
 
     __slots__ = ()
 
@@ -104,8 +104,8 @@ class Scratch(Context):
         self.waits = False
 
     def read(self, key: bytes) -> Value | None:
-        """Without counting it."""
+        """The value of a key, without counting a hit or a miss."""
         return self.value(key)
 
     def event(self, kind: str, name: bytes, key: bytes) -> None:
-        """Nobody hears of it."""
+        """Sends nothing."""

@@ -1,4 +1,4 @@
-"""Which keys there are: all that fit a pattern, a page at a time, one by chance, how many."""
+"""KEYS, SCAN, RANDOMKEY and DBSIZE: list, iterate, pick and count keys."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import type_name
 
-DRAWS: Final = 100  # overdue keys that RANDOMKEY may draw while they cannot be removed
+DRAWS: Final = 100  # RANDOMKEY gives up after so many expired keys, if they cannot be removed
 
 
 @command(
@@ -22,10 +22,10 @@ DRAWS: Final = 100  # overdue keys that RANDOMKEY may draw while they cannot be 
     acl="dangerous",
     tips="request_policy:all_shards nondeterministic_output_order",
     complexity="O(N) with N being the number of keys in the database.",
-    summary="Lists every key that fits a pattern.",
+    summary="Returns all keys that match a pattern.",
 )
 def keys(ctx: Context, args: list[bytes]) -> bytes:
-    """Overdue keys are left out, but not removed."""
+    """Expired keys are left out, but not removed."""
     glob = read_glob(args[1])
     expires, now_ms = ctx.db.expires, ctx.now_ms
     shown = []
@@ -47,10 +47,10 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
         "call after a minute without SCAN puts the keys in order, in O(N log N)."
     ),
     history=(("6.0.0", "Added the `TYPE` subcommand."),),
-    summary="Walks over the keys of a database, some at a time.",
+    summary="Iterates over the keys of a database, some in each call.",
 )
 def scan(ctx: Context, args: list[bytes]) -> bytes:
-    """A cursor is a place in the keys' HashOrder: nothing is remembered between two calls."""
+    """A cursor is a position in the keys' HashOrder: the server remembers nothing between two calls."""
     cursor = read_cursor(args[1])
     count, glob, kind = PAGE, None, b""
     typed = False
@@ -73,7 +73,7 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
     for key in names_found:
         if glob is not None and not glob.matches(key):
             continue
-        value = ctx.value(key)  # an overdue key is removed on the way
+        value = ctx.value(key)  # removes the key if it has expired
         if value is not None and (not typed or type_name(value) == kind):
             shown.append(key)
     return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
@@ -85,11 +85,11 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="readonly",
     tips="request_policy:all_shards response_policy:special nondeterministic_output",
-    complexity="O(log N) in the number of keys; the first call after a minute without one, or a SCAN, is O(N log N).",
-    summary="Names some key of the database.",
+    complexity="O(log N) where N is the number of keys; O(N log N) after a minute without RANDOMKEY and SCAN.",
+    summary="Returns a random key of the database.",
 )
 def randomkey(ctx: Context, args: list[bytes]) -> bytes:
-    """Each key is as likely as any other: a number is drawn, and the key at that index of the HashOrder is taken."""
+    """All keys are equally likely: a random number is the index of the key in the HashOrder."""
     draws = 0
     while len(ctx.db) and draws < DRAWS:
         order = ctx.db.in_order(ctx.now_ms)
@@ -107,8 +107,8 @@ def randomkey(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly fast",
     acl="keyspace",
     tips="request_policy:all_shards response_policy:agg_sum",
-    summary="Counts the keys of the database.",
+    summary="Returns the number of keys in the database.",
 )
 def dbsize(ctx: Context, args: list[bytes]) -> bytes:
-    """Overdue keys that nobody has met yet count, as in Redis."""
+    """Expired keys that are not removed yet count, as in Redis."""
     return reply.integer(len(ctx.db))

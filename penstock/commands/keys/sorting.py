@@ -1,4 +1,4 @@
-"""SORT: the parts of a list, set or sorted set in order, by themselves or by what other keys say of them."""
+"""SORT: the parts of a list, set or sorted set, ordered by their own values or by values of other keys."""
 
 from typing import Final
 
@@ -32,9 +32,9 @@ PATTERN_KEYS: Final = (
 
 
 class Pattern:
-    """The name of a key, or of a hash's field, in which the first star stands for the part that is sorted.
+    """The name of a key, or of a field in a hash, with a star that stands for a part.
 
-    Without a star it names nothing. A field stands behind an arrow, and the star before that.
+    Without a star it names nothing. The field follows an arrow, `->`, after the star.
     """
 
     __slots__ = ("after", "before", "field", "has_star", "is_itself")
@@ -46,10 +46,10 @@ class Pattern:
         self.has_star = bool(star)
         self.after, _, self.field = rest.partition(ARROW)
         if not self.field:
-            self.after = rest  # an arrow with nothing behind it belongs to the name
+            self.after = rest  # an arrow at the end belongs to the name of the key
 
     def value(self, ctx: Context, part: bytes) -> bytes | None:
-        """What a part leads to: a string or a field's value; None where there is none."""
+        """The string or field named for a part; None if there is none."""
         if self.is_itself:
             return part
         if not self.has_star:
@@ -62,8 +62,8 @@ class Pattern:
         return None if fields is None else fields.fields.get(self.field)
 
 
-class Asked:
-    """What SORT's words say."""
+class SortArguments:
+    """The options of SORT."""
 
     __slots__ = ("by", "by_bytes", "count", "descending", "gets", "offset", "sorts", "store_at")
 
@@ -78,40 +78,40 @@ class Asked:
         self.store_at: bytes | None = None
 
 
-def _read(args: list[bytes], may_store: bool) -> Asked:
-    asked = Asked()
+def _read(args: list[bytes], may_store: bool) -> SortArguments:
+    options = SortArguments()
     at = 2
     while at < len(args):
         option, following = args[at].upper(), len(args) - at - 1
         if option in (b"ASC", b"DESC"):
-            asked.descending = option == b"DESC"
+            options.descending = option == b"DESC"
         elif option == b"ALPHA":
-            asked.by_bytes = True
+            options.by_bytes = True
         elif option == b"LIMIT" and following >= 2:
-            asked.offset = max(arguments.integer(args[at + 1]), 0)
-            asked.count = arguments.integer(args[at + 2])
+            options.offset = max(arguments.integer(args[at + 1]), 0)
+            options.count = arguments.integer(args[at + 2])
             at += 2
         elif option == b"STORE" and following and may_store:
-            asked.store_at = args[at + 1]
+            options.store_at = args[at + 1]
             at += 1
         elif option == b"BY" and following:
-            asked.by = Pattern(args[at + 1])
-            asked.sorts = asked.sorts and asked.by.has_star
+            options.by = Pattern(args[at + 1])
+            options.sorts = options.sorts and options.by.has_star
             at += 1
         elif option == b"GET" and following:
-            asked.gets.append(Pattern(args[at + 1]))
+            options.gets.append(Pattern(args[at + 1]))
             at += 1
         else:
             raise refusals.syntax()
         at += 1
-    return asked
+    return options
 
 
 # -- sorting ---------------------------------------------------------------------------------------------------------
 
 
-def _parts(ctx: Context, key: bytes, asked: Asked) -> list[bytes]:
-    """What is to be sorted, in the order in which it is kept."""
+def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
+    """The parts to be sorted, in the order in which they are stored."""
     value = ctx.read(key)
     if value is None:
         return []
@@ -121,27 +121,27 @@ def _parts(ctx: Context, key: bytes, asked: Asked) -> list[bytes]:
         return [member for _, member in value.order]
     if not isinstance(value, Set):
         raise refusals.wrong_type()
-    if not asked.sorts and asked.store_at is not None:  # what is stored must be the same when the log is replayed
-        asked.sorts = asked.by_bytes = True
-        asked.by = None
+    if not options.sorts and options.store_at is not None:  # a replay of the log must store the same order
+        options.sorts = options.by_bytes = True
+        options.by = None
     return list(value.members)
 
 
-def _in_order(ctx: Context, parts: list[bytes], asked: Asked) -> list[bytes]:
-    if not asked.sorts:
-        return parts[::-1] if asked.descending else parts
-    weights: list[bytes | None] = [*parts] if asked.by is None else [asked.by.value(ctx, part) for part in parts]
-    if not asked.by_bytes:
-        return _by_numbers(parts, weights, asked.descending)
-    # The locale is C, whose order ends at a NUL byte; what is stored is compared to the end.
-    cut = asked.store_at is None
+def _in_order(ctx: Context, parts: list[bytes], options: SortArguments) -> list[bytes]:
+    if not options.sorts:
+        return parts[::-1] if options.descending else parts
+    weights: list[bytes | None] = [*parts] if options.by is None else [options.by.value(ctx, part) for part in parts]
+    if not options.by_bytes:
+        return _by_numbers(parts, weights, options.descending)
+    # As with the C locale, comparison ends at a NUL byte; but not with STORE.
+    cut = options.store_at is None
     keys = [(weight is not None, _cut(weight or b"", cut)) for weight in weights]
-    order = sorted(range(len(parts)), key=keys.__getitem__, reverse=asked.descending)
+    order = sorted(range(len(parts)), key=keys.__getitem__, reverse=options.descending)
     return [parts[at] for at in order]
 
 
 def _by_numbers(parts: list[bytes], weights: list[bytes | None], descending: bool) -> list[bytes]:
-    """Parts of equal numbers stand in the order of their bytes; what there is not is 0."""
+    """Sort by numbers; parts with equal numbers by their bytes. A missing number is 0."""
     numbered: list[tuple[float, bytes]] = []
     for part, weight in zip(parts, weights, strict=True):
         number = 0.0 if weight is None else c_double(weight)
@@ -173,19 +173,19 @@ def _cut(text: bytes, cut: bool) -> bytes:
     ),
     acl=SORT_ACL,
     complexity=SORT_COMPLEXITY,
-    summary="Returns what is in a list, set or sorted set in order, or stores it as a list.",
+    summary="Sorts the parts of a list, set or sorted set, and returns them or stores them as a list.",
 )
 def sort(ctx: Context, args: list[bytes]) -> bytes:
-    asked = _read(args, may_store=True)
-    found = _found(ctx, args[1], asked)
-    if asked.store_at is None:
+    options = _read(args, may_store=True)
+    found = _found(ctx, args[1], options)
+    if options.store_at is None:
         return _answer(ctx, found)
     if not found:
-        if delete(ctx, asked.store_at):
+        if delete(ctx, options.store_at):
             ctx.log_request(args)
         return reply.ZERO
-    overwrite(ctx, asked.store_at, List([text or b"" for text in found]))
-    ctx.event("l", b"sortstore", asked.store_at)
+    overwrite(ctx, options.store_at, List([text or b"" for text in found]))
+    ctx.event("l", b"sortstore", options.store_at)
     ctx.dirty += len(found)
     ctx.log_request(args)
     return reply.integer(len(found))
@@ -201,19 +201,19 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     keys=f"1 RO access; {PATTERN_KEYS}",
     acl=SORT_ACL,
     complexity=SORT_COMPLEXITY,
-    summary="Returns what is in a list, set or sorted set in order.",
+    summary="Sorts the parts of a list, set or sorted set, and returns them.",
 )
 def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
     return _answer(ctx, _found(ctx, args[1], _read(args, may_store=False)))
 
 
-def _found(ctx: Context, key: bytes, asked: Asked) -> list[bytes | None]:
-    """The sorted parts within the limits, or what the patterns of GET lead to from each."""
-    parts = _in_order(ctx, _parts(ctx, key, asked), asked)
-    parts = parts[asked.offset : None if asked.count < 0 else asked.offset + asked.count]
-    if not asked.gets:
+def _found(ctx: Context, key: bytes, options: SortArguments) -> list[bytes | None]:
+    """The sorted parts within LIMIT, or the values of the patterns of GET for each of them."""
+    parts = _in_order(ctx, _parts(ctx, key, options), options)
+    parts = parts[options.offset : None if options.count < 0 else options.offset + options.count]
+    if not options.gets:
         return [*parts]
-    return [pattern.value(ctx, part) for part in parts for pattern in asked.gets]
+    return [pattern.value(ctx, part) for part in parts for pattern in options.gets]
 
 
 def _answer(ctx: Context, found: list[bytes | None]) -> bytes:

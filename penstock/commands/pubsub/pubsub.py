@@ -1,4 +1,4 @@
-"""Pub/sub: SUBSCRIBE and its kin, PUBLISH, PUBSUB (https://redis.io/docs/latest/develop/pubsub/).
+"""Pub/sub: SUBSCRIBE and related commands, PUBLISH, PUBSUB (https://redis.io/docs/latest/develop/pubsub/).
 
 One request may have several replies, one for each channel: the handler returns them joined.
 """
@@ -17,11 +17,11 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 HELP: Final = (
-    ("CHANNELS [<pattern>]", "The channels that somebody is subscribed to, or those of them that fit the pattern."),
-    ("NUMPAT", "How many different patterns somebody is subscribed to."),
-    ("NUMSUB [<channel> ...]", "How many are subscribed to each of these channels,\nnot counting patterns."),
-    ("SHARDCHANNELS [<pattern>]", "As CHANNELS, of shard channels."),
-    ("SHARDNUMSUB [<shardchannel> ...]", "As NUMSUB, of shard channels."),
+    ("CHANNELS [<pattern>]", "List the channels with subscribers, or those of them that match the pattern."),
+    ("NUMPAT", "Return the number of different patterns with subscribers."),
+    ("NUMSUB [<channel> ...]", "Return the number of subscribers of each channel,\nnot counting patterns."),
+    ("SHARDCHANNELS [<pattern>]", "As CHANNELS, for shard channels."),
+    ("SHARDNUMSUB [<shardchannel> ...]", "As NUMSUB, for shard channels."),
 )
 
 
@@ -35,16 +35,16 @@ HELP: Final = (
     since="2.0.0",
     flags="denyoom pubsub noscript loading stale",
     complexity="O(N) where N is the number of channels to subscribe to.",
-    summary="Listens to channels.",
+    summary="Subscribes to channels.",
 )
 def subscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     _refuse_in_log(session, b"SUBSCRIBE")
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for channel in args[1:]:
         ctx.engine.subscriptions.subscribe(session, channel)
-        answers.append(_confirmation(ctx, b"subscribe", channel, _count(session)))
-    return _told(ctx, answers)
+        replies.append(_confirmation(ctx, b"subscribe", channel, _count(session)))
+    return _deliver(ctx, replies)
 
 
 @command(
@@ -54,16 +54,16 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="denyoom pubsub noscript loading stale",
     complexity="O(N) where N is the number of patterns to subscribe to.",
-    summary="Listens to every channel whose name fits one of the patterns.",
+    summary="Subscribes to all channels whose names match one of the patterns.",
 )
 def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     _refuse_in_log(session, b"PSUBSCRIBE")
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for pattern in args[1:]:
         ctx.engine.subscriptions.subscribe_pattern(session, pattern)
-        answers.append(_confirmation(ctx, b"psubscribe", pattern, _count(session)))
-    return _told(ctx, answers)
+        replies.append(_confirmation(ctx, b"psubscribe", pattern, _count(session)))
+    return _deliver(ctx, replies)
 
 
 @command(
@@ -74,16 +74,16 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
     flags="denyoom pubsub noscript loading stale",
     keys="1..-1 not_key",
     complexity="O(N) where N is the number of shard channels to subscribe to.",
-    summary="Listens to shard channels, which are apart from the others.",
+    summary="Subscribes to shard channels, which are separate from other channels.",
 )
 def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     _refuse_in_log(session, b"SSUBSCRIBE")
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for channel in args[1:]:
         ctx.engine.subscriptions.subscribe_shard(session, channel)
-        answers.append(_confirmation(ctx, b"ssubscribe", channel, len(session.shard_channels)))
-    return _told(ctx, answers)
+        replies.append(_confirmation(ctx, b"ssubscribe", channel, len(session.shard_channels)))
+    return _deliver(ctx, replies)
 
 
 # -- UNSUBSCRIBE, PUNSUBSCRIBE, SUNSUBSCRIBE --------------------------------------------------------------------------
@@ -96,15 +96,15 @@ def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="pubsub noscript loading stale",
     complexity="O(N) where N is the number of channels to unsubscribe.",
-    summary="Listens no more to these channels, or to any.",
+    summary="Unsubscribes from these channels, or from all.",
 )
 def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for channel in args[1:] or list(session.channels):
         ctx.engine.subscriptions.unsubscribe(session, channel)
-        answers.append(_confirmation(ctx, b"unsubscribe", channel, _count(session)))
-    return _told(ctx, answers or [_confirmation(ctx, b"unsubscribe", None, _count(session))])
+        replies.append(_confirmation(ctx, b"unsubscribe", channel, _count(session)))
+    return _deliver(ctx, replies or [_confirmation(ctx, b"unsubscribe", None, _count(session))])
 
 
 @command(
@@ -114,15 +114,15 @@ def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="pubsub noscript loading stale",
     complexity="O(N) where N is the number of patterns to unsubscribe.",
-    summary="Listens no more to what fits these patterns, or any.",
+    summary="Unsubscribes from these patterns, or from all.",
 )
 def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for pattern in args[1:] or list(session.patterns):
         ctx.engine.subscriptions.unsubscribe_pattern(session, pattern)
-        answers.append(_confirmation(ctx, b"punsubscribe", pattern, _count(session)))
-    return _told(ctx, answers or [_confirmation(ctx, b"punsubscribe", None, _count(session))])
+        replies.append(_confirmation(ctx, b"punsubscribe", pattern, _count(session)))
+    return _deliver(ctx, replies or [_confirmation(ctx, b"punsubscribe", None, _count(session))])
 
 
 @command(
@@ -133,36 +133,36 @@ def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     flags="pubsub noscript loading stale",
     keys="1..-1 not_key",
     complexity="O(N) where N is the number of shard channels to unsubscribe.",
-    summary="Listens no more to these shard channels, or to any.",
+    summary="Unsubscribes from these shard channels, or from all.",
 )
 def sunsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     for channel in args[1:] or list(session.shard_channels):
         ctx.engine.subscriptions.unsubscribe_shard(session, channel)
-        answers.append(_confirmation(ctx, b"sunsubscribe", channel, len(session.shard_channels)))
-    return _told(ctx, answers or [_confirmation(ctx, b"sunsubscribe", None, len(session.shard_channels))])
+        replies.append(_confirmation(ctx, b"sunsubscribe", channel, len(session.shard_channels)))
+    return _deliver(ctx, replies or [_confirmation(ctx, b"sunsubscribe", None, len(session.shard_channels))])
 
 
 def _refuse_in_log(session: Session, name: bytes) -> None:
-    """A line of the log listens to nothing: nobody is there (Redis 8.6.3)."""
+    """Refuse a subscription in the log's replay, where there is no client (Redis 8.6.3)."""
     if session.privileged:
         raise ReplyError(b"ERR %b isn't allowed for a DENY BLOCKING client" % name)
 
 
 def _count(session: Session) -> int:
-    """What SUBSCRIBE and PSUBSCRIBE count together; shard channels are counted by themselves."""
+    """The number of channels and patterns together. Shard channels are counted separately."""
     return len(session.channels) + len(session.patterns)
 
 
 def _confirmation(ctx: Context, kind: bytes, name: bytes | None, count: int) -> bytes:
-    """What the session listens to has changed, or there was nothing to leave (no name)."""
+    """The confirmation of a change; `name` is None if there was nothing to unsubscribe from."""
     shown = reply.null(ctx.resp3) if name is None else reply.bulk(name)
     return reply.push([reply.bulk(kind), shown, reply.integer(count)], ctx.resp3)
 
 
-def _told(ctx: Context, confirmations: list[bytes]) -> bytes:
-    """Confirmations reach a client that wants no replies too (CLIENT REPLY OFF and SKIP, Redis 8.6.3)."""
+def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
+    """The confirmations as the reply. A client gets them even after CLIENT REPLY OFF or SKIP (Redis 8.6.3)."""
     session = ctx.session
     joined = b"".join(confirmations)
     if not session.is_silent and not session.reply_skip:
@@ -184,7 +184,7 @@ def _told(ctx: Context, confirmations: list[bytes]) -> bytes:
         "O(N+M) where N is the number of clients subscribed to the receiving channel and M is "
         "the total number of subscribed patterns (by any client)."
     ),
-    summary="Sends a message to whoever listens to a channel now.",
+    summary="Sends a message to the present subscribers of a channel.",
 )
 def publish(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.engine.subscriptions.publish(args[1], args[2], ctx.engine.outgoing))
@@ -198,7 +198,7 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
     flags="pubsub loading stale fast",
     keys="1 not_key",
     complexity="O(N) where N is the number of clients subscribed to the receiving shard channel.",
-    summary="Sends a message to whoever listens to a shard channel now.",
+    summary="Sends a message to the present subscribers of a shard channel.",
 )
 def spublish(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.engine.subscriptions.publish_to_shard(args[1], args[2], ctx.engine.outgoing))
@@ -206,7 +206,7 @@ def spublish(ctx: Context, args: list[bytes]) -> bytes:
 
 # -- PUBSUB -----------------------------------------------------------------------------------------------------------
 
-container("PUBSUB", group="pubsub", since="2.8.0", summary="Commands that tell who listens to what.")
+container("PUBSUB", group="pubsub", since="2.8.0", summary="Commands that describe subscriptions.")
 
 
 @command(
@@ -219,7 +219,7 @@ container("PUBSUB", group="pubsub", since="2.8.0", summary="Commands that tell w
         "O(N) where N is the number of active channels, and assuming constant time pattern "
         "matching (relatively short channels and patterns)"
     ),
-    summary="The channels that somebody listens to.",
+    summary="Lists the channels with subscribers.",
 )
 def pubsub_channels(ctx: Context, args: list[bytes]) -> bytes:
     return _names(ctx.engine.subscriptions.channels, args)
@@ -235,14 +235,14 @@ def pubsub_channels(ctx: Context, args: list[bytes]) -> bytes:
         "O(N) where N is the number of active shard channels, and assuming constant time pattern "
         "matching (relatively short shard channels)."
     ),
-    summary="The shard channels that somebody listens to.",
+    summary="Lists the shard channels with subscribers.",
 )
 def pubsub_shardchannels(ctx: Context, args: list[bytes]) -> bytes:
     return _names(ctx.engine.subscriptions.shard_channels, args)
 
 
 def _names(names: Iterable[bytes], args: list[bytes]) -> bytes:
-    """Unlike no pattern, `*` leaves out the channel whose name is empty (Redis 8.6.3)."""
+    """The names that match the pattern. `*` does not match the channel with the empty name (Redis 8.6.3)."""
     if len(args) > 3:
         raise refusals.unknown_or_wrong(args[1], args[0])
     if len(args) == 2:
@@ -258,7 +258,7 @@ def _names(names: Iterable[bytes], args: list[bytes]) -> bytes:
     since="2.8.0",
     flags="pubsub loading stale",
     complexity="O(N) for the NUMSUB subcommand, where N is the number of requested channels",
-    summary="How many listen to each of some channels.",
+    summary="Returns the number of subscribers of each given channel.",
 )
 def pubsub_numsub(ctx: Context, args: list[bytes]) -> bytes:
     return _counts(ctx.engine.subscriptions.channels, args[2:])
@@ -271,14 +271,14 @@ def pubsub_numsub(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="pubsub loading stale",
     complexity="O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
-    summary="How many listen to each of some shard channels.",
+    summary="Returns the number of subscribers of each given shard channel.",
 )
 def pubsub_shardnumsub(ctx: Context, args: list[bytes]) -> bytes:
     return _counts(ctx.engine.subscriptions.shard_channels, args[2:])
 
 
 def _counts(listeners: dict[bytes, Listeners], names: list[bytes]) -> bytes:
-    """Names and counts by turns, a flat array in RESP3 too."""
+    """Names and counts in turn, as a flat array in RESP3, too."""
     pairs = [(reply.bulk(name), reply.integer(len(listeners.get(name, ())))) for name in names]
     return reply.mapping(pairs, resp3=False)
 
@@ -288,12 +288,12 @@ def _counts(listeners: dict[bytes, Listeners], names: list[bytes]) -> bytes:
     group="pubsub",
     since="2.8.0",
     flags="pubsub loading stale",
-    summary="How many different patterns somebody listens to.",
+    summary="Returns the number of different patterns with subscribers.",
 )
 def pubsub_numpat(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.engine.subscriptions.patterns))
 
 
-@command("PUBSUB|HELP", group="pubsub", since="6.2.0", flags="loading stale", summary="What PUBSUB's subcommands do.")
+@command("PUBSUB|HELP", group="pubsub", since="6.2.0", flags="loading stale", summary="Lists the subcommands.")
 def pubsub_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply("PUBSUB", HELP)

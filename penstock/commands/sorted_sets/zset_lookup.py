@@ -90,11 +90,11 @@ def zscore(ctx: Context, args: list[bytes]) -> bytes:
 )
 def zmscore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
-    answers = []
+    replies = []
     for member in args[2:]:
         score = None if zset is None else zset.scores.get(member)
-        answers.append(reply.null(ctx.resp3) if score is None else score_reply(score, ctx.resp3))
-    return reply.array(answers)
+        replies.append(reply.null(ctx.resp3) if score is None else score_reply(score, ctx.resp3))
+    return reply.array(replies)
 
 
 @command(

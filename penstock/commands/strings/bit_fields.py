@@ -145,20 +145,20 @@ def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> by
     longest = max(operation.end() for operation in operations if operation.name != b"GET")
     text = change.extend(longest)
     grows = len(text) > change.length
-    answers: list[bytes] = []
+    replies: list[bytes] = []
     changes = 0
     for operation in operations:
         old = operation.value(text)
         if operation.name == b"GET":
-            answers.append(reply.integer(old))
+            replies.append(reply.integer(old))
             continue
         adds = operation.name == b"INCRBY"
         number = operation.fitted(old + operation.number if adds else operation.number)
         if number is None:
-            answers.append(reply.null(ctx.resp3))
+            replies.append(reply.null(ctx.resp3))
             continue
         operation.put(text, number)
-        answers.append(reply.integer(number if adds else old))
+        replies.append(reply.integer(number if adds else old))
         changes += grows or number != old
     if changes or grows:
         change.keep(ctx)
@@ -167,4 +167,4 @@ def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> by
         ctx.dirty += changes
     if changes or grows:  # Redis 8.6.3 does not log it if the string only grew, and loses that at a restart
         ctx.log_request(args)
-    return reply.array(answers)
+    return reply.array(replies)

@@ -61,11 +61,11 @@ def get(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the strings at several keys; null for a missing key or another type.",
 )
 def mget(ctx: Context, args: list[bytes]) -> bytes:
-    answers = []
+    replies = []
     for key in args[1:]:
         text = text_of(ctx.read(key))
-        answers.append(reply.null(ctx.resp3) if text is None else reply.bulk(text))
-    return reply.array(answers)
+        replies.append(reply.null(ctx.resp3) if text is None else reply.bulk(text))
+    return reply.array(replies)
 
 
 @command(
