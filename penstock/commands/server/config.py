@@ -1,4 +1,4 @@
-"""CONFIG: a server's directives, read and changed while it runs."""
+"""CONFIG: read and change the server's directives while it runs."""
 
 from typing import Final
 
@@ -13,9 +13,9 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 HELP: Final = (
-    ("GET <pattern>", "Show the directives whose names fit the glob-like <pattern>, and their values."),
-    ("SET <directive> <value>", "Give the <directive> another <value>."),
-    ("RESETSTAT", "Set the counters that INFO shows back to zero."),
+    ("GET <pattern>", "Show the directives whose names match the glob-style <pattern>, and their values."),
+    ("SET <directive> <value>", "Change the value of a <directive>."),
+    ("RESETSTAT", "Reset the counters of INFO."),
     ("REWRITE", "Write changed directives into the configuration file."),
 )
 
@@ -35,22 +35,22 @@ container(
     flags="admin noscript loading stale",
     complexity="O(N) when N is the number of configuration parameters provided",
     history=(("7.0.0", "Added the ability to pass multiple pattern parameters in one call"),),
-    summary="Shows the directives whose names fit a pattern, with their values.",
+    summary="Returns the directives whose names match a pattern, with their values.",
 )
 def config_get(ctx: Context, args: list[bytes]) -> bytes:
     settings = ctx.engine.settings
-    spelled: dict[str, bytes] = {}  # each name once, as it was first asked for
+    requested: dict[str, bytes] = {}  # each directive once, under the name that was sent first
     for pattern in args[2:]:
         if globs.is_plain(pattern):
             name = _decoded(pattern)
             if Settings.row(name) is not None:
-                spelled.setdefault(name.lower(), pattern)
+                requested.setdefault(name.lower(), pattern)
             continue
         glob = globs.Glob(pattern, ignore_case=True)
         for name in Settings.names():
             if glob.matches(name.encode()):
-                spelled.setdefault(name, name.encode())
-    values = [(shown, reply.bulk(_encoded(settings.canonical(name)))) for name, shown in spelled.items()]
+                requested.setdefault(name, name.encode())
+    values = [(shown, reply.bulk(_encoded(settings.canonical(name)))) for name, shown in requested.items()]
     return reply.fields(values, ctx.resp3)
 
 
@@ -63,7 +63,7 @@ def config_get(ctx: Context, args: list[bytes]) -> bytes:
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(N) when N is the number of configuration parameters provided",
     history=(("7.0.0", "Added the ability to set multiple parameters in one call."),),
-    summary="Changes directives, all of those named or none.",
+    summary="Changes directives: all that are given, or none.",
 )
 def config_set(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) % 2:
@@ -80,7 +80,7 @@ def config_set(ctx: Context, args: list[bytes]) -> bytes:
     since="2.0.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Sets the counters of INFO back to zero.",
+    summary="Resets the counters of INFO.",
 )
 def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
     ctx.engine.statistics.reset()
@@ -93,10 +93,10 @@ def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
     since="2.8.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Writes what CONFIG SET changed into the configuration file.",
+    summary="Writes the directives that CONFIG SET changed into the configuration file.",
 )
 def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
-    """Comments and order of the file stay; it is replaced at once or not at all."""
+    """Comments and the order of lines stay. The file is replaced as a whole."""
     settings = ctx.engine.settings
     if settings.file is None:
         raise ReplyError(b"ERR The server is running without a config file")
@@ -112,14 +112,14 @@ def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="5.0.0",
     flags="loading stale",
-    summary="Lists the subcommands of CONFIG.",
+    summary="Lists the subcommands.",
 )
 def config_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply("CONFIG", HELP)
 
 
 def _may_set_protected(settings: Settings, session: Session) -> bool:
-    """As enable-protected-configs says. A unix socket is local."""
+    """Whether enable-protected-configs allows it. A unix socket counts as local."""
     allowed = settings.text("enable-protected-configs")
     if allowed == "local":
         return session.unix_socket or session.address.startswith(("127.", "[::1]:", "::1"))

@@ -1,4 +1,4 @@
-"""DEBUG, as test suites use it (Redis 8.6.3); behind enable-debug-command."""
+"""DEBUG: the subcommands that test suites use (Redis 8.6.3). Needs enable-debug-command."""
 
 import re
 from collections.abc import Callable
@@ -43,7 +43,7 @@ Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
     arity=-2,
     complexity="Depends on subcommand.",
     doc_flags="syscmd",
-    summary="Looks into the server and disturbs it, for tests.",
+    summary="Inspects and disturbs the server, for tests.",
 )
 def debug(ctx: Context, args: list[bytes]) -> bytes:
     allowed = ctx.engine.settings.text("enable-debug-command")
@@ -51,8 +51,8 @@ def debug(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(NOT_ALLOWED)
     entry = SUBCOMMANDS.get(args[1].upper())
     if entry is not None:
-        least, most, subcommand = entry
-        if least <= len(args) - 2 <= most:
+        min_words, max_words, subcommand = entry
+        if min_words <= len(args) - 2 <= max_words:
             if ctx.engine.loading and not ctx.session.privileged and args[1].upper() in NEED_LOADED_KEYS:
                 raise refusals.loading()
             return subcommand(ctx, args)
@@ -60,7 +60,7 @@ def debug(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def is_local(session: Session) -> bool:
-    """Whether a client sits on this machine."""
+    """Whether a client is on this machine."""
     return session.unix_socket or session.address.startswith(LOCAL)
 
 
@@ -68,7 +68,7 @@ def is_local(session: Session) -> bool:
 
 
 def _sleep(ctx: Context, args: list[bytes]) -> bytes:
-    """Whatever begins as a number counts; anything else is no time at all."""
+    """Takes the number at the start of the word; if there is none, it is 0."""
     number = NUMBER.match(args[2])
     seconds = float(number[0]) if number else 0.0
     if seconds > 0:
@@ -151,7 +151,7 @@ def _digest_value(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _populate(ctx: Context, args: list[bytes]) -> bytes:
-    """Strings `prefix:0`, `prefix:1` ... of `value:0` ...; keys that exist stay as they are. Not logged."""
+    """Create strings `prefix:0`, `prefix:1`, ... with values `value:0`, ...; existing keys stay. Not logged."""
     count = _positive(args[2])
     prefix = args[3] if len(args) > 3 else b"key"
     size = _positive(args[4]) if len(args) > 4 else 0
@@ -178,8 +178,8 @@ def _htstats(ctx: Context, args: list[bytes]) -> bytes:
     if not 0 <= index < len(ctx.engine.keyspace.databases):
         raise ReplyError(b"ERR Out of range database")
     db = ctx.engine.keyspace.databases[index]
-    told = b"[Dictionary HT]\n%b[Expires HT]\n%b" % (_table(len(db.values)), _table(len(db.expires)))
-    return reply.verbatim(told, ctx.resp3)
+    text = b"[Dictionary HT]\n%b[Expires HT]\n%b" % (_table(len(db.values)), _table(len(db.expires)))
+    return reply.verbatim(text, ctx.resp3)
 
 
 def _table(count: int) -> bytes:
@@ -238,24 +238,24 @@ def _client_eviction(ctx: Context, args: list[bytes]) -> bytes:
 # -- HELP -------------------------------------------------------------------------------------------------------------
 
 HELP: Final = (
-    ("CHANGE-REPL-ID", "Take another replication id."),
-    ("DIGEST", "Answer a fingerprint of all databases."),
-    ("DIGEST-VALUE <key> [<key> ...]", "Answer fingerprints of values."),
-    ("ERROR <text>", "Answer an error with this text."),
-    ("HTSTATS <dbid> [full]", "Count the keys of a database and those that expire."),
+    ("CHANGE-REPL-ID", "Change the replication id."),
+    ("DIGEST", "Return a digest of all databases."),
+    ("DIGEST-VALUE <key> [<key> ...]", "Return digests of values."),
+    ("ERROR <text>", "Return an error with this text."),
+    ("HTSTATS <dbid> [full]", "Count the keys of a database and those with a time of expiry."),
     ("LOADAOF", "Load the log again."),
-    ("LOG <text>", "Accepted."),
-    ("OBJECT <key>", "Tell how a value is kept."),
-    ("POPULATE <count> [<prefix>] [<size>]", "Make <count> strings that are not logged, named <prefix>:<number>."),
+    ("LOG <text>", "Accepted without effect."),
+    ("OBJECT <key>", "Describe how a value is stored."),
+    ("POPULATE <count> [<prefix>] [<size>]", "Create <count> strings, named <prefix>:<number>. They are not logged."),
     (
         "PROTOCOL <type>",
-        "Answer a reply of a type: string, integer, double, bignum, null, array,\n"
+        "Return a reply of a type: string, integer, double, bignum, null, array,\n"
         "set, map, attrib, push, verbatim, true, false.",
     ),
     ("RELOAD [<option> ...]", "Rewrite the log and load it again."),
-    ("SDSLEN <key>", "Tell the lengths of a key and its string."),
-    ("SET-ACTIVE-EXPIRE <0|1>", "Whether keys expire while nobody looks at them."),
-    ("SLEEP <seconds>", "Stop the server for so long."),
+    ("SDSLEN <key>", "Return the lengths of a key and its string."),
+    ("SET-ACTIVE-EXPIRE <0|1>", "Switch the removal of expired keys in the background off or on."),
+    ("SLEEP <seconds>", "Stop the server for this time."),
 )
 
 
@@ -265,9 +265,9 @@ def _help(ctx: Context, args: list[bytes]) -> bytes:
 
 # -- the table --------------------------------------------------------------------------------------------------------
 
-ANY: Final = 2**31  # words
+ANY: Final = 2**31  # any number of arguments
 
-SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: the least and most words behind it
+SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: minimum and maximum of arguments
     b"AOF-FLUSH-SLEEP": (1, 1, _ok),
     b"CHANGE-REPL-ID": (0, 0, _change_repl_id),
     b"CLIENT-EVICTION": (0, 0, _client_eviction),

@@ -5,7 +5,7 @@ from penstock.protocol import reply
 
 
 def sample(kind: bytes, resp3: bool) -> bytes:
-    """The reply of a type, as Redis 8.6.3 gives it."""
+    """The reply of a type, as in Redis 8.6.3."""
     numbers = [reply.integer(number) for number in range(3)]
     match kind:
         case b"string":
@@ -42,15 +42,15 @@ def sample(kind: bytes, resp3: bool) -> bytes:
 
 
 def _attributed(resp3: bool) -> bytes:
-    told = reply.bulk(b"Some real reply following the attribute")
+    text = reply.bulk(b"Some real reply following the attribute")
     if not resp3:
-        return told
+        return text
     popularity = reply.array([reply.bulk(b"key:123"), reply.integer(90)])
-    return b"|1\r\n" + reply.bulk(b"key-popularity") + popularity + told
+    return b"|1\r\n" + reply.bulk(b"key-popularity") + popularity + text
 
 
 def _pushed(resp3: bool) -> bytes:
     if not resp3:
         raise ReplyError(b"ERR RESP2 is not supported by this command")
-    told = reply.bulk(b"Some real reply following the push reply")
-    return told + reply.push([reply.bulk(b"server-cpu-usage"), reply.integer(42)], resp3)
+    text = reply.bulk(b"Some real reply following the push reply")
+    return text + reply.push([reply.bulk(b"server-cpu-usage"), reply.integer(42)], resp3)

@@ -1,4 +1,4 @@
-"""A row of the table as COMMAND INFO and COMMAND DOCS tell it."""
+"""The replies of COMMAND INFO and COMMAND DOCS for one row of the command table."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias
@@ -10,7 +10,7 @@ from penstock.engine.table.command_table import Row
 from penstock.engine.table.key_specs import KeySpec
 from penstock.protocol import reply
 
-FLAGS: Final = (  # in the order in which COMMAND INFO gives them (Redis 8.6.3)
+FLAGS: Final = (  # in the order of COMMAND INFO (Redis 8.6.3)
     "readonly", "write", "denyoom", "admin", "asking", "blocking", "module", "pubsub", "noscript", "loading", "stale",
     "fast", "no_async_loading", "no_auth", "no_multi", "allow_busy", "skip_monitor", "no_mandatory_keys",
     "movablekeys", "skip_slowlog",
@@ -32,11 +32,11 @@ def names(words: Iterable[str], resp3: bool) -> bytes:
 
 
 def info(row: Row, resp3: bool) -> bytes:
-    """The ten elements of one command."""
-    made = row.described.get("info3" if resp3 else "info2")
-    if made is None:
-        made = row.described["info3" if resp3 else "info2"] = _info(row, resp3)
-    return made
+    """The ten elements of COMMAND INFO for one command. The reply is cached on the row."""
+    cached = row.described.get("info3" if resp3 else "info2")
+    if cached is None:
+        cached = row.described["info3" if resp3 else "info2"] = _info(row, resp3)
+    return cached
 
 
 def _info(row: Row, resp3: bool) -> bytes:
@@ -88,14 +88,14 @@ def _search(type: str, spec: Fields, resp3: bool) -> bytes:
 
 
 def docs(row: Row, resp3: bool) -> bytes:
-    """What a reader of the documentation is told of one command and its subcommands.
+    """The documentation of one command and its subcommands.
 
-    Kept on the row, as `info` is: each redis-cli asks for all of them when it starts, and making them takes 25 ms.
+    The reply is cached on the row: every redis-cli asks for all of them when it starts, and building them takes 25 ms.
     """
-    made = row.described.get("docs3" if resp3 else "docs2")
-    if made is None:
-        made = row.described["docs3" if resp3 else "docs2"] = _docs(row, resp3)
-    return made
+    cached = row.described.get("docs3" if resp3 else "docs2")
+    if cached is None:
+        cached = row.described["docs3" if resp3 else "docs2"] = _docs(row, resp3)
+    return cached
 
 
 def _docs(row: Row, resp3: bool) -> bytes:

@@ -28,7 +28,7 @@ SECTIONS: Final[tuple[tuple[str, Section], ...]] = (
     ("Keyspace", info_sections.keyspace),
     ("Keysizes", info_sections.keysizes),
 )
-ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # left out of the default
+ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # not in the default reply
 
 
 @command(
@@ -40,19 +40,19 @@ ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # left out of t
     acl="dangerous",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
     history=(("7.0.0", "Added support for taking multiple section arguments."),),
-    summary="Tells the server's state.",
+    summary="Returns the server's state.",
 )
 def info(ctx: Context, args: list[bytes]) -> bytes:
-    asked = {word.decode(errors="replace").lower() for word in args[1:]} or {"default"}
-    if asked & {"all", "everything"}:
+    wanted = {word.decode(errors="replace").lower() for word in args[1:]} or {"default"}
+    if wanted & {"all", "everything"}:
         shown = SECTIONS
     else:
         shown = tuple(
             (title, section)
             for title, section in SECTIONS
-            if title.lower() in asked or ("default" in asked and title.lower() not in ON_REQUEST)
+            if title.lower() in wanted or ("default" in wanted and title.lower() not in ON_REQUEST)
         )
-    assert ctx.row is not None, "a request in hand has its row"
+    assert ctx.row is not None, "a request that runs has a row"
     hidden = ctx.row.hidden
     texts = [_text(title, section(ctx), hidden) for title, section in shown if title.lower().encode() not in hidden]
     return reply.verbatim("\r\n".join(texts).encode(errors="surrogateescape"), ctx.resp3)

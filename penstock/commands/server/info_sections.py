@@ -1,6 +1,6 @@
-"""The sections of INFO, each a list of (field, value) in Redis's order (8.6.3; the additions of 8.8 at their ends).
+"""The sections of INFO, each a list of (field, value) in Redis's order (8.6.3; fields added in 8.8 at the end).
 
-What Penstock does not have is 0, so that nobody's parser stumbles.
+Fields for features that Penstock does not have are 0, so that clients can parse them.
 """
 
 from typing import Final
@@ -18,12 +18,12 @@ Fields = list[tuple[str, str]]
 
 DAY_S: Final = 86_400
 LRU_CLOCK_BITS: Final = 24
-MOST_KEYS_MEASURED: Final = 10_000  # keysizes walks every key of a database: not of a larger one
+MOST_KEYS_MEASURED: Final = 10_000  # keysizes visits every key; it leaves out larger databases
 TTLS_SAMPLED: Final = 100
 
 
 def human(count: int) -> str:
-    """A number of bytes for a person: 811.89K."""
+    """A number of bytes with a unit, such as 811.89K."""
     if count < 1024:
         return f"{count}B"
     power = min((count.bit_length() - 1) // 10, 5)
@@ -99,11 +99,16 @@ def clients(ctx: Context) -> Fields:
         tracking_clients=0,
         pubsub_clients=sum(session.is_subscribed for session in sessions),
         watching_clients=sum(bool(session.watched) for session in sessions),
-        clients_in_timeout_table=sum(bool(waiting.deadline_ms) for waiting in blocked),
+        clients_in_timeout_table=sum(bool(request.deadline_ms) for request in blocked),
         total_watched_keys=len(engine.watchers),
-        total_blocking_keys=len({(waiting.db_index, key) for waiting in blocked for key in waiting.keys}),
+        total_blocking_keys=len({(request.db_index, key) for request in blocked for key in request.keys}),
         total_blocking_keys_on_nokey=len(
-            {(waiting.db_index, key) for waiting in blocked if waiting.heeds_loss for key in waiting.keys}
+            {
+                (blocked_request.db_index, key)
+                for blocked_request in blocked
+                if blocked_request.heeds_loss
+                for key in blocked_request.keys
+            }
         ),
     )
 
@@ -194,7 +199,7 @@ def threads(ctx: Context) -> Fields:
 def stats(ctx: Context) -> Fields:
     counted = ctx.engine.statistics
     counted.sample(ctx.now_ms)
-    operations, came, went = counted.rates()
+    operations, input_rate, output_rate = counted.rates()
     return _pairs(
         total_connections_received=counted.connections,
         total_commands_processed=counted.commands,
@@ -203,8 +208,8 @@ def stats(ctx: Context) -> Fields:
         total_net_output_bytes=counted.output_bytes,
         total_net_repl_input_bytes=0,
         total_net_repl_output_bytes=0,
-        instantaneous_input_kbps=f"{came / 1024:.2f}",
-        instantaneous_output_kbps=f"{went / 1024:.2f}",
+        instantaneous_input_kbps=f"{input_rate / 1024:.2f}",
+        instantaneous_output_kbps=f"{output_rate / 1024:.2f}",
         instantaneous_input_repl_kbps="0.00",
         instantaneous_output_repl_kbps="0.00",
         rejected_connections=counted.rejected_connections,
@@ -370,14 +375,14 @@ def _expiry_of(db: Database, now_ms: int) -> str:
 
 
 def _mean_ttl(db: Database, now_ms: int) -> int:
-    """The mean time to live in ms, of a sample spread over the whole database."""
+    """The mean time to live in ms, of a sample from the whole database."""
     step = max(len(db.deadlines) // TTLS_SAMPLED, 1)
     lives = [max(when_ms - now_ms, 0) for when_ms, _ in db.deadlines[::step]]
     return sum(lives) // len(lives) if lives else 0
 
 
 def keysizes(ctx: Context) -> Fields:
-    """How many strings are of each size, by powers of two; left out for a database of very many keys."""
+    """The number of strings of each size, by powers of two. Databases with very many keys are left out."""
     fields = []
     for index, db in enumerate(ctx.engine.keyspace.databases):
         counts: dict[int, int] = {}
@@ -392,7 +397,7 @@ def keysizes(ctx: Context) -> Fields:
 
 
 def _power(bits: int) -> str:
-    """The power of two at which so many bits begin: 4, 1K, 64K, 2M."""
+    """The power of two at which numbers with so many bits start: 4, 1K, 64K, 2M."""
     size = 1 << bits - 1 if bits else 0
     for unit in ("", "K", "M", "G", "T"):
         if size < 1024:

@@ -1,4 +1,4 @@
-"""COMMAND: what the table knows, told to clients."""
+"""COMMAND: describes the command table to clients."""
 
 from collections.abc import Iterable, Iterator
 
@@ -22,7 +22,7 @@ from penstock.protocol import reply
     arity=-1,
     tips="nondeterministic_output_order",
     complexity="O(N) where N is the total number of Redis commands",
-    summary="Describes every command of the table.",
+    summary="Describes all commands.",
 )
 def command_all(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([descriptions.info(row, ctx.resp3) for row in ctx.engine.rows.values()])
@@ -34,7 +34,7 @@ def command_all(ctx: Context, args: list[bytes]) -> bytes:
     since="2.8.13",
     flags="loading stale",
     acl="connection",
-    summary="Counts the commands, subcommands left out.",
+    summary="Returns the number of commands, without subcommands.",
 )
 def command_count(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.engine.rows))
@@ -50,7 +50,7 @@ def command_count(ctx: Context, args: list[bytes]) -> bytes:
     tips="nondeterministic_output_order",
     complexity="O(N) where N is the number of commands to look up",
     history=(("7.0.0", "Allowed to be called with no argument to get info on all commands."),),
-    summary="Describes the named commands: arity, flags, keys.",
+    summary="Describes the given commands: arity, flags, keys.",
 )
 def command_info(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
@@ -68,10 +68,10 @@ def command_info(ctx: Context, args: list[bytes]) -> bytes:
     acl="connection",
     tips="nondeterministic_output_order",
     complexity="O(N) where N is the number of commands to look up",
-    summary="Gives the documentation of the named commands, or of all.",
+    summary="Returns the documentation of the given commands, or of all.",
 )
 def command_docs(ctx: Context, args: list[bytes]) -> bytes:
-    """Names that are no command are left out."""
+    """Unknown names are left out."""
     if len(args) == 2:
         rows: Iterable[Row | None] = ctx.engine.rows.values()
     else:
@@ -117,7 +117,7 @@ def command_list(ctx: Context, args: list[bytes]) -> bytes:
     flags="loading stale",
     acl="connection",
     complexity="O(N) where N is the number of arguments to the command",
-    summary="Picks the keys out of a whole request.",
+    summary="Returns the keys in a request.",
 )
 def command_getkeys(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks([key for key, _ in _keys(ctx, args[2:])])
@@ -131,7 +131,7 @@ def command_getkeys(ctx: Context, args: list[bytes]) -> bytes:
     flags="loading stale",
     acl="connection",
     complexity="O(N) where N is the number of arguments to the command",
-    summary="Picks the keys out of a whole request and tells how each is used.",
+    summary="Returns the keys in a request, and how each is used.",
 )
 def command_getkeysandflags(ctx: Context, args: list[bytes]) -> bytes:
     found = _keys(ctx, args[2:])
@@ -144,19 +144,19 @@ def command_getkeysandflags(ctx: Context, args: list[bytes]) -> bytes:
     since="5.0.0",
     flags="loading stale",
     acl="connection",
-    summary="Explains the subcommands of COMMAND.",
+    summary="Lists the subcommands.",
 )
 def command_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
         "COMMAND",
         [
-            ("(no subcommand)", "Describe every command: arity, flags, keys, categories."),
-            ("COUNT", "How many commands there are."),
-            ("LIST [FILTERBY MODULE|ACLCAT|PATTERN <filter>]", "Names of commands and subcommands."),
-            ("INFO [<command-name> ...]", "Describe the named commands, or all."),
-            ("DOCS [<command-name> ...]", "Documentation of the named commands, or of all."),
-            ("GETKEYS <full-command>", "The keys of a whole request."),
-            ("GETKEYSANDFLAGS <full-command>", "The keys of a whole request and how each is used."),
+            ("(no subcommand)", "Describe all commands: arity, flags, keys, categories."),
+            ("COUNT", "Return the number of commands."),
+            ("LIST [FILTERBY MODULE|ACLCAT|PATTERN <filter>]", "List the names of commands and subcommands."),
+            ("INFO [<command-name> ...]", "Describe the given commands, or all."),
+            ("DOCS [<command-name> ...]", "Return the documentation of the given commands, or of all."),
+            ("GETKEYS <full-command>", "Return the keys in a request."),
+            ("GETKEYSANDFLAGS <full-command>", "Return the keys in a request, and how each is used."),
         ],
     )
 
@@ -169,14 +169,14 @@ def _every(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _named(ctx: Context, name: bytes) -> Row | None:
-    """A row by its name in any case, `xgroup|create` included."""
+    """The row with a name, in upper or lower case; subcommands are written `xgroup|create`."""
     word, bar, below = name.upper().partition(b"|")
     row = ctx.engine.rows.get(word)
     return row.subcommands.get(below) if row is not None and bar else row
 
 
 def _keys(ctx: Context, request: list[bytes]) -> list[tuple[bytes, list[str]]]:
-    """The keys of a request, refused in Redis's order: unknown, without keys, wrong arity, malformed."""
+    """The keys of a request. Errors in Redis's order: unknown, without keys, wrong arity, malformed."""
     row = ctx.engine.rows.get(request[0].upper())
     if row is not None and row.subcommands and len(request) > 1:
         row = row.subcommands.get(request[1].upper())

@@ -1,4 +1,4 @@
-"""LATENCY: when commands took longer than latency-monitor-threshold, and how long each took (Redis 8.6.3)."""
+"""LATENCY: commands that took longer than latency-monitor-threshold, and histograms of all times (Redis 8.6.3)."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from penstock.protocol import reply
 GRAPH_WIDTH: Final = 60
 
 
-container("LATENCY", group="server", since="2.8.13", summary="Looks into the times that commands took.")
+container("LATENCY", group="server", since="2.8.13", summary="Commands for execution times.")
 
 
 @command(
@@ -62,7 +62,7 @@ def latency_history(ctx: Context, args: list[bytes]) -> bytes:
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:agg_sum",
-    summary="Forgets delays, of all kinds or of some.",
+    summary="Removes the recorded delays, of all kinds or of some.",
 )
 def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
     events = ctx.engine.latency.events
@@ -78,7 +78,7 @@ def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
     complexity="O(N) where N is the number of commands with latency information being retrieved.",
-    summary="Tells how many calls of each command took no longer than 1, 2, 4, 8 ... microseconds.",
+    summary="Returns how many calls of each command took at most 1, 2, 4, 8 ... microseconds.",
 )
 def latency_histogram(ctx: Context, args: list[bytes]) -> bytes:
     counted = ctx.engine.statistics.rows
@@ -91,7 +91,7 @@ def latency_histogram(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _rows_called(ctx: Context, word: bytes) -> list[Row]:
-    """The row that a word names (`client|list`), with its subcommands."""
+    """The row with a name (`client|list`), with its subcommands."""
     name, _, subcommand = word.upper().partition(b"|")
     row = ctx.engine.rows.get(name)
     if row is None:
@@ -113,7 +113,7 @@ def _histogram(row: RowStatistics, resp3: bool) -> bytes:
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
-    summary="Draws the delays of one kind.",
+    summary="Draws a graph of the delays of one kind.",
 )
 def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
     event = ctx.engine.latency.events.get(args[2])
@@ -134,21 +134,21 @@ def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
-    summary="Says what the delays are like.",
+    summary="Summarizes the recorded delays.",
 )
 def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
     engine = ctx.engine
     lines = []
     if not engine.settings.number("latency-monitor-threshold"):
-        lines.append("Delays are not watched: CONFIG SET latency-monitor-threshold <milliseconds> begins it.")
+        lines.append("Delays are not recorded: CONFIG SET latency-monitor-threshold <milliseconds> starts it.")
     elif not engine.latency.events:
-        lines.append("No command took longer than latency-monitor-threshold says.")
+        lines.append("No command took longer than latency-monitor-threshold.")
     for name, event in engine.latency.events.items():
         times = [ms for _, ms in event.samples]
         mean = sum(times) / len(times)
         lines.append(f"{name.decode()}: {len(times)} delays, {mean:.0f} ms on average, {event.worst_ms} ms at worst.")
     if engine.latency.events:
-        lines.append("SLOWLOG GET names the commands. Deleting very large keys and reading without COUNT take long.")
+        lines.append("SLOWLOG GET lists the requests. Reading many entries without COUNT takes long.")
     return reply.verbatim("".join([line + "\n" for line in lines]).encode(), ctx.resp3)
 
 
@@ -157,17 +157,17 @@ def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="2.8.13",
     flags="loading stale",
-    summary="Explains the subcommands.",
+    summary="Lists the subcommands.",
 )
 def latency_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
         "LATENCY",
         [
-            ("DOCTOR", "Say what the delays are like."),
-            ("GRAPH <event>", "Draw the delays of a kind (command, fast-command)."),
+            ("DOCTOR", "Summarize the recorded delays."),
+            ("GRAPH <event>", "Draw a graph of the delays of a kind (command, fast-command)."),
             ("HISTORY <event>", "List the delays of a kind: time, milliseconds."),
             ("LATEST", "List the latest delay of each kind: time, milliseconds, and the worst."),
-            ("RESET [<event> ...]", "Forget delays, of all kinds or of some."),
-            ("HISTOGRAM [<command> ...]", "Tell how long the calls of commands took."),
+            ("RESET [<event> ...]", "Remove the recorded delays, of all kinds or of some."),
+            ("HISTOGRAM [<command> ...]", "Return histograms of the times that commands took."),
         ],
     )

@@ -1,4 +1,4 @@
-"""MEMORY: what keys and the server take, as far as Python lets one know (Redis 8.6.3)."""
+"""MEMORY: the memory of keys and of the server, as far as Python can measure it (Redis 8.6.3)."""
 
 import sys
 from typing import Final
@@ -11,10 +11,10 @@ from penstock.engine.memory.value_sizes import EXPIRY_OVERHEAD, dataset_bytes, m
 from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
 
-LITTLE: Final = 64 * 1024 * 1024
+SMALL_BYTES: Final = 64 * 1024 * 1024
 
 
-container("MEMORY", group="server", since="4.0.0", summary="Tells what takes memory.")
+container("MEMORY", group="server", since="4.0.0", summary="Commands for memory usage.")
 
 
 @command(
@@ -25,7 +25,7 @@ container("MEMORY", group="server", since="4.0.0", summary="Tells what takes mem
     flags="readonly",
     keys="2 RO",
     complexity="O(N) where N is the number of samples.",
-    summary="Estimates the bytes that a key and its value take.",
+    summary="Estimates the bytes used by a key and its value.",
 )
 def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
     at = 3
@@ -44,7 +44,7 @@ def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="4.0.0",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
-    summary="Lists what takes how much memory.",
+    summary="Returns the server's memory usage in detail.",
 )
 def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     keyspace = ctx.engine.keyspace
@@ -117,17 +117,17 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="4.0.0",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
-    summary="Says what looks wrong with the server's use of memory.",
+    summary="Reports problems with the server's memory usage.",
 )
 def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
     used, peak = ctx.engine.memory.read(), process_memory.peak_bytes()
-    if used < LITTLE:
-        told = b"The server takes little memory: there is nothing to tell yet.\n"
+    if used < SMALL_BYTES:
+        text = b"The server uses little memory: there is nothing to report.\n"
     elif peak > used * 3 // 2:
-        told = b"The server once took %d bytes, half as much again as the %d it takes now.\n" % (peak, used)
+        text = b"The server once used %d bytes, more than 1.5 times the present %d.\n" % (peak, used)
     else:
-        told = b"Nothing looks wrong.\n"
-    return reply.verbatim(told, ctx.resp3)
+        text = b"There are no problems.\n"
+    return reply.verbatim(text, ctx.resp3)
 
 
 @command(
@@ -136,7 +136,7 @@ def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
     since="4.0.0",
     tips="request_policy:all_shards response_policy:all_succeeded",
     complexity="Depends on how much memory is allocated, could be slow",
-    summary="Gives memory back where an allocator can; Python's does so by itself.",
+    summary="Returns unused memory to the system; no effect here, because Python does so itself.",
 )
 def memory_purge(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
@@ -148,11 +148,11 @@ def memory_purge(ctx: Context, args: list[bytes]) -> bytes:
     since="4.0.0",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
     complexity="Depends on how much memory is allocated, could be slow",
-    summary="Says what the allocator knows.",
+    summary="Returns statistics of the allocator.",
 )
 def memory_malloc_stats(ctx: Context, args: list[bytes]) -> bytes:
-    told = b"Python's own allocator: %d blocks in use\n" % sys.getallocatedblocks()
-    return reply.verbatim(told, ctx.resp3)
+    text = b"Python's own allocator: %d blocks in use\n" % sys.getallocatedblocks()
+    return reply.verbatim(text, ctx.resp3)
 
 
 @command(
@@ -160,16 +160,16 @@ def memory_malloc_stats(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="4.0.0",
     flags="loading stale",
-    summary="Explains the subcommands.",
+    summary="Lists the subcommands.",
 )
 def memory_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
         "MEMORY",
         [
-            ("DOCTOR", "Say what looks wrong with the use of memory."),
-            ("MALLOC-STATS", "Say what the allocator knows."),
-            ("PURGE", "Give unused memory back."),
-            ("STATS", "List what takes how much memory."),
-            ("USAGE <key> [SAMPLES <count>]", "Estimate the bytes that <key> and its value take."),
+            ("DOCTOR", "Report problems with the memory usage."),
+            ("MALLOC-STATS", "Return statistics of the allocator."),
+            ("PURGE", "Return unused memory to the system."),
+            ("STATS", "Return the memory usage in detail."),
+            ("USAGE <key> [SAMPLES <count>]", "Estimate the bytes used by <key> and its value."),
         ],
     )

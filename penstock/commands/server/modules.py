@@ -1,4 +1,4 @@
-"""MODULE: no modules are loaded, and none can be (Redis 8.6.3, where enable-module-command is `no`)."""
+"""MODULE: no modules are loaded, and none can be (as in Redis 8.6.3 with enable-module-command `no`)."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ NOT_ALLOWED: Final = (
     b"local connection, otherwise you need to set this option in the configuration file, and then restart the server."
 )
 
-container("MODULE", group="server", since="4.0.0", summary="Tells of modules: there are none.")
+container("MODULE", group="server", since="4.0.0", summary="Commands for modules, of which there are none.")
 
 
 @command(
@@ -23,10 +23,10 @@ container("MODULE", group="server", since="4.0.0", summary="Tells of modules: th
     flags="admin noscript",
     complexity="O(N) where N is the number of loaded modules.",
     tips="nondeterministic_output_order",
-    summary="Lists the modules: none.",
+    summary="Lists the modules; always empty here.",
 )
 def module_list(ctx: Context, args: list[bytes]) -> bytes:
-    """A Redis 8 lists `vectorset`, which it was built with and which is not here."""
+    """Redis 8 lists its built-in `vectorset`, which Penstock does not have."""
     return reply.EMPTY_ARRAY
 
 
@@ -36,7 +36,7 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="4.0.0",
     flags="admin noscript no_async_loading",
-    summary="Would load a module; is refused.",
+    summary="Loads a module; always refused here.",
 )
 @command(
     "MODULE|LOADEX",
@@ -44,7 +44,7 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="7.0.0",
     flags="admin noscript no_async_loading",
-    summary="Would load a module with settings of its own; is refused.",
+    summary="Loads a module with its own settings; always refused here.",
 )
 @command(
     "MODULE|UNLOAD",
@@ -52,20 +52,20 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="4.0.0",
     flags="admin noscript no_async_loading",
-    summary="Would unload a module; is refused.",
+    summary="Unloads a module; always refused here.",
 )
 def module_change(ctx: Context, args: list[bytes]) -> bytes:
     raise ReplyError(NOT_ALLOWED)
 
 
-@command("MODULE|HELP", group="server", since="5.0.0", flags="loading stale", summary="Explains the subcommands.")
+@command("MODULE|HELP", group="server", since="5.0.0", flags="loading stale", summary="Lists the subcommands.")
 def module_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
         "MODULE",
         [
-            ("LIST", "List the modules: there are none."),
+            ("LIST", "List the modules. There are none."),
             ("LOAD <path> [<arg> ...]", "Refused: modules cannot be loaded."),
-            ("LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]", "Refused likewise."),
-            ("UNLOAD <name>", "Refused likewise."),
+            ("LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]", "Refused, too."),
+            ("UNLOAD <name>", "Refused, too."),
         ],
     )

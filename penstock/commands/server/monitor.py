@@ -1,4 +1,4 @@
-"""MONITOR: every request that is run, shown to whoever asked for it."""
+"""MONITOR: shows every request that the server runs to the client."""
 
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -19,6 +19,6 @@ def monitor(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR MONITOR isn't allowed for DENY BLOCKING client")
     session = ctx.session
     if session.monitors:
-        return reply.NO_REPLY  # Redis says nothing the second time (8.6.3)
+        return reply.NO_REPLY  # Redis sends no reply the second time (8.6.3)
     ctx.engine.monitor(session, True)
     return reply.OK

@@ -1,8 +1,8 @@
-"""What is known of the log from within: INFO's numbers, the commands that save, DEBUG RELOAD.
+"""BGREWRITEAOF, BGSAVE, SAVE and LASTSAVE.
 
-Penstock writes no RDB file, and says so: BGSAVE and SAVE are refused, and LASTSAVE and INFO tell of no save, as a Redis
-that never saved does. The log keeps every change; BGREWRITEAOF is wished for here and begun by the server at the end of
-its turn (server/log_writer.py).
+Penstock writes no RDB file. BGSAVE and SAVE are refused; LASTSAVE and INFO show what a Redis shows that never saved.
+The log has every change. BGREWRITEAOF only sets a flag; the server starts the rewrite at the end of the turn
+(server/log_writer.py).
 """
 
 from typing import TYPE_CHECKING, Final
@@ -28,7 +28,7 @@ NO_SNAPSHOTS: Final = b"ERR this server keeps an append-only log and writes no R
     group="server",
     since="1.0.0",
     flags="admin noscript no_async_loading",
-    summary="Rewrites the log in the background, as short as it can be.",
+    summary="Rewrites the log in the background to a shorter one.",
 )
 def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     state = ctx.engine.persistence
@@ -46,7 +46,7 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="admin noscript no_async_loading",
     history=(("3.2.2", "Added the `SCHEDULE` option."),),
-    summary="Is refused: there is no RDB file. The log keeps everything.",
+    summary="Saves an RDB file; always refused here, because the log has every change.",
 )
 def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
@@ -60,7 +60,7 @@ def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="admin noscript no_async_loading no_multi",
     complexity="O(N) where N is the total number of keys in all databases",
-    summary="Is refused: there is no RDB file. The log keeps everything.",
+    summary="Saves an RDB file; always refused here, because the log has every change.",
 )
 def save(ctx: Context, args: list[bytes]) -> bytes:
     raise ReplyError(NO_SNAPSHOTS)
@@ -73,7 +73,7 @@ def save(ctx: Context, args: list[bytes]) -> bytes:
     flags="loading stale fast",
     acl="admin dangerous",
     tips="nondeterministic_output",
-    summary="Tells when an RDB file was last saved, in unix seconds: never, so since when the server runs.",
+    summary="Returns the unix time in seconds of the last RDB file; here always the time of the server's start.",
 )
 def lastsave(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.engine.persistence.started_s)

@@ -1,4 +1,4 @@
-"""The server as a whole: TIME, ROLE, LOLWUT, WAIT, WAITAOF, SHUTDOWN (Redis 8.6.3)."""
+"""Commands for the whole server: TIME, ROLE, LOLWUT, WAIT, WAITAOF, SHUTDOWN (Redis 8.6.3)."""
 
 from typing import Final
 
@@ -12,8 +12,8 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 POSITIVE: Final = b"ERR value is out of range, must be positive"
-NOTHING_KEPT: Final = (
-    b"ERR this server writes no RDB file, and appendonly is no: SHUTDOWN NOSAVE stops it, and what it holds is gone"
+NOTHING_SAVED: Final = (
+    b"ERR this server writes no RDB file, and appendonly is no: SHUTDOWN NOSAVE stops it, and all data is lost"
 )
 SHUTDOWN_OPTIONS: Final = (b"SAVE", b"NOSAVE", b"NOW", b"FORCE", b"ABORT")
 DRAWING: Final = """\
@@ -35,7 +35,7 @@ DRAWING: Final = """\
     summary="Returns the server's time.",
 )
 def time_(ctx: Context, args: list[bytes]) -> bytes:
-    seconds, micros = divmod(ctx.engine.clock.now_us(), 1_000_000)  # the same script may ask twice
+    seconds, micros = divmod(ctx.engine.clock.now_us(), 1_000_000)  # not ctx.now_us, which stands still within a script
     return reply.bulks([b"%d" % seconds, b"%d" % micros])
 
 
@@ -45,7 +45,7 @@ def time_(ctx: Context, args: list[bytes]) -> bytes:
     since="2.8.12",
     flags="noscript loading stale fast",
     acl="admin dangerous",
-    summary="Returns whether the server is a master, and who follows it: it is, and nobody does.",
+    summary="Returns the server's role and its replicas; always a master without replicas here.",
 )
 def role(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([reply.bulk(b"master"), reply.ZERO, reply.EMPTY_ARRAY])
@@ -58,17 +58,17 @@ def role(ctx: Context, args: list[bytes]) -> bytes:
     since="5.0.0",
     flags="readonly fast",
     complexity="",
-    summary="Draws something, and names the version.",
+    summary="Draws a picture, with the version.",
 )
 def lolwut(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 and args[1].upper() == b"VERSION":
         arguments.integer(args[2])
     compatibility = ctx.engine.compatibility
-    told = f"{DRAWING}\nPenstock {PENSTOCK_VERSION}. {compatibility.server.title()} ver. {compatibility.version}\n"
-    return reply.verbatim(told.encode(), ctx.resp3)
+    text = f"{DRAWING}\nPenstock {PENSTOCK_VERSION}. {compatibility.server.title()} ver. {compatibility.version}\n"
+    return reply.verbatim(text.encode(), ctx.resp3)
 
 
-# -- waiting for copies -----------------------------------------------------------------------------------------------
+# -- waiting for replicas and syncs -----------------------------------------------------------------------------------
 
 
 @command(
@@ -79,14 +79,14 @@ def lolwut(ctx: Context, args: list[bytes]) -> bytes:
     flags="blocking",
     acl="connection -keyspace",
     tips="request_policy:all_shards response_policy:agg_min",
-    summary="Waits until so many replicas have what this connection wrote. There are no replicas.",
+    summary="Waits until this connection's writes are on a number of replicas. There are no replicas here.",
 )
 def wait(ctx: Context, args: list[bytes]) -> bytes:
     replicas = arguments.integer(args[1])
     deadline_ms = timeouts.deadline(args[2], ctx.now_ms)
     if replicas <= 0 or not ctx.waits:
         return reply.ZERO
-    _parked(ctx, deadline_ms, reply.ZERO)
+    _blocked(ctx, deadline_ms, reply.ZERO)
     return BLOCKED
 
 
@@ -98,10 +98,10 @@ def wait(ctx: Context, args: list[bytes]) -> bytes:
     flags="blocking",
     acl="connection -keyspace",
     tips="request_policy:all_shards response_policy:agg_min",
-    summary="Waits until what this connection wrote is safe on this server's disk and on so many replicas'.",
+    summary="Waits until this connection's writes are synced to this server's disk and those of replicas.",
 )
 def waitaof(ctx: Context, args: list[bytes]) -> bytes:
-    """All that was written so far must be safe, not this connection's writes alone: it may wait a little longer."""
+    """Waits for all units appended so far, not only this connection's, so it may wait a little longer than Redis."""
     engine = ctx.engine
     local = arguments.integer(args[1])
     if local not in (0, 1):
@@ -118,14 +118,14 @@ def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     answer = sync_waiting.SYNCED if synced else sync_waiting.NOT_SYNCED
     if ((synced or not local) and replicas == 0) or not ctx.waits:
         return answer
-    blocked = _parked(ctx, deadline_ms, answer)
+    blocked = _blocked(ctx, deadline_ms, answer)
     if logged and not synced:
         engine.sync_waiting.add(blocked, unit, replicas > 0)
     return BLOCKED
 
 
-def _parked(ctx: Context, deadline_ms: int, timeout_reply: bytes) -> BlockedRequest:
-    assert ctx.row is not None, "a request in hand has its row"
+def _blocked(ctx: Context, deadline_ms: int, timeout_reply: bytes) -> BlockedRequest:
+    assert ctx.row is not None, "a request that runs has a row"
     blocked = BlockedRequest(ctx.session, ctx.row, ctx.args, ctx.db_index, [], deadline_ms, timeout_reply)
     ctx.engine.block(blocked)
     return blocked
@@ -144,10 +144,10 @@ def _parked(ctx: Context, deadline_ms: int, timeout_reply: bytes) -> BlockedRequ
         "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)"
     ),
     history=(("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers."),),
-    summary="Stops the server; what was acknowledged is on disk by then.",
+    summary="Stops the server after all acknowledged writes are on disk.",
 )
 def shutdown(ctx: Context, args: list[bytes]) -> bytes:
-    """A line of the log ends no server, with NOW neither. (Redis 8.6.3 refuses it there without NOW.)"""
+    """In the log's replay it is refused, even with NOW. (Redis 8.6.3 refuses it there only without NOW.)"""
     options = [word.upper() for word in args[1:]]
     if not all(option in SHUTDOWN_OPTIONS for option in options):
         raise refusals.syntax()
@@ -155,11 +155,13 @@ def shutdown(ctx: Context, args: list[bytes]) -> bytes:
     if {b"SAVE", b"NOSAVE"} <= chosen or (b"ABORT" in chosen and len(chosen) > 1):
         raise refusals.syntax()
     if b"ABORT" in chosen:
-        raise ReplyError(b"ERR No shutdown in progress.")  # it is over as soon as it began: nobody is waited for
+        raise ReplyError(
+            b"ERR No shutdown in progress."
+        )  # a shutdown does not wait for replicas, so it cannot be aborted
     if not ctx.waits:
         raise ReplyError(b"ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client")
     if b"SAVE" in chosen and b"FORCE" not in chosen and not ctx.engine.settings.yes("appendonly"):
-        raise ReplyError(NOTHING_KEPT)
+        raise ReplyError(NOTHING_SAVED)
     ctx.engine.wanted_shutdown = True
     ctx.session.closing = True
     return reply.NO_REPLY

@@ -13,7 +13,7 @@ DEFAULT_SHOWN: Final = 10
 ALL: Final = -1
 
 
-container("SLOWLOG", group="server", since="2.2.12", summary="Looks into the log of slow requests.")
+container("SLOWLOG", group="server", since="2.2.12", summary="Commands for the log of slow requests.")
 
 
 @command(
@@ -46,7 +46,7 @@ def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
     since="2.2.12",
     flags="admin loading stale",
     tips="request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
-    summary="Counts the slow requests that are kept.",
+    summary="Returns the number of slow requests in the log.",
 )
 def slowlog_len(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.engine.slow_log.requests))
@@ -71,7 +71,7 @@ def slowlog_reset(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="6.2.0",
     flags="loading stale",
-    summary="Explains the subcommands.",
+    summary="Lists the subcommands.",
 )
 def slowlog_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
@@ -79,11 +79,10 @@ def slowlog_help(ctx: Context, args: list[bytes]) -> bytes:
         [
             (
                 "GET [<count>]",
-                "List slow requests, newest first: 10 of them unless <count> says another number,\n"
-                "-1 all. Each has its id, the time, how long it took (us), its words, the client's\n"
-                "address and name.",
+                "List <count> slow requests (default: 10, -1: all), newest first. Each has its id, the\n"
+                "unix time, its duration in microseconds, its arguments, the client's address and name.",
             ),
-            ("LEN", "Count the slow requests that are kept."),
-            ("RESET", "Forget them."),
+            ("LEN", "Return the number of slow requests in the log."),
+            ("RESET", "Empty the log."),
         ],
     )
