@@ -26,14 +26,14 @@ HEAD: Final = """\
 
 <!-- Made from the command table by `python -m tools.command_reference`; do not edit by hand. -->
 
-Every command Penstock knows, with the words it takes and the Redis version that brought it. Words in capitals are
-typed as they stand, words in small letters stand for a value, `[...]` may be left out, `<a | b>` is one of several,
-and `[id ...]` repeats what is before it. `COMMAND DOCS` tells clients the same.
+All commands of Penstock, with their arguments and the Redis version that introduced them. Words in capitals are sent
+as they are, words in small letters stand for a value, `[...]` is optional, `<a | b>` is a choice, and `[id ...]` repeats
+the argument before it. `COMMAND DOCS` returns the same to clients.
 """
 
 
 def page(rows: Iterable[Row]) -> str:
-    """The page, in Markdown: a section a group, a line a command; subcommands instead of their container."""
+    """The page, in Markdown: one section for each group, one line for each command; no containers."""
     sections: dict[str, list[str]] = {group: [] for group in TITLES}
     leaves = _leaves(rows)
     for row in sorted(leaves, key=lambda row: row.name):
@@ -46,7 +46,7 @@ def page(rows: Iterable[Row]) -> str:
 
 
 def _leaves(rows: Iterable[Row]) -> list[Row]:
-    """What can be called: commands with a handler, and subcommands."""
+    """Commands with a handler, and subcommands."""
     found: list[Row] = []
     for row in rows:
         if row.handler is not None:
@@ -65,7 +65,7 @@ def _line(row: Row) -> str:
 
 
 def main(options: list[str]) -> int:
-    """Write the page; with --check only say whether it is up to date. The exit status."""
+    """Write the page, or with --check only test whether it is up to date; returns the exit status."""
     text = page(registry.table().values())
     if "--check" in options:
         if PAGE.exists() and PAGE.read_text("utf-8") == text:

@@ -10,8 +10,8 @@ from penstock.engine.table.command_table import Row
 HEAD: Final = """\
 ## Stream commands and options, by version
 
-Each is complete: replies, refusals and their order, effects on the log. The test named is the one that shows it; those
-under `tests/against_redis` compare every reply with a real Redis, the transcripts stand for what none here knows yet.
+Each is complete: replies, errors and their order, effects on the log. The last column names a test that shows it. Tests
+in `tests/against_redis` compare every reply with a real Redis; transcripts cover commands that it does not have yet.
 
 | command, option | since | state | shown by |
 |---|---|---|---|
