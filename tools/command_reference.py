@@ -27,8 +27,8 @@ HEAD: Final = """\
 <!-- Made from the command table by `python -m tools.command_reference`; do not edit by hand. -->
 
 All commands of Penstock, with their arguments and the Redis version that introduced them. Words in capitals are sent
-as they are, words in small letters stand for a value, `[...]` is optional, `<a | b>` is a choice, and `[id ...]` repeats
-the argument before it. `COMMAND DOCS` returns the same to clients.
+as they are, words in small letters stand for a value, `[...]` is optional, `<a | b>` is a choice, and `[id ...]`
+repeats the argument before it. `COMMAND DOCS` returns the same to clients.
 """
 
 

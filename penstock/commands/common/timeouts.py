@@ -1,4 +1,4 @@
-"""Reading a timeout: in milliseconds (CLIENT PAUSE, WAIT, WAITAOF), or in seconds with decimals (BLPOP, BZPOPMIN)."""
+"""Reads timeouts: in milliseconds (CLIENT PAUSE, WAIT, WAITAOF), or in seconds with decimals (BLPOP, BZPOPMIN)."""
 
 from math import ceil
 from typing import Final

@@ -114,7 +114,7 @@ def hmget(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[bytes]:
-    """The values of fields as replies."""
+    """The values of fields as replies; null for a missing field or hash."""
     if found is None:
         return [reply.null(resp3)] * len(fields)
     values = [found.fields.get(field) for field in fields]

@@ -11,7 +11,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.lists import List
 
-MINUS_ONE: Final = b":-1\r\n"
+NO_PIVOT: Final = b":-1\r\n"  # LINSERT found no item that equals the pivot
 
 
 def bounds(start: int, stop: int, length: int) -> tuple[int, int]:
@@ -104,7 +104,7 @@ def linsert(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ZERO
     places = found.positions(pivot, 0, 1, MAX_INT64, from_left=True)
     if not places:
-        return MINUS_ONE
+        return NO_PIVOT
     found.items.insert(places[0] + (where.upper() == b"AFTER"), item)
     _notify(ctx, key, b"linsert")
     ctx.log_request(args)

@@ -21,9 +21,11 @@ class File(Protocol):
     def sync(self) -> None:
         """Returns when all written bytes are safe from a power failure."""
 
-    def truncate(self, size: int) -> None: ...
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes. OSError if that fails."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the file; a lock on it is released."""
 
 
 class Disk(Protocol):
@@ -41,9 +43,11 @@ class Disk(Protocol):
     def read(self, path: str, offset: int, size: int) -> bytes:
         """At most `size` bytes; fewer only at the end of the file."""
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
 
-    def size(self, path: str) -> int: ...
+    def size(self, path: str) -> int:
+        """The size of a file in bytes."""
 
     def names(self, path: str) -> list[str]:
         """The names in a directory; an empty list if there is no such directory."""
@@ -54,7 +58,8 @@ class Disk(Protocol):
     def rename(self, path: str, to: str) -> None:
         """Rename a file; replaces an existing one."""
 
-    def remove(self, path: str) -> None: ...
+    def remove(self, path: str) -> None:
+        """Delete a file."""
 
     def sync_directory(self, path: str) -> None:
         """Make file creations, renames and removals in a directory safe from a power failure."""
@@ -64,7 +69,7 @@ class Disk(Protocol):
 
 
 class SystemFile:
-    """A file of the operating system."""
+    """A file of the operating system. See File for the calls."""
 
     __slots__ = ("fd",)
 
@@ -93,7 +98,7 @@ def open_regular(path: str, flags: int) -> int:
     OSError for a pipe, a device or a directory, because opening one might block.
     """
     try:
-        fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)  # a regular file never blocks anyway
+        fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)  # O_NONBLOCK has no effect on a regular file
     except OSError as failure:
         if failure.errno == errno.ENXIO:  # a pipe without a reader
             raise _no_file(path) from None

@@ -50,6 +50,7 @@ class Manifest:
         return ([] if self.base is None else [self.base]) + self.increments
 
     def copy(self) -> "Manifest":
+        """A copy with lists of its own."""
         twin = Manifest()
         twin.base = self.base
         twin.history, twin.increments = self.history[:], self.increments[:]
@@ -68,7 +69,7 @@ def parse(text: bytes) -> Manifest:
     *lines, rest = text.split(b"\n")
     for number, line in enumerate([*lines, rest] if rest else lines, 1):
         where = f" (line {number}: {line.strip()[:200].decode('utf-8', 'replace')})"
-        if len(line) >= LONGEST_LINE or number > len(lines):  # Redis says the same of a line without its end
+        if len(line) >= LONGEST_LINE or number > len(lines):  # Redis has the same error for a line without a line feed
             raise UsageError("The AOF manifest file contains too long line" + where)
         if not line.startswith(b"#"):
             _add(manifest, _file_of(line, where), where)

@@ -114,7 +114,7 @@ class Group(PendingList):
                 self.forget_run(block, start, stop)
         del self.consumers[consumer.name]
         self.numbers[consumer.number] = None
-        self._free_numbers.append(consumer.number)  # no slot has it any more
+        self._free_numbers.append(consumer.number)  # no slot has this number any more
         return lost
 
     def owner_name(self, pending_slot: PendingSlot) -> bytes:

@@ -93,11 +93,12 @@ class IdColumns:
         return len(self.ms)
 
     def id_at(self, at: int) -> StreamId:
+        """The id at an index. O(1)."""
         return self.ms[at] << 64 | self.seq[at]
 
 
 def columns(entry_ids: Iterable[StreamId]) -> IdColumns:
-    """The same ids as columns."""
+    """The same ids as columns. O(ids)."""
     listed = list(entry_ids)
     return IdColumns(array("Q", [one >> 64 for one in listed]), array("Q", [one & HALF for one in listed]))
 

@@ -36,6 +36,7 @@ class NodeLimits:
         self.set(max_bytes, max_entries)
 
     def set(self, max_bytes: int, max_entries: int) -> None:
+        """Set the limits: bytes (0: NO_LIMIT_BYTES) and entries (0: no limit) of a node."""
         self.max_bytes = max_bytes if 0 < max_bytes < NO_LIMIT_BYTES else NO_LIMIT_BYTES
         self.max_entries = max_entries  # 0: no limit
 

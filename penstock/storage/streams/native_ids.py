@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64  # the compiler's; Python does not look at it
+    from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
 
 NOT_PLAIN: Final = 0
 OF_ONE_MS: Final = 1

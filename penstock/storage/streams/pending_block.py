@@ -54,6 +54,7 @@ class PendingBlock:
         self.owner_counts: dict[int, int] = {}
 
     def id_at(self, slot: int) -> StreamId:
+        """The id of a slot. O(1)."""
         return self.segment.ms[slot] << 64 | self.segment.seq[slot]
 
     def find(self, entry_id: StreamId) -> int:

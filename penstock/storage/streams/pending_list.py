@@ -361,4 +361,5 @@ def time_and_id(pending_slot: PendingSlot) -> tuple[int, StreamId]:
 
 
 def id_of(pending_slot: PendingSlot) -> StreamId:
+    """The id of a pending entry. O(1)."""
     return pending_slot[0].id_at(pending_slot[1])

@@ -61,6 +61,7 @@ class Segment:
     # -- ids --------------------------------------------------------------------------------------------------------
 
     def id_at(self, slot: int) -> StreamId:
+        """The id of a slot. O(1)."""
         return self.ms[slot] << 64 | self.seq[slot]
 
     def id_texts(self, start: int, stop: int) -> list[bytes]:
@@ -135,6 +136,7 @@ class Segment:
         return count
 
     def is_full(self) -> bool:
+        """Whether the segment takes no more entries. O(1)."""
         return len(self.parts) >= MOST_SLOTS or self.size >= MOST_BYTES
 
     def seal(self) -> None:

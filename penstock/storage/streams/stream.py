@@ -22,7 +22,7 @@ class Trim(NamedTuple):
     """How to trim: `by_length` for MAXLEN, else MINID; `limit` is the maximum number of entries, 0 for no limit."""
 
     by_length: bool
-    threshold: int  # a length, or an id
+    threshold: int  # a length (MAXLEN) or an id (MINID)
     approximate: bool
     limit: int
     references: int
