@@ -69,7 +69,7 @@ class Database:
     def put(self, key: bytes, value: Value) -> None:
         """Set or replace a value; its time of expiry stays (see `persist`).
 
-        O(1); O(log n) for a new key if there is an `order`.
+        O(1); O(log n) for a new key if there is an `order`, and for a hash with fields that expire.
         """
         if self.order is not None and key not in self.values:
             self.order.add(key)

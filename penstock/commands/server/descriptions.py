@@ -118,8 +118,8 @@ def _docs(row: Row, resp3: bool) -> bytes:
             (b"arguments", _arguments(argument_tree.without(command_syntax.parse(row.syntax), row.hidden), resp3))
         )
     if row.subcommands:
-        below = [(subcommand.label, docs(subcommand, resp3)) for subcommand in row.subcommands.values()]
-        fields.append((b"subcommands", reply.fields(below, resp3)))
+        subcommands = [(subcommand.label, docs(subcommand, resp3)) for subcommand in row.subcommands.values()]
+        fields.append((b"subcommands", reply.fields(subcommands, resp3)))
     return reply.fields(fields, resp3)
 
 

@@ -134,6 +134,7 @@ def content_iid(fields: list[bytes]) -> bytes:
 
 
 def _rotated(half: int) -> int:
+    """A 64-bit number rotated left by one bit."""
     return (half << 1 | half >> 63) & _HALF
 
 

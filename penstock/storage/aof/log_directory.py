@@ -55,8 +55,8 @@ class LogDirectory:
     def open(self) -> None:
         """Lock the directory and find the log in it. An old single-file log is moved into the directory.
 
-        UsageError if the log cannot be used: another server uses it, it is damaged, or it has a format that is not
-        ours.
+        UsageError if the log cannot be used: another server uses it, it is damaged, or it is in a format that Penstock
+        does not read.
         """
         disk = self.disk
         disk.make_directory(self.path)

@@ -158,7 +158,7 @@ class Group(PendingList):
         """New entries (live, ascending) become pending with `consumer`, delivered once, now.
 
         An entry that is already pending (XGROUP SETID set the group back) changes its owner and starts again with count
-        1. O(log b) for each run, and O(1) for each entry.
+        1. O(1) for each entry; O(log b) for each run, or O(b) if its block must be created between others.
         """
         for segment, start, stop in runs:
             block = self._block_of(segment)

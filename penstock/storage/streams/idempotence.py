@@ -51,10 +51,11 @@ class Producers:
         return True
 
     def sweep(self, now_ms: int) -> None:
-        """Remove expired iids of every pid, oldest first; does nothing if called again within a second.
+        """Remove expired iids: for each pid from the oldest on, up to the first that is not expired.
 
-        The age is that of the entry's id, not of the record (Redis 8.6.3). Redis does this in the background; here it
-        is done before each use, with the same effect. O(pids + iids removed).
+        Does nothing if it was called before in the same second. The age is that of the entry's id, not of the record
+        (Redis 8.6.3). Redis does this in the background; here it is done before each use, with the same effect. O(pids
+        + iids removed).
         """
         if now_ms // 1000 == self._swept_s:
             return

@@ -122,12 +122,12 @@ class PendingList(BlockList):
         return block, start, block.end_of_pending(start, start + length)
 
     def smallest_id(self) -> StreamId:
-        """The lowest pending id; there must be one. O(1)."""
+        """The lowest pending id; there must be one. O(1), or O(r) with r rewound pending entries."""
         ids = [self.blocks[0].id_at(self.blocks[0].first_pending())] if self.blocks else []
         return min(ids + list(self.rewound)[:1])
 
     def largest_id(self) -> StreamId:
-        """The highest pending id; there must be one. O(1)."""
+        """The highest pending id; there must be one. O(1), or O(r) with r rewound pending entries."""
         ids = [self.blocks[-1].id_at(self.blocks[-1].last_pending())] if self.blocks else []
         return max(ids + list(self.rewound)[-1:])
 

@@ -97,7 +97,8 @@ class Stream:
     def append(self, entry_id: StreamId, entry: bytes, fields: list[bytes]) -> None:
         """Append an entry, given as the bytes to send and as fields and values in turn. Its id must be above last_id.
 
-        O(1) in the number of entries; O(g log b) more while groups have rewound pending entries.
+        O(bytes), whatever the length of the stream; while groups have rewound pending entries, O(g) more, and
+        Group.revive for each of them with this id.
         """
         assert entry_id > self.last_id, "ids ascend"
         size = sum([len(word) for word in fields])
@@ -350,10 +351,10 @@ class Stream:
         return removed
 
     def lengths_of_trims(self, trim: Trim, count: int) -> list[int]:
-        """The stream's lengths after each of `count` appends, each followed by a trim to a length by whole nodes.
+        """The length after each of `count` appends, if each is followed by `trim`, which removes whole nodes.
 
-        `count` must be below that length: then no trim reaches the appended entries or the node that is open now.
-        O(count + nodes removed).
+        Changes nothing. `trim` must be a MAXLEN above `count`: then no trim reaches the appended entries or the node
+        that is open now. O(count + nodes removed).
         """
         nodes, length = self.nodes, self.length
         index, last = 0, len(self.nodes) - 1
