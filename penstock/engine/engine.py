@@ -9,16 +9,17 @@ from typing import Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
-from penstock.engine import consumers, field_expiry, notifications, refusals
+from penstock.engine import consumers, field_expiry, refusals
 from penstock.engine.access import user_rules
 from penstock.engine.access.access_log import AccessLog
 from penstock.engine.access.users import DefaultUser
 from penstock.engine.aof import aof_compat
 from penstock.engine.aof.persistence import Persistence
-from penstock.engine.blocking import BlockedRequest, Blocking
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.effects import EffectLog, Effects
 from penstock.engine.memory.memory_limit import MemoryLimit
+from penstock.engine.pubsub import notifications
+from penstock.engine.pubsub.subscriptions import Subscriptions
 from penstock.engine.scripting import late_script
 from penstock.engine.scripting.scripts import Scripts
 from penstock.engine.session import NOBODY, QueuedRequests, Session
@@ -33,8 +34,6 @@ from penstock.engine.state import (
     REPLIES_WITHHELD,
     SEEN,
 )
-from penstock.engine.subscriptions import Subscriptions
-from penstock.engine.sync_waiting import SyncWaiting
 from penstock.engine.table import client_compat, renaming
 from penstock.engine.table.command_table import Row
 from penstock.engine.telemetry import monitor_line
@@ -42,6 +41,8 @@ from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
 from penstock.engine.telemetry.slow_log import SlowLog
 from penstock.engine.telemetry.statistics import Statistics
+from penstock.engine.waiting.blocking import BlockedRequest, Blocking
+from penstock.engine.waiting.sync_waiting import SyncWaiting
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import RequestBatch, one

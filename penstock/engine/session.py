@@ -7,8 +7,8 @@ from penstock.engine.table.command_table import Row
 from penstock.protocol.request_batch import RequestBatch
 
 if TYPE_CHECKING:
-    from penstock.engine.blocking import BlockedRequest
     from penstock.engine.table.command_table import Row
+    from penstock.engine.waiting.blocking import BlockedRequest
 
 QueuedRequests: TypeAlias = "list[tuple[Row, RequestBatch]]"
 NO_TRANSACTION: Final = -1

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from penstock.engine.globs import LONGEST_EXPRESSION, Glob
+from penstock.engine.matching.globs import LONGEST_EXPRESSION, Glob
 from tests.wire import Array, Bulk, parse
 
 SPECIAL = [b"*", b"?", b"[", b"]", b"^", b"-", b"\\"]

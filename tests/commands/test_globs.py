@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine import globs
-from penstock.engine.long_globs import LongGlob
+from penstock.engine.matching import globs
+from penstock.engine.matching.long_globs import LongGlob
 
 CORNERS = [
     (b"", b"", True),

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.engine.blocking import BlockedRequest
 from penstock.engine.engine import Engine
+from penstock.engine.waiting.blocking import BlockedRequest
 from tests.builds import puts_in_place
 from tests.dialogue import NO_ANSWER, Dialogue
 

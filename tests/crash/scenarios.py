@@ -4,7 +4,7 @@ import errno
 import random
 from typing import NamedTuple
 
-from penstock.engine.sync_waiting import appended_units
+from penstock.engine.waiting.sync_waiting import appended_units
 from penstock.errors import UsageError
 from tests.crash.loaders import is_trouble
 from tests.crash.picture import picture

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from penstock.commands.common.scan_cursor import PAGE, read_count, read_glob
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.globs import Glob
+from penstock.engine.matching.globs import Glob
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.scan_order import HashOrder

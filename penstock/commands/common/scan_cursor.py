@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from penstock.engine import arguments, refusals
-from penstock.engine.globs import Glob
+from penstock.engine.matching.globs import Glob
 from penstock.errors import ReplyError
 
 MAX_UINT64: Final = 2**64 - 1

@@ -9,9 +9,9 @@ from typing import Final
 from penstock.commands.common.timeouts import deadline_in_seconds
 from penstock.commands.lists.list_ends import list_at, notify_popped, push
 from penstock.engine import arguments, refusals
-from penstock.engine.blocking import BlockedRequest
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
+from penstock.engine.waiting.blocking import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.lists import List

@@ -9,9 +9,9 @@ from typing import Final
 from penstock.commands.common.help import help_reply
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.globs import Glob
+from penstock.engine.matching.globs import Glob
+from penstock.engine.pubsub.subscriptions import Listeners
 from penstock.engine.session import Session
-from penstock.engine.subscriptions import Listeners
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply

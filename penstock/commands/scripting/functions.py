@@ -2,8 +2,9 @@
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.scripting.scripting import ANY_KEYS, READ_KEYS, keys_and_args
-from penstock.engine import globs, refusals
+from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.matching import globs
 from penstock.engine.scripting import function_payload
 from penstock.engine.scripting.function_libraries import LOAD_LIMIT_MS, REPLAY_LIMIT_MS, Library
 from penstock.engine.scripting.lua_machine import NO_LUA

@@ -5,8 +5,9 @@ from typing import Final
 from penstock.commands.common.help import help_reply
 from penstock.config import config_file
 from penstock.config.settings import Settings
-from penstock.engine import globs, refusals
+from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.matching import globs
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError

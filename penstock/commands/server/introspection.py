@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.server import descriptions
-from penstock.engine import globs, refusals
+from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.matching import globs
 from penstock.engine.table import key_specs
 from penstock.engine.table.acl_categories import categories
 from penstock.engine.table.command_table import Row, command

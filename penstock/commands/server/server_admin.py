@@ -3,11 +3,12 @@
 from typing import Final
 
 from penstock.commands.common import timeouts
-from penstock.engine import arguments, refusals, sync_waiting
-from penstock.engine.blocking import BlockedRequest
+from penstock.engine import arguments, refusals
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
+from penstock.engine.waiting import sync_waiting
+from penstock.engine.waiting.blocking import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 

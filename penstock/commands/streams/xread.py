@@ -4,9 +4,9 @@ from penstock.commands.streams import read_arguments, stream_arguments
 from penstock.commands.streams.read_arguments import UNLIMITED, ReadArguments
 from penstock.commands.streams.xrange import entries_of
 from penstock.engine import arguments
-from penstock.engine.blocking import BlockedRequest
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
+from penstock.engine.waiting.blocking import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids

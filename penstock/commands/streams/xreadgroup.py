@@ -8,10 +8,10 @@ from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import Budget, streams_reply
 from penstock.engine import refusals
 from penstock.engine.aof import group_effects
-from penstock.engine.blocking import BlockedRequest
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
+from penstock.engine.waiting.blocking import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
-from penstock.engine.blocking import BlockedRequest
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.scripting import lock_scripts, script_source, shebang
 from penstock.engine.scripting.function_libraries import Libraries
@@ -20,6 +19,7 @@ from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls
 from penstock.engine.scripting.script_worker import Worker
 from penstock.engine.table.command_table import Row
+from penstock.engine.waiting.blocking import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 

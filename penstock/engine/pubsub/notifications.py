@@ -7,7 +7,7 @@ Told twice, as `notify-keyspace-events` wants: on `__keyspace@0__:key` the event
 from typing import Final
 
 from penstock.config.settings import Settings
-from penstock.engine.subscriptions import Outgoing, Subscriptions
+from penstock.engine.pubsub.subscriptions import Outgoing, Subscriptions
 
 BY_KEY: Final = "K"
 BY_EVENT: Final = "E"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.engine.globs import Glob
+from penstock.engine.matching.globs import Glob
 from penstock.engine.session import Session
 from penstock.protocol import reply
 

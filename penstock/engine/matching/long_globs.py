@@ -9,7 +9,7 @@ of globs.py and a naive matcher are its oracles in tests/commands/test_globs.py.
 import re
 from typing import Final, TypeAlias
 
-from penstock.engine.glob_classes import class_end, class_members, either_case
+from penstock.engine.matching.glob_classes import class_end, class_members, either_case
 
 STAR: Final = 0x2A
 QUESTION: Final = 0x3F
