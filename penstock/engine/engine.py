@@ -41,7 +41,8 @@ from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
 from penstock.engine.telemetry.slow_log import SlowLog
 from penstock.engine.telemetry.statistics import Statistics
-from penstock.engine.waiting.blocking import BlockedRequest, Blocking
+from penstock.engine.waiting.blocked_request import BlockedRequest
+from penstock.engine.waiting.blocking import Blocking
 from penstock.engine.waiting.sync_waiting import SyncWaiting
 from penstock.errors import ReplyError
 from penstock.protocol import reply

@@ -8,7 +8,7 @@ from penstock.protocol.request_batch import RequestBatch
 
 if TYPE_CHECKING:
     from penstock.engine.table.command_table import Row
-    from penstock.engine.waiting.blocking import BlockedRequest
+    from penstock.engine.waiting.blocked_request import BlockedRequest
 
 QueuedRequests: TypeAlias = "list[tuple[Row, RequestBatch]]"
 NO_TRANSACTION: Final = -1

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
-from penstock.engine.waiting.blocking import BlockedRequest
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from tests.builds import puts_in_place
 from tests.dialogue import NO_ANSWER, Dialogue
 

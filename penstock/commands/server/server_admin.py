@@ -8,7 +8,7 @@ from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.engine.waiting import sync_waiting
-from penstock.engine.waiting.blocking import BlockedRequest
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 

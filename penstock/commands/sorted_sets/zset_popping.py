@@ -13,7 +13,7 @@ from penstock.commands.sorted_sets.zset_values import (
 from penstock.engine import arguments, refusals
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
-from penstock.engine.waiting.blocking import BlockedRequest
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sorted_sets import Pair, SortedSet

@@ -6,7 +6,7 @@ from penstock.commands.streams.xrange import entries_of
 from penstock.engine import arguments
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
-from penstock.engine.waiting.blocking import BlockedRequest
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids

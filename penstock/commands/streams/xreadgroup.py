@@ -11,7 +11,7 @@ from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
-from penstock.engine.waiting.blocking import BlockedRequest
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.engine.waiting.blocking import BlockedRequest
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.protocol import reply
 
 if TYPE_CHECKING:

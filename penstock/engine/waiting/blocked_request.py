@@ -1,0 +1,63 @@
+"""A request that waits: for data, for time to pass, or for a script to end."""
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.table.command_table import Row
+from penstock.storage.streams.stream import Stream
+
+if TYPE_CHECKING:
+    from penstock.engine.session import Session
+
+
+class BlockedRequest:
+    """One request that waits. `deadline_ms` 0 means for ever.
+
+    group: the consumer group of an XREADGROUP; None for readers who are simply tried again (XREAD, BLPOP).
+    claims: the reader may find something in the pending list (XREADGROUP CLAIM).
+    kind: the type of value that it waits for; a key of another type does not wake it.
+    heeds_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).
+    """
+
+    __slots__ = (
+        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "heeds_loss", "keys",
+        "kind", "postponed", "row", "serial", "session", "since_ms", "timeout_reply",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: "Session",
+        row: Row,
+        args: list[bytes],
+        db_index: int,
+        keys: list[bytes],
+        deadline_ms: int,
+        timeout_reply: bytes,
+    ) -> None:
+        self.session = session
+        self.row = row
+        self.args = args
+        self.db_index = db_index
+        self.keys = keys
+        self.deadline_ms = deadline_ms
+        self.timeout_reply = timeout_reply
+        self.group: bytes | None = None
+        self.consumer = b""
+        self.claims = False
+        self.kind: type = Stream
+        self.heeds_loss = False
+        self.postponed = False  # by CLIENT PAUSE: it is run when the pause ends
+        self.serial = 0
+        self.since_ms = session.last_ms  # when it was blocked
+        self.claimable_ms = 0  # when a CLAIM reader is to be tried again
+
+    def is_plain(self) -> bool:
+        """Whether it waits for a group's new entries in one stream, like others do."""
+        return self.group is not None and not self.claims and len(self.keys) == 1
+
+    def __lt__(self, other: "BlockedRequest") -> bool:
+        """Only so that heaps may hold it: first come first served."""
+        return self.serial < other.serial
+
+    def __hash__(self) -> int:
+        """Itself, as ever; a compiled class that has an order would have no hash without it."""
+        return id(self)
