@@ -4,7 +4,7 @@ import random
 
 from penstock.engine.table import command_syntax
 from penstock.engine.table.argument_tree import Argument
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 
 WORDS = {
     "key": ("s", "s", "n", "text", "nokey"),

@@ -17,7 +17,7 @@ from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks
 from penstock.protocol.request_batch import RequestBatch, batches_of
@@ -292,7 +292,7 @@ def is_kept(engine: Engine, request: Request) -> bool:
     row = engine.rows.get(request[0].upper())
     if row is not None and row.subcommands and len(request) > 1:
         row = row.subcommands.get(request[1].upper())
-    return row is not None and row.handler is not None and row.fits(len(request)) and not row.no_multi
+    return row is not None and not row.is_container and row.fits(len(request)) and not row.no_multi
 
 
 @pytest.mark.parametrize("door", [alone, batches_of_words, bytes_in_pieces])

@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.commands import registry
 from penstock.engine.table import argument_tree, command_syntax, option_versions
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 
 PAGE: Final = Path("docs/commands.md")
 
@@ -49,7 +49,7 @@ def _leaves(rows: Iterable[Row]) -> list[Row]:
     """Commands with a handler, and subcommands."""
     found: list[Row] = []
     for row in rows:
-        if row.handler is not None:
+        if not row.is_container:
             found.append(row)
         found += row.subcommands.values()
     return found

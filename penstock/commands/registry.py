@@ -75,7 +75,7 @@ from penstock.config.settings import Settings
 from penstock.engine.effects import EffectLog
 from penstock.engine.engine import Engine
 from penstock.engine.table import command_table
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.command_table import Command
 from penstock.storage.keyspace import Keyspace
 
 FAMILIES: Final = (
@@ -152,7 +152,7 @@ FAMILIES: Final = (
 )  # named, so that the imports are seen to serve something
 
 
-def table() -> dict[bytes, Row]:
+def table() -> dict[bytes, Command]:
     """The command table by upper-case name."""
     return command_table.build(command_table.DECLARED)
 

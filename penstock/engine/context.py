@@ -12,7 +12,7 @@ from penstock.storage.types.large_strings import LargeString
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
-    from penstock.engine.table.command_table import Row
+    from penstock.engine.table.row import Row
     from penstock.engine.waiting.blocked_request import BlockedRequest
 
 BLOCKED: Final = b"(nothing yet)"  # returned by a handler whose session was blocked; compared by identity

@@ -34,8 +34,10 @@ from penstock.engine.state import (
     REPLIES_WITHHELD,
     SEEN,
 )
-from penstock.engine.table import client_compat, renaming
-from penstock.engine.table.command_table import Row
+from penstock.engine.table import client_compat
+from penstock.engine.table.command_lookup import CommandLookup, with_arity
+from penstock.engine.table.command_table import Command, command_of
+from penstock.engine.table.row import Row
 from penstock.engine.telemetry import monitor_line
 from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
@@ -73,7 +75,7 @@ class Engine:
         settings: Settings,
         clock: Clock,
         chance: random.Random,
-        rows: dict[bytes, Row],
+        rows: dict[bytes, Command],
         keyspace: Keyspace | None = None,
         log: EffectLog | None = None,
     ) -> None:
@@ -84,14 +86,10 @@ class Engine:
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
         self.effects = Effects(log, aof_compat.of(settings))
         self.compatibility = client_compat.of(settings)
-        known = self.compatibility.table(rows)
-        self.rows, kept = renaming.rename(known, settings.renamed)
-        self._logged = self.compatibility.hidden | kept  # rows that only the log knows, or by another name
-        self._runnable: dict[bytes, Row] = {}  # by both spellings; containers are named by two words
-        for name, row in self.rows.items():
-            if row.handler is not None and not row.subcommands:
-                self._runnable[name] = self._runnable[name.lower()] = row
-        self.batched = frozenset([name for name, row in self._runnable.items() if row.batch_handler is not None])
+        self.commands = CommandLookup(rows, self.compatibility, settings.renamed)
+        self.rows: dict[bytes, Row] = {**self.commands.rows}
+        self._runnable = self.commands.runnable
+        self.batched = self.commands.batched
         self.node_limits = NodeLimits(0, 0)
         self._set_node_limits()
         settings.watch("stream-node-max-bytes", self._set_node_limits)
@@ -355,7 +353,7 @@ class Engine:
     def _execute(
         self,
         ctx: Context,
-        row: Row,
+        row: Command,
         batch: RequestBatch,
         at: int,
         together: bool,
@@ -411,7 +409,7 @@ class Engine:
         Its reply, BLOCKED where it waits.
         """
         replies: list[bytes] = []
-        self._execute(ctx, row, one(request), 0, False, began_us, replies)
+        self._execute(ctx, command_of(row), one(request), 0, False, began_us, replies)
         return replies[0] if replies else BLOCKED
 
     def run_queue(self, ctx: Context, queue: QueuedRequests, replies: list[bytes]) -> QueuedRequests:
@@ -423,9 +421,10 @@ class Engine:
         together = not self.state & SEEN
         began_us = self.clock.now_ns() // 1000
         for place, (row, batch) in enumerate(queue):
+            command = command_of(row)
             at, takes_batch = 0, together and batch.count > 1
             while at < batch.count:
-                done = self._execute(ctx, row, batch, at, takes_batch, began_us, replies)
+                done = self._execute(ctx, command, batch, at, takes_batch, began_us, replies)
                 began_us = self.ended_us
                 takes_batch = takes_batch and done > 1
                 at += done
@@ -434,8 +433,8 @@ class Engine:
         return []
 
     def _pass_gate(
-        self, session: Session, row: Row | None, batch: RequestBatch, at: int, replies: list[bytes]
-    ) -> tuple[Row | None, int]:
+        self, session: Session, row: Command | None, batch: RequestBatch, at: int, replies: list[bytes]
+    ) -> tuple[Command | None, int]:
         """Decide on a request that may not simply be run: its row if it is to be run now.
 
         Otherwise how many requests are done with: refused, queued for EXEC, or held back by a pause.
@@ -443,8 +442,8 @@ class Engine:
         request = batch.request(at)
         try:
             if row is None or row.subcommands:
-                row = self.named_row(request)
-            row = _with_arity(row, request)
+                row = self.commands.named(request)
+            row = with_arity(row, request)
             self.admit(session, row, request)
             if self.paused_until_ms and self._postpone(session, row, request):
                 self.only_data = False
@@ -493,23 +492,17 @@ class Engine:
         if session.monitors and (row.write or "readonly" in row.flags):
             raise ReplyError(b"ERR Replica can't interact with the keyspace")
 
+    def named_row(self, request: list[bytes]) -> Row:
+        """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
+        return self.commands.named(request)
+
     def row_of(self, request: list[bytes]) -> Row:
         """The row of a request whose arity fits, else the refusal (Redis 8.6.3)."""
-        return _with_arity(self.named_row(request), request)
+        return self.commands.fitting(request)
 
     def logged_row(self, request: list[bytes]) -> Row:
         """As `row_of`, for a line of the log, which knows what clients do not, and by its own name."""
-        row = self._logged.get(request[0].upper())
-        return self.row_of(request) if row is None else _with_arity(_subcommand(row, request), request)
-
-    def named_row(self, request: list[bytes]) -> Row:
-        """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
-        row = self._runnable.get(request[0])
-        if row is None:
-            row = self.rows.get(request[0].upper())
-            if row is None:
-                raise _unknown_command(request)
-        return _subcommand(row, request)
+        return self.commands.logged(request)
 
     def abort(self, session: Session, refusal: ReplyError) -> ReplyError:
         """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
@@ -565,7 +558,7 @@ class Engine:
         No gates, no statistics, no waiting. ReplyError where a line names no command or has a wrong number of words.
         """
         request = requests[at]
-        row = self.logged_row(request)
+        row = self.commands.logged(request)
         if row.replay_handler is not None:
             done = row.replay_handler(ctx, requests, at)
             if done:
@@ -766,33 +759,3 @@ def _left(batches: list[RequestBatch], place: int, at: int) -> list[RequestBatch
     first = batches[place]
     rest = batches[place + 1 :]
     return rest if at == first.count else [first.after(at), *rest]
-
-
-def _unknown_command(request: list[bytes]) -> ReplyError:
-    """The refusal with the arguments' beginning, as Redis cuts it (Redis 8.6.3)."""
-    name = refusals.c_string(request[0])[:128]
-    if len(request) == 1:
-        return ReplyError(b"ERR unknown command '%b'" % name)
-    shown = b""
-    for arg in request[1:]:
-        if len(shown) >= 128:
-            break
-        shown += b"'%b' " % refusals.c_string(arg)[: 128 - len(shown)]
-    return ReplyError(b"ERR unknown command '%b', with args beginning with: %b" % (name, shown))
-
-
-def _subcommand(row: Row, request: list[bytes]) -> Row:
-    """The row itself, or that of the subcommand which the second word names."""
-    if not row.subcommands or len(request) < 2:
-        return row
-    subcommand = row.subcommands.get(request[1].upper())
-    if subcommand is None:
-        raise refusals.unknown_subcommand(request[1], request[0])
-    return subcommand
-
-
-def _with_arity(row: Row, request: list[bytes]) -> Row:
-    """The row, if a request with so many words is one."""
-    if not row.fits(len(request)) or row.handler is None:
-        raise refusals.arity(row.label)
-    return row

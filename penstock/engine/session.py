@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.engine import state
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.protocol.request_batch import RequestBatch
 
 if TYPE_CHECKING:
-    from penstock.engine.table.command_table import Row
+    from penstock.engine.table.row import Row
     from penstock.engine.waiting.blocked_request import BlockedRequest
 
 QueuedRequests: TypeAlias = "list[tuple[Row, RequestBatch]]"

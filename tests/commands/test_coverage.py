@@ -9,7 +9,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_every_stream_command_is_in_the_table_with_a_test_that_exists() -> None:
-    leaves = [leaf for row in registry.table().values() for leaf in (row, *row.subcommands.values()) if leaf.handler]
+    rows = [one for row in registry.table().values() for one in (row, *row.subcommands.values())]
+    leaves = [row for row in rows if not row.is_container]
     lines = option_versions.table(leaves).splitlines()[7:]
     shown = {line.split("|")[1].strip().strip("`") for line in lines}
 

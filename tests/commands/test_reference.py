@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from penstock.commands import registry
-from penstock.engine.table.command_table import Row, build
+from penstock.engine.table.command_table import build
+from penstock.engine.table.row import Row
 from tests.commands.test_table import bare, row
 from tools import command_reference
 from tools.command_reference import page

@@ -5,7 +5,7 @@ import pytest
 from penstock.engine.context import Context
 from penstock.engine.table import command_table, key_specs
 from penstock.engine.table.acl_categories import categories
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.command_table import Command
 
 
 def no_reply(ctx: Context, args: list[bytes]) -> bytes:
@@ -14,18 +14,18 @@ def no_reply(ctx: Context, args: list[bytes]) -> bytes:
 
 def row(
     name: str = "XACK", syntax: str = "key [value [value ...]]", group: str = "stream", arity: int = -2, **given: str
-) -> Row:
+) -> Command:
     """A declared row; `given` are flags, keys and acl."""
     declared = {"flags": "", "keys": "", "acl": "", **given}
-    return Row(
+    return Command(
         name, syntax, no_reply, group, "5.0.0", "Says something.", "O(1)", declared["flags"], declared["keys"],
         declared["acl"], "", (), "", None, arity,
     )  # fmt: skip
 
 
-def bare(name: str) -> Row:
+def bare(name: str) -> Command:
     """A container's row."""
-    return Row(name, "", None, "stream", "5.0.0", "Holds.", "", "", "", "", "", (), "", None, -2)
+    return Command(name, "", None, "stream", "5.0.0", "Holds.", "", "", "", "", "", (), "", None, -2)
 
 
 CATEGORIES = {
@@ -42,7 +42,7 @@ CATEGORIES = {
 
 
 @pytest.mark.parametrize(("declared", "expected"), CATEGORIES.values(), ids=CATEGORIES)
-def test_acl_categories_follow_from_group_and_flags(declared: Row, expected: list[str]) -> None:
+def test_acl_categories_follow_from_group_and_flags(declared: Command, expected: list[str]) -> None:
     assert categories(declared) == expected
 
 

@@ -8,7 +8,8 @@ from penstock.engine.access import users
 from penstock.engine.access.user_rules import ONLY_DEFAULT, apply_rule
 from penstock.engine.context import Context
 from penstock.engine.table.acl_categories import categories
-from penstock.engine.table.command_table import Row, command, container
+from penstock.engine.table.command_table import command, container
+from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -192,7 +193,7 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
     if wanted not in CATEGORIES:
         raise ReplyError(b"ERR Unknown category '%b'" % refusals.c_string(args[2]))
     rows = [row for top in ctx.engine.rows.values() for row in (top, *top.subcommands.values())]
-    return reply.bulks([row.label for row in rows if row.handler is not None and wanted in categories(row)])
+    return reply.bulks([row.label for row in rows if not row.is_container and wanted in categories(row)])
 
 
 @command(

@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 from penstock.engine.table import argument_tree, command_syntax, key_specs
 from penstock.engine.table.acl_categories import categories
 from penstock.engine.table.argument_tree import Argument
-from penstock.engine.table.command_table import Row
 from penstock.engine.table.key_specs import KeySpec
+from penstock.engine.table.row import Row
 from penstock.protocol import reply
 
 FLAGS: Final = (  # in the order of COMMAND INFO (Redis 8.6.3)

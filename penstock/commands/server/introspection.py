@@ -9,7 +9,8 @@ from penstock.engine.context import Context
 from penstock.engine.matching import globs
 from penstock.engine.table import key_specs
 from penstock.engine.table.acl_categories import categories
-from penstock.engine.table.command_table import Row, command
+from penstock.engine.table.command_table import command
+from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 

@@ -5,7 +5,8 @@ from typing import Final
 from penstock.commands.common.help import help_reply
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.table.command_table import Row, command, container
+from penstock.engine.table.command_table import command, container
+from penstock.engine.table.row import Row
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.errors import ReplyError
 from penstock.protocol import reply

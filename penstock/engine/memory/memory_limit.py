@@ -15,7 +15,7 @@ from penstock.engine.memory.eviction import Evictor
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.session import Session
-    from penstock.engine.table.command_table import Row
+    from penstock.engine.table.row import Row
 
 READ_EVERY_US: Final = 100_000
 SHARE_OF_TIME: Final = 20  # a reading may take a twentieth of the time at the most

@@ -100,7 +100,7 @@ class Calls:
             row = engine.named_row(request)
         except ReplyError:
             return reply.error(UNKNOWN)
-        if row.handler is None or not row.fits(len(request)):
+        if row.is_container or not row.fits(len(request)):
             return reply.error(WRONG_COUNT)
         if "noscript" in row.flags:
             return reply.error(NOT_ALLOWED)
@@ -125,7 +125,7 @@ class Calls:
             row = self._engine.named_row(request)
         except ReplyError:
             return b"ERR Invalid command passed to redis.acl_check_cmd()"
-        if row.handler is None or not row.fits(len(request)):
+        if row.is_container or not row.fits(len(request)):
             return b"ERR Wrong number of args for redis.acl_check_cmd()"
         return b""
 

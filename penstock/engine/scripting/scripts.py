@@ -18,7 +18,7 @@ from penstock.engine.scripting.function_libraries import Libraries
 from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls
 from penstock.engine.scripting.script_worker import Worker
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 
 CATEGORIES: Final = (  # in the order in which COMMAND INFO gives them (Redis 8.6.3)
     "keyspace", "pubsub", "read", "write", "bitmap", "geo", "hash", "hyperloglog", "admin", "set", "sortedset", "list",
@@ -42,7 +42,7 @@ def categories(row: Row) -> list[str]:
             found.add(_OF_FLAG[flag])
     if "admin" in found:
         found.add("dangerous")
-    if row.handler is not None and row.group in _OF_GROUP:
+    if not row.is_container and row.group in _OF_GROUP:
         found.add(_OF_GROUP[row.group])
     if "scripting" in found:
         found.discard("read")  # a script may be declared read-only; its category says nothing of it

@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine.table import command_syntax, option_versions
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.engine.versions import REDIS_VERSION
 
 # Versions that the declarations of options and values do not name: COMMAND DOCS has none for these.
@@ -63,10 +63,10 @@ VALKEY_VERSION: Final = "9.1.2"
 class Compatibility:
     """The server that this one passes for.
 
-    redis_version: as INFO names it. server, version: as HELLO does. hidden: rows of commands that only the log knows.
+    redis_version: as INFO names it. server, version: as HELLO does.
     """
 
-    __slots__ = ("_known", "hidden", "is_newest", "is_valkey", "redis_version", "server", "version")
+    __slots__ = ("_known", "is_newest", "is_valkey", "redis_version", "server", "version")
 
     def __init__(self, name: str = "newest") -> None:
         self.is_newest = name in ("newest", REDIS_VERSION.removesuffix(".0"))
@@ -75,29 +75,16 @@ class Compatibility:
         self.server = "valkey" if self.is_valkey else "redis"
         self.version = VALKEY_VERSION if self.is_valkey else self.redis_version
         self._known = PARTED if self.is_valkey else numbers(self.redis_version)
-        self.hidden: dict[bytes, Row] = {}
 
-    def table(self, rows: dict[bytes, Row]) -> dict[bytes, Row]:
-        """The command table as this server has it; `hidden` gets what is left out."""
-        if self.is_newest:
-            return rows
-        shown: dict[bytes, Row] = {}
-        for name, row in rows.items():
-            if self._has_command(row):
-                shown[name] = self._as_known(row)
-            else:
-                self.hidden[name] = row
-        return shown
-
-    def _has_command(self, row: Row) -> bool:
+    def has_command(self, row: Row) -> bool:
         return numbers(row.since) <= self._known or (self.is_valkey and row.name in VALKEY_COMMANDS)
 
-    def _has_word(self, name: str, word: str, since: str) -> bool:
+    def has_word(self, name: str, word: str, since: str) -> bool:
+        """Whether it has an option or a reply field of a command, which came with a version."""
         return numbers(since) <= self._known or (self.is_valkey and (name, word) in VALKEY_WORDS)
 
-    def _as_known(self, row: Row) -> Row:
-        """A row like it that names what is hidden of it, or itself."""
-        below = {word: self._as_known(one) for word, one in row.subcommands.items() if self._has_command(one)}
+    def hidden_words(self, row: Row) -> frozenset[bytes]:
+        """The options and reply fields of a command that it does not have."""
         named = [(word, since) for (name, word), since in (OPTIONS | FIELDS).items() if name == row.name]
         declared = (
             [pair for pair in option_versions.options(command_syntax.parse(row.syntax)) if pair[1]]
@@ -105,9 +92,11 @@ class Compatibility:
             else []
         )
         came = dict(declared + named)
-        hidden = frozenset(word.encode() for word, since in came.items() if not self._has_word(row.name, word, since))
-        history = tuple(change for change in row.history if numbers(change[0]) <= self._known)
-        return row.as_known(hidden, history, below)
+        return frozenset(word.encode() for word, since in came.items() if not self.has_word(row.name, word, since))
+
+    def known_history(self, row: Row) -> tuple[tuple[str, str], ...]:
+        """The changes of a command that had happened by its version."""
+        return tuple(change for change in row.history if numbers(change[0]) <= self._known)
 
 
 def of(settings: Settings) -> Compatibility:

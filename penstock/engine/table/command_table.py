@@ -9,11 +9,10 @@ table in docs/commands.md, the tests' generated requests) is derived from that r
 request time: the handler reads its own words by hand, in the order in which Redis checks them.
 """
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.engine.table import command_syntax as grammar
+from penstock.engine.table.row import Row
 
 if TYPE_CHECKING:
     from penstock.engine.context import Context
@@ -31,27 +30,19 @@ ReplayHandler: TypeAlias = "Callable[[Context, list[list[bytes]], int], int]"
 """Carries out lines of the log from a place on, quicker than the handler and to the same state; how many, or 0, with
 nothing done."""
 
-ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set")  # whose commands touch data only
-
-DECLARED: Final[list["Row"]] = []  # filled while the family modules are imported, never after
+DECLARED: Final[list["Command"]] = []  # filled while the family modules are imported, never after
 BATCHED: Final[dict[str, BatchHandler]] = {}  # likewise, by name
 REPLAYED: Final[dict[str, ReplayHandler]] = {}  # likewise
 
 
-class Row:
-    """One command or subcommand.
+class Command(Row):
+    """A row with the functions that run it.
 
-    `name` is upper case, a subcommand's with a pipe: "XGROUP|CREATE". `handler` gets the whole request: for
-    XGROUP CREATE, args[0] is b"XGROUP" and args[1] b"CREATE", as typed. A container (XGROUP) has `subcommands`
-    and a handler only if it may stand alone (COMMAND).
+    `handler` gets the whole request: for XGROUP CREATE, args[0] is b"XGROUP" and args[1] b"CREATE", as typed. A
+    container has none, unless it may stand alone (COMMAND).
     """
 
-    __slots__ = (
-        "acl", "arity", "batch_handler", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
-        "flags", "group", "handler", "hidden", "history", "keys", "label", "least_words", "loading", "most_words",
-        "name", "no_auth", "no_multi", "ordinary", "pubsub", "replay_handler", "since", "subcommands", "summary",
-        "syntax", "tips", "title", "transactional", "write",
-    )  # fmt: skip
+    __slots__ = ("batch_handler", "handler", "replay_handler")
 
     def __init__(
         self,
@@ -71,45 +62,19 @@ class Row:
         deprecated: tuple[str, str] | None,
         arity: int,
     ) -> None:
-        self.name = name
-        self.title = name.lower()  # "xgroup|create": in CLIENT LIST
-        self.label = name.lower().encode()  # b"xgroup|create": in error texts, statistics, COMMAND
-        self.syntax = syntax
+        super().__init__(
+            name, syntax, group, since, summary, complexity, flags, keys, acl, tips, history, doc_flags, deprecated,
+            arity, handler is None,
+        )  # fmt: skip
         self.handler = handler
-        self.group = group
-        self.since = since
-        self.summary = summary
-        self.complexity = complexity
-        self.flags = frozenset(flags.split())
-        self.keys = keys
-        self.acl = acl  # categories beyond those that follow from flags and group
-        self.tips = tips
-        self.history = history
-        self.doc_flags = doc_flags
-        self.deprecated = deprecated  # since when, and what to use instead
-        self.arity = arity or grammar.arity(name, syntax)
-        self.least_words = abs(self.arity)  # of a request
-        self.most_words = self.arity if self.arity > 0 else sys.maxsize
-        self.ordinary = handler is not None and (group in ORDINARY_GROUPS or name == "PING")
         self.batch_handler: BatchHandler | None = None
         self.replay_handler: ReplayHandler | None = None
-        self.hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
-        self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
-        self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
-        self.write = "write" in self.flags
-        self.fast = "fast" in self.flags
-        self.denyoom = "denyoom" in self.flags
-        self.loading = "loading" in self.flags
-        self.no_auth = "no_auth" in self.flags
-        self.no_multi = "no_multi" in self.flags
-        self.pubsub = name in ("PING", "QUIT", "RESET") or name.endswith("SUBSCRIBE")  # for RESP2 subscribers too
-        self.transactional = name in ("EXEC", "DISCARD", "MULTI", "WATCH", "QUIT", "RESET")  # never queued
 
     def as_known(
-        self, hidden: frozenset[bytes], history: tuple[tuple[str, str], ...], subcommands: dict[bytes, "Row"]
-    ) -> "Row":
+        self, hidden: frozenset[bytes], history: tuple[tuple[str, str], ...], subcommands: dict[bytes, Row]
+    ) -> "Command":
         """The same command as a server knows it that has not all of it."""
-        row = Row(
+        row = Command(
             self.name, self.syntax, self.handler, self.group, self.since, self.summary, self.complexity,
             " ".join(self.flags), self.keys, self.acl, self.tips, history, self.doc_flags, self.deprecated, self.arity,
         )  # fmt: skip
@@ -117,9 +82,14 @@ class Row:
         row.hidden, row.subcommands = hidden, subcommands
         return row
 
-    def fits(self, count: int) -> bool:
-        """Whether a request of so many words has the right arity."""
-        return self.least_words <= count <= self.most_words
+
+Table: TypeAlias = dict[bytes, Command]  # by upper-case name
+
+
+def command_of(row: Row) -> Command:
+    """The row, to be run. Every row that a server has is a Command; whatever only keeps rows need not know it."""
+    assert isinstance(row, Command), "the table is made of commands"
+    return row
 
 
 def command(
@@ -143,7 +113,7 @@ def command(
 
     def declare(handler: Handler) -> Handler:
         DECLARED.append(
-            Row(
+            Command(
                 name, syntax, handler, group, since, summary, complexity, flags, keys, acl, tips, history, doc_flags,
                 deprecated, arity,
             )
@@ -183,13 +153,13 @@ def container(
     acl: str = "",
 ) -> None:
     """Declare a command that is nothing without its subcommands (XGROUP)."""
-    DECLARED.append(Row(name, "", None, group, since, summary, complexity, "", "", acl, "", (), "", None, -2))
+    DECLARED.append(Command(name, "", None, group, since, summary, complexity, "", "", acl, "", (), "", None, -2))
 
 
-def build(rows: Iterable[Row]) -> dict[bytes, Row]:
+def build(rows: Iterable[Command]) -> dict[bytes, Command]:
     """The table by upper-case name, subcommands hung below their containers."""
-    table: dict[bytes, Row] = {}
-    nested: list[Row] = []
+    table: dict[bytes, Command] = {}
+    nested: list[Command] = []
     for row in rows:
         if "|" in row.name:
             nested.append(row)

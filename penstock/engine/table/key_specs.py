@@ -14,7 +14,7 @@ Several are parted by a semicolon; behind ` # ` stands a note for COMMAND INFO. 
 from typing import Final
 
 from penstock.engine import arguments
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 
 HALF: Final = 2

@@ -5,7 +5,7 @@ from typing import Final
 
 from penstock.engine.table import command_syntax
 from penstock.engine.table.argument_tree import Argument
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 
 HEAD: Final = """\
 ## Stream commands and options, by version

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.table.command_table import Handler, Row
+from penstock.engine.table.command_table import Command, Handler, Table, command_of
+from penstock.engine.table.row import Row
 from penstock.errors import UsageError
 
 # Of Redis 8.6.3, and not here: whoever takes one away has what he wants. Another unknown name is a mistake.
@@ -20,7 +21,7 @@ ABSENT: Final = frozenset(
 )
 
 
-def rename(rows: dict[bytes, Row], lines: Sequence[tuple[str, str]]) -> tuple[dict[bytes, Row], dict[bytes, Row]]:
+def rename(rows: Table, lines: Sequence[tuple[str, str]]) -> tuple[Table, Table]:
     """The table by the names that clients use, and the rows that only the log knows by theirs.
 
     lines: old and new name, in their order; an empty new name takes the command away. UsageError, with Redis's
@@ -40,9 +41,9 @@ def rename(rows: dict[bytes, Row], lines: Sequence[tuple[str, str]]) -> tuple[di
     return shown, {name: row for name, row in rows.items() if name not in shown or shown[name].name != row.name}
 
 
-def _renamed(row: Row, name: bytes) -> Row:
+def _renamed(row: Command, name: bytes) -> Command:
     """The same command under another name: its handler is given its own one."""
-    below = {word: _renamed(one, name) for word, one in row.subcommands.items()}
+    below: dict[bytes, Row] = {word: _renamed(command_of(one), name) for word, one in row.subcommands.items()}
     twin = row.as_known(row.hidden, row.history, below)
     twin.batch_handler = None  # it would log what was typed
     if row.handler is not None:

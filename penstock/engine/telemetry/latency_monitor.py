@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Final
 
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 
 MOST_SAMPLES: Final = 160  # kept of an event
 

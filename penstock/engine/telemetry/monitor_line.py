@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.engine.session import Session
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.engine.telemetry.redaction import redacted
 from penstock.protocol import reply
 

@@ -4,7 +4,7 @@ from collections import deque
 
 from penstock.config.settings import Settings
 from penstock.engine.session import Session
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.engine.telemetry.redaction import redacted
 from penstock.protocol import reply
 

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Final
 
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 
 SHORT_USEC: Final = 512
 LONGEST_NS: Final = 1_000_000_000  # a longer call counts as this long in the histogram (Redis 8.6.3)

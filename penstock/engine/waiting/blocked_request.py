@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from penstock.storage.streams.stream import Stream
 
 if TYPE_CHECKING:

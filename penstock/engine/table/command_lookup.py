@@ -1,0 +1,94 @@
+"""Which command a request names: by the names that clients use, and by those that stand in the log."""
+
+from collections.abc import Sequence
+
+from penstock.engine import refusals
+from penstock.engine.table import renaming
+from penstock.engine.table.client_compat import Compatibility
+from penstock.engine.table.command_table import Command, Table, command_of
+from penstock.errors import ReplyError
+
+
+class CommandLookup:
+    """The command table of one server.
+
+    rows: by the upper-case name that clients use, without the commands that they must not know. runnable: those that
+    are named by one word, in upper and in lower case. batched: such names of commands that have batch handlers.
+    """
+
+    __slots__ = ("_logged", "batched", "rows", "runnable")
+
+    def __init__(self, rows: Table, compatibility: Compatibility, renamed: Sequence[tuple[str, str]]) -> None:
+        shown, hidden = known(rows, compatibility)
+        self.rows, kept = renaming.rename(shown, renamed)
+        self._logged = hidden | kept  # commands that only the log knows, or by another name
+        self.runnable: dict[bytes, Command] = {}
+        for name, row in self.rows.items():
+            if row.handler is not None and not row.subcommands:
+                self.runnable[name] = self.runnable[name.lower()] = row
+        self.batched = frozenset([name for name, row in self.runnable.items() if row.batch_handler is not None])
+
+    def named(self, request: list[bytes]) -> Command:
+        """The command that a request names, whatever its arity; a container where nothing follows its name."""
+        row = self.runnable.get(request[0])
+        if row is None:
+            row = self.rows.get(request[0].upper())
+            if row is None:
+                raise _unknown_command(request)
+        return _subcommand(row, request)
+
+    def fitting(self, request: list[bytes]) -> Command:
+        """The command of a request whose arity fits, else the refusal (Redis 8.6.3)."""
+        return with_arity(self.named(request), request)
+
+    def logged(self, request: list[bytes]) -> Command:
+        """As `fitting`, for a line of the log, which knows what clients do not, and by its own name."""
+        row = self._logged.get(request[0].upper())
+        return self.fitting(request) if row is None else with_arity(_subcommand(row, request), request)
+
+
+def known(rows: Table, compatibility: Compatibility) -> tuple[Table, Table]:
+    """The commands of the server that this one passes for, and the others."""
+    if compatibility.is_newest:
+        return rows, {}
+    shown = {name: _as_known(row, compatibility) for name, row in rows.items() if compatibility.has_command(row)}
+    return shown, {name: row for name, row in rows.items() if name not in shown}
+
+
+def _as_known(row: Command, compatibility: Compatibility) -> Command:
+    """A command like it that names what is hidden of it."""
+    twin = row.as_known(compatibility.hidden_words(row), compatibility.known_history(row), {})
+    for word, below in row.subcommands.items():
+        if compatibility.has_command(below):
+            twin.subcommands[word] = _as_known(command_of(below), compatibility)
+    return twin
+
+
+def with_arity(row: Command, request: list[bytes]) -> Command:
+    """The command, if a request of it may have so many words; else the refusal."""
+    if not row.fits(len(request)) or row.handler is None:
+        raise refusals.arity(row.label)
+    return row
+
+
+def _subcommand(row: Command, request: list[bytes]) -> Command:
+    """The command itself, or the subcommand that the second word names."""
+    if not row.subcommands or len(request) < 2:
+        return row
+    subcommand = row.subcommands.get(request[1].upper())
+    if subcommand is None:
+        raise refusals.unknown_subcommand(request[1], request[0])
+    return command_of(subcommand)
+
+
+def _unknown_command(request: list[bytes]) -> ReplyError:
+    """The refusal with the arguments' beginning, as Redis cuts it (Redis 8.6.3)."""
+    name = refusals.c_string(request[0])[:128]
+    if len(request) == 1:
+        return ReplyError(b"ERR unknown command '%b'" % name)
+    shown = b""
+    for arg in request[1:]:
+        if len(shown) >= 128:
+            break
+        shown += b"'%b' " % refusals.c_string(arg)[: 128 - len(shown)]
+    return ReplyError(b"ERR unknown command '%b', with args beginning with: %b" % (name, shown))
