@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Final
 from penstock.engine import refusals
 from penstock.engine.effects import Effects
 from penstock.engine.session import Session
+from penstock.engine.table.row import Row
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.protocol import reply
 from penstock.storage.keyspace import Database, Value
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
 
 if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
-    from penstock.engine.table.row import Row
-    from penstock.engine.waiting.blocked_request import BlockedRequest
+    from penstock.engine.engine_state import EngineState
 
 BLOCKED: Final = b"(nothing yet)"  # returned by a handler whose session was blocked; compared by identity
 
@@ -29,7 +29,7 @@ class Context:
         "row", "session", "waits",
     )  # fmt: skip
 
-    def __init__(self, engine: "Engine", session: Session) -> None:
+    def __init__(self, engine: "EngineState", session: Session) -> None:
         self.engine = engine
         self.effects: Effects = engine.effects
         self.session = session

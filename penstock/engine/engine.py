@@ -10,27 +10,19 @@ from typing import Final
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine import consumers, field_expiry, refusals
-from penstock.engine.access import user_rules
-from penstock.engine.access.access_log import AccessLog
-from penstock.engine.access.users import DefaultUser
-from penstock.engine.aof import aof_compat
-from penstock.engine.aof.persistence import Persistence
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.effects import EffectLog, Effects
+from penstock.engine.effects import EffectLog
+from penstock.engine.engine_state import EngineState
+from penstock.engine.memory import recency
+from penstock.engine.memory.eviction import Evictor
 from penstock.engine.memory.memory_limit import MemoryLimit
-from penstock.engine.pubsub import notifications
-from penstock.engine.pubsub.subscriptions import Subscriptions
 from penstock.engine.scripting import late_script
+from penstock.engine.scripting.script_requests import ScriptRequests
 from penstock.engine.scripting.scripts import Scripts
 from penstock.engine.session import NOBODY, QueuedRequests, Session
 from penstock.engine.state import (
     BUSY,
-    LOADING,
-    LOG_FAILING,
     MEMORY_LIMITED,
-    MONITORED,
-    NOTIFYING,
-    PAUSED,
     REPLIES_WITHHELD,
     SEEN,
 )
@@ -39,21 +31,11 @@ from penstock.engine.table.command_lookup import CommandLookup, with_arity
 from penstock.engine.table.command_table import Command, command_of
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry import monitor_line
-from penstock.engine.telemetry.identity import Identity
-from penstock.engine.telemetry.latency_monitor import LatencyMonitor
-from penstock.engine.telemetry.slow_log import SlowLog
-from penstock.engine.telemetry.statistics import Statistics
 from penstock.engine.waiting.blocked_request import BlockedRequest
-from penstock.engine.waiting.blocking import Blocking
-from penstock.engine.waiting.sync_waiting import SyncWaiting
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import RequestBatch, one
-from penstock.storage.keyspace import Keyspace, Value
-from penstock.storage.lazy_free import LazyFree
-from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.listpack_nodes import NodeLimits
-from penstock.storage.streams.stream import Stream
+from penstock.storage.keyspace import Keyspace
 
 NEVER_SLOW: Final = 2**63  # microseconds
 MOST_BYTES: Final = 2**62  # of replies: no limit
@@ -63,7 +45,7 @@ FREED_EVERY_MS: Final = 10
 EXPIRED_A_TICK: Final = 1000  # keys removed by one tick at most, so that a tick stays short
 
 
-class Engine:
+class Engine(EngineState):
     """The table, the keyspace, the waiting sessions and the effects of one server.
 
     After every call of `handle` or `tick` the caller takes `outgoing` (replies for other sessions, in order)
@@ -79,175 +61,29 @@ class Engine:
         keyspace: Keyspace | None = None,
         log: EffectLog | None = None,
     ) -> None:
-        self.settings = settings
-        self.state = 0  # bits of state.py: why a request may not simply be run
-        self.clock = clock
-        self.chance = chance
-        self.keyspace = keyspace or Keyspace(settings.number("databases"))
-        self.effects = Effects(log, aof_compat.of(settings))
-        self.compatibility = client_compat.of(settings)
-        self.commands = CommandLookup(rows, self.compatibility, settings.renamed)
-        self.rows: dict[bytes, Row] = {**self.commands.rows}
+        self.commands = CommandLookup(rows, client_compat.of(settings), settings.renamed)
         self._runnable = self.commands.runnable
         self.batched = self.commands.batched
-        self.node_limits = NodeLimits(0, 0)
-        self._set_node_limits()
-        settings.watch("stream-node-max-bytes", self._set_node_limits)
-        settings.watch("stream-node-max-entries", self._set_node_limits)
-        self.statistics = Statistics(clock.now_us() // 1000)
-        self.identity = Identity(chance)
-        self.user: DefaultUser = user_rules.user_of(settings)
-        self.access_log = AccessLog(settings)
-        self.slow_log = SlowLog(settings)
-        self.latency = LatencyMonitor()
+        super().__init__(settings, clock, chance, {**self.commands.rows}, keyspace, log)
         self._slow_from_us = NEVER_SLOW  # the lower of the two thresholds below
         self._set_thresholds()
         settings.watch("slowlog-log-slower-than", self._set_thresholds)
         settings.watch("latency-monitor-threshold", self._set_thresholds)
-        settings.watch("slowlog-max-len", self.slow_log.shorten)
-        self.sync_waiting = SyncWaiting()
-        self.persistence = Persistence(self)
-        self.blocking = Blocking(self.keyspace)
-        self.watchers: dict[tuple[int, bytes], set[Session]] = {}
-        self.sessions: dict[int, Session] = {}
-        self.next_session_id = 1
-        self.monitors: set[Session] = set()
-        self.subscriptions = Subscriptions()
-        self._notified = ""
-        self._set_notified()
-        settings.watch("notify-keyspace-events", self._set_notified)
-        self._loading = False
-        self.active_expiry = True
-        self._trouble: bytes | None = None
-        self._paused_until_ms = 0
-        self.pauses_all = False
-        self.postponed: list[BlockedRequest] = []  # requests held back by CLIENT PAUSE
-        # what the caller must do after a call
-        self.outgoing: list[tuple[Session, bytes]] = []
-        self.to_close: list[Session] = []
-        self.wanted_rewrite = False
-        self.wanted_shutdown = False
         self.only_data = False  # whether the last handle_batches met requests only that touch data
         self.changed = False  # whether the last request changed something that was logged
         self.began_us = 0  # when the last handle_batches began
         self.ended_us = 0  # when the last request was over
         self.context = Context(self, Session(0))
-        self.scripts = Scripts(self)
-        self.memory = MemoryLimit(self)
-        self.lazy_free = LazyFree()
+        self.scripts = Scripts(self, ScriptRequests(self))
+        self.memory = MemoryLimit(settings, clock, self.statistics, Evictor(self).evict, self._limit_memory)
+        settings.watch("maxmemory-policy", self._choose_context)
+        self._choose_context()
 
-    # -- why requests may not simply be run (state.py) ----------------------------------------------------------------
+    def _limit_memory(self, holds: bool) -> None:
+        self.set_state(MEMORY_LIMITED, holds)
 
-    def set_state(self, bit: int, holds: bool) -> None:
-        """A reason why a request may not simply be run begins or ends to hold."""
-        self.state = self.state | bit if holds else self.state & ~bit
-
-    @property
-    def trouble(self) -> bytes | None:
-        """Why writers are refused: the MISCONF text; None while the log works."""
-        return self._trouble
-
-    @trouble.setter
-    def trouble(self, text: bytes | None) -> None:
-        self._trouble = text
-        self.set_state(LOG_FAILING, text is not None)
-
-    @property
-    def loading(self) -> bool:
-        return self._loading
-
-    @loading.setter
-    def loading(self, holds: bool) -> None:
-        self._loading = holds
-        self.set_state(LOADING, holds)
-
-    @property
-    def busy(self) -> bool:
-        """With a script that takes long, in another thread: nobody else is at the keyspace."""
-        return self.state & BUSY != 0
-
-    @busy.setter
-    def busy(self, holds: bool) -> None:
-        self.set_state(BUSY, holds)
-
-    @property
-    def paused_until_ms(self) -> int:
-        """Until when CLIENT PAUSE holds requests back, in unix ms; 0: it does not."""
-        return self._paused_until_ms
-
-    @paused_until_ms.setter
-    def paused_until_ms(self, until_ms: int) -> None:
-        self._paused_until_ms = until_ms
-        self.set_state(PAUSED, until_ms > 0)
-
-    @property
-    def notified(self) -> str:
-        """Letters of the keyspace events that are told; empty: none."""
-        return self._notified
-
-    @notified.setter
-    def notified(self, letters: str) -> None:
-        self._notified = letters
-        self.set_state(NOTIFYING, letters != "")
-
-    def monitor(self, session: Session, holds: bool) -> None:
-        """A session begins to be shown every request, or ends (MONITOR, RESET, its connection's end)."""
-        session.monitors = holds
-        if holds:
-            self.monitors.add(session)
-        else:
-            self.monitors.discard(session)
-        self.set_state(MONITORED, bool(self.monitors))
-
-    def new_stream(self) -> Stream:
-        """An empty stream, with the settings of this moment for its idempotent producers."""
-        settings = self.settings
-        producers = Producers(settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize"))
-        return Stream(self.node_limits, producers)
-
-    def _set_node_limits(self) -> None:
-        settings = self.settings
-        self.node_limits.set(settings.number("stream-node-max-bytes"), settings.number("stream-node-max-entries"))
-
-    # -- sessions ---------------------------------------------------------------------------------------------------
-
-    def connect(self, address: str = "", local_address: str = "") -> Session:
-        """A new client's session. It is authenticated at once where no password is set."""
-        session = Session(self.next_session_id, address, local_address, self.clock.now_us() // 1000)
-        self.next_session_id += 1
-        session.authenticated = self.default_user().needs_no_login()
-        self.sessions[session.id] = session
-        self.statistics.connections += 1
-        return session
-
-    def default_user(self) -> DefaultUser:
-        """The user, as requirepass and ACL SETUSER made it."""
-        self.user.heed(self.settings.text("requirepass"))
-        return self.user
-
-    def disconnect(self, session: Session) -> None:
-        """The client is gone: everything that waits or watches for it is forgotten."""
-        session.closed = True
-        if self.busy:
-            self.scripts.gone.append(session)
-            return
-        if session.blocked is not None:
-            self.blocking.forget(session.blocked)
-            session.blocked = None
-        self.unwatch(session)
-        self.subscriptions.forget(session)
-        self.monitor(session, False)
-        self.sessions.pop(session.id, None)
-
-    def unwatch(self, session: Session) -> None:
-        """Forget what a session watches (EXEC, DISCARD, UNWATCH, RESET, the end of the connection)."""
-        for place in session.watched:
-            watching = self.watchers[place]
-            watching.discard(session)
-            if not watching:
-                del self.watchers[place]
-        session.watched.clear()
-        session.watch_broken = False
+    def _choose_context(self) -> None:
+        recency.choose_context(self)
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
@@ -474,7 +310,7 @@ class Engine:
             raise ReplyError(b"NOAUTH Authentication required.")
         if session.queue is not None and row.no_multi:
             raise ReplyError(b"ERR Command not allowed inside a transaction")
-        if self.memory.limit:
+        if self.memory.limit and not self.loading:
             self.memory.admit(session, row)
         if self.trouble is not None and (_writes(session, row) or row.name == "PING"):
             raise ReplyError(self.trouble)
@@ -544,14 +380,6 @@ class Engine:
         line = monitor_line.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
         self.outgoing += [(session, line) for session in self.monitors if not session.is_silent]
 
-    def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
-        """Tell of a keyspace event of a class (a letter), if the class is wanted."""
-        if kind in self.notified:
-            notifications.tell(self.subscriptions, self.notified, db_index, name, key, self.outgoing)
-
-    def _set_notified(self) -> None:
-        self.notified = notifications.wanted(self.settings)
-
     def replay(self, ctx: Context, requests: list[list[bytes]], at: int) -> tuple[int, bytes]:
         """Run lines of the log from a place on: how many, and the error reply of a line that was refused.
 
@@ -566,28 +394,9 @@ class Engine:
         answer = self.run(ctx, row, request, 0)
         return 1, answer if answer.startswith(b"-") else b""
 
-    def as_client_wants(self, session: Session, answer: bytes) -> bytes:
-        """A reply, or nothing where CLIENT REPLY OFF or SKIP withholds it."""
-        if session.reply_skip:
-            session.reply_skip -= 1
-            return reply.NO_REPLY
-        return reply.NO_REPLY if session.is_silent else answer
-
     def _withhold(self, session: Session, replies: list[bytes], first: int) -> None:
         """Take back the replies from a place on that CLIENT REPLY OFF or SKIP withholds."""
         replies[first:] = [wanted for answer in replies[first:] if (wanted := self.as_client_wants(session, answer))]
-
-    # -- pausing (CLIENT PAUSE) --------------------------------------------------------------------------------------
-
-    def writes_paused(self, now_ms: int) -> bool:
-        return now_ms < self.paused_until_ms
-
-    def pause(self, until_ms: int, all_requests: bool) -> None:
-        """CLIENT PAUSE. A pause that lasts is made neither shorter nor milder by another (Redis 8.6.3)."""
-        if self.writes_paused(self.context.now_ms):
-            all_requests |= self.pauses_all
-            until_ms = max(until_ms, self.paused_until_ms)
-        self.paused_until_ms, self.pauses_all = until_ms, all_requests
 
     def _postpone(self, session: Session, row: Row, request: list[bytes]) -> bool:
         """Hold a request back while its kind is paused."""
@@ -623,11 +432,6 @@ class Engine:
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
-    def block(self, blocked: BlockedRequest) -> None:
-        """A handler found nothing and may wait: its session is blocked, first come first served."""
-        blocked.session.blocked = blocked
-        self.blocking.add(blocked)
-
     def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
         """A consumer that was deleted while a reader of it is blocked exists again from the next event on."""
         ctx = self.context
@@ -639,17 +443,6 @@ class Engine:
             consumers.new_consumer(ctx, key, found, name)
             ctx.log(b"XGROUP", b"CREATECONSUMER", key, group, name)
             self.effects.end_unit()
-
-    def release(self, blocked: BlockedRequest, answer: bytes, at: int | None = None) -> None:
-        """Give a blocked session its reply and free it.
-
-        at: the reply's place in `outgoing`; None: the last.
-        """
-        session = blocked.session
-        session.handled += 1
-        self.blocking.forget(blocked)
-        session.blocked = None
-        self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self.as_client_wants(session, answer)))
 
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
         """Run a blocked request again; whether it was served."""
@@ -675,27 +468,18 @@ class Engine:
             return  # tick comes back to it
         while self.blocking.ready:
             db_index, key = self.blocking.next_ready()
-            self.blocking.serve(self, db_index, key, now_us)
+            self.blocking.serve(self.retry, self.make_consumer, db_index, key, now_us)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
     def serve_ready(self, now_us: int) -> None:
-        """Serve whom a script, or who left, made ready."""
+        """Serve the readers that a finished script or a disconnect unblocked."""
         if self.blocking.ready:
             self._serve(now_us)
 
     def finish_script(self) -> None:
         """To be called when `scripts.wake` was: a script that took long is over."""
         late_script.finish(self)
-
-    def free_lazily(self, value: Value | dict[bytes, Value] | None) -> None:
-        """A value, or all of a database, was deleted and nobody else has it: free it.
-
-        Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
-        for no time is given to it then.
-        """
-        if value is not None and not self.memory.limit and not self.loading:
-            self.lazy_free.take(value)
 
     def _free_remains(self) -> None:
         until_us = self.clock.now_us() + FREED_AT_ONCE_US
@@ -710,7 +494,7 @@ class Engine:
         now_ms = now_us // 1000
         if self.paused_until_ms and now_ms >= self.paused_until_ms:
             self.unpause()
-        self.sync_waiting.settle(self)
+        self.settle_syncs()
         self.statistics.sample(now_ms)
         for blocked in self.blocking.overdue(now_ms):
             self.statistics.ran(blocked.row, 0, None)

@@ -7,10 +7,9 @@ from penstock.engine.table.row import Row
 from penstock.protocol.request_batch import RequestBatch
 
 if TYPE_CHECKING:
-    from penstock.engine.table.row import Row
     from penstock.engine.waiting.blocked_request import BlockedRequest
 
-QueuedRequests: TypeAlias = "list[tuple[Row, RequestBatch]]"
+QueuedRequests: TypeAlias = list[tuple[Row, RequestBatch]]
 NO_TRANSACTION: Final = -1
 
 
@@ -126,12 +125,12 @@ class Session:
         self.set_state(state.NOT_AUTHENTICATED, not holds)
 
     @property
-    def queue(self) -> "QueuedRequests | None":
+    def queue(self) -> QueuedRequests | None:
         """The requests queued since MULTI; None outside of a transaction."""
         return self._queue
 
     @queue.setter
-    def queue(self, queue: "QueuedRequests | None") -> None:
+    def queue(self, queue: QueuedRequests | None) -> None:
         self._queue = queue
         self.set_state(state.IN_MULTI, queue is not None)
 

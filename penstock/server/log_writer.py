@@ -204,7 +204,7 @@ class AofWriter:
             self.fail(failure.strerror)
             return False
         self._owes_sync = False
-        self.engine.sync_waiting.settle(self.engine)
+        self.engine.settle_syncs()
         return True
 
     def fail(self, why: str | None) -> None:
@@ -314,7 +314,7 @@ class AofWriter:
                     self._owes_sync = False
                     if not log.buffered:  # else the next try, which writes
                         self.recover()
-                self.engine.sync_waiting.settle(self.engine)
+                self.engine.settle_syncs()
         self.state.sync_runs = self.syncing.sync is not None
 
     def finish_sync(self) -> None:

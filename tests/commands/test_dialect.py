@@ -7,6 +7,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
+from penstock.engine.aof import reload
 from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.aof.rewrite import base_lines
 from penstock.protocol.log_reader import next_request
@@ -149,7 +150,7 @@ def test_debug_reload_keeps_what_an_older_log_could_not() -> None:
     log = Logging("7.2")
     log("CONFIG SET enable-debug-command yes", *SETUP, "XNACK s g FAIL IDS 1 2-0", "XADD s IDMP p i * f v")
     before = log("XPENDING s g - + 10")
-    log.engine.persistence.reload(log.engine.context)
+    reload.reload(log.engine, log.engine.context.now_ms)
     assert log("XPENDING s g - + 10") == before
     assert log("XADD s IDMP p i * f v") == f"{NOW_MS}-0".encode()
 

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from penstock.engine.aof import reload
 from penstock.engine.engine import Engine
 from tests.commands.comparison import RedisSide, played_here
 from tests.commands.listeners import received
@@ -79,7 +80,7 @@ def test_debug_reload_tells_nothing(dialogue: Dialogue, listener: Dialogue, engi
     engine.settings.set_pairs([("notify-keyspace-events", "KEA")])
     dialogue("SET k v")
     listener.arrived()
-    engine.persistence.reload(engine.context)
+    reload.reload(engine, engine.context.now_ms)
     reloaded = heard(listener)
     dialogue("DEL k")
 

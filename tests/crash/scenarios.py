@@ -4,7 +4,6 @@ import errno
 import random
 from typing import NamedTuple
 
-from penstock.engine.waiting.sync_waiting import appended_units
 from penstock.errors import UsageError
 from tests.crash.loaders import is_trouble
 from tests.crash.picture import picture
@@ -127,10 +126,11 @@ class Life:
 
     def _send(self, peer: Peer, requests: list[list[bytes]]) -> None:
         for request in requests:
-            units = appended_units(self.server.engine)
+            persistence = self.server.engine.persistence
+            units = persistence.appended_units()
             peer.send(request)
             self._asked[peer].append(len(self.moments))
-            self.moments.append(Moment(request, self.picture(), appended_units(self.server.engine) > units))
+            self.moments.append(Moment(request, self.picture(), persistence.appended_units() > units))
 
     def _look(self) -> None:
         """Take note of what was answered, and of how old an answer may be that is not safe."""

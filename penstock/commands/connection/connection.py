@@ -114,7 +114,7 @@ def log_in(ctx: Context, name: bytes, password: bytes) -> None:
     """Authenticate the session as a user; ReplyError WRONGPASS if that fails."""
     if not (ctx.engine.default_user().admits(password) and name == users.NAME):
         ctx.engine.statistics.denied_auth += 1
-        ctx.engine.access_log.note_login(ctx, name)
+        ctx.engine.access_log.note_login(ctx.session, ctx.args[0], not ctx.waits, name, ctx.now_ms)
         raise ReplyError(b"WRONGPASS invalid username-password pair or user is disabled.")
     ctx.session.user = name
     ctx.session.authenticated = True

@@ -5,7 +5,7 @@ them, with a version and a checksum. Redis refuses our payloads, and we refuse R
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from xxhash import xxh3_64_intdigest
 
@@ -16,14 +16,12 @@ from penstock.engine.aof.rewrite import StreamLines
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.context import Context
 from penstock.engine.effects import Effects
+from penstock.engine.engine_state import EngineState
 from penstock.engine.session import Session
 from penstock.errors import ReplyError
 from penstock.protocol.log_reader import Damage, Unfinished, next_request
 from penstock.storage.keyspace import Database, Value
 from penstock.storage.streams.stream import Stream
-
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
 
 MARK: Final = b"PENSTOCK"
 VERSION: Final = 1
@@ -51,7 +49,7 @@ def payload_of(value: Value, settings: Settings) -> bytes:
     return body + xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little")
 
 
-def value_from(payload: bytes, engine: "Engine", now_us: int) -> Value:
+def value_from(payload: bytes, engine: EngineState, now_us: int) -> Value:
     """A new value from a payload; nothing is logged and no events are sent. ReplyError if it is damaged or not ours."""
     body, checksum = payload[:-CHECKSUM_BYTES], payload[-CHECKSUM_BYTES:]
     version = int.from_bytes(body[-VERSION_BYTES:], "little")
@@ -92,7 +90,7 @@ class Scratch(Context):
 
     __slots__ = ()
 
-    def __init__(self, engine: "Engine", now_us: int) -> None:
+    def __init__(self, engine: EngineState, now_us: int) -> None:
         session = Session(0)
         session.privileged = True
         super().__init__(engine, session)

@@ -9,6 +9,7 @@ from penstock.commands.keys import digests
 from penstock.commands.keys.objects import encoding_of
 from penstock.commands.server import debug_protocol
 from penstock.engine import arguments, refusals
+from penstock.engine.aof import reload
 from penstock.engine.context import Context
 from penstock.engine.memory.value_sizes import memory_usage
 from penstock.engine.session import Session
@@ -92,12 +93,12 @@ def _change_repl_id(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _reload(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.persistence.reload(ctx)
+    reload.reload(ctx.engine, ctx.now_ms)
     return reply.OK
 
 
 def _loadaof(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.persistence.reload_from_log()
+    reload.reload_from_log(ctx.engine)
     return reply.OK
 
 

@@ -114,8 +114,8 @@ def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     logged = engine.persistence.log is not None and engine.settings.yes("appendonly")
     if local and not logged:
         raise ReplyError(b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
-    unit = sync_waiting.appended_units(engine)
-    synced = logged and unit <= sync_waiting.synced_units(engine)
+    unit = engine.persistence.appended_units()
+    synced = logged and unit <= engine.persistence.synced_units()
     answer = sync_waiting.SYNCED if synced else sync_waiting.NOT_SYNCED
     if ((synced or not local) and replicas == 0) or not ctx.waits:
         return answer

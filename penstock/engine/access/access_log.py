@@ -1,14 +1,12 @@
 """ACL LOG: who was refused, and why."""
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.config.settings import Settings
+from penstock.engine.session import Session
 from penstock.engine.telemetry import client_line
 from penstock.protocol import reply
-
-if TYPE_CHECKING:
-    from penstock.engine.context import Context
 
 SAME_WITHIN_MS: Final = 60_000  # a repetition so soon is counted with the first one
 
@@ -55,21 +53,20 @@ class AccessLog:
         self.refusals: deque[Refusal] = deque()
         self._next_id = 0
 
-    def note_login(self, ctx: "Context", user: bytes) -> None:
-        """A login as `user` failed, by the request in hand."""
-        context = b"toplevel" if ctx.waits else b"multi"
-        subject = ctx.args[0]
-        client = client_line.line(ctx.session, ctx.now_ms).encode(errors="surrogateescape")
+    def note_login(self, session: Session, subject: bytes, in_exec: bool, user: bytes, now_ms: int) -> None:
+        """A login as `user` failed, by a command as typed, which EXEC ran or a client sent."""
+        context = b"multi" if in_exec else b"toplevel"
+        client = client_line.line(session, now_ms).encode(errors="surrogateescape")
         for old in self.refusals:
             same = (old.context, old.subject, old.user) == (context, subject, user)
-            if same and ctx.now_ms - old.updated_ms <= SAME_WITHIN_MS:
+            if same and now_ms - old.updated_ms <= SAME_WITHIN_MS:
                 old.count += 1
                 old.client = client
-                old.updated_ms = ctx.now_ms
+                old.updated_ms = now_ms
                 self.refusals.remove(old)
                 self.refusals.appendleft(old)
                 return
-        self.refusals.appendleft(Refusal(self._next_id, context, subject, user, client, ctx.now_ms))
+        self.refusals.appendleft(Refusal(self._next_id, context, subject, user, client, now_ms))
         self._next_id += 1
         while len(self.refusals) > self._settings.number("acllog-max-len"):
             self.refusals.pop()

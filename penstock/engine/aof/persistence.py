@@ -1,39 +1,34 @@
-"""The state of the log as the engine knows it: numbers for INFO, what is wanted, DEBUG RELOAD."""
+"""The state of the log as the engine knows it: numbers for INFO, and what is wanted."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from penstock.engine.aof import aof_compat
-from penstock.engine.aof.replay import Replay
-from penstock.engine.aof.rewrite import base_lines
+from penstock.clock import Clock
+from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
-from penstock.engine.context import Context
-from penstock.errors import ReplyError
 from penstock.storage.aof.append_log import AppendLog
 
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
-
 REWRITE: Final = "rewrite"  # asked for by BGREWRITEAOF, by growth, or to begin a log
-
-
 NEVER: Final = -1
 
 
 class Persistence:
     """The state of one engine's log, kept up to date by the server; an engine without one has an empty one.
 
-    `child` is what a rewriting, wanted or running, was asked for: REWRITE or "".
+    `child` is what a rewriting, wanted or running, was asked for: REWRITE or "". changes: changes since the start.
     """
 
-    def __init__(self, engine: "Engine") -> None:
-        self._engine = engine
+    def __init__(self, settings: Settings, clock: Clock, changes: Callable[[], int]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self.changes = changes
         self.log: AppendLog | None = None
         self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF); why not, or ""
         self.child = ""
         self.rewrite_scheduled = False
-        now_s = engine.clock.now_us() // 1_000_000
+        now_s = clock.now_us() // 1_000_000
         # loading
+        self.loading = False
         self.loading_started_s = now_s
         self.loading_total = 0
         self.loading_done = 0
@@ -53,31 +48,34 @@ class Persistence:
         self.writes_ok = True
         self.delayed_syncs = 0
         self.sync_runs = False
-        for name in ("aof-compat-version", "aof-compat-consumer"):
-            engine.settings.watch(name, self._change_dialect)
 
     # -- what others ask --------------------------------------------------------------------------------------------
 
-    def changes(self) -> int:
-        return self._engine.context.dirty
+    def appended_units(self) -> int:
+        """Units that the log has taken; 0 where there is none."""
+        return 0 if self.log is None else self.log.appended
+
+    def synced_units(self) -> int:
+        """Units that are safe."""
+        return 0 if self.log is None else self.log.synced
 
     def began(self, purpose: str) -> None:
         """A rewriting was started."""
         self.child = purpose
-        self.child_started_s = self._engine.clock.now_us() // 1_000_000
+        self.child_started_s = self._clock.now_us() // 1_000_000
         self.progress = Progress()
         self.measured_s = self.most_copied = 0
 
     def heard(self, progress: Progress) -> None:
         """The child told how far it is."""
         if progress.copied != self.progress.copied or not self.measured_s:
-            self.measured_s = self._engine.clock.now_us() // 1_000_000
+            self.measured_s = self._clock.now_us() // 1_000_000
         self.progress = progress
         self.most_copied = max(self.most_copied, progress.copied)
 
     def ended(self, worked: bool) -> None:
         """It is over."""
-        now_s = self._engine.clock.now_us() // 1_000_000
+        now_s = self._clock.now_us() // 1_000_000
         seconds = max(0, now_s - self.child_started_s)
         self.last_rewrite_seconds = seconds
         self.copied_by_rewrite = self.most_copied
@@ -87,26 +85,27 @@ class Persistence:
         self.progress = Progress()
         self.measured_s = self.most_copied = 0
 
-    def _change_dialect(self) -> None:
-        """CONFIG SET: the log goes on in other words, and a fresh base says everything before in them."""
-        self._engine.effects.dialect = aof_compat.of(self._engine.settings)
+    def want_new_base(self) -> bool:
+        """The log goes on in other words, and a new base file is to say everything before in them.
+
+        Whether the caller is to have it written now; not where a rewriting runs, after which it is done.
+        """
         if self.log is None:
-            return
+            return False
         if self.child:
             self.rewrite_scheduled = True
-        else:
-            self.child = REWRITE
-            self._engine.wanted_rewrite = True
+            return False
+        self.child = REWRITE
+        return True
 
     def fields(self) -> list[tuple[str, str]]:
         """INFO persistence, in Redis's order (Redis 8.6.3)."""
-        engine = self._engine
-        now_s = engine.clock.now_us() // 1_000_000
+        now_s = self._clock.now_us() // 1_000_000
         running_s = max(0, now_s - self.child_started_s)
         rewriting = self.child == REWRITE
-        enabled = engine.settings.yes("appendonly")
+        enabled = self._settings.yes("appendonly")
         numbers: list[tuple[str, int | str]] = [
-            ("loading", int(engine.loading)),
+            ("loading", int(self.loading)),
             ("async_loading", 0),
             ("current_cow_peak", self.most_copied),
             ("current_cow_size", self.progress.copied),
@@ -147,7 +146,7 @@ class Persistence:
                 ("aof_pending_bio_fsync", int(self.sync_runs)),
                 ("aof_delayed_fsync", self.delayed_syncs),
             ]
-        if engine.loading:
+        if self.loading:
             numbers += self._loading_fields(now_s)
         return [(name, str(number)) for name, number in numbers]
 
@@ -162,39 +161,3 @@ class Persistence:
             ("loading_loaded_perc", f"{100 * done / total if total else 0:.2f}"),
             ("loading_eta_seconds", spent_s * (total - done) // done if done else 1),
         ]
-
-    # -- DEBUG ------------------------------------------------------------------------------------------------------
-
-    def reload(self, ctx: Context) -> None:
-        """DEBUG RELOAD: what a rewrite would keep is all that is left; blocked readers go on waiting.
-
-        Whoever watches a key that comes back finds it changed, as in Redis.
-        """
-        engine = self._engine
-        chunks = list(base_lines(engine.keyspace, engine.settings, ctx.now_ms, aof_compat.Dialect()))
-        with_log = engine.effects.log
-        was_ready = dict(engine.blocking.ready)
-        notified, engine.notified = engine.notified, ""  # nothing happens to the keys, for all that anybody sees
-        for db in engine.keyspace.databases:
-            db.clear()
-        replay = Replay(engine, _nobody)
-        replay.begin()
-        try:
-            replay.lines(chunks)
-        finally:
-            engine.loading = False
-            engine.effects.log = with_log
-            engine.blocking.ready = was_ready
-            engine.notified = notified
-        assert not replay.refused, "what this process writes it can read"
-
-    def reload_from_log(self) -> None:
-        """DEBUG LOADAOF: what a restart would find; without a log the same as `reload`."""
-        if self.load_log is None or self.log is None:
-            self.reload(self._engine.context)
-        elif self.load_log():
-            raise ReplyError(b"ERR Error trying to load the AOF files, check server logs")
-
-
-def _nobody(line: str) -> None:
-    """Takes lines that need no reader."""

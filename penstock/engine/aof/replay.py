@@ -7,18 +7,16 @@ MULTI or EXEC would otherwise take what is whole with it. (Redis 8.6.3 goes on t
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.engine.context import Context
+from penstock.engine.engine_state import EngineState
 from penstock.engine.session import Session
 from penstock.errors import ReplyError, UsageError
 from penstock.protocol.log_reader import BLOCK_BYTES, Damage, Unfinished, next_request, quick_requests
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.torn_tail import only_zeros
-
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
 
 SHOWN_ERRORS: Final = 10  # replies to lines that were refused; more are only counted
 
@@ -45,7 +43,7 @@ class Replay:
 
     __slots__ = ("_ctx", "_disk", "_engine", "_multi_at", "_path", "_session", "_unit", "applied", "refused", "tell")
 
-    def __init__(self, engine: "Engine", tell: Callable[[str], None]) -> None:
+    def __init__(self, engine: EngineState, tell: Callable[[str], None]) -> None:
         self._engine = engine
         self._session = Session(0)
         self._session.privileged = True

@@ -1,14 +1,12 @@
 """Which keys go when memory is short, by maxmemory-policy: chosen from a few at random, as Redis does."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
 from penstock.engine.memory.value_sizes import memory_usage
 from penstock.engine.session import NOBODY
 from penstock.storage.keyspace import Database
-
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
 
 POOL: Final = 16  # candidates that are remembered from one choice to the next
 MOST_AT_ONCE: Final = 1000  # keys that one request makes go; the next goes on
@@ -19,7 +17,7 @@ class Evictor:
 
     __slots__ = ("_engine", "_pool", "_turn")
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: EngineState) -> None:
         self._engine = engine
         self._pool: list[tuple[int, int, bytes]] = []
         self._turn = 0  # the database that a random key is taken from next

@@ -3,14 +3,12 @@
 A context that notes it takes the place of the engine's ordinary one then, so that it costs nothing otherwise.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.engine.context import Context
+from penstock.engine.engine_state import EngineState
 from penstock.engine.session import Session
 from penstock.storage.keyspace import Value
-
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
 
 NEW: Final = 5  # the frequency of a key that has just been made
 MOST: Final = 255
@@ -55,7 +53,7 @@ class NotingContext(Context):
 
     __slots__ = ("counts", "reads", "uses")
 
-    def __init__(self, engine: "Engine", session: Session, policy: str) -> None:
+    def __init__(self, engine: EngineState, session: Session, policy: str) -> None:
         super().__init__(engine, session)
         self.uses = Uses(len(engine.keyspace.databases), engine.clock.now_us() // 1000)
         self.counts = policy.endswith("lfu")
@@ -99,7 +97,7 @@ class NotingContext(Context):
         return minute << 8 | count
 
 
-def choose_context(engine: "Engine") -> None:
+def choose_context(engine: EngineState) -> None:
     """Give the engine the context that its policy needs; what was noted is forgotten."""
     policy = engine.settings.text("maxmemory-policy")
     wanted = policy.endswith(("lru", "lrm", "lfu"))
@@ -112,7 +110,7 @@ def choose_context(engine: "Engine") -> None:
     engine.context = made
 
 
-def beside(engine: "Engine", session: Session) -> Context:
+def beside(engine: EngineState, session: Session) -> Context:
     """A context for another session (a script's), which notes where the engine's own does."""
     context = engine.context
     if not isinstance(context, NotingContext):
@@ -122,7 +120,7 @@ def beside(engine: "Engine", session: Session) -> Context:
     return twin
 
 
-def uses_of(engine: "Engine") -> Uses | None:
+def uses_of(engine: EngineState) -> Uses | None:
     """The notes; None where there are none."""
     context = engine.context
     return context.uses if isinstance(context, NotingContext) else None

@@ -3,15 +3,13 @@
 Where Lua is not installed, libraries that a log brings are kept as code, so that no fresh base forgets them.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from penstock.engine.scripting import shebang
+from penstock.engine.scripting.lua_machine import Machine
+from penstock.engine.scripting.script_calls import Calls
 from penstock.errors import ReplyError
-
-if TYPE_CHECKING:
-    from penstock.engine.scripting.scripts import Scripts
-
 
 LOAD_LIMIT_MS: Final = 500  # a library's code must be over by then (Redis 8.6.3)
 REPLAY_LIMIT_MS: Final = 5000  # the same, from a log: a slow machine is no reason to refuse it
@@ -41,10 +39,14 @@ class Library:
 
 
 class Libraries:
-    """All libraries by name, and all functions by lower-case name."""
+    """All libraries by name, and all functions by lower-case name.
 
-    def __init__(self, scripts: "Scripts", kept: dict[bytes, bytes]) -> None:
-        self._scripts = scripts
+    machine: Lua, begun when it is first asked for; refused where it is not installed.
+    """
+
+    def __init__(self, machine: Callable[[], Machine], calls: Calls, kept: dict[bytes, bytes]) -> None:
+        self._machine = machine
+        self._calls = calls
         self._kept = kept  # the keyspace's: what a fresh base holds
         self.by_name: dict[bytes, Library] = {}
         self.functions: dict[bytes, Function] = {}
@@ -54,7 +56,7 @@ class Libraries:
         found = self.functions.get(name.lower())
         if found is None:
             if any(not library.functions for library in self.by_name.values()):
-                self._scripts.machine()  # says what is missing
+                self._machine()  # says what is missing
             raise ReplyError(b"ERR Function not found")
         return found
 
@@ -95,9 +97,8 @@ class Libraries:
             library.functions.append(Function(name, key, description if described else None, frozenset(flags.split())))
             return key
 
-        calls = self._scripts.calls
-        calls.begin_load(limit_ms)
-        trouble = self._scripts.machine().load(body, found)
+        self._calls.begin_load(limit_ms)
+        trouble = self._machine().load(body, found)
         if trouble is None and not library.functions:
             trouble = b"ERR No functions registered"
         if trouble is not None:
@@ -114,7 +115,7 @@ class Libraries:
 
     def _forget(self, library: Library) -> None:
         for function in library.functions:
-            self._scripts.machine().drop(function.key)
+            self._machine().drop(function.key)
 
     def delete(self, name: bytes) -> None:
         library = self.by_name.pop(name, None)

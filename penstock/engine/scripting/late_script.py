@@ -1,16 +1,12 @@
 """The end of a script that took long: its reply, its changes, and what waited for it."""
 
-from typing import TYPE_CHECKING
-
+from penstock.engine.engine_state import EngineState
 from penstock.engine.scripting.scripts import Transaction
 from penstock.engine.session import Session
 from penstock.protocol import reply
 
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
 
-
-def finish(engine: "Engine") -> None:
+def finish(engine: EngineState) -> None:
     """The script is over: its session gets the reply, its changes are logged, and who left meanwhile is forgotten.
 
     Inside EXEC the rest of the transaction is run first, which may make the server busy again.
@@ -42,7 +38,7 @@ def finish(engine: "Engine") -> None:
     engine.serve_ready(engine.clock.now_us())
 
 
-def _go_on(engine: "Engine", session: Session, transaction: Transaction) -> None:
+def _go_on(engine: EngineState, session: Session, transaction: Transaction) -> None:
     """Run the rest of a transaction, all of it by the time at which it began."""
     ctx, now_us = engine.context, transaction.now_us
     ctx.begin(session, now_us)

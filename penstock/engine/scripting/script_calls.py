@@ -6,18 +6,14 @@ RESP3, in the caller's database, never waiting.
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.engine import refusals
-from penstock.engine.context import Context
-from penstock.engine.memory import recency
 from penstock.engine.scripting import lua_numbers
 from penstock.engine.session import Session
+from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
 
 NO_WORDS: Final = b"ERR Please specify at least one argument for this redis lib call"
 BAD_WORD: Final = b"ERR Lua redis lib command arguments must be strings or integers"
@@ -30,17 +26,51 @@ LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
 SPREADING: Final = frozenset(("PUBLISH", "SPUBLISH", "PFCOUNT"))  # not writes, but no reads either
 
 
+class OwnRequests:
+    """How a script's requests are run: in a context of the script's own (script_requests.py)."""
+
+    def begin(self, session: Session, now_us: int) -> None:
+        """A script begins, whose requests run in a session."""
+        raise NotImplementedError
+
+    def now_us(self) -> int:
+        """The time, in unix us."""
+        raise NotImplementedError
+
+    def named_row(self, request: list[bytes]) -> Row:
+        """The row that a request names, whatever its arity, else a refusal."""
+        raise NotImplementedError
+
+    def trouble(self) -> bytes | None:
+        """Why writers are refused; None while the log works."""
+        raise NotImplementedError
+
+    def memory_is_short(self) -> bool:
+        """Whether nothing may be written that needs memory."""
+        raise NotImplementedError
+
+    def run(self, row: Row, request: list[bytes]) -> bytes:
+        """Run a request; its reply."""
+        raise NotImplementedError
+
+    def set_resp3(self, holds: bool) -> None:
+        """The protocol of the replies from here on."""
+        raise NotImplementedError
+
+    def changes(self) -> int:
+        """Changes since `begin`."""
+        raise NotImplementedError
+
+
 class Calls:
     """The server, as one script at a time sees it.
 
     lock: held while a request of the script runs; who acts beside a script that is late holds it, too.
     """
 
-    def __init__(self, engine: "Engine") -> None:
-        self._engine = engine
+    def __init__(self, requests: OwnRequests) -> None:
+        self._requests = requests
         self._session = Session(0, "lua")
-        self._beside: Context | None = None  # the engine's context, beside which the script's was made
-        self._context = Context(engine, self._session)
         self._read_only = False
         self.lock = threading.RLock()
         self.killed = False
@@ -50,20 +80,14 @@ class Calls:
         self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
         self.server_log: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 
-    def begin(self, ctx: Context, read_only: bool, stop_at_us: int) -> None:
-        """A script begins, on behalf of the request in hand."""
+    def begin(self, caller: Session, db_index: int, now_us: int, read_only: bool, stop_at_us: int) -> None:
+        """A script begins, on behalf of a caller's request."""
         session = self._session
-        if self._beside is not self._engine.context:
-            self._beside = self._engine.context
-            self._context = recency.beside(self._engine, session)
-            self._context.waits = False
-        own = self._context
         session.resp = 2
-        session.db_index = ctx.db_index
-        session.user = ctx.session.user
-        session.no_touch = ctx.session.no_touch
-        own.begin(session, ctx.now_us)
-        own.dirty = 0
+        session.db_index = db_index
+        session.user = caller.user
+        session.no_touch = caller.no_touch
+        self._requests.begin(session, now_us)
         self._read_only = read_only
         self.killed = self.wrote = False
         self.stop_at_us = stop_at_us
@@ -72,17 +96,17 @@ class Calls:
     @property
     def dirty(self) -> int:
         """Changes that the script has made."""
-        return self._context.dirty
+        return self._requests.changes()
 
     def begin_load(self, limit_ms: int) -> None:
         """The code of a library begins to run, which must be over after so long."""
         self.killed = self.wrote = False
-        self.stop_at_us = self._engine.clock.now_us() + limit_ms * 1000
+        self.stop_at_us = self._requests.now_us() + limit_ms * 1000
         self._stop_text = LOAD_TIMEOUT
 
     def why_stop(self) -> bytes | None:
         """Asked by the watched script itself, every now and then: the error to end with."""
-        if self.stop_at_us and not self.wrote and self._engine.clock.now_us() >= self.stop_at_us:
+        if self.stop_at_us and not self.wrote and self._requests.now_us() >= self.stop_at_us:
             self.killed = True
         return self._stop_text if self.killed else None
 
@@ -95,9 +119,9 @@ class Calls:
             return self._run(request)
 
     def _run(self, request: list[bytes]) -> bytes:
-        engine = self._engine
+        requests = self._requests
         try:
-            row = engine.named_row(request)
+            row = requests.named_row(request)
         except ReplyError:
             return reply.error(UNKNOWN)
         if row.is_container or not row.fits(len(request)):
@@ -107,14 +131,15 @@ class Calls:
         if row.write or row.name in SPREADING:
             if self._read_only:
                 return reply.error(READ_ONLY)
-            if engine.trouble is not None:
-                return reply.error(engine.trouble)
+            trouble = requests.trouble()
+            if trouble is not None:
+                return reply.error(trouble)
             # A script that has begun to write is not stopped half-way (Redis 8.6.3).
-            if row.denyoom and not self.wrote and not self.may_exceed and engine.memory.refuses():
+            if row.denyoom and not self.wrote and not self.may_exceed and requests.memory_is_short():
                 return reply.error(refusals.out_of_memory().text)
             if row.write:
                 self.wrote = True
-        return engine.run(self._context, row, request, engine.clock.now_us())
+        return requests.run(row, request)
 
     def allowed(self, *words: object) -> bytes:
         """redis.acl_check_cmd: why a command cannot be asked about; empty where the user may run it: always."""
@@ -122,7 +147,7 @@ class Calls:
         if isinstance(request, bytes):
             return request
         try:
-            row = self._engine.named_row(request)
+            row = self._requests.named_row(request)
         except ReplyError:
             return b"ERR Invalid command passed to redis.acl_check_cmd()"
         if row.is_container or not row.fits(len(request)):
@@ -131,7 +156,7 @@ class Calls:
 
     def set_resp(self, version: float) -> None:
         self._session.resp = int(version)
-        self._context.resp3 = version == 3
+        self._requests.set_resp3(version == 3)
 
     def tell(self, level: float, text: bytes) -> None:
         if self.server_log is not None:

@@ -16,16 +16,16 @@ from penstock.engine.context import BLOCKED, Context
 from penstock.engine.scripting import lock_scripts, script_source, shebang
 from penstock.engine.scripting.function_libraries import Libraries
 from penstock.engine.scripting.lua_machine import Machine
-from penstock.engine.scripting.script_calls import Calls
+from penstock.engine.scripting.script_calls import Calls, OwnRequests
 from penstock.engine.scripting.script_worker import Worker
+from penstock.engine.session import QueuedRequests, Session
 from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
-    from penstock.engine.session import QueuedRequests, Session
+    from penstock.engine.engine_state import EngineState
 
 MOST_EVALUATED: Final = 500  # scripts known by EVAL alone; the one used longest ago goes (Redis 8.6.3)
 BUSY: Final = b"BUSY Redis is busy running a script. You can only call %b or SHUTDOWN NOSAVE."
@@ -54,7 +54,7 @@ class Transaction:
 
     __slots__ = ("answers", "args", "now_us", "queue", "row")
 
-    def __init__(self, row: Row, args: list[bytes], now_us: int, queue: "QueuedRequests", answers: list[bytes]) -> None:
+    def __init__(self, row: Row, args: list[bytes], now_us: int, queue: QueuedRequests, answers: list[bytes]) -> None:
         self.row = row
         self.args = args
         self.now_us = now_us
@@ -86,13 +86,13 @@ class Scripts:
     script runs in a thread.
     """
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: "EngineState", requests: OwnRequests) -> None:
         self._engine = engine
         self._machine: Machine | None = None
         self._lua_is_there: bool | None = None  # None: it was not looked for yet
         self._worker = Worker()
-        self.calls = Calls(engine)
-        self.libraries = Libraries(self, engine.keyspace.libraries)
+        self.calls = Calls(requests)
+        self.libraries = Libraries(self.machine, self.calls, engine.keyspace.libraries)
         self.cached: dict[bytes, Script] = {}
         self._evaluated: OrderedDict[bytes, None] = OrderedDict()  # of `cached`, those that may go, oldest first
         self.evicted = 0
@@ -170,13 +170,13 @@ class Scripts:
         if lock_scripts.is_lock_script(sha):
             plain = not read_only and self._engine.trouble is None
             if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
-                self.calls.begin(ctx, read_only, 0)
+                self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only, 0)
                 given = words[:1] + words[keys:] if keys else []
                 return self._ended(ctx, lock_scripts.run(self.calls, sha, given))
         machine = self._machine or self.machine()
         resp = 3 if ctx.resp3 else 2
         if not script.lasts:
-            self.calls.begin(ctx, read_only, 0)
+            self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only, 0)
             return self._ended(ctx, machine.run(sha, resp, False, keys, words))
         running = Running(sha, ctx.args, ctx.engine.clock.now_us(), False)
         return self._watch(ctx, running, read_only, lambda: machine.run(sha, resp, True, keys, words))
@@ -205,7 +205,7 @@ class Scripts:
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
         may_block = self._worker.wake is not None and not ctx.session.privileged and threshold_ms > 0
         stop_at_us = 0 if may_block or threshold_ms <= 0 else ctx.engine.clock.now_us() + threshold_ms * 1000
-        self.calls.begin(ctx, read_only, stop_at_us)
+        self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only, stop_at_us)
         if not may_block:
             return self._ended(ctx, job())
         self.running = running
@@ -221,7 +221,7 @@ class Scripts:
         self._engine.busy = True
         return BLOCKED
 
-    def hold(self, ctx: Context, queue: "QueuedRequests", answers: list[bytes]) -> None:
+    def hold(self, ctx: Context, queue: QueuedRequests, answers: list[bytes]) -> None:
         """What runs is part of the EXEC in hand, which goes on when it is over."""
         assert self.running is not None and ctx.row is not None, "a script takes long"
         self.running.transaction = Transaction(ctx.row, ctx.args, ctx.now_us, queue, answers)

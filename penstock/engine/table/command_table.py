@@ -10,23 +10,21 @@ request time: the handler reads its own words by hand, in the order in which Red
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from penstock.engine.context import Context
 from penstock.engine.table.row import Row
+from penstock.protocol.request_batch import RequestBatch
 
-if TYPE_CHECKING:
-    from penstock.engine.context import Context
-    from penstock.protocol.request_batch import RequestBatch
+Handler: TypeAlias = Callable[[Context, list[bytes]], bytes]
 
-Handler: TypeAlias = "Callable[[Context, list[bytes]], bytes]"
-
-BatchHandler: TypeAlias = "Callable[[Context, RequestBatch, list[bytes]], int]"
+BatchHandler: TypeAlias = Callable[[Context, RequestBatch, list[bytes]], int]
 """Answers the first requests of a batch of several, as many as it can at once: their replies are appended, their number
 is returned. 0, with nothing done, where even the first needs the plain handler. It refuses nobody, wakes nobody and
 tells nobody: requests that do more than that are left to the plain handler, one by one, which is its oracle in a
 test."""
 
-ReplayHandler: TypeAlias = "Callable[[Context, list[list[bytes]], int], int]"
+ReplayHandler: TypeAlias = Callable[[Context, list[list[bytes]], int], int]
 """Carries out lines of the log from a place on, quicker than the handler and to the same state; how many, or 0, with
 nothing done."""
 
@@ -48,7 +46,7 @@ class Command(Row):
         self,
         name: str,
         syntax: str,
-        handler: "Handler | None",
+        handler: Handler | None,
         group: str,
         since: str,
         summary: str,

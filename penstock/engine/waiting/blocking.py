@@ -6,19 +6,22 @@ plain readers only as many are tried as there is something for, and what Redis's
 leaves behind is written down in one go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.storage.keyspace import Keyspace
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
 
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
-
 FOREVER_MS: Final = 2**63 - 1
+
+Retry: TypeAlias = Callable[[BlockedRequest, int], bool]
+"""Runs a blocked request again, at a time in unix us; whether it was served."""
+
+MakeConsumer: TypeAlias = Callable[[int, bytes, bytes, bytes, int], None]
+"""Makes a consumer of a group: database, key, group, name, the time in unix us."""
 
 
 class Queue:
@@ -114,7 +117,7 @@ class Blocking:
         del self.ready[place]
         return place
 
-    def serve(self, engine: "Engine", db_index: int, key: bytes, now_us: int) -> None:
+    def serve(self, retry: Retry, make_consumer: MakeConsumer, db_index: int, key: bytes, now_us: int) -> None:
         """Try the blocked readers of a key, first come first served, until each kind finds nothing more."""
         place = (db_index, key)
         queue = self.by_key.get(place)
@@ -128,7 +131,7 @@ class Blocking:
             _, blocked = heappop(turns)
             if blocked not in self.blocked:
                 continue
-            served = engine.retry(blocked, now_us)
+            served = retry(blocked, now_us)
             if not blocked.is_plain():
                 if not served:
                     self._to_tails(blocked, key)
@@ -141,7 +144,7 @@ class Blocking:
             if served:
                 heappush(turns, _first(readers))
             else:
-                self._pass_over(engine, queue, blocked, now_us)
+                self._pass_over(make_consumer, queue, blocked, now_us)
 
     def _add_special(
         self,
@@ -175,7 +178,7 @@ class Blocking:
                 del special[blocked]
                 special[blocked] = self._serial
 
-    def _pass_over(self, engine: "Engine", queue: Queue, blocked: BlockedRequest, now_us: int) -> None:
+    def _pass_over(self, make_consumer: MakeConsumer, queue: Queue, blocked: BlockedRequest, now_us: int) -> None:
         """What a fruitless second run of all of a group's plain readers leaves behind, without running them."""
         assert blocked.group is not None, "a plain reader reads for a group"
         queue.passed_ms[blocked.group] = now_us // 1000
@@ -189,7 +192,7 @@ class Blocking:
         elif names:
             names &= {reader.consumer for reader in queue.plain[blocked.group]}  # those whose readers still wait
         for name in sorted(names):
-            engine.make_consumer(blocked.db_index, blocked.keys[0], blocked.group, name, now_us)
+            make_consumer(blocked.db_index, blocked.keys[0], blocked.group, name, now_us)
 
     # -- seen times -------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,10 @@
 """WAITAOF: who waits until the log has been synced up to where it was."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.protocol import reply
-
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
 
 SYNCED: Final = reply.array([reply.ONE, reply.ZERO])  # one copy here, none elsewhere
 NOT_SYNCED: Final = reply.array([reply.ZERO, reply.ZERO])
@@ -22,11 +20,10 @@ class SyncWaiting:
         """`wants_more`: it waits for replicas too, so that only its time ends it."""
         self._waiting.append((blocked, unit, wants_more))
 
-    def settle(self, engine: "Engine") -> None:
-        """The log may have been synced since: release those whose unit is safe."""
+    def settle(self, synced: int, release: Callable[[BlockedRequest], None]) -> None:
+        """So many units are safe: release those whose unit is one of them."""
         if not self._waiting:
             return
-        synced = synced_units(engine)
         still = []
         for blocked, unit, wants_more in self._waiting:
             if blocked.session.blocked is not blocked:
@@ -36,18 +33,5 @@ class SyncWaiting:
             elif wants_more:
                 blocked.timeout_reply = SYNCED
             else:
-                engine.statistics.ran(blocked.row, 0, None)
-                engine.release(blocked, SYNCED)
+                release(blocked)
         self._waiting = still
-
-
-def appended_units(engine: "Engine") -> int:
-    """Units that the log has taken; 0 where there is none."""
-    log = engine.persistence.log
-    return 0 if log is None else log.appended
-
-
-def synced_units(engine: "Engine") -> int:
-    """Units that are safe."""
-    log = engine.persistence.log
-    return 0 if log is None else log.synced

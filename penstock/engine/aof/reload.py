@@ -1,0 +1,43 @@
+"""DEBUG RELOAD and LOADAOF: the keyspace is put together again while clients stay."""
+
+from penstock.engine.aof import aof_compat
+from penstock.engine.aof.replay import Replay
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.engine_state import EngineState
+from penstock.errors import ReplyError
+
+
+def reload(engine: EngineState, now_ms: int) -> None:
+    """DEBUG RELOAD: what a rewrite would keep is all that is left; blocked readers go on waiting.
+
+    Whoever watches a key that comes back finds it changed, as in Redis.
+    """
+    chunks = list(base_lines(engine.keyspace, engine.settings, now_ms, aof_compat.Dialect()))
+    with_log = engine.effects.log
+    was_ready = dict(engine.blocking.ready)
+    notified, engine.notified = engine.notified, ""  # nothing happens to the keys, for all that anybody sees
+    for db in engine.keyspace.databases:
+        db.clear()
+    replay = Replay(engine, _nobody)
+    replay.begin()
+    try:
+        replay.lines(chunks)
+    finally:
+        engine.loading = False
+        engine.effects.log = with_log
+        engine.blocking.ready = was_ready
+        engine.notified = notified
+    assert not replay.refused, "what this process writes it can read"
+
+
+def reload_from_log(engine: EngineState) -> None:
+    """DEBUG LOADAOF: what a restart would find; without a log the same as `reload`."""
+    state = engine.persistence
+    if state.load_log is None or state.log is None:
+        reload(engine, engine.context.now_ms)
+    elif state.load_log():
+        raise ReplyError(b"ERR Error trying to load the AOF files, check server logs")
+
+
+def _nobody(line: str) -> None:
+    """Takes lines that need no reader."""

@@ -1,0 +1,333 @@
+"""What an engine keeps besides running requests: settings, keyspace, sessions, who waits, what is counted.
+
+Handlers, scripts, the log's replay and eviction know the engine as this; Engine (engine.py) is the one that runs
+requests.
+"""
+
+import random
+
+from penstock.clock import Clock
+from penstock.config.settings import Settings
+from penstock.engine.access import user_rules
+from penstock.engine.access.access_log import AccessLog
+from penstock.engine.access.users import DefaultUser
+from penstock.engine.aof import aof_compat
+from penstock.engine.aof.persistence import Persistence
+from penstock.engine.context import Context
+from penstock.engine.effects import EffectLog, Effects
+from penstock.engine.memory.memory_limit import MemoryLimit
+from penstock.engine.pubsub import notifications
+from penstock.engine.pubsub.subscriptions import Subscriptions
+from penstock.engine.scripting.scripts import Scripts
+from penstock.engine.session import QueuedRequests, Session
+from penstock.engine.state import BUSY, LOADING, LOG_FAILING, MONITORED, NOTIFYING, PAUSED
+from penstock.engine.table import client_compat
+from penstock.engine.table.row import Row
+from penstock.engine.telemetry.identity import Identity
+from penstock.engine.telemetry.latency_monitor import LatencyMonitor
+from penstock.engine.telemetry.slow_log import SlowLog
+from penstock.engine.telemetry.statistics import Statistics
+from penstock.engine.waiting.blocked_request import BlockedRequest
+from penstock.engine.waiting.blocking import Blocking
+from penstock.engine.waiting.sync_waiting import SYNCED, SyncWaiting
+from penstock.protocol import reply
+from penstock.storage.keyspace import Keyspace, Value
+from penstock.storage.lazy_free import LazyFree
+from penstock.storage.streams.idempotence import Producers
+from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.stream import Stream
+
+
+class EngineState:
+    """The keyspace, the sessions, the blocked requests and the effects of one server.
+
+    The caller of the engine takes `outgoing` (replies for other sessions, in order) and looks at `to_close`,
+    `wanted_rewrite` and `wanted_shutdown`.
+    """
+
+    context: Context  # the one of requests that are handled one after the other; a script has its own
+    memory: MemoryLimit
+    scripts: Scripts
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        chance: random.Random,
+        rows: dict[bytes, Row],
+        keyspace: Keyspace | None,
+        log: EffectLog | None,
+    ) -> None:
+        self.settings = settings
+        self.state = 0  # bits of state.py: why a request may not simply be run
+        self.clock = clock
+        self.chance = chance
+        self.rows = rows
+        self.keyspace = keyspace or Keyspace(settings.number("databases"))
+        self.effects = Effects(log, aof_compat.of(settings))
+        for name in ("aof-compat-version", "aof-compat-consumer"):
+            settings.watch(name, self._change_aof_compat)
+        self.compatibility = client_compat.of(settings)
+        self.node_limits = NodeLimits(0, 0)
+        self._set_node_limits()
+        settings.watch("stream-node-max-bytes", self._set_node_limits)
+        settings.watch("stream-node-max-entries", self._set_node_limits)
+        self.statistics = Statistics(clock.now_us() // 1000)
+        self.identity = Identity(chance)
+        self.user: DefaultUser = user_rules.user_of(settings)
+        self.access_log = AccessLog(settings)
+        self.slow_log = SlowLog(settings)
+        settings.watch("slowlog-max-len", self.slow_log.shorten)
+        self.latency = LatencyMonitor()
+        self.sync_waiting = SyncWaiting()
+        self.persistence = Persistence(settings, clock, self._changes)
+        self.blocking = Blocking(self.keyspace)
+        self.watchers: dict[tuple[int, bytes], set[Session]] = {}
+        self.sessions: dict[int, Session] = {}
+        self.next_session_id = 1
+        self.monitors: set[Session] = set()
+        self.subscriptions = Subscriptions()
+        self._notified = ""
+        self._set_notified()
+        settings.watch("notify-keyspace-events", self._set_notified)
+        self._loading = False
+        self.active_expiry = True
+        self._trouble: bytes | None = None
+        self._paused_until_ms = 0
+        self.pauses_all = False
+        self.postponed: list[BlockedRequest] = []  # requests held back by CLIENT PAUSE
+        self.lazy_free = LazyFree()
+        # what the caller must do after a call
+        self.outgoing: list[tuple[Session, bytes]] = []
+        self.to_close: list[Session] = []
+        self.wanted_rewrite = False
+        self.wanted_shutdown = False
+
+    # -- what engine.py does ----------------------------------------------------------------------------------------
+
+    def named_row(self, request: list[bytes]) -> Row:
+        """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
+        raise NotImplementedError
+
+    def row_of(self, request: list[bytes]) -> Row:
+        """The row of a request whose arity fits, else the refusal (Redis 8.6.3)."""
+        raise NotImplementedError
+
+    def logged_row(self, request: list[bytes]) -> Row:
+        """As `row_of`, for a line of the log, which knows what clients do not, and by its own name."""
+        raise NotImplementedError
+
+    def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
+        """Run one request for somebody else than its client: a script, a blocked request's next try, the log's replay.
+
+        Its reply, BLOCKED where it waits.
+        """
+        raise NotImplementedError
+
+    def run_queue(self, ctx: Context, queue: QueuedRequests, replies: list[bytes]) -> QueuedRequests:
+        """Run the requests of a transaction as one unit of the log; what is left of them.
+
+        Something is left where a script takes long: then the server is busy, and the script's reply is still to come.
+        """
+        raise NotImplementedError
+
+    def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, failure: bytes | None) -> None:
+        """A request that took long in another thread is over, and counted as `run` counts."""
+        raise NotImplementedError
+
+    def serve_ready(self, now_us: int) -> None:
+        """Serve the readers that a finished script or a disconnect unblocked."""
+        raise NotImplementedError
+
+    def replay(self, ctx: Context, requests: list[list[bytes]], at: int) -> tuple[int, bytes]:
+        """Run lines of the log from a place on: how many, and the error reply of a line that was refused.
+
+        No gates, no statistics, no waiting. ReplyError where a line names no command or has a wrong number of words.
+        """
+        raise NotImplementedError
+
+    # -- why requests may not simply be run (state.py) ----------------------------------------------------------------
+
+    def set_state(self, bit: int, holds: bool) -> None:
+        """A reason why a request may not simply be run begins or ends to hold."""
+        self.state = self.state | bit if holds else self.state & ~bit
+
+    @property
+    def trouble(self) -> bytes | None:
+        """Why writers are refused: the MISCONF text; None while the log works."""
+        return self._trouble
+
+    @trouble.setter
+    def trouble(self, text: bytes | None) -> None:
+        self._trouble = text
+        self.set_state(LOG_FAILING, text is not None)
+
+    @property
+    def loading(self) -> bool:
+        return self._loading
+
+    @loading.setter
+    def loading(self, holds: bool) -> None:
+        self._loading = self.persistence.loading = holds
+        self.set_state(LOADING, holds)
+
+    @property
+    def busy(self) -> bool:
+        """With a script that takes long, in another thread: nobody else is at the keyspace."""
+        return self.state & BUSY != 0
+
+    @busy.setter
+    def busy(self, holds: bool) -> None:
+        self.set_state(BUSY, holds)
+
+    @property
+    def paused_until_ms(self) -> int:
+        """Until when CLIENT PAUSE holds requests back, in unix ms; 0: it does not."""
+        return self._paused_until_ms
+
+    @paused_until_ms.setter
+    def paused_until_ms(self, until_ms: int) -> None:
+        self._paused_until_ms = until_ms
+        self.set_state(PAUSED, until_ms > 0)
+
+    @property
+    def notified(self) -> str:
+        """Letters of the keyspace events that are told; empty: none."""
+        return self._notified
+
+    @notified.setter
+    def notified(self, letters: str) -> None:
+        self._notified = letters
+        self.set_state(NOTIFYING, letters != "")
+
+    def monitor(self, session: Session, holds: bool) -> None:
+        """A session begins to be shown every request, or ends (MONITOR, RESET, its connection's end)."""
+        session.monitors = holds
+        if holds:
+            self.monitors.add(session)
+        else:
+            self.monitors.discard(session)
+        self.set_state(MONITORED, bool(self.monitors))
+
+    def new_stream(self) -> Stream:
+        """An empty stream, with the settings of this moment for its idempotent producers."""
+        settings = self.settings
+        producers = Producers(settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize"))
+        return Stream(self.node_limits, producers)
+
+    def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
+        """Tell of a keyspace event of a class (a letter), if the class is wanted."""
+        if kind in self.notified:
+            notifications.tell(self.subscriptions, self.notified, db_index, name, key, self.outgoing)
+
+    def _set_notified(self) -> None:
+        self.notified = notifications.wanted(self.settings)
+
+    def _set_node_limits(self) -> None:
+        settings = self.settings
+        self.node_limits.set(settings.number("stream-node-max-bytes"), settings.number("stream-node-max-entries"))
+
+    # -- sessions ---------------------------------------------------------------------------------------------------
+
+    def connect(self, address: str = "", local_address: str = "") -> Session:
+        """A new client's session. It is authenticated at once where no password is set."""
+        session = Session(self.next_session_id, address, local_address, self.clock.now_us() // 1000)
+        self.next_session_id += 1
+        session.authenticated = self.default_user().needs_no_login()
+        self.sessions[session.id] = session
+        self.statistics.connections += 1
+        return session
+
+    def default_user(self) -> DefaultUser:
+        """The user, as requirepass and ACL SETUSER made it."""
+        self.user.heed(self.settings.text("requirepass"))
+        return self.user
+
+    def disconnect(self, session: Session) -> None:
+        """The client is gone: everything that waits or watches for it is forgotten."""
+        session.closed = True
+        if self.busy:
+            self.scripts.gone.append(session)
+            return
+        if session.blocked is not None:
+            self.blocking.forget(session.blocked)
+            session.blocked = None
+        self.unwatch(session)
+        self.subscriptions.forget(session)
+        self.monitor(session, False)
+        self.sessions.pop(session.id, None)
+
+    def unwatch(self, session: Session) -> None:
+        """Forget what a session watches (EXEC, DISCARD, UNWATCH, RESET, the end of the connection)."""
+        for place in session.watched:
+            watching = self.watchers[place]
+            watching.discard(session)
+            if not watching:
+                del self.watchers[place]
+        session.watched.clear()
+        session.watch_broken = False
+
+    def _change_aof_compat(self) -> None:
+        """CONFIG SET: the log goes on in other words."""
+        self.effects.dialect = aof_compat.of(self.settings)
+        if self.persistence.want_new_base():
+            self.wanted_rewrite = True
+
+    def _changes(self) -> int:
+        return self.context.dirty
+
+    # -- replies ----------------------------------------------------------------------------------------------------
+
+    def as_client_wants(self, session: Session, answer: bytes) -> bytes:
+        """A reply, or nothing where CLIENT REPLY OFF or SKIP withholds it."""
+        if session.reply_skip:
+            session.reply_skip -= 1
+            return reply.NO_REPLY
+        return reply.NO_REPLY if session.is_silent else answer
+
+    # -- pausing (CLIENT PAUSE) --------------------------------------------------------------------------------------
+
+    def writes_paused(self, now_ms: int) -> bool:
+        return now_ms < self.paused_until_ms
+
+    def pause(self, until_ms: int, all_requests: bool) -> None:
+        """CLIENT PAUSE. A pause that lasts is made neither shorter nor milder by another (Redis 8.6.3)."""
+        if self.writes_paused(self.context.now_ms):
+            all_requests |= self.pauses_all
+            until_ms = max(until_ms, self.paused_until_ms)
+        self.paused_until_ms, self.pauses_all = until_ms, all_requests
+
+    # -- waiting ----------------------------------------------------------------------------------------------------
+
+    def block(self, blocked: BlockedRequest) -> None:
+        """A handler found nothing and may wait: its session is blocked, first come first served."""
+        blocked.session.blocked = blocked
+        self.blocking.add(blocked)
+
+    def release(self, blocked: BlockedRequest, answer: bytes, at: int | None = None) -> None:
+        """Give a blocked session its reply and free it.
+
+        at: the reply's place in `outgoing`; None: the last.
+        """
+        session = blocked.session
+        session.handled += 1
+        self.blocking.forget(blocked)
+        session.blocked = None
+        self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self.as_client_wants(session, answer)))
+
+    def settle_syncs(self) -> None:
+        """The log may have been synced since: WAITAOF is answered where it waited for that."""
+        self.sync_waiting.settle(self.persistence.synced_units(), self._answer_synced)
+
+    def _answer_synced(self, blocked: BlockedRequest) -> None:
+        self.statistics.ran(blocked.row, 0, None)
+        self.release(blocked, SYNCED)
+
+    def free_lazily(self, value: Value | dict[bytes, Value] | None) -> None:
+        """A value, or all of a database, was deleted and nobody else has it: free it.
+
+        Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
+        for no time is given to it then.
+        """
+        if value is not None and not self.memory.limit and not self.loading:
+            self.lazy_free.take(value)

@@ -1,0 +1,48 @@
+"""The engine, as the requests of scripts meet it."""
+
+from penstock.engine.context import Context
+from penstock.engine.engine_state import EngineState
+from penstock.engine.memory import recency
+from penstock.engine.scripting.script_calls import OwnRequests
+from penstock.engine.session import Session
+from penstock.engine.table.row import Row
+
+
+class ScriptRequests(OwnRequests):
+    """Runs requests in a context beside the engine's own, which notes the use of keys where that one does."""
+
+    def __init__(self, engine: EngineState) -> None:
+        self._engine = engine
+        self._beside: Context | None = None  # the engine's context, beside which the script's was made
+        self._context = Context(engine, Session(0))
+
+    def begin(self, session: Session, now_us: int) -> None:
+        engine = self._engine
+        if self._beside is not engine.context:
+            self._beside = engine.context
+            self._context = recency.beside(engine, session)
+            self._context.waits = False
+        self._context.begin(session, now_us)
+        self._context.dirty = 0
+
+    def now_us(self) -> int:
+        return self._engine.clock.now_us()
+
+    def named_row(self, request: list[bytes]) -> Row:
+        return self._engine.named_row(request)
+
+    def trouble(self) -> bytes | None:
+        return self._engine.trouble
+
+    def memory_is_short(self) -> bool:
+        return self._engine.memory.refuses()
+
+    def run(self, row: Row, request: list[bytes]) -> bytes:
+        engine = self._engine
+        return engine.run(self._context, row, request, engine.clock.now_us())
+
+    def set_resp3(self, holds: bool) -> None:
+        self._context.resp3 = holds
+
+    def changes(self) -> int:
+        return self._context.dirty
