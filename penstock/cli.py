@@ -85,7 +85,7 @@ def serve(words: Sequence[str], program: str) -> int:
             sys.stderr.write(f"warning: {warning}\n")
         from penstock.server.run import serve as run  # imported late: bad flags fail fast
 
-        return run(settings, settings.file)
+        return run(settings)
     except UsageError as mistake:
         sys.stderr.write(f"{mistake}\n")
         return 1

@@ -17,6 +17,14 @@ END_S = 60.0
 LISTENING = re.compile(r"Listening on (?:\[[^\]]*\]|[^ ]*):(\d+)$")
 
 
+FAULTY = Path(__file__).parent / "crash" / "faulty_disk.py"
+
+
+def program(environment: dict[str, str]) -> list[str]:
+    """What Python is to run: the server, or one whose disk has faults."""
+    return [str(FAULTY)] if environment.get("PENSTOCK_FAULT") else ["-m", "penstock", "serve"]
+
+
 class ServerProcess:
     """One `penstock serve`. `port` is its TCP port (0: it has none), `lines` what it said so far."""
 
@@ -26,7 +34,7 @@ class ServerProcess:
         self.lines: list[str] = []
         self._ready = threading.Event()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "serve", "--port", "0", "--dir", str(directory), *flags],
+            [sys.executable, *program(environment), "--port", "0", "--dir", str(directory), *flags],
             cwd=Path(__file__).parent.parent,
             env=os.environ | environment,
             stdout=subprocess.PIPE,

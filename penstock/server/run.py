@@ -27,7 +27,7 @@ from penstock.server.log_writer import AofWriter
 from penstock.server.server_log import ServerLog
 from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.turn import Turn
-from penstock.storage.aof import faulty_disk
+from penstock.storage.aof.disk import Disk, SystemDisk
 
 CLEAN: Final = 0
 FAILED: Final = 1
@@ -41,15 +41,18 @@ SLICE_S: Final = 0.02  # of loading, before clients are answered
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve(settings: Settings, conf_path: str | None) -> int:
-    """Serve until a signal or SHUTDOWN; the process's exit code. UsageError if the server cannot start."""
+def serve(settings: Settings, disk: Disk | None = None) -> int:
+    """Serve until a signal or SHUTDOWN; the process's exit code. UsageError if the server cannot start.
+
+    disk: where the log is kept; None: among the operating system's files.
+    """
     make_loop, loop_name = loop_factory()
     clock = SystemClock()
     server_log = ServerLog(settings, clock)
     engine = new_engine(settings, clock, random.Random(os.urandom(32)))
     engine.identity.event_loop = loop_name
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        return runner.run(Server(engine, server_log).run())
+        return runner.run(Server(engine, server_log, disk or SystemDisk()).run())
 
 
 def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
@@ -64,10 +67,11 @@ def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
 class Server:
     """One server: its engine, log, sockets and cron."""
 
-    __slots__ = ("_engine", "_journal", "_over", "_settings")
+    __slots__ = ("_disk", "_engine", "_journal", "_over", "_settings")
 
-    def __init__(self, engine: Engine, server_log: ServerLog) -> None:
+    def __init__(self, engine: Engine, server_log: ServerLog, disk: Disk) -> None:
         self._engine = engine
+        self._disk = disk
         self._settings = engine.settings
         self._journal = server_log
         self._over = asyncio.Event()
@@ -83,7 +87,7 @@ class Server:
         # Addresses first: a second server that is started by mistake must not touch the log of the first.
         doors = Doors(settings, server_log, loop)
         doors.bind()
-        log_writer = AofWriter(settings, self._engine, server_log.notice, faulty_disk.chosen(os.environ))
+        log_writer = AofWriter(settings, self._engine, server_log.notice, self._disk)
         turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
         for number in SIGNALS:

@@ -1,9 +1,8 @@
-"""A disk that fails, stalls or ends the process at named moments: crash tests use it in a real server.
+"""A disk that fails, stalls or ends the process at named moments, and a server that has one.
 
-The environment variable PENSTOCK_FAULT is read once, at the start, by `chosen`. Without it the server uses a
-SystemDisk, and nothing in this module runs. It lists faults, `point:action@first-last`, separated by commas. The
-action is taken at the point's first to last occurrence: at every occurrence without `@`, at one with `@n`. If several
-faults apply, the first in the list is taken.
+Run as a program it is `penstock serve` with the faults that the environment variable PENSTOCK_FAULT lists,
+`point:action@first-last`, separated by commas. The action is taken at the point's first to last occurrence: at every
+occurrence without `@`, at one with `@n`. If several faults apply, the first in the list is taken.
 
     kill         SIGKILL to the server and to the process that reaches the point (a rewrite has a process of its own)
     die          SIGKILL to the process that reaches the point
@@ -19,12 +18,15 @@ import mmap
 import os
 import re
 import signal
-from collections.abc import Mapping
+import sys
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.clock import SystemClock
+from penstock.config import config_file
 from penstock.errors import UsageError
-from penstock.storage.aof.disk import Disk, SystemDisk
+from penstock.server.run import serve
+from penstock.storage.aof.disk import SystemDisk
 
 VARIABLE: Final = "PENSTOCK_FAULT"
 ALWAYS: Final = 1 << 62
@@ -97,7 +99,15 @@ class FaultyDisk(SystemDisk):
             raise OSError(number, os.strerror(number))
 
 
-def chosen(environment: Mapping[str, str]) -> Disk:
-    """The disk that a server with this environment uses. UsageError if PENSTOCK_FAULT is malformed."""
-    text = environment.get(VARIABLE, "")
-    return FaultyDisk(parse(text)) if text else SystemDisk()
+def main(words: Sequence[str]) -> int:
+    """Serve, as `penstock serve` does: the exit code."""
+    try:
+        settings = config_file.start(words, "")
+        return serve(settings, FaultyDisk(parse(os.environ[VARIABLE])))
+    except UsageError as mistake:
+        sys.stderr.write(f"{mistake}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -5,8 +5,7 @@ import errno
 import pytest
 
 from penstock.errors import UsageError
-from penstock.storage.aof.disk import SystemDisk
-from penstock.storage.aof.faulty_disk import FaultyDisk, chosen, parse
+from tests.crash.faulty_disk import FaultyDisk, parse
 
 
 def reached(disk, *points):
@@ -19,11 +18,6 @@ def reached(disk, *points):
         except OSError as failure:
             numbers.append(failure.errno)
     return numbers
-
-
-def test_a_server_without_faults_has_a_plain_disk():
-    assert type(chosen({})) is SystemDisk
-    assert type(chosen({"PENSTOCK_FAULT": "sync:eio"})) is FaultyDisk
 
 
 @pytest.mark.parametrize(
@@ -39,7 +33,7 @@ def test_a_server_without_faults_has_a_plain_disk():
     ],
 )
 def test_a_fault_strikes_at_its_occurrences(text, expected):
-    assert reached(chosen({"PENSTOCK_FAULT": text}), *["sync"] * 4) == expected
+    assert reached(FaultyDisk(parse(text)), *["sync"] * 4) == expected
 
 
 @pytest.mark.parametrize("text", ["sync", "sync:burn", "sync:eio@", "sync:eio@x", "sync:eio,", "sync:sleepms"])
