@@ -19,6 +19,7 @@ from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
+from penstock.server import allocated_memory
 from penstock.server.connection import Connection
 from penstock.server.cron import Cron
 from penstock.server.limits import raise_file_limit
@@ -51,6 +52,8 @@ def serve(settings: Settings, disk: Disk | None = None) -> int:
     server_log = ServerLog(settings, clock)
     engine = new_engine(settings, clock, random.Random(os.urandom(32)))
     engine.identity.event_loop = loop_name
+    engine.memory.reading = allocated_memory.Allocated().read
+    engine.scripts.calls.give_back = allocated_memory.give_back
     with asyncio.Runner(loop_factory=make_loop) as runner:
         return runner.run(Server(engine, server_log, disk or SystemDisk()).run())
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from penstock.engine.engine import Engine
 from penstock.protocol import reply
 from penstock.server.limits import OutputLimits
+from penstock.server.script_thread import ScriptThread
 from penstock.server.server_log import ServerLog
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Turn:
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
             engine.settings.watch(name, self._read_request_limits)
-        engine.scripts.wake = self._script_is_over
+        engine.scripts.use(ScriptThread(self._script_is_over))
         engine.scripts.calls.server_log = self._tell
 
     def _read_request_limits(self) -> None:

@@ -89,6 +89,9 @@ class Failing:
     def tell(self, level: float, text: bytes) -> None:
         raise OSError
 
+    def give_memory_back(self) -> None:
+        """There is no C library to tell."""
+
     def why_stop(self) -> bytes | None:
         return None
 

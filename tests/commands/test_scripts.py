@@ -11,6 +11,7 @@ from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.scripting import function_payload, lock_scripts, scripts
+from penstock.server.script_thread import ScriptThread
 from tests.dialogue import NO_ANSWER, Dialogue, decoded
 
 NOW_MS = 1_795_300_000_000
@@ -350,7 +351,7 @@ class Late:
     def __init__(self, log: Units) -> None:
         self.over = threading.Event()
         self.engine = new_engine(Settings(), SystemClock(), random.Random(1), log=log)
-        self.engine.scripts.wake = self.over.set
+        self.engine.scripts.use(ScriptThread(self.over.set))
         self.caller, self.other = Dialogue(self.engine), Dialogue(self.engine)
         self.caller("CONFIG SET busy-reply-threshold 20")
 

@@ -10,7 +10,7 @@ from typing import Final
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine import refusals
-from penstock.engine.memory.allocated_memory import Allocated
+from penstock.engine.memory import process_memory
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.statistics import Statistics
@@ -23,8 +23,9 @@ MUCH: Final = 4 * 1024 * 1024  # bytes that came: reason to read again sooner
 class MemoryLimit:
     """The limit, what is used, and what makes room.
 
-    limit: maxmemory in bytes; 0: none. used: bytes in use, as last read. reading: what tells them. evict removes keys
-    until so many bytes are free (eviction.py); on_change is told whether there is a limit.
+    limit: maxmemory in bytes; 0: none. used: bytes in use, as last read. reading: what tells them, the
+    resident size unless the server hands in something better. evict removes keys until so many bytes are free
+    (eviction.py); on_change is told whether there is a limit.
     """
 
     __slots__ = (
@@ -45,7 +46,7 @@ class MemoryLimit:
         self._statistics = statistics
         self._evict = evict
         self._on_change = on_change
-        self.reading: Callable[[], int] = Allocated().read
+        self.reading: Callable[[], int] = process_memory.resident_bytes
         self.limit = 0
         self.used = 0
         self._next_us = self._soonest_us = 0  # when a reading is due, and when it may be at the soonest

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol, cast
 
-from penstock.engine.memory import allocated_memory
 from penstock.engine.scripting import lua_numbers, script_source
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -58,6 +57,8 @@ class Server(Protocol):
 
     def why_stop(self) -> bytes | None: ...
 
+    def give_memory_back(self) -> None: ...
+
 
 class Runtime(Protocol):
     """What is used of lupa's LuaRuntime."""
@@ -101,6 +102,7 @@ class Machine:
         self._runtime = runtime
         self._used = runtime.get_memory_used
         self._why_stop = server.why_stop
+        self._give_memory_back = server.give_memory_back
         chance = lua_numbers.Chance()
         major, minor, patch = map(int, version.split("."))
         functions: dict[bytes, Callable[..., object]] = {
@@ -266,7 +268,7 @@ class Machine:
             before = self._used()
             self._runtime.gccollect()
         self._runtime.set_max_memory(HARD_LIMIT)
-        allocated_memory.give_back()
+        self._give_memory_back()
 
 
 def _new_runtime() -> tuple[Runtime, type[Exception]]:

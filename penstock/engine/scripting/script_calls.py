@@ -4,12 +4,13 @@ A request of a script runs like any other, in a session and a context of the scr
 RESP3, in the caller's database, never waiting.
 """
 
-import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Final
 
 from penstock.engine import refusals
 from penstock.engine.scripting import lua_numbers
+from penstock.engine.scripting.script_runner import Lock
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
@@ -65,19 +66,21 @@ class OwnRequests:
 class Calls:
     """The server, as one script at a time sees it.
 
-    lock: held while a request of the script runs; who acts beside a script that is late holds it, too.
+    lock: held while a request of the script runs (script_runner.py). give_back: has the C library give free memory back
+    to the system.
     """
 
     def __init__(self, requests: OwnRequests) -> None:
         self._requests = requests
         self._session = Session(0, "lua")
         self._read_only = False
-        self.lock = threading.RLock()
+        self.lock: Lock = nullcontext()
         self.killed = False
         self.wrote = False
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
         self._stop_text = KILLED
         self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
+        self.give_back: Callable[[], None] | None = None
         self.server_log: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 
     def begin(self, caller: Session, db_index: int, now_us: int, read_only: bool, stop_at_us: int) -> None:
@@ -161,6 +164,11 @@ class Calls:
     def tell(self, level: float, text: bytes) -> None:
         if self.server_log is not None:
             self.server_log(int(level), text.decode("utf-8", "backslashreplace"))
+
+    def give_memory_back(self) -> None:
+        """Much of what a script used is free again."""
+        if self.give_back is not None:
+            self.give_back()
 
 
 def _request(words: tuple[object, ...]) -> list[bytes] | bytes:

@@ -1,8 +1,9 @@
 """The scripts that a server keeps, and the one that runs.
 
-A script that surely ends at once (script_source.py) runs in place. Any other runs in a thread of its own, and whoever
-asked waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is blocked and
-the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
+A script that surely ends at once (script_source.py) runs in place. Any other is given to the runner that the server
+hands in (script_runner.py), which runs it in a thread; the engine waits for it, so that no two threads are at the
+keyspace. After busy-reply-threshold the session is blocked and the server is *busy*: it refuses everybody with BUSY
+until the script is over or killed. So it is inside EXEC, too.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from penstock.engine.scripting import lock_scripts, script_source, shebang
 from penstock.engine.scripting.function_libraries import Libraries
 from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls, OwnRequests
-from penstock.engine.scripting.script_worker import Worker
+from penstock.engine.scripting.script_runner import ScriptRunner
 from penstock.engine.session import QueuedRequests, Session
 from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
@@ -82,15 +83,15 @@ class Running:
 class Scripts:
     """Scripts by their SHA-1, the libraries of functions, and what is running.
 
-    `wake` is how the caller of the engine is told, from another thread, to call `Engine.finish_script`; without it no
-    script runs in a thread.
+    `runner` runs scripts that may take long, and has the caller of the engine call `Engine.finish_script` when one is
+    over that took longer; without it they run in place.
     """
 
     def __init__(self, engine: "EngineState", requests: OwnRequests) -> None:
         self._engine = engine
         self._machine: Machine | None = None
         self._lua_is_there: bool | None = None  # None: it was not looked for yet
-        self._worker = Worker()
+        self._runner: ScriptRunner | None = None
         self.calls = Calls(requests)
         self.libraries = Libraries(self.machine, self.calls, engine.keyspace.libraries)
         self.cached: dict[bytes, Script] = {}
@@ -99,13 +100,10 @@ class Scripts:
         self.running: Running | None = None
         self.gone: list[Session] = []  # disconnected while the server was busy
 
-    @property
-    def wake(self) -> Callable[[], None] | None:
-        return self._worker.wake
-
-    @wake.setter
-    def wake(self, wake: Callable[[], None] | None) -> None:
-        self._worker.wake = wake
+    def use(self, runner: ScriptRunner) -> None:
+        """Have what may take long run by a runner from here on."""
+        self._runner = runner
+        self.calls.lock = runner.lock
 
     def machine(self) -> Machine:
         """Lua, begun when it is first asked for; refused where it is not installed."""
@@ -203,13 +201,14 @@ class Scripts:
     def _watch(self, ctx: Context, running: Running, read_only: bool, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
-        may_block = self._worker.wake is not None and not ctx.session.privileged and threshold_ms > 0
+        runner = self._runner
+        may_block = runner is not None and not ctx.session.privileged and threshold_ms > 0
         stop_at_us = 0 if may_block or threshold_ms <= 0 else ctx.engine.clock.now_us() + threshold_ms * 1000
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only, stop_at_us)
-        if not may_block:
+        if runner is None or not may_block:
             return self._ended(ctx, job())
         self.running = running
-        answer = self._worker.run(job, threshold_ms / 1000)
+        answer = runner.run(job, threshold_ms / 1000)
         if answer is not None:
             self.running = None
             return self._ended(ctx, answer)
@@ -252,9 +251,10 @@ class Scripts:
     def take_late(self) -> tuple[Running, bytes]:
         """What was running, and its answer: it is over, and the server not busy any more."""
         running = self.running
-        assert running is not None and running.blocked is not None, "a late script has parked its session"
+        assert running is not None and running.blocked is not None, "a late script has blocked its session"
+        assert self._runner is not None, "a late script has a runner"
         self.running = None
-        return running, self._worker.late
+        return running, self._runner.late
 
 
 def may_only_read(flags: frozenset[bytes] | None, read_only: bool) -> bool:

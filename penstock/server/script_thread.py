@@ -5,6 +5,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from penstock.engine.scripting.script_runner import Lock, ScriptRunner
 from penstock.protocol import reply
 
 NAME: Final = "scripts"
@@ -13,26 +14,24 @@ NO_THREAD: Final = reply.error(b"ERR the server could not start a thread for the
 NO_MEMORY: Final = reply.error(b"ERR not enough memory")
 
 
-class Worker:
+class ScriptThread(ScriptRunner):
     """One thread, one job at a time. The thread begins with the first job and ends with the process.
 
     `wake` is called, in the thread, when a job is over that nobody waits for any more; its answer is then in `late`.
     A thread that could not begin, or ended, is tried again with the next job.
     """
 
-    __slots__ = ("_done", "_given_up", "_jobs", "_lock", "_runs_in", "late", "wake")
-
-    def __init__(self) -> None:
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.lock: Lock = threading.RLock()
         self._jobs: SimpleQueue[Callable[[], bytes]] = SimpleQueue()
         self._done: SimpleQueue[bytes] = SimpleQueue()
-        self._lock = threading.Lock()
+        self._given_up_lock = threading.Lock()
         self._given_up = False
         self._runs_in: threading.Thread | None = None
         self.late = b""
-        self.wake: Callable[[], None] | None = None
+        self._wake = wake
 
     def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:
-        """What the job answers; None where it takes longer than so many seconds: `wake` tells of its end."""
         if self._runs_in is None or not self._runs_in.is_alive():
             try:
                 self._begin()
@@ -45,7 +44,7 @@ class Worker:
             return self._done.get(timeout=seconds)
         except Empty:
             pass
-        with self._lock:
+        with self._given_up_lock:
             try:
                 return self._done.get_nowait()
             except Empty:
@@ -65,14 +64,14 @@ class Worker:
     def _serve(self, jobs: SimpleQueue[Callable[[], bytes]], done: SimpleQueue[bytes]) -> None:
         while True:
             answer = _answer(jobs.get())
-            with self._lock:
+            with self._given_up_lock:
                 given_up = self._given_up
                 if given_up:
                     self.late = answer
                 else:
                     done.put(answer)
-            if given_up and self.wake is not None:
-                self.wake()
+            if given_up:
+                self._wake()
 
 
 def _answer(job: Callable[[], bytes]) -> bytes:

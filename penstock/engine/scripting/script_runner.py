@@ -1,0 +1,22 @@
+"""What runs scripts that may take long, beside the engine, which never waits. The server's is a thread."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TypeAlias
+
+Lock: TypeAlias = AbstractContextManager[object, None]
+
+
+class ScriptRunner:
+    """Runs one job at a time.
+
+    lock: held while a request of the script runs; who acts beside a script that is late holds it, too. late: what the
+    last job answered that took longer than it was waited for.
+    """
+
+    lock: Lock
+    late: bytes
+
+    def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:
+        """What the job answers; None where it takes longer than so many seconds: its end is told to the server."""
+        raise NotImplementedError
