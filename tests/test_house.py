@@ -1,0 +1,97 @@
+"""The plan of the house: which modules know each other, how large rooms are, and what stays with the server."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted((ROOT / "penstock").rglob("*.py"))
+TREES = {path: ast.parse(path.read_text()) for path in FILES}
+LARGEST_CIRCLE = 3
+MOST_MODULES = 20  # of one folder, __init__.py left out
+MOST_LINES = 600
+ENVIRONMENT = {"penstock/server/run.py", "penstock/pipeline/session.py"}  # read variables, at the start
+
+Imports = dict[str, set[str]]
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports() -> Imports:
+    """What each module imports of the package, under TYPE_CHECKING too."""
+    names = {module_name(path) for path in FILES}
+    found: Imports = {}
+    for path, tree in TREES.items():
+        own = found.setdefault(module_name(path), set())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                own |= whole & names or {node.module} & names
+            elif isinstance(node, ast.Import):
+                own |= {alias.name for alias in node.names} & names
+    return found
+
+
+def circles(graph: Imports) -> list[list[str]]:
+    """The groups of modules that import each other, directly or through others (Kosaraju)."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for start in graph:
+        _visit(graph, start, seen, order)
+    importers: Imports = {name: set() for name in graph}
+    for name, imported in graph.items():
+        for other in imported:
+            importers[other].add(name)
+    seen.clear()
+    found: list[list[str]] = []
+    for start in reversed(order):
+        group: list[str] = []
+        _visit(importers, start, seen, group)
+        if len(group) > 1:
+            found.append(sorted(group))
+    return found
+
+
+def _visit(graph: Imports, name: str, seen: set[str], left: list[str]) -> None:
+    """Go through all that can be reached; `left` gets each module once its own have been."""
+    if name in seen:
+        return
+    seen.add(name)
+    for other in sorted(graph[name]):
+        _visit(graph, other, seen, left)
+    left.append(name)
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+
+    assert sorted(circles(graph)) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_no_more_than_three_modules_import_each_other_in_a_circle() -> None:
+    assert [circle for circle in circles(imports()) if len(circle) > LARGEST_CIRCLE] == []
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES}), ids=lambda path: path.name)
+def test_a_folder_holds_at_most_twenty_modules(folder: Path) -> None:
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
+
+
+def test_no_file_is_longer_than_six_hundred_lines() -> None:
+    assert [module_name(path) for path in FILES if len(path.read_text().splitlines()) > MOST_LINES] == []
+
+
+def reads_environment(tree: ast.Module) -> bool:
+    """Whether it names os.environ or os.getenv, which import-linter cannot see."""
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv"))
+        or (isinstance(node, ast.ImportFrom) and node.module == "os")
+        for node in ast.walk(tree)
+    )
+
+
+def test_the_environment_is_read_where_a_program_starts_only() -> None:
+    assert {path.relative_to(ROOT).as_posix() for path, tree in TREES.items() if reads_environment(tree)} == ENVIRONMENT
