@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
-from penstock.engine import consumers, field_expiry, refusals
+from penstock.engine import consumers, gate, key_expiry, transactions
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.effects import EffectLog
 from penstock.engine.engine_state import EngineState
@@ -31,6 +31,7 @@ from penstock.engine.table.command_lookup import CommandLookup, with_arity
 from penstock.engine.table.command_table import Command, command_of
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry import monitor_line
+from penstock.engine.waiting import pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -40,9 +41,8 @@ from penstock.storage.keyspace import Keyspace
 NEVER_SLOW: Final = 2**63  # microseconds
 MOST_BYTES: Final = 2**62  # of replies: no limit
 NONE_LEFT: Final[list[RequestBatch]] = []
-FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: so long is it gone on with
+FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: time budget for freeing, per tick
 FREED_EVERY_MS: Final = 10
-EXPIRED_A_TICK: Final = 1000  # keys removed by one tick at most, so that a tick stays short
 
 
 class Engine(EngineState):
@@ -280,8 +280,8 @@ class Engine(EngineState):
             if row is None or row.subcommands:
                 row = self.commands.named(request)
             row = with_arity(row, request)
-            self.admit(session, row, request)
-            if self.paused_until_ms and self._postpone(session, row, request):
+            gate.admit(self, session, row, request)
+            if self.paused_until_ms and pausing.postpone(self, session, row, request):
                 self.only_data = False
                 return None, 1
             queue = session.queue
@@ -289,7 +289,7 @@ class Engine(EngineState):
                 return row, 0
         except ReplyError as refusal:
             if row is not None and row.name == "EXEC":
-                refusal = self.abort(session, refusal)
+                refusal = transactions.abort(self, session, refusal)
             elif session.queue is not None:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)
@@ -304,30 +304,6 @@ class Engine(EngineState):
         self.ended_us = self.clock.now_ns() // 1000
         return None, left.count
 
-    def admit(self, session: Session, row: Row, request: list[bytes]) -> None:
-        """The gates before a request is run or queued, in Redis's order (Redis 8.6.3)."""
-        if not session.authenticated and not row.no_auth:
-            raise ReplyError(b"NOAUTH Authentication required.")
-        if session.queue is not None and row.no_multi:
-            raise ReplyError(b"ERR Command not allowed inside a transaction")
-        if self.memory.limit and not self.loading:
-            self.memory.admit(session, row)
-        if self.trouble is not None and (_writes(session, row) or row.name == "PING"):
-            raise ReplyError(self.trouble)
-        if session.resp == 2 and session.is_subscribed and not row.pubsub:
-            raise ReplyError(
-                b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed"
-                b" in this context" % row.label
-            )
-        if self.loading and not row.loading:
-            raise refusals.loading()
-        if self.busy:
-            is_hard = row.name != "SHUTDOWN" or b"NOSAVE" in [word.upper() for word in request[1:]]
-            if "allow_busy" not in row.flags or not is_hard:
-                raise ReplyError(self.scripts.busy_text())
-        if session.monitors and (row.write or "readonly" in row.flags):
-            raise ReplyError(b"ERR Replica can't interact with the keyspace")
-
     def named_row(self, request: list[bytes]) -> Row:
         """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
         return self.commands.named(request)
@@ -339,13 +315,6 @@ class Engine(EngineState):
     def logged_row(self, request: list[bytes]) -> Row:
         """As `row_of`, for a line of the log, which knows what clients do not, and by its own name."""
         return self.commands.logged(request)
-
-    def abort(self, session: Session, refusal: ReplyError) -> ReplyError:
-        """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
-        session.queue = None
-        session.queue_failed = False
-        self.unwatch(session)
-        return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))
 
     def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, failure: bytes | None) -> None:
         """A request that took long in another thread is over, and counted as `run` counts."""
@@ -398,28 +367,12 @@ class Engine(EngineState):
         """Take back the replies from a place on that CLIENT REPLY OFF or SKIP withholds."""
         replies[first:] = [wanted for answer in replies[first:] if (wanted := self.as_client_wants(session, answer))]
 
-    def _postpone(self, session: Session, row: Row, request: list[bytes]) -> bool:
-        """Hold a request back while its kind is paused."""
-        now_ms = self.context.now_ms
-        if now_ms >= self.paused_until_ms:
-            return False
-        if not (self.pauses_all or _writes(session, row) or row.name == "PUBLISH"):
-            return False
-        session.blocked = BlockedRequest(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
-        session.blocked.postponed = True
-        self.postponed.append(session.blocked)
-        return True
-
     def unpause(self) -> None:
         """CLIENT UNPAUSE, or the time is over: what was held back is run in the order in which it came."""
-        self.paused_until_ms = 0
-        held, self.postponed = self.postponed, []
-        for blocked in held:
-            session = blocked.session
-            if session.closed or session.blocked is not blocked:
-                continue
-            session.blocked = None
-            self._take_up(session, blocked.args)
+        for blocked in pausing.end(self):
+            if pausing.is_held(blocked):
+                blocked.session.blocked = None
+                self._take_up(blocked.session, blocked.args)
         if self.blocking.ready:
             self._serve(self.clock.now_us())
 
@@ -478,7 +431,7 @@ class Engine(EngineState):
             self._serve(now_us)
 
     def finish_script(self) -> None:
-        """To be called when `scripts.wake` was: a script that took long is over."""
+        """A script that took long is over: the script runner has its caller call this."""
         late_script.finish(self)
 
     def _free_remains(self) -> None:
@@ -504,12 +457,12 @@ class Engine(EngineState):
         if self.lazy_free.parts:
             self._free_remains()
         if self.active_expiry and not self.loading and not self.writes_paused(now_ms):
-            self._expire(now_us)
+            key_expiry.expire_overdue(self, now_us)
         if self.blocking.ready:
             self._serve(now_us)
 
     def next_wakeup_ms(self) -> int:
-        """When `tick` is due next for somebody's sake, or to free more, in unix ms; 0: for nobody's."""
+        """Next unix ms at which `tick` must run; 0 if none."""
         if self.busy:
             return 0
         waiter_ms, pause_ms = self.blocking.next_ms(), self.paused_until_ms
@@ -518,24 +471,6 @@ class Engine(EngineState):
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
             due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
         return due_ms
-
-    def _expire(self, now_us: int) -> None:
-        ctx = self.context
-        ctx.begin(NOBODY, now_us)
-        for db_index, db in enumerate(self.keyspace.databases):
-            if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
-                ctx.select(db_index)
-                for key in db.overdue(ctx.now_ms, EXPIRED_A_TICK):
-                    ctx.expire(key)
-                    self.effects.end_unit()
-            if db.fields_due.first_ms() < ctx.now_ms:
-                ctx.select(db_index)
-                field_expiry.expire_overdue(ctx)
-
-
-def _writes(session: Session, row: Row) -> bool:
-    """Whether a request may change data: a command that writes, or EXEC of a transaction that has one."""
-    return row.write or (row.name == "EXEC" and any(queued.write for queued, _ in session.queue or ()))
 
 
 def _left(batches: list[RequestBatch], place: int, at: int) -> list[RequestBatch]:

@@ -290,13 +290,6 @@ class EngineState:
     def writes_paused(self, now_ms: int) -> bool:
         return now_ms < self.paused_until_ms
 
-    def pause(self, until_ms: int, all_requests: bool) -> None:
-        """CLIENT PAUSE. A pause that lasts is made neither shorter nor milder by another (Redis 8.6.3)."""
-        if self.writes_paused(self.context.now_ms):
-            all_requests |= self.pauses_all
-            until_ms = max(until_ms, self.paused_until_ms)
-        self.paused_until_ms, self.pauses_all = until_ms, all_requests
-
     # -- waiting ----------------------------------------------------------------------------------------------------
 
     def block(self, blocked: BlockedRequest) -> None:

@@ -10,6 +10,7 @@ from penstock.engine.context import Context
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
 from penstock.engine.telemetry.client_line import kind_of
+from penstock.engine.waiting import pausing
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -140,7 +141,7 @@ def client_pause(ctx: Context, args: list[bytes]) -> bytes:
     if mode not in (b"WRITE", b"ALL"):
         raise ReplyError(b"ERR CLIENT PAUSE mode must be WRITE or ALL")
     until_ms = timeouts.deadline(args[2], ctx.now_ms)
-    ctx.engine.pause(until_ms or ctx.now_ms, mode == b"ALL")
+    pausing.pause(ctx.engine, until_ms or ctx.now_ms, mode == b"ALL")
     return reply.OK
 
 

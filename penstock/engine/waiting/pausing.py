@@ -1,0 +1,42 @@
+"""CLIENT PAUSE: requests are held back, all of them or those that may write, until the time is over or UNPAUSE."""
+
+from penstock.engine import transactions
+from penstock.engine.engine_state import EngineState
+from penstock.engine.session import Session
+from penstock.engine.table.row import Row
+from penstock.engine.waiting.blocked_request import BlockedRequest
+from penstock.protocol import reply
+
+
+def pause(engine: EngineState, until_ms: int, all_requests: bool) -> None:
+    """CLIENT PAUSE. A pause that lasts is made neither shorter nor milder by another (Redis 8.6.3)."""
+    if engine.writes_paused(engine.context.now_ms):
+        all_requests |= engine.pauses_all
+        until_ms = max(until_ms, engine.paused_until_ms)
+    engine.paused_until_ms, engine.pauses_all = until_ms, all_requests
+
+
+def postpone(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> bool:
+    """Hold a request back while its kind is paused."""
+    now_ms = engine.context.now_ms
+    if now_ms >= engine.paused_until_ms:
+        return False
+    if not (engine.pauses_all or transactions.may_write(session, row) or row.name == "PUBLISH"):
+        return False
+    session.blocked = BlockedRequest(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
+    session.blocked.postponed = True
+    engine.postponed.append(session.blocked)
+    return True
+
+
+def end(engine: EngineState) -> list[BlockedRequest]:
+    """The pause is over: the requests that were held back, in the order in which they came."""
+    engine.paused_until_ms = 0
+    held, engine.postponed = engine.postponed, []
+    return held
+
+
+def is_held(blocked: BlockedRequest) -> bool:
+    """Whether the client still waits for it."""
+    session = blocked.session
+    return not session.closed and session.blocked is blocked
