@@ -8,6 +8,8 @@ in both protocols, and while something stands in the way of requests or looks at
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from importlib.util import find_spec
 
 import pytest
 
@@ -17,6 +19,7 @@ from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
+from penstock.engine.scripting.script_runner import Lock, ScriptRunner
 from penstock.engine.table.row import Row
 from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks
@@ -33,6 +36,21 @@ MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
 # They end or hold up the session that asks, or all sessions, or answer with what depends on when they are asked.
 NOT_HERE = {*APART, *OWN_WORDS, "QUIT", "CLIENT|KILL", "CLIENT|PAUSE", "WAIT", "WAITAOF", "CONFIG|SET", "CONFIG|GET"}
 DATA_GROUPS = ("stream", "string", "list", "hash", "set", "sorted-set", "generic")
+
+
+class SlowRunner(ScriptRunner):
+    """Has a script take longer than anybody waits for: it runs when `finish` is called."""
+
+    def __init__(self) -> None:
+        self.lock: Lock = nullcontext()
+        self._jobs: list[Callable[[], bytes]] = []
+
+    def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:
+        self._jobs.append(job)
+        return None
+
+    def finish(self) -> None:
+        self.late = self._jobs.pop()()
 
 
 class World:
@@ -52,6 +70,15 @@ class World:
         self.session.resp = resp
         self.replies: list[bytes] = []
         self.pushed: list[tuple[int, bytes]] = []
+        self.slow: SlowRunner | None = None  # with a script that keeps the engine busy
+
+    def end(self) -> None:
+        """What stood in the way for a time is over, and the client asks once more."""
+        if self.slow is not None:
+            self.slow.finish()
+            self.engine.finish_script()
+            self.collect()
+            alone(self, [[b"SET", b"after", b"1"], [b"EXEC"]], random.Random(0))
 
     def take_in(self, batches: list[RequestBatch]) -> None:
         """Hand batches over until all are handled; whoever blocks is released at once."""
@@ -184,9 +211,18 @@ def a_key_is_watched_and_awaited(world: World) -> None:
     world.engine.handle(world.watcher, [b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"nokey", b"$", b"$"])
 
 
+def a_script_is_busy(world: World) -> None:
+    world.slow = SlowRunner()
+    world.engine.scripts.use(world.slow)
+    code = b"for number = 1, 3 do redis.call('RPUSH', KEYS[1], number) end return 'over'"
+    assert world.engine.handle(world.watcher, [b"EVAL", code, b"1", b"slow"]) == b""
+    assert world.engine.busy
+
+
 SITUATIONS = [
     nothing, a_monitor_watches, events_are_told, memory_is_limited, memory_is_short, writers_are_paused,
     everybody_is_paused, the_log_fails, the_log_is_loaded, a_password_is_wanted, a_key_is_watched_and_awaited,
+    pytest.param(a_script_is_busy, marks=pytest.mark.skipif(find_spec("lupa") is None, reason="needs Lua")),
 ]  # fmt: skip
 VERSIONS = ["8.10", "8.8", "8.6", "8.4", "8.2", "7.2", "valkey-9.1"]
 
@@ -245,6 +281,8 @@ def assert_alike(
         oracle, world = make(), make()
         alone(oracle, story, random.Random(number))
         door(world, story, random.Random(number))
+        oracle.end()
+        world.end()
         assert world.seen() == oracle.seen(), story
         if not any(request[0] == b"XREADGROUP" for request in story):  # a batch of reads is one unit of the log
             assert b"".join(world.log.units) == b"".join(oracle.log.units), story
