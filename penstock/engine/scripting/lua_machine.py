@@ -143,6 +143,8 @@ class Machine:
         self._compile = interface[b"compile"]
         self._forget = interface[b"forget"]
         self._run = interface[b"run"]
+        self._run_in_place = interface[b"run_in_place"]
+        self._go_on = interface[b"go_on"]
         self._load = interface[b"load"]
         self._drop = interface[b"drop"]
         self._call = interface[b"call"]
@@ -165,8 +167,8 @@ class Machine:
         numbers = made("numbers", host, shared)
         libraries: dict[bytes, object] = {}
         for name in LIBRARIES:
-            library = cast("Callable[[object, object], object]", made(name))
-            libraries[name.encode()] = library(host, shared)
+            library = cast("Callable[..., object]", made(name))
+            libraries[name.encode()] = library(host, shared, guard)
         return made("sandbox", host, guard, shared, replies, text, numbers, runtime.table_from(libraries))
 
     def _tables(self) -> dict[bytes, object]:
@@ -231,6 +233,15 @@ class Machine:
         """Run a script to its end: its reply."""
         packed, passed, size = _passed(words)
         return self._guarded(self._run, size, sha, resp, watched, keys, packed, *passed) or b""
+
+    def run_in_place(self, sha: bytes, resp: int, steps: int, keys: int, words: list[bytes]) -> bytes | None:
+        """Run a script in so many steps (guard.lua): its reply; None where that is not enough, go_on then."""
+        packed, passed, size = _passed(words)
+        return self._guarded(self._run_in_place, size, sha, resp, steps, keys, packed, *passed)
+
+    def go_on(self, sha: bytes) -> bytes:
+        """Run the rest of a script, watched: its reply."""
+        return self._guarded(self._go_on, 0, sha) or b""
 
     def call(self, key: bytes, name: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
         """Run a function of a library to its end: its reply."""

@@ -83,7 +83,7 @@ class Calls:
         self.give_back: Callable[[], None] | None = None
         self.server_log: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 
-    def begin(self, caller: Session, db_index: int, now_us: int, read_only: bool, stop_at_us: int) -> None:
+    def begin(self, caller: Session, db_index: int, now_us: int, read_only: bool) -> None:
         """A script begins, on behalf of a caller's request."""
         session = self._session
         session.resp = 2
@@ -93,7 +93,7 @@ class Calls:
         self._requests.begin(session, now_us)
         self._read_only = read_only
         self.killed = self.wrote = False
-        self.stop_at_us = stop_at_us
+        self.stop_at_us = 0
         self._stop_text = KILLED
 
     @property

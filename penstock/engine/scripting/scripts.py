@@ -1,9 +1,9 @@
 """The scripts that a server keeps, and the one that runs.
 
-A script that surely ends at once (script_source.py) runs in place. Any other is given to the runner that the server
-hands in (script_runner.py), which runs it in a thread; the engine waits for it, so that no two threads are at the
-keyspace. After busy-reply-threshold the session is blocked and the server is *busy*: it refuses everybody with BUSY
-until the script is over or killed. So it is inside EXEC, too.
+A script without loops begins in place (script_source.py, guard.lua). What takes more than two milliseconds of it, and
+any other script, is given to the runner that the server hands in (script_runner.py), which runs it in a thread; the
+engine waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is blocked and
+the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
 """
 
 import hashlib
@@ -39,15 +39,18 @@ WRITES_IN_RO: Final = b"ERR Can not execute a script with write flag using *_ro 
 
 
 class Script:
-    """A script that is compiled. `flags` are the shebang's, None without one; loaded: by SCRIPT LOAD, for good."""
+    """A script that is compiled. `flags` are the shebang's, None without one; loaded: by SCRIPT LOAD, for good.
 
-    __slots__ = ("code", "flags", "lasts", "loaded")
+    steps: how many it may take in place, and how many bytes of words it may be given there; 0: none.
+    """
+
+    __slots__ = ("code", "flags", "loaded", "steps")
 
     def __init__(self, code: bytes, body: bytes, flags: frozenset[bytes] | None, loaded: bool) -> None:
         self.code = code
         self.flags = flags
         self.loaded = loaded
-        self.lasts = not script_source.is_short(body)  # it may
+        self.steps = script_source.steps_in_place(body)
 
 
 class Transaction:
@@ -168,16 +171,18 @@ class Scripts:
         if lock_scripts.is_lock_script(sha):
             plain = not read_only and self._engine.trouble is None
             if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
-                self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only, 0)
+                self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
                 given = words[:1] + words[keys:] if keys else []
                 return self._ended(ctx, lock_scripts.run(self.calls, sha, given))
         machine = self._machine or self.machine()
         resp = 3 if ctx.resp3 else 2
-        if not script.lasts:
-            self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only, 0)
-            return self._ended(ctx, machine.run(sha, resp, False, keys, words))
-        running = Running(sha, ctx.args, ctx.engine.clock.now_us(), False)
-        return self._watch(ctx, running, read_only, lambda: machine.run(sha, resp, True, keys, words))
+        self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
+        if script.steps > sum(map(len, words)):
+            answer = machine.run_in_place(sha, resp, script.steps, keys, words)
+            if answer is not None:
+                return self._ended(ctx, answer)
+            return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.go_on(sha))
+        return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.run(sha, resp, True, keys, words))
 
     def call(self, ctx: Context, name: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a function of a library."""
@@ -185,10 +190,15 @@ class Scripts:
         self._look_at_memory(function.flags)
         read_only = may_only_read(function.flags, read_only)
         machine, resp = self.machine(), 3 if ctx.resp3 else 2
-        running = Running(function.name, ctx.args, ctx.engine.clock.now_us(), True)
+        self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
         return self._watch(
-            ctx, running, read_only, lambda: machine.call(function.key, function.name, resp, True, keys, words)
+            ctx,
+            self._begun(ctx, function.name, True),
+            lambda: machine.call(function.key, function.name, resp, True, keys, words),
         )
+
+    def _begun(self, ctx: Context, name: bytes, is_function: bool) -> Running:
+        return Running(name, ctx.args, ctx.engine.clock.now_us(), is_function)
 
     def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
         """Above maxmemory a script whose flags neither forbid writing nor allow that is refused (Redis 8.6.3)."""
@@ -198,14 +208,12 @@ class Scripts:
         if self._engine.memory.refuses():
             raise refusals.out_of_memory()
 
-    def _watch(self, ctx: Context, running: Running, read_only: bool, job: Callable[[], bytes]) -> bytes:
+    def _watch(self, ctx: Context, running: Running, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
         runner = self._runner
-        may_block = runner is not None and not ctx.session.privileged and threshold_ms > 0
-        stop_at_us = 0 if may_block or threshold_ms <= 0 else ctx.engine.clock.now_us() + threshold_ms * 1000
-        self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only, stop_at_us)
-        if runner is None or not may_block:
+        if runner is None or ctx.session.privileged or threshold_ms <= 0:
+            self.calls.stop_at_us = running.began_us + threshold_ms * 1000 if threshold_ms > 0 else 0
             return self._ended(ctx, job())
         self.running = running
         answer = runner.run(job, threshold_ms / 1000)

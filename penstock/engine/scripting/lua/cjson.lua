@@ -1,5 +1,6 @@
 -- The library cjson: JSON, as Redis's scripts know it (lua-cjson 2.1.0).
-return function(host, shared)
+return function(host, shared, guard)
+    local spend = guard.spend
     local error, type, select, pcall, next, tonumber = error, type, select, pcall, next, tonumber
     local rawget, setmetatable, getmetatable = rawget, setmetatable, getmetatable
     local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format, string.gsub,
@@ -59,6 +60,7 @@ return function(host, shared)
         end
 
         local function quoted(text)
+            spend(#text / 10)
             if #text > PIECE then -- in C nobody can stop it
                 local parts = {'"'}
                 for from = 1, #text, PIECE do
@@ -104,6 +106,7 @@ return function(host, shared)
 
         encode_value = function(value, out, depth)
             local kind = type(value)
+            spend(2)
             if kind == "string" then
                 out[#out + 1] = quoted(value)
             elseif kind == "number" then
@@ -347,6 +350,7 @@ return function(host, shared)
                 end
                 text = tostring(text)
             end
+            spend(#text)
             local done, found = pcall(decode_all, text)
             if not done then
                 error(found, 2)

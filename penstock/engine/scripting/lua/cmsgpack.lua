@@ -1,5 +1,6 @@
 -- The library cmsgpack: MessagePack, as Redis's scripts know it.
-return function(host, shared)
+return function(host, shared, guard)
+    local spend = guard.spend
     local error, type, select, pcall, next = error, type, select, pcall, next
     local byte, char, sub, concat, floor = string.byte, string.char, string.sub, table.concat, math.floor
     local DEEPEST, revealed = 16, shared.revealed
@@ -37,6 +38,7 @@ return function(host, shared)
 
     pack = function(value, out, depth)
         local kind = type(value)
+        spend(kind == "string" and #value / 100 + 2 or 10)
         if kind == "table" and depth == DEEPEST then
             kind = "nil"
         end
@@ -172,6 +174,7 @@ return function(host, shared)
         elseif offset > #text then
             error("Start offset " .. offset .. " greater than input length " .. #text .. ".", 3)
         end
+        spend(#text)
         local values, count, at = {}, 0, offset + 1
         local done, problem = pcall(function()
             while at <= #text and (whole or count < limit) do

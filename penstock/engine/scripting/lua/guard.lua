@@ -65,6 +65,72 @@ function guard.shallower(...)
     return ...
 end
 
+-- in place -------------------------------------------------------------------------------------------------------------
+
+-- A script without loops runs in place, in a coroutine, as long as it takes few steps. What could take long for little
+-- code says its cost first; where that is too much the coroutine yields, and goes on in a thread, under the watch.
+
+local in_place, steps_left = false, 0
+local at_rest, handed_over -- coroutines: one for the next script, and one whose script is to go on
+local HANDED_OVER = {}
+
+
+-- Say that so many steps follow, of 100 ns each: as long as it takes Lua to read or to make a byte of text.
+function guard.spend(steps)
+    steps_left = steps_left - steps
+    if steps_left < 0 then
+        guard.leave_place()
+    end
+end
+
+function guard.is_in_place()
+    return in_place
+end
+
+-- Say that nobody knows how many steps follow, or that they cannot be left half-way.
+function guard.leave_place()
+    steps_left = math.huge
+    if in_place then
+        in_place = false
+        raw_yield(HANDED_OVER)
+    end
+end
+
+local function run_each(body, argument)
+    while true do
+        body, argument = raw_yield(body(argument))
+    end
+end
+
+-- What the coroutine did: nil where its script is handed over; false and the problem if it ended outside of all that
+-- catches, else what the script's body gave.
+local function outcome(thread, done, first, ...)
+    if first == HANDED_OVER then
+        handed_over = thread
+        return nil
+    end
+    in_place = false
+    if not done then
+        return false, first
+    end
+    at_rest = thread
+    return first, ...
+end
+
+-- Run body(argument) in so many steps; its results, or nil where that was not enough: then go_on.
+function guard.run_in_place(steps, body, argument)
+    local thread = at_rest or create(run_each)
+    at_rest, handed_over, in_place, steps_left = nil, nil, true, steps
+    return outcome(thread, raw_resume(thread, body, argument))
+end
+
+-- Go on with what was handed over: its results.
+function guard.go_on()
+    local thread = handed_over
+    handed_over = nil
+    return outcome(thread, raw_resume(thread))
+end
+
 -- calling --------------------------------------------------------------------------------------------------------------
 
 -- A function of C, or one of ours: scripts have such by the name of a library.
@@ -249,6 +315,7 @@ function guard.room(size)
     if size > host.soft_limit then
         error(OUT_OF_MEMORY, 0)
     end
+    guard.spend(size > 0 and size or 0)
 end
 
 -- the watch ------------------------------------------------------------------------------------------------------------
@@ -284,13 +351,19 @@ look = function()
     end
 end
 
--- Begin to run what a client sent. watched: it may last.
+-- From here on the script is watched: it may last.
+function guard.watch()
+    is_watched = true
+    looked_at, asked_at, every = clock(), clock(), HOOK_EVERY
+    sethook(look, "", HOOK_EVERY)
+end
+
+-- Begin to run what a client sent.
 function guard.begin(watched)
     depth, base, dying = 2, 0, nil
-    is_watched = watched
+    is_watched = false
     if watched then
-        looked_at, asked_at, every = clock(), clock(), HOOK_EVERY
-        sethook(look, "", HOOK_EVERY)
+        guard.watch()
     end
 end
 

@@ -3,7 +3,7 @@
 local host, guard = ...
 local error, type, tonumber, raw_next, raw_get = error, type, tonumber, next, rawget
 local byte, find, sub, gsub, concat, floor = string.byte, string.find, string.sub, string.gsub, table.concat, math.floor
-local number_text = host.number_text
+local number_text, spend = host.number_text, guard.spend
 local create, resume = coroutine.create, coroutine.resume
 
 local replies = {}
@@ -105,6 +105,7 @@ local stack_until = DEEPEST_STACK -- the depth at which another stack is begun
 local render_table
 render_table = function(value, out, depth)
     if depth >= stack_until then
+        guard.leave_place() -- not to yield from another coroutine
         local before = stack_until
         stack_until = depth + DEEPEST_STACK
         local done, problem = resume(create(render_table), value, out, depth)
@@ -189,7 +190,9 @@ render = function(value, out, depth)
     end
     local kind = type(value)
     local text
+    spend(1)
     if kind == "string" then
+        spend(#value / 100)
         text = bulk(value)
     elseif kind == "number" then
         text = ":" .. host.integer_text(value) .. "\r\n"

@@ -9,7 +9,7 @@ local raw_setmetatable, raw_loadstring, setfenv = setmetatable, loadstring, setf
 local raw_load, getinfo = load, debug.getinfo
 local byte, find, sub, concat, floor = string.byte, string.find, string.sub, table.concat, math.floor
 local call, standin, wrong, clean = host.call, shared.standin, shared.wrong, guard.clean
-local parse, flat = replies.parse, replies.flat
+local parse, flat, spend = replies.parse, replies.flat, guard.spend
 
 -- errors ---------------------------------------------------------------------------------------------------------------
 
@@ -61,6 +61,7 @@ local WORDS_REFUSED = {
 
 local function redis_call(...)
     local text = call(...)
+    spend(#text)
     local answer = parse(text, 1)
     if byte(text, 1) == 45 then -- -
         if WORDS_REFUSED[answer.err] then
@@ -73,6 +74,7 @@ end
 
 local function redis_pcall(...)
     local text = call(...)
+    spend(#text)
     local answer = parse(text, 1)
     if byte(text, 1) == 45 and WORDS_REFUSED[answer.err] then
         answer.ignore_error_stats_update = nil
@@ -109,6 +111,7 @@ local redis = {
         end
         local text = ...
         local kind = type(text)
+        spend(kind == "string" and #text / 20 or 0)
         return host.sha1((kind == "string" and text) or (kind == "number" and tostring(text)) or "")
     end,
     log = function(...)
@@ -399,6 +402,29 @@ function interface.run(sha, resp, is_watched, keys, packed, ...)
     for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
     begin(resp, is_watched, false)
     return finished(sha, raw_pcall(replied, raw_pcall(raw_xpcall, scripts[sha], located)))
+end
+
+local function run_script(chunk)
+    return raw_pcall(replied, raw_pcall(raw_xpcall, chunk, located))
+end
+
+local function ended(name, is_rendered, ...)
+    if is_rendered == nil then
+        return nil
+    end
+    return finished(name, is_rendered, ...)
+end
+
+-- Run a script in place: its reply, or nil where it takes more than so many steps; go_on then.
+function interface.run_in_place(sha, resp, steps, keys, packed, ...)
+    for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
+    begin(resp, false, false)
+    return ended(sha, guard.run_in_place(steps, run_script, scripts[sha]))
+end
+
+function interface.go_on(sha)
+    guard.watch()
+    return ended(sha, guard.go_on())
 end
 
 function interface.call(name, shown, resp, is_watched, keys, packed, ...)

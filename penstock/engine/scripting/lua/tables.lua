@@ -6,7 +6,7 @@ local error, type, select, tonumber, floor = error, type, select, tonumber, math
 local raw_next, raw_get, raw_set, raw_equal = next, rawget, rawset, rawequal
 local raw_getmetatable, raw_setmetatable, shown_metatable = debug.getmetatable, setmetatable, getmetatable
 local raw_insert, raw_sort, raw_maxn = table.insert, table.sort, table.maxn
-local raw_remove = table.remove
+local raw_remove, raw_concat = table.remove, table.concat
 
 local getinfo = debug.getinfo
 
@@ -134,7 +134,7 @@ end
 
 -- table ----------------------------------------------------------------------------------------------------------------
 
-local tables = {concat = table.concat, maxn = raw_maxn}
+local tables = {maxn = raw_maxn}
 shared.tables = tables
 
 local function checked(name, value, count)
@@ -142,6 +142,30 @@ local function checked(name, value, count)
         error("bad argument #1 to '" .. name .. "' (table expected, got "
             .. (count < 1 and "no value" or type(value)) .. ")", 3)
     end
+end
+
+-- How many steps concat takes: as many as its text has bytes, or none where C refuses the list.
+local function steps_of_concat(list, separator)
+    if type(list) ~= "table" then
+        return 0
+    end
+    local joint, steps = type(separator) == "string" and #separator or 8, 0
+    for place = 1, #list do
+        local item = raw_get(list, place)
+        local kind = type(item)
+        if kind ~= "string" and kind ~= "number" then
+            return steps
+        end
+        steps = steps + 1 + joint + (kind == "string" and #item or 8)
+    end
+    return steps
+end
+
+function tables.concat(...)
+    if guard.is_in_place() then
+        guard.spend(steps_of_concat(...))
+    end
+    return raw_concat(...)
 end
 
 function tables.getn(...)
@@ -217,6 +241,7 @@ function tables.insert(...)
         at = at >= 2147483648 and at - 4294967296 or at
     end
     at = at ~= at and -2147483648 or floor(at)
+    guard.spend(at < length and length - at or 0)
     for from = length, at, -1 do
         raw_set(list, from + 1, raw_get(list, from))
     end
@@ -241,6 +266,7 @@ function tables.remove(...)
         raw_remove(list, at)
         return value
     end
+    guard.spend(length - at)
     for from = at, length - 1 do
         raw_set(list, from, raw_get(list, from + 1))
     end

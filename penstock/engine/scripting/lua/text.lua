@@ -7,7 +7,7 @@ local byte, char, sub, concat = string.byte, string.char, string.sub, table.conc
 local raw_find, raw_match, raw_gmatch, raw_gsub = string.find, string.match, string.gmatch, string.gsub
 local raw_rep, raw_format, raw_next, unpack = string.rep, string.format, next, unpack
 local getinfo = debug.getinfo
-local wrong, room = shared.wrong, guard.room
+local wrong, room, spend = shared.wrong, guard.room, guard.spend
 
 -- Which argument it is for whoever calls us, by a method or not.
 local function argument(at)
@@ -63,8 +63,10 @@ local function is_quick(subject, pattern)
         if (#subject + 1) ^ (loops + 1) > MOST_STEPS then
             error(problem, 3)
         end
+        spend((#subject + 1) ^ (loops + 1) / 10)
         return true
     end
+    spend(#pattern + (#subject + 1) ^ (weight < 1 and 1 or weight) / 10)
     return weight <= 1 or (#subject + 1) ^ weight <= MOST_STEPS
 end
 
@@ -114,6 +116,7 @@ function text.find(...)
         subject, pattern = subject .. "", pattern .. ""
     end
     if is_plain then
+        spend(#subject * #pattern / 100)
         if #subject * #pattern <= MOST_STEPS or not tonumber(init or 1) then
             return raw_find(subject, pattern, init, true)
         end
@@ -155,6 +158,7 @@ function text.gmatch(...)
         return raw_gmatch(...)
     end
     subject, pattern = subject .. "", pattern .. ""
+    guard.leave_place()
     local weight, problem = patterns.weigh(pattern, true)
     if not weight then
         local _, loops = raw_gsub(pattern, "[%*%+%-%?%%]", "")
@@ -280,6 +284,11 @@ function text.gsub(...)
     if kind == "number" then
         replacement, kind = replacement .. "", "string"
     end
+    if kind == "string" then
+        spend(#subject / 10 * (#replacement + 1))
+    else
+        guard.leave_place()
+    end
     if kind == "string" and (#subject + 1) * (#replacement + 1) <= MOST_REPLACED and is_quick(subject, pattern) then
         return raw_gsub(subject, pattern, replacement, most)
     end
@@ -374,6 +383,7 @@ function text.format(...)
     elseif type(layout) ~= "string" then
         wrong(1, "format", "string", layout, count)
     end
+    spend(#layout)
     local given = {...}
     local out, size, at, place = {}, 0, 1, 1
     while true do
@@ -414,6 +424,7 @@ function text.format(...)
             end
             local value = given[place]
             if spec == "%s" and type(value) == "string" and #value >= 100 then
+                spend(#value)
                 piece = value
             elseif spec == "%d" and type(value) == "number" and value == value and value < 1e15 and value > -1e15 then
                 piece = raw_format("%d", value)

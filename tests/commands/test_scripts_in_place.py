@@ -1,0 +1,172 @@
+"""Scripts without loops begin in place, and go on in a thread where they take more than a few steps."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from penstock.clock import SystemClock
+from penstock.commands.registry import new_engine
+from penstock.config.settings import Settings
+from penstock.engine.scripting import script_source
+from penstock.engine.scripting.script_worker import Worker
+from tests.commands.test_scripts import Late, Units, script
+from tests.dialogue import Dialogue, decoded
+
+MIB = 1024 * 1024
+IN_PLACE = (
+    "return redis.call('GET', KEYS[1])", "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])",
+    "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
+    "local n = tonumber(redis.call('INCR', KEYS[1])) return {math.max(n, 2), 'x', {ok = 'y'}}", "return {1, 2}",
+    "return cjson.encode({a = cjson.decode(ARGV[1])})", "return redis.call('RPUSH', KEYS[1], unpack(ARGV))",
+    "return string.format('%s:%d', KEYS[1], ARGV[1])", "return ARGV[1]:sub(1, 2) .. ':' .. ('x'):rep(3)",
+    "redis.log(redis.LOG_WARNING, 'x') return tostring(cjson.null == nil)",
+)  # fmt: skip
+WATCHED = (
+    "while true do end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
+    "local redis = ARGV return redis.call('x')", "return pcall(pcall)", "redis['call']('x')",
+    "local t = {call = string.rep} return t.call('x', 9)", "local tonumber = x return tonumber(1)", "x = redis",
+    "return redis.call 'x' 'y'", "return (redis.call)('x')", "redis.call[[get]] [[x]]", "local x = {} {}",
+    "return a.redis.call('x')", "return redis:call('x')", "local math = 1 return math.max(1)",
+    "local t = {sub = string.gmatch} return t:sub()", "return loadstring('x')", "setmetatable({}, {})", "x:load()",
+    "local t = {sub = table.sort} return t:sub()", "local f = tostring return 1", "return ARGV[1]:gmatch('.')",
+)  # fmt: skip
+BIG = "redis.call('SET', 'big', ('x'):rep(200)) local b = redis.call('GET', 'big') "
+SMALL_SCRIPTS = (
+    "return redis.call('GET', 'nokey')", BIG + "return #b", BIG + "return b .. b", BIG + "return b:upper():sub(190)",
+    BIG + "return {b, {b, b}, {ok = 'fine'}}", BIG + "return cjson.encode({b, {b = 1.5}})",
+    BIG + "return cjson.decode('[1, [2, \"x\"]]')[2][2]", BIG + "return cmsgpack.unpack(cmsgpack.pack({1, b}))",
+    BIG + "return table.concat({b, 1, b}, ',')", BIG + "return table.concat({b, {}})",
+    BIG + "return b:find('y', 1, true)",
+    BIG + "return {b:gsub('x', '%0y', 2)}", BIG + "return {b:gsub('x', {x = 'z'})}", BIG + "return b:match('(x-)$')",
+    BIG + "return string.format('%s-%5d', b, 7)", BIG + "return redis.sha1hex(b)", BIG + "return nil + 1",
+    BIG + "return redis.call('INCR', 'big')", BIG + "return redis.pcall('INCR', 'big')",
+    BIG + "error({err = 'MINE x'})",
+    BIG + "redis.setresp(3) return redis.call('HGETALL', 'none')", BIG + "return string.rep(b)", BIG + "error('x')",
+    BIG + "return redis.error_reply('My' .. ' own')", BIG + "table.insert(KEYS, b) return KEYS",
+    BIG + "return string.format('%d', b)", BIG + "return b:rep(2):gsub('(x)(', '')",
+    BIG + "return table.remove({b, b}, 1)",
+)  # fmt: skip
+
+
+@pytest.fixture
+def late() -> Late:
+    return Late(Units())
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], bytes]]:
+    """What was handed to the thread."""
+    handed: list[Callable[[], bytes]] = []
+    run = Worker.run
+
+    def run_told(worker: Worker, job: Callable[[], bytes], seconds: float) -> bytes | None:
+        handed.append(job)
+        return run(worker, job, seconds)
+
+    monkeypatch.setattr(Worker, "run", run_told)
+    return handed
+
+
+def fresh() -> Dialogue:
+    return Dialogue(new_engine(Settings(), SystemClock(), random.Random(1)))
+
+
+@pytest.mark.parametrize("code", IN_PLACE)
+def test_a_script_of_small_calls_begins_in_place(code):
+    assert script_source.steps_in_place(code.encode())
+
+
+@pytest.mark.parametrize("code", WATCHED)
+def test_a_script_that_calls_anything_else_is_watched(code):
+    assert not script_source.steps_in_place(code.encode())
+
+
+def test_a_script_whose_texts_may_grow_large_is_watched():
+    assert script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 5) == script_source.MOST_STEPS
+    assert 0 < script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 9) < script_source.MOST_STEPS
+    assert not script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 40)
+    assert not script_source.steps_in_place(b"local s = ARGV[1] " + b"s = s:upper 'x' .. s " * 40)
+    assert script_source.steps_in_place(b"local s = 'x' " + b"s = 'x:' .. KEYS[1] .. ':y' " * 20)
+
+
+def test_a_small_script_needs_no_thread(late, threads):
+    for code in IN_PLACE:
+        script(late.caller, code, "1", "key", "1")
+
+    assert threads == []
+
+
+@pytest.mark.parametrize("code", SMALL_SCRIPTS)
+def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code, monkeypatch):
+    monkeypatch.setattr(script_source, "MOST_STEPS", 20_000_000)
+    expected = fresh().words(b"EVAL", code.encode(), b"1", b"k", b"w")
+    handed_over = Late(Units())
+    handed_over.caller("CONFIG SET busy-reply-threshold 60000")
+    for steps in range(150, 1200, 100):
+        monkeypatch.setattr(script_source, "MOST_STEPS", steps)
+        handed_over.caller("FLUSHALL", "SCRIPT FLUSH")
+        assert handed_over.caller.words(b"EVAL", code.encode(), b"1", b"k", b"w") == expected
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "return #redis.call('GET', 'big')", "return redis.call('GET', 'big')", "return cjson.encode(('x'):rep(300000))",
+        "return #table.concat({redis.call('GET', 'big')})", "local s = ('x'):rep(50000) return #(s .. s .. s)",
+        "return redis.call('STRLEN', 'big') + #cmsgpack.pack(redis.call('GET', 'big'))",
+    ],
+)  # fmt: skip
+def test_a_script_that_reads_much_goes_on_in_a_thread(late, threads, code):
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+    late.caller.words(b"SET", b"big", b"x" * MIB)
+
+    assert not str(script(late.caller, code)).startswith("ERR")
+    assert len(threads) == 1
+
+
+def test_a_script_given_large_words_runs_in_a_thread(late, threads):
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+
+    assert decoded(late.caller.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * MIB)) == MIB
+    assert len(threads) == 1
+
+
+def test_what_a_script_wrote_before_it_went_on_in_a_thread_is_logged_once(late):
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+    late.caller.words(b"SET", b"big", b"x" * MIB)
+
+    script(late.caller, "redis.call('INCR', 'n') local b = redis.call('GET', 'big') return redis.call('INCR', 'n')")
+
+    assert late.caller("GET n") == b"2"
+
+
+def test_a_script_is_not_killed_once_it_wrote_in_place(late):
+    script(late.caller, "redis.call('SET', 'a', '1') local t={} " + "t={t,t} " * 17 + "return #cjson.encode(t)")
+
+    assert str(late.other("SCRIPT KILL")).startswith("UNKILLABLE")
+    late.finish()
+    assert late.other("GET a") == b"1"
+
+
+def test_scripts_run_in_place_after_one_that_was_killed(late, threads):
+    script(late.caller, "local t={} " + "t={t,t} " * 60 + "return t")
+    assert late.other("SCRIPT KILL") == b"OK"
+    late.finish()
+
+    assert [script(late.caller, f"return {number}") for number in range(3)] == [0, 1, 2]
+    assert len(threads) == 1
+
+
+def test_a_script_whose_thread_cannot_start_leaves_the_next_one_alone(late, monkeypatch):
+    code = "redis.call('SET', 'a', ('x'):rep(100000)) return #redis.call('GET', 'a')"
+    with monkeypatch.context() as patched:
+        patched.setattr(Worker, "_begin", failing_begin)
+        assert "could not start a thread" in str(script(late.caller, code))
+
+    assert script(late.caller, "return 'next'") == b"next"
+    assert script(late.caller, code) == 100000
+
+
+def failing_begin(worker: Worker) -> None:
+    raise RuntimeError("can't start new thread")
