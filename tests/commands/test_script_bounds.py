@@ -51,6 +51,8 @@ MEMORY = {
     "a text that doubles": "local s='x' while true do s=s..s end",
     "a text": "return #string.rep('x',1000000000)",
     "a joined text": "local t={} for i=1,20 do t[i]=('x'):rep(50000000) end return #table.concat(t)",
+    "a joined text of few items": "local s = ('x'):rep(5e7) return #table.concat({s, s, s, s, s, s, s, s, s, s, s})",
+    "a reply of large texts": "local s = ('x'):rep(2e8) return {s, s, s}",
 }
 STOPPED = "collectgarbage('stop') collectgarbage('setpause',100000) collectgarbage('setstepmul',1) "
 

@@ -100,6 +100,7 @@ local function bulk(text)
 end
 
 local render
+local LARGE, large_size = 65536, 0 -- texts from so many bytes on, and how large they are together
 local stack_until = DEEPEST_STACK -- the depth at which another stack is begun
 
 local render_table
@@ -193,7 +194,15 @@ render = function(value, out, depth)
     spend(1)
     if kind == "string" then
         spend(#value / 100)
-        text = bulk(value)
+        if #value > LARGE then
+            large_size = large_size + #value
+            guard.room(large_size)
+            out[#out + 1] = "$" .. #value .. "\r\n"
+            out[#out + 1] = value
+            text = "\r\n"
+        else
+            text = bulk(value)
+        end
     elseif kind == "number" then
         text = ":" .. host.integer_text(value) .. "\r\n"
     elseif kind == "boolean" then
@@ -212,7 +221,7 @@ end
 
 local function rendered(value)
     local out = {}
-    stack_until = DEEPEST_STACK
+    stack_until, large_size = DEEPEST_STACK, 0
     render(value, out, 1)
     return concat(out)
 end

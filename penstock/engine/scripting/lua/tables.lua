@@ -13,6 +13,8 @@ local getinfo = debug.getinfo
 local READONLY = "Attempt to modify a readonly table"
 local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which nobody can stop
 
+local MOST_WEIGHED = 200 -- items of a list that are looked at before C joins them, where the script can be stopped
+
 local shared = {}
 local real_of = raw_setmetatable({}, {__mode = "k"}) -- the real table of a stand-in
 local shown_meta = raw_setmetatable({}, {__mode = "k"}) -- what getmetatable says of a stand-in
@@ -144,27 +146,29 @@ local function checked(name, value, count)
     end
 end
 
--- How many steps concat takes: as many as its text has bytes, or none where C refuses the list.
-local function steps_of_concat(list, separator)
+-- How many bytes the text has that concat makes, up to an item that C refuses. A long list of a script that is watched
+-- is not looked at: that takes ten times as long as to join it.
+local function size_of_concat(list, separator)
     if type(list) ~= "table" then
         return 0
     end
-    local joint, steps = type(separator) == "string" and #separator or 8, 0
+    if #list > MOST_WEIGHED and not guard.is_in_place() then
+        return 0
+    end
+    local joint, size = type(separator) == "string" and #separator or 8, 0
     for place = 1, #list do
         local item = raw_get(list, place)
         local kind = type(item)
         if kind ~= "string" and kind ~= "number" then
-            return steps
+            return size
         end
-        steps = steps + 1 + joint + (kind == "string" and #item or 8)
+        size = size + joint + (kind == "string" and #item or 8)
     end
-    return steps
+    return size
 end
 
 function tables.concat(...)
-    if guard.is_in_place() then
-        guard.spend(steps_of_concat(...))
-    end
+    guard.room(size_of_concat(...)) -- C would take a second to find that there is not enough
     return raw_concat(...)
 end
 

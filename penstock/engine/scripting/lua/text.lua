@@ -15,7 +15,7 @@ local function argument(at)
 end
 
 local MOST_STEPS = 3e7 -- of C's matcher: a tenth of a second
-local MOST_REPLACED = 10000000 -- bytes that C puts together in gsub: a second
+local MOST_REPLACED = 10000000 -- items that C matches and bytes that it puts together in gsub: a second at most
 local MOST_KNOWN = 500 -- patterns
 
 local text = {
@@ -289,7 +289,8 @@ function text.gsub(...)
     else
         guard.leave_place()
     end
-    if kind == "string" and (#subject + 1) * (#replacement + 1) <= MOST_REPLACED and is_quick(subject, pattern) then
+    if kind == "string" and (#subject + 1) * (#replacement + #pattern + 1) <= MOST_REPLACED
+        and is_quick(subject, pattern) then
         return raw_gsub(subject, pattern, replacement, most)
     end
     guard.deeper()
