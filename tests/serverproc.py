@@ -28,13 +28,15 @@ def program(environment: dict[str, str]) -> list[str]:
 class ServerProcess:
     """One `penstock serve`. `port` is its TCP port (0: it has none), `lines` what it said so far."""
 
-    def __init__(self, flags: tuple[str, ...], directory: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, flags: tuple[str, ...], directory: Path, environment: dict[str, str], wrapper: tuple[str, ...] = ()
+    ) -> None:
         self.directory = directory
         self.port = 0
         self.lines: list[str] = []
         self._ready = threading.Event()
         self._process = subprocess.Popen(
-            [sys.executable, *program(environment), "--port", "0", "--dir", str(directory), *flags],
+            [*wrapper, sys.executable, *program(environment), "--port", "0", "--dir", str(directory), *flags],
             cwd=Path(__file__).parent.parent,
             env=os.environ | environment,
             stdout=subprocess.PIPE,
@@ -92,11 +94,18 @@ class ServerProcess:
 
 @contextmanager
 def running_server(
-    *flags: str, dir: Path | str | None = None, environment: dict[str, str] | None = None, start_s: float = START_S
+    *flags: str,
+    dir: Path | str | None = None,
+    environment: dict[str, str] | None = None,
+    start_s: float = START_S,
+    wrapper: tuple[str, ...] = (),
 ) -> Iterator[ServerProcess]:
-    """A server on a free port, ready to be asked; its data are in `dir`, or in a directory that goes with it."""
+    """A server on a free port, ready to be asked; its data are in `dir`, or in a directory that goes with it.
+
+    wrapper: the command that runs it, if not the system.
+    """
     with tempfile.TemporaryDirectory(prefix="penstock-") as own:
-        server = ServerProcess(flags, Path(dir or own), environment or {})
+        server = ServerProcess(flags, Path(dir or own), environment or {}, wrapper)
         try:
             server.wait_until_ready(start_s)
             yield server

@@ -3,7 +3,10 @@
 import contextlib
 import ctypes
 import os
+import resource
+import shutil
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +27,7 @@ def server() -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[object]:
-    with redis.Redis(port=server.port) as one:
+    with redis.Redis(port=server.port, socket_timeout=120) as one:
         yield one
 
 
@@ -112,3 +115,92 @@ def test_what_a_script_used_goes_back_to_the_system(server):
     status = Path(f"/proc/{server.pid}/status").read_text()
     resident_kb = int(status.partition("VmRSS:")[2].split()[0])
     assert resident_kb < 250_000
+
+
+# -- limits of the system ----------------------------------------------------------------------------------------------
+
+LASTS = "for i = 1, 2 do end return 'done'"  # no script in place: it needs the thread
+MEMORY_EATERS = {
+    "tables": "local t = {} for i = 1, 1e9 do t[#t + 1] = {} end",
+    "a text": "return #string.rep('x', 500000000)",
+    "texts without a loop": "local s = ('x'):rep(5e7) return table.concat({s, s, s, s})",
+    "a reply": "return string.rep('x', 200000000)",
+    "a request": "return redis.call('SET', 'a', string.rep('x', 200000000))",
+    "a loop that catches": "while true do pcall(function() local s = 'x' while true do s = s .. s end end) end",
+}
+OTHER_USER = ("setpriv", "--reuid=60001", "--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--")
+ONE_THREAD = (
+    sys.executable,
+    "-c",
+    "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)); os.execv(sys.argv[1], sys.argv[1:])",
+)
+limits_of_another_process = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process")
+
+
+def address_space(server: ServerProcess) -> int:
+    """Bytes that the process has mapped."""
+    pages = Path(f"/proc/{server.pid}/statm").read_text().split()[0]
+    return int(pages) * resource.getpagesize()
+
+
+@contextlib.contextmanager
+def lowered(server: ServerProcess, limit: int, most: int) -> Iterator[None]:
+    """A limit of the process lowered for a while, as `ulimit -S` does."""
+    before = resource.prlimit(server.pid, limit)
+    resource.prlimit(server.pid, limit, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(server.pid, limit, before)
+
+
+@limits_of_another_process
+def test_a_server_that_may_map_no_stack_says_so_and_runs_scripts_once_it_may():
+    with running_server() as process, redis.Redis(port=process.port, retry=None) as client:
+        assert client.eval("return 1", 0) == 1
+        with lowered(process, resource.RLIMIT_AS, address_space(process) + 5 * 2**20):
+            refused = [refusal(client.eval, LASTS, 0) for _ in range(3)]
+            assert client.ping()
+
+        assert refused == ["the server could not start a thread for the script"] * 3
+        assert client.eval(LASTS, 0) == b"done"
+
+
+@pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="root is under no such limit")
+def test_a_server_whose_user_may_start_no_thread_says_so_and_serves_on():
+    wrapper = (*(OTHER_USER if os.getuid() == 0 else ()), *ONE_THREAD)
+    with (
+        running_server("--appendonly", "no", wrapper=wrapper) as process,
+        redis.Redis(port=process.port, retry=None) as client,
+    ):
+        refused = [refusal(client.eval, LASTS, 0) for _ in range(3)]
+
+        assert refused == ["the server could not start a thread for the script"] * 3
+        assert client.eval("return 1", 0) == 1
+
+
+@limits_of_another_process
+@pytest.mark.parametrize("code", MEMORY_EATERS.values(), ids=MEMORY_EATERS.keys())
+def test_a_script_that_gets_no_memory_from_the_system_leaves_the_server_able_to_serve(code):
+    with running_server("--busy-reply-threshold", "50") as process:
+        with redis.Redis(port=process.port, retry=None) as first:
+            assert first.eval(LASTS, 0) == b"done"  # its thread is there
+        asking = threading.Thread(target=ask_once, args=(process.port, code), daemon=True)
+        with (
+            lowered(process, resource.RLIMIT_AS, address_space(process) + 100 * 2**20),
+            redis.Redis(port=process.port, retry=None) as other,
+        ):
+            asking.start()
+            while asking.is_alive():
+                if "BUSY" in refusal(other.ping):
+                    refusal(other.script_kill)
+                asking.join(0.05)
+
+            assert other.ping()
+            assert other.eval(LASTS, 0) == b"done"
+
+
+def ask_once(port: int, code: str) -> None:
+    """Ask a script whose answer does not matter."""
+    with contextlib.suppress(redis.RedisError), redis.Redis(port=port, retry=None) as asking:
+        asking.eval(code, 0)
