@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.engine.scripting import function_payload
 from tests.dialogue import Dialogue, decoded
 
 pytest.importorskip("lupa")
@@ -28,6 +29,7 @@ NESTING = {
     "pcall": "local function f() assert(pcall(f)) end f()",
 }
 CODE = b"\x1bLJ\x02\x08\x00"
+LIBRARY_OF_CODE = b"#!lua name=a\n" + CODE
 
 
 def ask(dialogue: Dialogue, code: str) -> object:
@@ -68,7 +70,7 @@ def test_a_script_nests_as_deep_in_pcall_as_in_redis(dialogue):
 @pytest.mark.parametrize(
     "words",
     [
-        (b"EVAL", CODE, b"0"), (b"SCRIPT", b"LOAD", CODE), (b"FUNCTION", b"LOAD", b"#!lua name=a\n" + CODE),
+        (b"EVAL", CODE, b"0"), (b"SCRIPT", b"LOAD", CODE), (b"FUNCTION", b"LOAD", LIBRARY_OF_CODE),
         (b"EVAL", b"\xef\xbb\xbf" + CODE, b"0"), (b"EVAL", b"#x\n" + CODE, b"0"),
     ],
 )  # fmt: skip
@@ -76,6 +78,18 @@ def test_compiled_code_is_refused(dialogue, words):
     answer = str(decoded(dialogue.words(*words)))
 
     assert "Error compiling" in answer and "unexpected symbol near" in answer
+
+
+def test_a_library_of_compiled_code_is_not_restored(dialogue):
+    kept = b"#!lua name=kept\nredis.register_function('f', function() return 1 end)"
+    dialogue.words(b"FUNCTION", b"LOAD", kept)
+    payload = function_payload.written([kept.replace(b"kept", b"other").replace(b"'f'", b"'g'"), LIBRARY_OF_CODE])
+
+    answer = str(decoded(dialogue.words(b"FUNCTION", b"RESTORE", payload)))
+
+    assert "Error compiling function" in answer and "unexpected symbol near 'char(27)'" in answer
+    assert dialogue("FCALL f 0") == 1
+    assert str(dialogue("FCALL g 0")) == "ERR Function not found"
 
 
 @pytest.mark.parametrize("way", ["loadstring(code)", "load(function() local c=code code=nil return c end)"])
@@ -135,3 +149,22 @@ def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue, code, problem):
 )  # fmt: skip
 def test_what_luajit_reads_otherwise_is_read_as_in_lua_5_1(dialogue, code, answer):
     assert ask(dialogue, code) == answer  # Redis 8.6.3
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ("math.floor()", "bad argument #1 to 'floor' (number expected, got no value)"),
+        ("math.ceil()", "bad argument #1 to 'ceil' (number expected, got no value)"),
+        ("math.floor('x')", "bad argument #1 to 'floor' (number expected, got string)"),
+        ("math.pow()", "bad argument #2 to 'pow' (number expected, got no value)"),
+        ("math.fmod('x', {})", "bad argument #2 to 'fmod' (number expected, got table)"),
+        ("math.fmod('x', '2')", "bad argument #1 to 'fmod' (number expected, got string)"),
+        ("error((select(2, pcall())), 0)", "attempt to call a boolean value"),
+    ],
+)
+def test_a_missing_argument_is_named_and_is_not_what_was_left_on_the_stack(dialogue, call, problem):
+    """Redis 8.6.3. LuaJIT's math.floor took a number that an earlier call had left for its argument."""
+    answer = str(ask(dialogue, f"do local a, b, c, d, e = 16, 17, 18, 19, 20 end return ({call})"))
+
+    assert answer.startswith(("ERR user_script:1: " + problem, "ERR " + problem))

@@ -69,8 +69,15 @@ def refusal(ask: object, *words: object) -> str:
     return ""
 
 
-def test_a_library_without_end_in_the_log_is_left_out_and_the_server_starts(tmp_path):
-    words = [b"FUNCTION", b"LOAD", b"#!lua name=a\nwhile true do end"]
+BAD_LIBRARIES = {
+    "without end": (b"#!lua name=a\nwhile true do end", "FUNCTION LOAD timeout"),
+    "of compiled code": (b"#!lua name=a\n\x1bLJ\x02\x08\x00", "unexpected symbol near 'char(27)'"),
+}
+
+
+@pytest.mark.parametrize(("code", "complaint"), BAD_LIBRARIES.values(), ids=BAD_LIBRARIES.keys())
+def test_a_bad_library_in_the_log_is_left_out_and_the_server_starts(tmp_path, code, complaint):
+    words = [b"FUNCTION", b"LOAD", code]
     folder = tmp_path / "appendonlydir"
     folder.mkdir()
     lines = b"*3\r\n" + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
@@ -78,7 +85,7 @@ def test_a_library_without_end_in_the_log_is_left_out_and_the_server_starts(tmp_
     (folder / "appendonly.aof.manifest").write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
 
     with running_server("--appendonly", "yes", dir=tmp_path) as process:
-        assert "FUNCTION LOAD timeout" in process.said
+        assert complaint in process.said
 
 
 @pytest.mark.parametrize("ending", ["SIGTERM", "SHUTDOWN NOSAVE"])

@@ -181,7 +181,7 @@ end
 
 function guard.pcall(...)
     if select("#", ...) == 0 then
-        error("bad argument #1 to 'pcall' (value expected)", 2)
+        return false, "attempt to call a boolean value" -- as Redis, whose Lua looks at what is on the stack
     end
     if depth >= DEEPEST then
         return false, "C stack overflow"

@@ -11,7 +11,27 @@ for _, name in ipairs({"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "c
     "tanh"}) do
     maths[name] = math[name]
 end
-maths.mod = math.fmod
+-- Without an argument LuaJIT's read what was left on the stack.
+for _, name in ipairs({"floor", "ceil"}) do
+    local raw = math[name]
+    maths[name] = function(...)
+        if select("#", ...) == 0 then
+            wrong(1, name, "number", nil, 0)
+        end
+        return raw(...)
+    end
+end
+-- Of two arguments Redis looks at the second one first.
+for name, raw in raw_pairs({atan2 = math.atan2, fmod = math.fmod, ldexp = math.ldexp, mod = math.fmod,
+    pow = math.pow}) do
+    maths[name] = function(...)
+        local _, other = ...
+        if not tonumber(other) then
+            wrong(2, name, "number", other, select("#", ...))
+        end
+        return raw(...)
+    end
+end
 for name, factor in raw_pairs({deg = 180 / math.pi, rad = math.pi / 180}) do
     maths[name] = function(...)
         local number = tonumber((...))
