@@ -25,7 +25,7 @@ from penstock.server.cron import Cron
 from penstock.server.limits import raise_file_limit
 from penstock.server.listening import Doors
 from penstock.server.log_writer import AofWriter
-from penstock.server.server_log import ServerLog
+from penstock.server.server_log import ServerLog, write_file
 from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.turn import Turn
 from penstock.storage.aof.disk import Disk, SystemDisk
@@ -50,6 +50,7 @@ def serve(settings: Settings, disk: Disk | None = None) -> int:
     make_loop, loop_name = loop_factory()
     clock = SystemClock()
     server_log = ServerLog(settings, clock)
+    server_log.begin()
     engine = new_engine(settings, clock, random.Random(os.urandom(32)))
     engine.identity.event_loop = loop_name
     engine.memory.reading = allocated_memory.Allocated().read
@@ -189,8 +190,5 @@ async def farewell(turn: Turn) -> None:
 def write_pidfile(path: str) -> Path | None:
     if not path:
         return None
-    try:
-        Path(path).write_text(f"{os.getpid()}\n")
-    except OSError as problem:
-        raise UsageError(f"cannot write the pidfile {path}: {problem.strerror}") from None
+    write_file(path, "pidfile", f"{os.getpid()}\n", "w")
     return Path(path)

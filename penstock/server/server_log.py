@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
+from penstock.errors import UsageError
 
 LEVELS: Final = ("debug", "verbose", "notice", "warning", "nothing")
 MARKS: Final = (".", "-", "*", "#")  # by level
@@ -25,6 +26,12 @@ class ServerLog:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
+
+    def begin(self) -> None:
+        """UsageError where the logfile cannot be written."""
+        path = self._settings.text("logfile")
+        if path:
+            write_file(path, "logfile", "", "a")
 
     def debug(self, sentence: str) -> None:
         self._write(0, sentence)
@@ -53,3 +60,20 @@ class ServerLog:
         # Opened for each line, so that the file can be rotated without a signal.
         with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(line)
+
+
+def write_file(path: str, directive: str, text: str, mode: str) -> None:
+    """Write the file that a directive names. UsageError, in one sentence, where that fails.
+
+    A named pipe is refused, for whoever may never read it: opening it would wait for ever. /dev/stdout of a shell's
+    pipe has no name of its own and is written.
+    """
+    problem = "it is a named pipe"
+    try:
+        if not (Path(path).is_fifo() and Path(os.path.realpath(path)).exists()):
+            with Path(path).open(mode, encoding="utf-8") as file:
+                file.write(text)
+            return
+    except OSError as failure:
+        problem = failure.strerror or str(failure)
+    raise UsageError(f"cannot write the {directive} {path}: {problem}")

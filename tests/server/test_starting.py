@@ -223,6 +223,27 @@ def test_a_named_pipe_as_included_file_stops_the_start(tmp_path: Path) -> None:
     assert "it is a named pipe" in started_from(str(tmp_path / "redis.conf")).stderr
 
 
+@pytest.mark.parametrize("directive", ["logfile", "pidfile"])
+def test_a_named_pipe_as_file_to_write_stops_the_start(tmp_path: Path, directive: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    said = refused(f"--{directive}", str(tmp_path / "pipe"), dir=tmp_path)
+    assert f"cannot write the {directive} {tmp_path}/pipe: it is a named pipe" in said
+
+
+@pytest.mark.parametrize("directive", ["logfile", "pidfile"])
+def test_a_file_that_cannot_be_written_stops_the_start_in_one_sentence(tmp_path: Path, directive: str) -> None:
+    said = refused(f"--{directive}", str(tmp_path / "no/file"), dir=tmp_path)
+
+    assert said.splitlines()[-1] == f"cannot write the {directive} {tmp_path}/no/file: No such file or directory"
+    assert "Traceback" not in said
+
+
+def test_a_pipe_of_the_shell_is_written_as_logfile(tmp_path: Path) -> None:
+    with running_server("--logfile", "/dev/stdout", dir=tmp_path) as server:
+        assert "Ready to accept connections" in server.said
+
+
 def test_a_pipe_of_the_shell_is_read_as_configuration_file() -> None:
     assert ">>> 'nonsense'" in started_from("/dev/stdin", input="nonsense\n").stderr
 
