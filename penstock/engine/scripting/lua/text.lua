@@ -16,7 +16,7 @@ end
 
 local MOST_STEPS = 3e7 -- of C's matcher: a tenth of a second
 local MOST_REPLACED = 10000000 -- items that C matches and bytes that it puts together in gsub: a second at most
-local MOST_KNOWN = 500 -- patterns
+local MOST_KNOWN, LONGEST_PLANNED = 500, 200 -- patterns, and layouts, that are remembered; bytes of a layout
 
 local text = {
     byte = byte, char = char, lower = string.lower, reverse = string.reverse, sub = sub,
@@ -334,14 +334,14 @@ end
 local function directive(spec, letter, value, place, count)
     if place > count then
         error("bad argument #" .. place .. " to 'format' (" .. (letter == "s" and "string expected, got " or letter == "q"
-            and "string expected, got " or "number expected, got ") .. "no value)", 4)
+            and "string expected, got " or "number expected, got ") .. "no value)", 3)
     end
     if letter == "s" or letter == "q" then
         local kind = type(value)
         if kind == "number" then
             value = number_text(value)
         elseif kind ~= "string" then
-            error("bad argument #" .. place .. " to 'format' (string expected, got " .. kind .. ")", 4)
+            error("bad argument #" .. place .. " to 'format' (string expected, got " .. kind .. ")", 3)
         end
         if letter == "q" then
             return quoted(value)
@@ -353,7 +353,7 @@ local function directive(spec, letter, value, place, count)
     end
     local number = tonumber(value)
     if type(value) ~= "number" and type(value) ~= "string" or not number then
-        error("bad argument #" .. place .. " to 'format' (number expected, got " .. type(value) .. ")", 4)
+        error("bad argument #" .. place .. " to 'format' (number expected, got " .. type(value) .. ")", 3)
     end
     if letter == "c" then
         local made = raw_format(spec, number)
@@ -376,6 +376,52 @@ local function directive(spec, letter, value, place, count)
     return raw_format(spec, number)
 end
 
+-- Layouts in which nothing is wrong, cut into what is written and what is filled in: {text, spec, text, spec, text}.
+local plans, plans_known = {}, 0
+
+local function plan_of(layout)
+    if #layout > LONGEST_PLANNED then
+        return nil
+    end
+    local plan, size, at = {}, 0, 1
+    while true do
+        local mark, stop, letter = raw_find(layout, "%%[-+ #0]?%d?%d?([cdiouxXeEfgGqs])", at)
+        if mark ~= raw_find(layout, "%", at, true) then
+            return nil -- a sign per cent, or something rare or wrong
+        elseif not mark then
+            break
+        end
+        plan[size + 1], plan[size + 2], plan[size + 3] = sub(layout, at, mark - 1), sub(layout, mark, stop), letter
+        size, at = size + 3, stop + 1
+    end
+    plan[size + 1], plan.count = sub(layout, at), size / 3
+    if plans_known == MOST_KNOWN then
+        plans, plans_known = {}, 0
+    end
+    plans[layout], plans_known = plan, plans_known + 1
+    return plan
+end
+
+-- Called as a tail call: the script's line is one level up.
+local function filled(plan, count, given)
+    local out = {}
+    for place = 1, plan.count do
+        local at, value = 3 * place, given[place + 1]
+        local spec, piece = plan[at - 1], nil
+        if spec == "%s" and type(value) == "string" and (#value >= 100 or not raw_find(value, "\0", 1, true)) then
+            spend(#value)
+            piece = value
+        elseif spec == "%d" and type(value) == "number" and value == value and value < 1e15 and value > -1e15 then
+            piece = raw_format("%d", value)
+        else
+            piece = directive(spec, plan[at], value, place + 1, count)
+        end
+        out[2 * place - 1], out[2 * place] = plan[at - 2], piece
+    end
+    out[2 * plan.count + 1] = plan[3 * plan.count + 1]
+    return concat(out)
+end
+
 function text.format(...)
     local count = select("#", ...)
     local layout = ...
@@ -385,6 +431,10 @@ function text.format(...)
         wrong(1, "format", "string", layout, count)
     end
     spend(#layout)
+    local plan = plans[layout] or plan_of(layout)
+    if plan and count > plan.count then
+        return filled(plan, count, {...})
+    end
     local given = {...}
     local out, size, at, place = {}, 0, 1, 1
     while true do
@@ -430,10 +480,7 @@ function text.format(...)
             elseif spec == "%d" and type(value) == "number" and value == value and value < 1e15 and value > -1e15 then
                 piece = raw_format("%d", value)
             else
-                local function made()
-                    return (directive(spec, letter, value, place, count))
-                end
-                piece = made()
+                piece = directive(spec, letter, value, place, count)
             end
             size = size + 1
             out[size], at = piece, stop + 2
