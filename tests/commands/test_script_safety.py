@@ -168,3 +168,26 @@ def test_a_missing_argument_is_named_and_is_not_what_was_left_on_the_stack(dialo
     answer = str(ask(dialogue, f"do local a, b, c, d, e = 16, 17, 18, 19, 20 end return ({call})"))
 
     assert answer.startswith(("ERR user_script:1: " + problem, "ERR " + problem))
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        (r"return {ok='\n\na b\r\n'}", b"+  a b  \r\n"), (r"return {ok='\n'}", b"+ \r\n"),
+        (r"return {err='\nA b\n'}", b"- A b\r\n"), (r"return {err='\n\n'}", b"-\r\n"),
+        (r"return {big_number='1\0\nb'}", b"$4\r\n1\0 b\r\n"), (r"return {ok='a\0b'}", b"+a\r\n"),
+        ("return struct.pack('>i8', 1/0)", b"$8\r\n" + bytes(8) + b"\r\n"),
+        ("return struct.pack('>i8', -1/0)", b"$8\r\n\x80" + bytes(7) + b"\r\n"),
+        ("return struct.pack('>i8', 0/0)", b"$8\r\n\x80" + bytes(7) + b"\r\n"),
+    ],
+)  # fmt: skip
+def test_line_ends_and_zeros_in_what_a_script_answers_are_as_in_redis(dialogue, code, answer):
+    assert dialogue.words(b"EVAL", code.encode(), b"0") == answer  # Redis 8.6.3
+
+
+def test_functions_and_scripts_have_settings_of_json_of_their_own(dialogue):
+    code = b"#!lua name=a\nredis.register_function('f', function() return cjson.decode_max_depth(5) end)"
+    dialogue.words(b"FUNCTION", b"LOAD", code)
+
+    assert dialogue("FCALL f 0") == 5
+    assert ask(dialogue, "return cjson.decode_max_depth()") == 1000

@@ -54,7 +54,6 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "offset must be 1 or greater",
         "bad argument #2 to 'unpack'",
     ),
-    KnownDifference("an error's text that is only a line end", r"error\(.{0,4}n", "^-ERR   script", "^-ERR  script"),
     KnownDifference(
         "an error of a function in C, called by one in C, is said to come from the script's line, not from `=[C]:-1`",
         "",

@@ -94,8 +94,11 @@ def message_integer(text: bytes, signed: bool) -> float:
 
 
 def pack_whole(number: float, size: float, little: bool) -> bytes:
-    """The low bytes of a 64-bit integer; what lies beyond is zero (Redis 8.6.3)."""
-    value = int(number) if isfinite(number) and LEAST <= number < 2.0**64 else LEAST
+    """The low bytes of a 64-bit integer; what lies beyond is zero (Redis 8.6.3).
+
+    A number too large for 64 bits is 0, one too small, or none, the least (as x86-64 casts it).
+    """
+    value = int(number) if LEAST <= number < 2.0**64 else 0 if number > 0 else LEAST
     length = int(size)
     text = (value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")[:length].ljust(length, b"\0")
     return text if little else text[::-1]

@@ -78,17 +78,23 @@ end
 local client_resp, script_resp = 2, 2 -- what the client speaks, what the script asked for
 local DEEPEST, DEEPEST_STACK = 7995, 1000 -- arrays in arrays, as in Redis; as many as one stack of LuaJIT takes
 
--- Statuses and errors are C strings in Redis: they end at the first NUL, and line ends around them go.
+-- Statuses and errors are C strings in Redis: they end at the first NUL, and are one line.
+local function one_line(text)
+    return (gsub(text, "[\r\n]", " "))
+end
+
 local function flat(text)
-    if find(text, "^[\r\n]") or find(text, "[\r\n]$") then
-        local first, last = find(text, "[^\r\n]"), #text
-        while first and find(text, "^[\r\n]", last) do
-            last = last - 1
-        end
-        text = first and sub(text, first, last) or ""
-    end
     local stop = find(text, "%z")
-    return (gsub(stop and sub(text, 1, stop - 1) or text, "[\r\n]", " "))
+    return one_line(stop and sub(text, 1, stop - 1) or text)
+end
+
+-- Line ends at an error's own end go.
+local function flat_error(text)
+    local last = #text
+    while last > 0 and find(text, "^[\r\n]", last) do
+        last = last - 1
+    end
+    return flat(sub(text, 1, last))
 end
 
 local function null()
@@ -118,7 +124,7 @@ render_table = function(value, out, depth)
     end
     local part = raw_get(value, "err")
     if type(part) == "string" then
-        out[#out + 1] = "-" .. flat(part) .. "\r\n"
+        out[#out + 1] = "-" .. flat_error(part) .. "\r\n"
         return
     end
     part = raw_get(value, "ok")
@@ -159,7 +165,7 @@ render_table = function(value, out, depth)
     end
     part = raw_get(value, "big_number")
     if type(part) == "string" then
-        out[#out + 1] = client_resp == 3 and "(" .. flat(part) .. "\r\n" or bulk(flat(part))
+        out[#out + 1] = client_resp == 3 and "(" .. one_line(part) .. "\r\n" or bulk(one_line(part))
         return
     end
     part = raw_get(value, "verbatim_string")
@@ -236,7 +242,7 @@ local function failure(problem, name)
     if source then
         text = text .. " script: " .. name .. ", on " .. source .. ":" .. line .. "."
     end
-    return "-" .. flat(text) .. "\r\n"
+    return "-" .. flat_error(text) .. "\r\n"
 end
 
 

@@ -310,6 +310,7 @@ env = globals(for_scripts)
 
 local for_functions = copy(base)
 for_functions.redis = standin(redis)
+for_functions.cjson = standin(libraries.cjson.new()) -- with settings of its own
 library_env = globals(for_functions)
 local usual_meta = getmetatable(library_env)
 
