@@ -9,7 +9,7 @@ from penstock.clock import SystemClock
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.scripting import script_source
-from penstock.engine.scripting.script_worker import Worker
+from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import Late, Units, script
 from tests.dialogue import Dialogue, decoded
 
@@ -58,13 +58,13 @@ def late() -> Late:
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], bytes]]:
     """What was handed to the thread."""
     handed: list[Callable[[], bytes]] = []
-    run = Worker.run
+    run = ScriptThread.run
 
-    def run_told(worker: Worker, job: Callable[[], bytes], seconds: float) -> bytes | None:
+    def run_told(worker: ScriptThread, job: Callable[[], bytes], seconds: float) -> bytes | None:
         handed.append(job)
         return run(worker, job, seconds)
 
-    monkeypatch.setattr(Worker, "run", run_told)
+    monkeypatch.setattr(ScriptThread, "run", run_told)
     return handed
 
 
@@ -161,12 +161,12 @@ def test_scripts_run_in_place_after_one_that_was_killed(late, threads):
 def test_a_script_whose_thread_cannot_start_leaves_the_next_one_alone(late, monkeypatch):
     code = "redis.call('SET', 'a', ('x'):rep(100000)) return #redis.call('GET', 'a')"
     with monkeypatch.context() as patched:
-        patched.setattr(Worker, "_begin", failing_begin)
+        patched.setattr(ScriptThread, "_begin", failing_begin)
         assert "could not start a thread" in str(script(late.caller, code))
 
     assert script(late.caller, "return 'next'") == b"next"
     assert script(late.caller, code) == 100000
 
 
-def failing_begin(worker: Worker) -> None:
+def failing_begin(worker: ScriptThread) -> None:
     raise RuntimeError("can't start new thread")
