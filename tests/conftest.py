@@ -1,7 +1,6 @@
 """Fixtures for every test."""
 
 import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,14 +9,12 @@ import pytest
 
 import penstock
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.versions import BUILD
-from tests.dialogue import Dialogue
-from tests.reference import NoReference, reference_server
-
-NOW_MS = 1_795_300_000_000
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
+from tests.support.reference_server import NoReference, reference_server
 
 # Hundreds of servers and Spark's workers are started: each would compile every module anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -43,7 +40,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def engine(clock: ManualClock) -> Engine:
     """An engine with the default settings and no log."""
-    return new_engine(Settings(), clock, random.Random(1))
+    return make_engine(clock)
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.commands.keys import digests
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
 from penstock.engine.scripting.script_runner import Lock, ScriptRunner
@@ -26,8 +24,11 @@ from penstock.protocol.reply import bulks
 from penstock.protocol.request_batch import RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.storage.streams.stream import Stream
-from tests.generated import FromRows
-from tests.test_laws import APART, CLOCK_MS, OWN_WORDS, SETUP, Units, rows, stream_picture
+from tests.support.clock import NOW_MS
+from tests.support.engines import make_engine, settings_with
+from tests.support.log import UnitLog
+from tests.support.table_requests import TableRequests
+from tests.test_laws import APART, OWN_WORDS, SETUP, rows, stream_picture
 
 Request = list[bytes]
 MOST_BYTES = 1 << 30
@@ -57,12 +58,9 @@ class World:
     """An engine with some data, its log, the client that asks and another that watches."""
 
     def __init__(self, resp: int = 2, **directives: str) -> None:
-        settings = Settings()
-        for name, value in directives.items():
-            settings.read_line([name.replace("_", "-"), value], set())
-        self.log = Units()
-        self.clock = ManualClock(CLOCK_MS)
-        self.engine = new_engine(settings, self.clock, random.Random(1), log=self.log)
+        self.log = UnitLog()
+        self.clock = ManualClock(NOW_MS)
+        self.engine = make_engine(self.clock, self.log, settings_with(**directives))
         self.watcher = self.engine.connect("127.0.0.1:3", "127.0.0.1:2")
         self.session = self.engine.connect("127.0.0.1:1", "127.0.0.1:2")
         for line in SETUP:
@@ -231,7 +229,7 @@ VERSIONS = ["8.10", "8.8", "8.6", "8.4", "8.2", "7.2", "valkey-9.1"]
 
 def stories(engine: Engine, seed: int, wanted: Callable[[Row], bool], count: int) -> Iterator[list[Request]]:
     """Short stories in which each command of the table comes, often several times in a row and with like ones."""
-    requests = FromRows(seed)
+    requests = TableRequests(seed)
     chance = requests.chance
     table = [row for row in rows(engine) if row.name not in NOT_HERE and wanted(row)]
     chance.shuffle(table)
@@ -381,7 +379,7 @@ def test_the_logs_replay_comes_to_what_the_requests_came_to(seed: int) -> None:
     for story in stories(World().engine, seed, data_only, 12):
         world = World()
         bytes_at_once(world, [request for request in story if request[0].upper() != b"XREADGROUP"], random.Random(seed))
-        again = new_engine(Settings(), ManualClock(CLOCK_MS), random.Random(1))
+        again = make_engine()
         told: list[str] = []
         Replay(again, told.append).lines(world.log.units)
 

@@ -8,20 +8,19 @@ import hiredis
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.aof import rewrite
-from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.storage.streams.stream import Stream
-from tests import wire
 from tests.against_redis.generator import Generator
-from tests.against_redis.known import Known
-from tests.generated import FromRows
+from tests.support import wire
+from tests.support.clock import NOW_MS
+from tests.support.engines import loaded_engine, make_engine
+from tests.support.log import UnitLog
+from tests.support.reference_knowledge import Known
+from tests.support.table_requests import TableRequests
 
-CLOCK_MS = 1_795_300_000_000
 SEEDS = range(4)
 
 SETUP = (
@@ -41,18 +40,8 @@ OWN_WORDS = {
 }  # fmt: skip
 
 
-class Units:
-    """A log that keeps its units."""
-
-    def __init__(self) -> None:
-        self.units: list[bytes] = []
-
-    def append(self, unit: bytes) -> None:
-        self.units.append(unit)
-
-
-def prepared(log: Units | None = None) -> tuple[Engine, Session]:
-    engine = new_engine(Settings(), ManualClock(CLOCK_MS), random.Random(1), log=log)
+def prepared(log: UnitLog | None = None) -> tuple[Engine, Session]:
+    engine = make_engine(log=log)
     session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
     for line in SETUP:
         assert not engine.handle(session, [word.encode() for word in line.split()]).startswith(b"-"), line
@@ -103,7 +92,7 @@ def replies_of(answer: bytes) -> list[object]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_request_gets_a_whole_reply(seed: int) -> None:
-    requests = FromRows(seed)
+    requests = TableRequests(seed)
     engine, session = prepared()
     for row in rows(engine):
         for request in (requests.valid(row), requests.broken(row), requests.broken(row), requests.valid(row)):
@@ -120,7 +109,7 @@ def test_every_request_gets_a_whole_reply(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_refusal_changes_nothing(seed: int) -> None:
-    requests = FromRows(seed)
+    requests = TableRequests(seed)
     engine, session = prepared()
     before = picture(engine)
     refused = 0
@@ -137,8 +126,8 @@ def test_a_refusal_changes_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
-    requests = FromRows(seed)
-    log = Units()
+    requests = TableRequests(seed)
+    log = UnitLog()
     engine, session = prepared(log)
     log.units.clear()
     before = picture(engine)
@@ -155,7 +144,7 @@ def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_both_protocols_carry_the_same_data(seed: int) -> None:
-    requests = FromRows(seed)
+    requests = TableRequests(seed)
     plain, old = prepared()
     typed, new = prepared()
     new.resp = 3
@@ -206,13 +195,13 @@ def flat(answer: bytes) -> list[object]:
 # -- the log ----------------------------------------------------------------------------------------------------------
 
 
-def random_history(seed: int, log: Units) -> Engine:
+def random_history(seed: int, log: UnitLog) -> Engine:
     """Some hundred stream requests by several consumers, with a moving clock.
 
     Histories are not read: no log carries what that changes.
     """
-    clock = ManualClock(CLOCK_MS)
-    engine = new_engine(Settings(), clock, random.Random(1), log=log)
+    clock = ManualClock(NOW_MS)
+    engine = make_engine(clock, log)
     session = engine.connect()
     requests = Generator(random.Random(seed), Known())
     for _ in range(700):
@@ -227,14 +216,6 @@ def random_history(seed: int, log: Units) -> Engine:
             nack = [b"XNACK", requests.key().encode(), b"g1", b"FAIL", b"IDS", b"1", requests.id().encode(), b"FORCE"]
             engine.handle(session, nack)
         clock.advance(requests.chance.choice((0, 0, 1, 40)))
-    return engine
-
-
-def loaded(units: list[bytes], now_ms: int) -> Engine:
-    """A new engine that read a log."""
-    engine = new_engine(Settings(), ManualClock(now_ms), random.Random(1))
-    told: list[str] = []
-    Replay(engine, told.append).lines(units)
     return engine
 
 
@@ -264,9 +245,9 @@ def consumers(engine: Engine) -> dict[tuple[bytes, bytes], set[bytes]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_replaying_the_log_gives_the_same_picture(seed: int) -> None:
-    log = Units()
+    log = UnitLog()
     engine = random_history(seed, log)
-    again = loaded(log.units, engine.clock.now_us() // 1000)
+    again = loaded_engine(log.units, engine.clock.now_us() // 1000)
 
     assert alike(again) == alike(engine)
     for place, names in consumers(again).items():
@@ -275,9 +256,9 @@ def test_replaying_the_log_gives_the_same_picture(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_rewritten_log_gives_the_same_picture(seed: int) -> None:
-    engine = random_history(seed, Units())
+    engine = random_history(seed, UnitLog())
     now_ms = engine.clock.now_us() // 1000
-    again = loaded(list(rewrite.base_lines(engine.keyspace, engine.settings, now_ms)), now_ms)
+    again = loaded_engine(list(rewrite.base_lines(engine.keyspace, engine.settings, now_ms)), now_ms)
 
     assert alike(again) == alike(engine)
     assert consumers(again) == consumers(engine)

@@ -7,6 +7,7 @@ import pytest
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import DIRECTIVES, Settings
 from penstock.errors import ReplyError
+from tests.support.engines import settings_with
 
 FAILED = "ERR CONFIG SET failed (possibly related to argument '{}') - {}"
 
@@ -171,8 +172,7 @@ def test_buffer_limits_are_numbers_by_class(settings: Settings) -> None:
 
 
 def test_permission_bits_are_written_in_octal() -> None:
-    settings = Settings()
-    settings.read_line(["unixsocketperm", "770"], set())
+    settings = settings_with(unixsocketperm="770")
 
     assert (settings.number("unixsocketperm"), settings.canonical("unixsocketperm")) == (0o770, "770")
 

@@ -1,34 +1,21 @@
 """Dialogues written down: replies as they stand on the wire, and what each request adds to the log."""
 
-import random
 import shlex
 from pathlib import Path
 
 import pytest
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
-CLOCK_MS = 1_795_300_000_000
 FOLDER = Path(__file__).parent / "transcripts"
 
 
-class Units:
-    """A log that keeps its units apart."""
-
-    def __init__(self) -> None:
-        self.units: list[bytes] = []
-
-    def append(self, unit: bytes) -> None:
-        self.units.append(unit)
-
-
-def engine_with(log: Units | None) -> Engine:
-    return new_engine(Settings(), ManualClock(CLOCK_MS), random.Random(1), log=log)
+def engine_with(log: UnitLog | None) -> Engine:
+    return make_engine(log=log)
 
 
 def shown(reply: bytes) -> str:
@@ -84,7 +71,7 @@ def test_replies_are_as_written_down(name: str) -> None:
 
 
 def test_the_log_is_as_written_down() -> None:
-    log = Units()
+    log = UnitLog()
     engine = engine_with(log)
     session = engine.connect()
     asked = ""

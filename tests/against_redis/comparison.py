@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from tests.against_redis import pinpoint
-from tests.against_redis.coarse import Coarse
+from tests.against_redis.comparable_replies import ComparableReplies
 from tests.against_redis.exclusions import IDMP_SINCE
 from tests.against_redis.generator import Generator, Request
-from tests.against_redis.known import Known
-from tests.against_redis.shrinking import shortest
-from tests.against_redis.sides import InProcess, Piped, Side, latest_made_ms, wall_ms, without_made_ids
-from tests.wire import Value, parse
+from tests.support import first_difference
+from tests.support.compared_sides import InProcess, Piped, Side, latest_made_ms, wall_ms, without_made_ids
+from tests.support.reference_knowledge import Known
+from tests.support.shrinking import shortest
+from tests.support.wire import Value, parse
 
 BATCH: Final = 200
 REFUSED_BLOCKS: Final = ("-1", "x", "9223372036854775807", "1.5")
@@ -107,7 +107,7 @@ class Comparison:
         return None
 
     def difference(self, transaction: Transaction, request: Request, alone: bool = False) -> tuple[Value, Value] | None:
-        """Both replies to a request, made coarse, where they differ. `alone`: it has not been sent with a batch."""
+        """Both replies to a request, rounded, where they differ. `alone`: it has not been sent with a batch."""
         if alone:
             self.reference.send([request])
             self.ours.send([request])
@@ -128,12 +128,12 @@ class Comparison:
         return shown if shown[0] != shown[1] else None
 
     def _shown(self, transaction: Transaction, request: Request, reply: bytes) -> Value:
-        coarse = Coarse(wall_ms(), None, self.known.version, self.known.has_texts)
+        comparable = ComparableReplies(wall_ms(), None, self.known.version, self.known.has_texts)
         value = parse(reply)[0]
         if request[0].upper() == "EXEC" and transaction.queued is not None:
-            value = coarse.exec(transaction.queued, value)
+            value = comparable.exec(transaction.queued, value)
         elif reply != b"+QUEUED\r\n":
-            value = coarse.reply(request, value)
+            value = comparable.reply(request, value)
         return value if isinstance(self.ours, InProcess) else without_made_ids(value)
 
     def _drain(self, count: int) -> None:
@@ -198,7 +198,7 @@ def report(scenario: Scenario, difference: Difference) -> str:
     lines[0] += f", stream-node-max-bytes {scenario.node_bytes}"
     lines += [f"> {' '.join(map(quoted, request))}" for request in scenario.requests]
     lines += [f"  in the reply to {' '.join(map(quoted, difference.request))}"]
-    return "\n".join([*lines, *pinpoint.lines(difference.theirs, difference.ours)])
+    return "\n".join([*lines, *first_difference.lines(difference.theirs, difference.ours)])
 
 
 def quoted(word: str) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.against_redis.known import Known
-from tests.against_redis.sides import Piped, known_by
-from tests.reference import NoReference, reference_server
-from tests.serverproc import running_server
+from tests.support.compared_sides import Piped, known_by
+from tests.support.reference_knowledge import Known
+from tests.support.reference_server import NoReference, reference_server
+from tests.support.server_process import running_server
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ REQUESTS: Final = {
     "XREADGROUP CLAIM 0 that waits": "Redis tries it again ten times a second, and its consumer is seen each time",
 }
 
-# Values that are made coarse in both replies, never dropped.
+# Values that are rounded in both replies, never dropped.
 VALUES: Final = {
     "idle, inactive, XPENDING's and CLAIM's idle times": "by the minute, for the clock runs on",
     "seen-time, active-time, delivery times": "by the minute of their age; where clients wait, by the event",

@@ -8,8 +8,8 @@ import shlex
 import sys
 import threading
 
+from tests.support.wire import Connection
 from tests.test_transcripts import lines_of
-from tests.wire import Connection
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from tests.against_redis.exclusions import IDMP_SINCE, XSETID_SINCE
-from tests.against_redis.known import Known
+from tests.support.reference_knowledge import Known
 
 Request: TypeAlias = list[str]
 

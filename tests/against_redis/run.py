@@ -7,16 +7,16 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tests.against_redis import parking
+from tests.against_redis import blocked_clients
 from tests.against_redis.comparison import Comparison, report, scenario_of
 from tests.against_redis.generator import Generator
-from tests.against_redis.known import Known
 from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import Scenes
-from tests.against_redis.sides import InProcess, Piped, known_by
 from tests.against_redis.typed import compare_types
-from tests.reference import NoReference, reference_binary, reference_server
-from tests.serverproc import running_server
+from tests.support.compared_sides import InProcess, Piped, known_by
+from tests.support.reference_knowledge import Known
+from tests.support.reference_server import NoReference, reference_binary, reference_server
+from tests.support.server_process import running_server
 
 REQUESTS = 2000  # a scenario
 
@@ -73,7 +73,7 @@ def main() -> int:
                 started = time.monotonic()
                 if chosen.blocking:
                     kind = QueueScenes if chosen.types else Scenes
-                    counted, found = parking.compare(port, known, ours, str(seed), chosen.scenarios, kind)
+                    counted, found = blocked_clients.compare(port, known, ours, str(seed), chosen.scenarios, kind)
                 elif chosen.types:
                     with contextlib.closing(Piped(port)) as reference:
                         typed, found = compare_types(reference, known, str(seed), chosen.commands)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.against_redis.generator import Request
-from tests.against_redis.known import Known
+from tests.support.reference_knowledge import Known
 
 CLIENTS: Final = 8  # number 0 lets things happen, the others read
 PLACES: Final = (("k", "g"), ("kl", "g"), ("kl", "gh"), ("klm", "gh"))  # the keys and groups of a scene

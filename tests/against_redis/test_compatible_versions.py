@@ -5,8 +5,8 @@ import contextlib
 import pytest
 
 from tests.against_redis.run import compare
-from tests.against_redis.sides import Piped, known_by
-from tests.reference import NoReference, reference_binary, reference_server
+from tests.support.compared_sides import Piped, known_by
+from tests.support.reference_server import NoReference, reference_binary, reference_server
 
 
 def beside(kind, compat_version, requests):

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from penstock.engine.matching.globs import LONGEST_EXPRESSION, Glob
-from tests.wire import Array, Bulk, parse
+from penstock.engine.globs import LONGEST_EXPRESSION, Glob
+from tests.support.wire import Array, Bulk, parse
 
 SPECIAL = [b"*", b"?", b"[", b"]", b"^", b"-", b"\\"]
 LETTERS = [b"a", b"b", b"c", b"A", b"B", b"Z", b"\0", b"\n", b"\xe0", b"\xff", b"_"]

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from tests.against_redis.sides import Piped
+from tests.support.compared_sides import Piped
 
 pytest.importorskip("lupa")
 

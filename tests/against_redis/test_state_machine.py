@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from tests.against_redis.comparison import Dialogue
 from tests.against_redis.generator import Generator
-from tests.against_redis.sides import InProcess
+from tests.support.compared_sides import InProcess
 
 EXAMPLES = 80
 STEPS = 100

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.against_redis.told import compare_told
+from tests.against_redis.events_and_log import compare_events_and_log
 from tests.against_redis.typed import compare_types
-from tests.commands.comparison import RedisSide
-from tests.reference import NoReference, reference_server
+from tests.support.effects_beside_redis import RedisSide
+from tests.support.reference_server import NoReference, reference_server
 
 
 @pytest.fixture(scope="module")
@@ -30,4 +30,4 @@ def test_requests_of_all_types_are_answered_as_by_redis(reference, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_requests_of_all_types_are_told_and_logged_as_by_redis(reference, logging_redis, seed):
-    assert compare_told(logging_redis, reference.known, f"types {seed}", 500) == ""
+    assert compare_events_and_log(logging_redis, reference.known, f"types {seed}", 500) == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.against_redis import parking
+from tests.against_redis import blocked_clients
 from tests.against_redis.queue_scenes import QueueScenes
 
 pytestmark = pytest.mark.slow
@@ -11,13 +11,13 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_waiting_clients_get_what_redis_gives_them(waking_reference, seed):
     known = waking_reference.known
-    _, difference = parking.compare(waking_reference.port, known, 0, f"test {seed}", 30, QueueScenes)
+    _, difference = blocked_clients.compare(waking_reference.port, known, 0, f"test {seed}", 30, QueueScenes)
 
     assert difference == ""
 
 
 def test_a_server_process_serves_its_waiting_clients_as_redis_does(waking_reference, penstock_port):
     known = waking_reference.known
-    _, difference = parking.compare(waking_reference.port, known, penstock_port, "process", 30, QueueScenes)
+    _, difference = blocked_clients.compare(waking_reference.port, known, penstock_port, "process", 30, QueueScenes)
 
     assert difference == ""

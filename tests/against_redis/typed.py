@@ -10,20 +10,18 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
-from tests.against_redis import pinpoint
 from tests.against_redis.comparison import quoted
 from tests.against_redis.generator import JUNK, Request
-from tests.against_redis.known import Known
 from tests.against_redis.makers import anything, hashes, lists, scripts, sets, sortedsets, sorting, strings
 from tests.against_redis.makers.shared import Maker, elements_of
-from tests.against_redis.shrinking import shortest
-from tests.against_redis.sides import InProcess, Piped
-from tests.wire import Array, Bulk, Error, Map, Set, Value, parse
+from tests.support import first_difference
+from tests.support.compared_sides import InProcess, Piped
+from tests.support.engines import loaded_engine
+from tests.support.log import UnitLog
+from tests.support.reference_knowledge import Known
+from tests.support.shrinking import shortest
+from tests.support.wire import Array, Bulk, Error, Map, Set, Value, parse
 
 # Redis 8.6.3 does not forget that a number was out of range (of a score, a count, an id, in Lua): its next SORT finds
 # no numbers then. A score that is none lets it forget.
@@ -205,16 +203,6 @@ def _pairs_sorted(value: Value) -> Value:
     return value
 
 
-class Logged:
-    """Where an engine's log goes: the units, as they come."""
-
-    def __init__(self) -> None:
-        self.units: list[bytes] = []
-
-    def append(self, unit: bytes) -> None:
-        self.units.append(unit)
-
-
 class TypedComparison:
     """A reference and an engine in this process, held beside one another."""
 
@@ -228,7 +216,7 @@ class TypedComparison:
     def first_difference(self, requests: list[Request], resp: int) -> list[str]:
         """What differs first, as lines for a reader; none: nothing does."""
         self.ours = InProcess()
-        self.log = Logged()
+        self.log = UnitLog()
         self.ours.engine.effects.log = self.log
         self._queued: list[Request] | None = None
         opening = [["RESET"], ["FLUSHALL"], ["HELLO", str(resp)]]
@@ -267,7 +255,7 @@ class TypedComparison:
                 for _ in batch[at + 1 :]:
                     self.reference.answer()
                     self.ours.answer()
-                return [f"  in the reply to {said(request)}", *pinpoint.lines(*shown)]
+                return [f"  in the reply to {said(request)}", *first_difference.lines(*shown)]
         return []
 
     def _chance_differs(self, maker: Maker, request: Request) -> list[str]:
@@ -279,9 +267,9 @@ class TypedComparison:
         try:
             shown = [maker.without_chance(request, reply, held) for reply in (theirs, ours)]
         except AssertionError as wrong:
-            return [f"  in the reply to {said(request)}: {wrong}", *pinpoint.lines(theirs, ours)]
+            return [f"  in the reply to {said(request)}: {wrong}", *first_difference.lines(theirs, ours)]
         if shown[0] != shown[1]:
-            return [f"  in the reply to {said(request)}", *pinpoint.lines(*shown)]
+            return [f"  in the reply to {said(request)}", *first_difference.lines(*shown)]
         for mending in maker.mended(request, theirs, ours):
             self._ours_to(mending)
         return []
@@ -312,17 +300,17 @@ class TypedComparison:
         """Every key of Redis and of the engine, of an engine that loaded the log, and of the Redis that took it."""
         theirs, ours = picture(self._theirs_to), picture(self._ours_to)
         if theirs != ours:
-            return ["  in what is left in the end", *pinpoint.lines(theirs, ours)]
-        replayed = picture(answerer(engine_from(self.log.units)))
+            return ["  in what is left in the end", *first_difference.lines(theirs, ours)]
+        replayed = picture(answerer(loaded_engine(self.log.units, 1)))
         if replayed != ours:
-            return ["  in what the log gives back", *pinpoint.lines(replayed, ours)]
+            return ["  in what the log gives back", *first_difference.lines(replayed, ours)]
         for request in ([b"RESET"], [b"FLUSHALL"]):
             self._theirs_to([word.decode() for word in request])
         self.reference.send_raw(b"".join(self.log.units) + MARKED)
         while self.reference.answer() != MARK:
             pass
         taken = picture(self._theirs_to)
-        return [] if taken == ours else ["  in what Redis makes of the log", *pinpoint.lines(taken, ours)]
+        return [] if taken == ours else ["  in what Redis makes of the log", *first_difference.lines(taken, ours)]
 
     def _theirs_to(self, request: Request) -> Value:
         self.reference.send([request])
@@ -376,18 +364,6 @@ def picture(ask: Callable[[Request], Value]) -> dict[str, object]:
             found[f"{number} {key} expires"] = ask(["PEXPIRETIME", key])
     ask(["SELECT", "0"])
     return found
-
-
-def engine_from(units: list[bytes]) -> Engine:
-    """An engine that has loaded a log of these units."""
-    engine = new_engine(Settings(), ManualClock(1), random.Random(1))
-    refusals: list[str] = []
-    replay = Replay(engine, refusals.append)
-    replay.begin()
-    replay.lines(units)
-    replay.end()
-    assert not refusals, f"a line of the log was refused: {refusals}"
-    return engine
 
 
 def answerer(engine: Engine) -> Callable[[Request], Value]:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clients.frameworks import APPS, Framework
-from tests.clients.leash import Leash, end_session
 from tests.clients.servers import KeptServer
+from tests.clients.session_reaper import SessionReaper, end_session
 
 PATIENCE_S = 240.0  # RQ takes a job for abandoned after 61 seconds, and one that was only fetched after as much again
 RESULTS_S = 30.0
@@ -44,10 +44,10 @@ class Outcome:
 
 
 class Worker:
-    """One of the framework's own worker processes, in a session of its own, which ends with the leash."""
+    """One of the framework's own worker processes, in a session of its own, which the reaper ends at the latest."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], log: Path, leash: Leash) -> None:
-        self._leash = leash
+    def __init__(self, words: list[str], environment: dict[str, str], log: Path, reaper: SessionReaper) -> None:
+        self._reaper = reaper
         self._words = words
         self._environment = environment
         self._log = log
@@ -59,7 +59,7 @@ class Worker:
             started = subprocess.Popen(
                 self._words, cwd=APPS, env=self._environment, stdout=log, stderr=log, start_new_session=True
             )
-        self._leash.tie(started.pid)
+        self._reaper.watch(started.pid)
         return started
 
     def keep(self) -> None:
@@ -79,16 +79,16 @@ class Worker:
         self._process.kill()
         end_session(self._process.pid)
         self._process.wait()
-        self._leash.untie(self._process.pid)
+        self._reaper.forget(self._process.pid)
 
 
 class Course:
     """One framework beside one server; `run()` is the whole way."""
 
-    def __init__(self, framework: Framework, directory: Path, leash: Leash) -> None:
+    def __init__(self, framework: Framework, directory: Path, reaper: SessionReaper) -> None:
         self._framework = framework
         self._directory = directory
-        self._leash = leash
+        self._reaper = reaper
         self._done = directory / "done.txt"
         self._done.touch()
         self._server = KeptServer(directory)
@@ -106,11 +106,11 @@ class Course:
         self._workers: list[Worker] = []
 
     def _server_up(self) -> None:
-        self._leash.tie(self._server.pid)
+        self._reaper.watch(self._server.pid)
         self._server.wait_until_ready()
 
     def _restart_server(self) -> None:
-        self._leash.untie(self._server.pid)
+        self._reaper.forget(self._server.pid)
         self._server.stop()
         self._server.start()
         self._server_up()
@@ -147,7 +147,7 @@ class Course:
     def _process(self, words: tuple[str, ...]) -> Worker:
         log = self._directory / f"worker{len(self._workers)}.log"
         words_of_it = [word.format(url=self._environment["REDIS_URL"]) for word in words]
-        return Worker(words_of_it, self._environment, log, self._leash)
+        return Worker(words_of_it, self._environment, log, self._reaper)
 
     def _worker(self) -> Worker:
         return self._process(self._framework.worker)
@@ -163,14 +163,14 @@ class Course:
             text=True,
             start_new_session=True,
         )
-        self._leash.tie(sender.pid)
+        self._reaper.watch(sender.pid)
         try:
             said, complaint = sender.communicate(timeout=SENDING_S)
         finally:
             sender.kill()
             end_session(sender.pid)
             sender.wait()
-            self._leash.untie(sender.pid)
+            self._reaper.forget(sender.pid)
         assert sender.returncode == 0, f"{words} of {self._framework.name}:\n{said[-2000:]}{complaint[-4000:]}"
         return said
 
@@ -227,5 +227,5 @@ class Course:
 @contextlib.contextmanager
 def course(framework: Framework) -> Iterator[Course]:
     """A course whose files and processes go with it."""
-    with tempfile.TemporaryDirectory(prefix="penstock-clients-") as directory, Leash() as leash:
-        yield Course(framework, Path(directory), leash)
+    with tempfile.TemporaryDirectory(prefix="penstock-clients-") as directory, SessionReaper() as reaper:
+        yield Course(framework, Path(directory), reaper)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import redis
 
-from tests.reference import LOCALHOST, free_port
+from tests.support.reference_server import LOCALHOST, free_port
 
 NAMED = "CLIENTS_SERVER"
 START_S = 60.0

@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from tests.serverproc import running_server
+from tests.support.server_process import running_server
 
 EXPORTER = [
     "CLIENT SETNAME redis_exporter",

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.commands.comparison import RedisSide
-from tests.reference import NoReference, reference_server
+from tests.support.effects_beside_redis import RedisSide
+from tests.support.reference_server import NoReference, reference_server
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,15 @@
 """ACL, for the one user there is."""
 
-import random
 import re
 
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
-from tests.commands.alongside import both
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
+from tests.support.replies_beside_redis import replies_of_both
 
 HASH = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of abc
 AGAIN = "ACL SETUSER default on nopass"
@@ -45,7 +44,7 @@ ALIKE = {
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_acl_answers_what_redis_answers(reference_port: int, lines: list[str], resp: int) -> None:
-    theirs, ours = both(reference_port, lines, resp)
+    theirs, ours = replies_of_both(reference_port, lines, resp)
 
     assert ours == theirs
 
@@ -106,7 +105,7 @@ def test_the_configuration_may_have_a_line_for_the_user() -> None:
     settings = Settings()
     settings.users.append(["default", "on", ">abc"])
 
-    dialogue = Dialogue(new_engine(settings, ManualClock(), random.Random(1)))
+    dialogue = Dialogue(make_engine(settings=settings))
 
     assert str(dialogue("PING")) == "NOAUTH Authentication required."
     assert dialogue("AUTH abc") == b"OK"
@@ -117,4 +116,4 @@ def test_the_configuration_may_not_have_a_line_for_another() -> None:
     settings.users.append(["joe", "on"])
 
     with pytest.raises(UsageError, match="no other user"):
-        new_engine(settings, ManualClock(), random.Random(1))
+        make_engine(settings=settings)

@@ -6,46 +6,29 @@ from collections.abc import Callable
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
 from penstock.commands.streams.xadd_batch import add_batch
-from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks as packed
 from penstock.protocol.request_batch import RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
-from tests.commands.test_hash_expiry import loaded
-from tests.conftest import NOW_MS
-from tests.dialogue import Dialogue
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import loaded_engine, make_engine, settings_with
+from tests.support.log import UnitLog
 
 KEYS = (b"s", b"s", b"s", b"t", b"text")
 VALUES = (b"v", b"", b"12", b"-7", b"-x", b"v" * 63, b"v" * 64, b"v" * 126, b"v" * 5000, b"007", b"*5\r\n$4\r\nXADD")
-
-
-class Log:
-    """A log in memory."""
-
-    def __init__(self) -> None:
-        self.text = b""
-
-    def append(self, unit: bytes) -> None:
-        self.text += unit
 
 
 class Side:
     """An engine, its log, and one client."""
 
     def __init__(self, seed: int) -> None:
-        settings = Settings()
-        for name, value in (
-            ("stream-node-max-bytes", "300" if seed % 2 else "4096"),
-            ("stream-node-max-entries", "30"),
-            ("enable-debug-command", "yes"),
-        ):
-            settings.read_line([name, value], set())
+        settings = settings_with(stream_node_max_entries="30", enable_debug_command="yes")
         self.clock = ManualClock(NOW_MS)
-        self.log = Log()
-        self.engine = new_engine(settings, self.clock, random.Random(1), None, self.log)
+        self.log = UnitLog()
+        self.engine = make_engine(self.clock, self.log, settings)
         self.client = Dialogue(self.engine)
         self.client("SET text x", "XGROUP CREATE s g 0 MKSTREAM", "XGROUP CREATE t g 0 MKSTREAM")
 
@@ -154,9 +137,8 @@ def test_as_many_go_together_as_a_trim_leaves_alone() -> None:
 
 
 def test_two_reads_with_an_option_that_the_version_hides_are_refused_like_one() -> None:
-    settings = Settings()
-    settings.read_line(["compat-version", "8.2"], set())
-    engine = new_engine(settings, ManualClock(NOW_MS), random.Random(1))
+    settings = settings_with(compat_version="8.2")
+    engine = make_engine(settings=settings)
     client = Dialogue(engine)
     client("XADD s 1-0 f v", "XGROUP CREATE s g 0", "XGROUP CREATECONSUMER s g c")
     request = b"XREADGROUP GROUP g c CLAIM 0 STREAMS s >".split()
@@ -204,7 +186,7 @@ def test_reads_at_once_come_to_the_same_state_by_a_shorter_log(seed: int) -> Non
         for side in (alone, at_once):
             side.clock.advance(1)
     for side in (alone, at_once):
-        again = loaded([side.log.text], side.clock.now_us() // 1000)
+        again = loaded_engine([side.log.text], side.clock.now_us() // 1000)
         assert digest_of(again) == digest_of(side.engine)
         side.engine.keyspace.databases[0].check()
     assert len(at_once.log.text) < len(alone.log.text)

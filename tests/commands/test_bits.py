@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.commands.comparison import RedisSide, played_here
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
     "one bit": [
@@ -128,11 +128,11 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_bits_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def test_a_string_that_a_refused_field_made_longer_is_in_the_log():
-    last = played_here(["BITFIELD a OVERFLOW FAIL SET u8 16 256", "STRLEN a"])
+    last = steps_of_engine(["BITFIELD a OVERFLOW FAIL SET u8 16 256", "STRLEN a"])
 
     assert last[0].logged == ["SELECT 0", "BITFIELD a OVERFLOW FAIL SET u8 16 256"]
     assert last[1].reply == "3"

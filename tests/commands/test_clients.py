@@ -6,8 +6,8 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
-from tests.commands.alongside import both
-from tests.dialogue import NO_ANSWER, Dialogue
+from tests.support.dialogue import NO_REPLY, Dialogue
+from tests.support.replies_beside_redis import replies_of_both
 
 ALIKE = {
     "names": [
@@ -60,7 +60,7 @@ ALIKE = {
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_client_answers_what_redis_answers(reference_port: int, lines: list[str], resp: int) -> None:
-    theirs, ours = both(reference_port, lines, resp)
+    theirs, ours = replies_of_both(reference_port, lines, resp)
 
     assert ours == theirs
 
@@ -73,7 +73,7 @@ def fields(line: bytes) -> dict[str, str]:
 def test_client_info_has_the_fields_of_redis_in_its_order_and_three_more(
     dialogue: Dialogue, reference_port: int
 ) -> None:
-    theirs, _ = both(reference_port, ["CLIENT INFO"], 2)
+    theirs, _ = replies_of_both(reference_port, ["CLIENT INFO"], 2)
 
     assert list(fields(dialogue.raw("CLIENT INFO")))[:-3] == list(fields(theirs[0]))
 
@@ -145,7 +145,7 @@ def test_a_paused_write_runs_when_the_pause_ends(dialogue: Dialogue, engine: Eng
     other = dialogue.another()
     dialogue("CLIENT PAUSE 1000 WRITE")
 
-    assert other("SET k v") == NO_ANSWER
+    assert other("SET k v") == NO_REPLY
     assert dialogue("GET k") is None
     clock.advance(1000)
     engine.tick()
@@ -165,7 +165,7 @@ def test_unpause_lets_everybody_go(dialogue: Dialogue, engine: Engine) -> None:
 def test_a_pause_of_all_holds_even_client_back(dialogue: Dialogue) -> None:
     dialogue("CLIENT PAUSE 1000 ALL")
 
-    assert dialogue("CLIENT UNPAUSE") == NO_ANSWER
+    assert dialogue("CLIENT UNPAUSE") == NO_REPLY
 
 
 def test_a_second_pause_makes_the_first_neither_shorter_nor_milder(
@@ -176,7 +176,7 @@ def test_a_second_pause_makes_the_first_neither_shorter_nor_milder(
     clock.advance(999)
     engine.tick()
 
-    assert other("PING") == NO_ANSWER
+    assert other("PING") == NO_REPLY
 
 
 def test_a_write_is_held_back_before_it_is_queued(dialogue: Dialogue) -> None:
@@ -184,7 +184,7 @@ def test_a_write_is_held_back_before_it_is_queued(dialogue: Dialogue) -> None:
     other("MULTI", "PING")
     dialogue("CLIENT PAUSE 1000 WRITE")
 
-    assert other("SET k v") == NO_ANSWER
+    assert other("SET k v") == NO_REPLY
 
 
 def test_a_transaction_without_writes_is_not_held_back(dialogue: Dialogue) -> None:

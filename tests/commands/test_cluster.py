@@ -4,8 +4,8 @@ import pytest
 
 from penstock.commands import registry
 from penstock.commands.connection.cluster import DISABLED
-from tests.commands.alongside import both
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.replies_beside_redis import replies_of_both
 
 SUBCOMMANDS = sorted(row.title.replace("|", " ") for row in registry.table()[b"CLUSTER"].subcommands.values())
 ALONE = ("READONLY", "READWRITE", "ASKING")
@@ -41,7 +41,7 @@ def test_a_server_alone_refuses_what_a_node_of_a_cluster_answers(dialogue: Dialo
 
 @pytest.mark.parametrize("resp", [2, 3])
 def test_the_refusals_are_the_reference_s(reference_port: int, resp: int) -> None:
-    theirs, ours = both(reference_port, [*REQUESTS, *REFUSED], resp)
+    theirs, ours = replies_of_both(reference_port, [*REQUESTS, *REFUSED], resp)
 
     assert ours == theirs
 

@@ -1,12 +1,9 @@
 """compat-version: what the named server does not have is hidden."""
 
-import random
-
 import pytest
 
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine, settings_with
 
 
 @pytest.fixture
@@ -14,9 +11,8 @@ def of_version(clock):
     """A client of an engine that passes for a version: of_version("7.2")."""
 
     def made(version: str) -> Dialogue:
-        settings = Settings()
-        settings.read_line(["compat-version", version], set())
-        return Dialogue(new_engine(settings, clock, random.Random(1)))
+        settings = settings_with(compat_version=version)
+        return Dialogue(make_engine(clock, settings=settings))
 
     return made
 

@@ -1,18 +1,16 @@
 """CONFIG, beside a real Redis where there is one."""
 
-import random
 import shlex
 from pathlib import Path
 
 import pytest
 import redis
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
 from penstock.config import config_file
 from penstock.config.settings import DIRECTIVES, Settings
 from penstock.engine.engine import Engine
-from tests.dialogue import Dialogue, decoded
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.engines import make_engine
 
 ALIKE = [
     "CONFIG",
@@ -129,7 +127,7 @@ def test_leave_for_local_clients_is_for_no_others() -> None:
 
 
 def served(settings: Settings) -> Dialogue:
-    return Dialogue(new_engine(settings, ManualClock(), random.Random(1)))
+    return Dialogue(make_engine(settings=settings))
 
 
 def test_resetstat_zeroes_the_counters(dialogue: Dialogue, engine: Engine) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.engine.engine import Engine
-from tests.commands.alongside import both
-from tests.dialogue import NO_ANSWER, Dialogue
+from tests.support.dialogue import NO_REPLY, Dialogue
+from tests.support.replies_beside_redis import replies_of_both
 
 ALIKE = {
     "hello": ["HELLO", "HELLO 4", "HELLO x", "HELLO 02", "HELLO 9999999999999999999", "HELLO 2", "HELLO 3"],
@@ -36,7 +36,7 @@ LOCKED = [
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_connections_are_answered_as_redis_answers_them(reference_port: int, lines: list[str], resp: int) -> None:
-    theirs, ours = both(reference_port, lines, resp)
+    theirs, ours = replies_of_both(reference_port, lines, resp)
 
     assert ours == theirs
 
@@ -45,7 +45,7 @@ def test_connections_are_answered_as_redis_answers_them(reference_port: int, lin
 def test_a_password_locks_what_redis_locks(reference_port: int, resp: int) -> None:
     lines = ["CONFIG SET requirepass secret", *LOCKED, 'CONFIG SET requirepass ""', "AUTH secret"]
 
-    theirs, ours = both(reference_port, lines, resp)
+    theirs, ours = replies_of_both(reference_port, lines, resp)
 
     assert ours == theirs
 
@@ -124,6 +124,6 @@ def test_select_works_in_another_database(dialogue: Dialogue) -> None:
 
 
 def test_a_skipped_reply_is_the_next_one_only(dialogue: Dialogue) -> None:
-    assert dialogue("CLIENT REPLY SKIP") == NO_ANSWER
-    assert dialogue("PING") == NO_ANSWER
+    assert dialogue("CLIENT REPLY SKIP") == NO_REPLY
+    assert dialogue("PING") == NO_REPLY
     assert dialogue("PING") == b"PONG"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.commands.comparison import RedisSide, played_here
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
     "emptied": [
@@ -62,7 +62,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_databases_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def test_a_reader_of_a_key_that_a_swap_brings_is_served(dialogue):

@@ -1,14 +1,10 @@
 """DEBUG and MEMORY."""
 
-import random
-
 import pytest
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from tests.commands.alongside import both, engine_for_debugging
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine, settings_with
+from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
 
 KINDS = [
     "string", "integer", "double", "null", "array", "set", "map", "attrib", "push", "verbatim", "true", "false",
@@ -51,7 +47,7 @@ ALIKE = {
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_debug_and_memory_answer_what_redis_answers(reference_port: int, lines: list[str], resp: int) -> None:
-    theirs, ours = both(reference_port, lines, resp)
+    theirs, ours = replies_of_both(reference_port, lines, resp)
 
     assert ours == theirs
 
@@ -67,9 +63,8 @@ def test_debug_is_refused_unless_it_is_allowed(dialogue: Dialogue) -> None:
 
 @pytest.mark.parametrize(("address", "allowed"), [("127.0.0.1:1", True), ("10.0.0.1:1", False), ("[::1]:1", True)])
 def test_debug_may_be_allowed_to_local_clients_alone(address: str, allowed: bool) -> None:
-    settings = Settings()
-    settings.read_line(["enable-debug-command", "local"], set())
-    engine = new_engine(settings, ManualClock(), random.Random(1))
+    settings = settings_with(enable_debug_command="local")
+    engine = make_engine(settings=settings)
     client = engine.connect(address)
 
     assert (engine.handle(client, [b"DEBUG", b"SLEEP", b"0"]) == b"+OK\r\n") is allowed
@@ -142,7 +137,7 @@ def test_usage_of_a_stream_counts_its_entries(dialogue: Dialogue) -> None:
 
 
 def test_stats_have_the_fields_of_redis(reference_port: int) -> None:
-    (_, _, theirs), (_, _, ours) = both(reference_port, ["FLUSHALL", "SET a 1", "MEMORY STATS"], 2)
+    (_, _, theirs), (_, _, ours) = replies_of_both(reference_port, ["FLUSHALL", "SET a 1", "MEMORY STATS"], 2)
 
     assert names(ours) == names(theirs)
 

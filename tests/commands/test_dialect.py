@@ -1,45 +1,31 @@
 """A log that an older Redis must load has no words that it does not know."""
 
-import random
-
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from penstock.engine.aof import reload
 from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.aof.rewrite import base_lines
 from penstock.protocol.log_reader import next_request
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
-from tests.conftest import NOW_MS
-from tests.dialogue import Dialogue
-from tests.storage.memorydisk import MemoryDisk
-
-
-class Units:
-    """A log that keeps its units."""
-
-    def __init__(self) -> None:
-        self.text = b""
-
-    def append(self, unit: bytes) -> None:
-        self.text += unit
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine, settings_with
+from tests.support.log import UnitLog
+from tests.support.memory_disk import MemoryDisk
 
 
 class Logging(Dialogue):
     """A dialogue with an engine whose log is for an older Redis; `logged` shows the lines of what was asked last."""
 
     def __init__(self, version: str) -> None:
-        settings = Settings()
-        settings.read_line(["aof-compat-version", version], set())
-        self.units = Units()
+        settings = settings_with(aof_compat_version=version)
+        self.units = UnitLog()
         self.clock = ManualClock(NOW_MS)
-        super().__init__(new_engine(settings, self.clock, random.Random(1), log=self.units))
+        super().__init__(make_engine(self.clock, self.units, settings))
 
     def logged(self, *lines: str) -> list[str]:
-        self.units.text = b""
+        self.units.clear()
         self(*lines)
         return shown(self.units.text)
 

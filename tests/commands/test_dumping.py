@@ -6,9 +6,10 @@ from xxhash import xxh3_64_intdigest
 from penstock.commands.keys import digests
 from penstock.engine.aof.rewrite import base_lines
 from penstock.storage.streams.stream import Stream
-from tests.commands.comparison import NOW_MS, Overheard, RedisSide, lines_of, played_here
-from tests.commands.test_hash_expiry import loaded
-from tests.dialogue import Dialogue
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.effects_beside_redis import ObservedEngine, RedisSide, lines_of, steps_of_engine
+from tests.support.engines import loaded_engine
 
 REFUSED = {
     "refused": [
@@ -42,7 +43,7 @@ VALUES = {
 
 @pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED)
 def test_what_is_no_payload_is_refused_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 @pytest.mark.parametrize("lines", VALUES.values(), ids=VALUES)
@@ -60,14 +61,14 @@ def test_every_type_comes_back_as_it_was(engine, dialogue, lines):
 
 @pytest.mark.parametrize("lines", VALUES.values(), ids=VALUES)
 def test_the_log_of_a_restore_gives_the_same_value(lines):
-    engine = Overheard()
+    engine = ObservedEngine()
     said = Dialogue(engine)
     said(*lines)
     payload = said("DUMP k")
     said.words(b"SET", b"other", b"before")
     said.words(b"RESTORE", b"other", b"5000", payload, b"REPLACE")
 
-    again = loaded(engine.units, NOW_MS)
+    again = loaded_engine(engine.units, NOW_MS)
 
     before, after = engine.keyspace.databases[0], again.keyspace.databases[0]
     assert digests.of_keyspace(again.keyspace) == digests.of_keyspace(engine.keyspace)
@@ -78,7 +79,7 @@ def test_the_log_of_a_restore_gives_the_same_value(lines):
 
 
 def test_a_restore_is_one_unit_of_requests_that_redis_knows():
-    engine = Overheard()
+    engine = ObservedEngine()
     said = Dialogue(engine)
     said("SADD s a")
     payload = said("DUMP s")
@@ -95,7 +96,7 @@ def test_a_restore_is_one_unit_of_requests_that_redis_knows():
 
 
 def test_a_time_that_has_passed_restores_nothing_and_removes_what_is_replaced():
-    engine = Overheard()
+    engine = ObservedEngine()
     said = Dialogue(engine)
     said("SET k v")
     payload = said("DUMP k")

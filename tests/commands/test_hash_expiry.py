@@ -1,31 +1,28 @@
 """Fields whose time has passed: hidden at once, removed by whoever looks or by the tick, logged and told."""
 
-import random
-
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
 from penstock.storage.keyspace import Keyspace
-from tests.commands.comparison import NOW_MS, Overheard, lines_of
-from tests.dialogue import Dialogue
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.effects_beside_redis import ObservedEngine, lines_of
+from tests.support.engines import loaded_engine
 
 
 @pytest.fixture
-def heard() -> Overheard:
-    return Overheard()
+def heard() -> ObservedEngine:
+    return ObservedEngine()
 
 
 @pytest.fixture
-def said(heard: Overheard) -> Dialogue:
+def said(heard: ObservedEngine) -> Dialogue:
     return Dialogue(heard)
 
 
-def told(engine: Overheard) -> tuple[list[str], list[str]]:
+def told(engine: ObservedEngine) -> tuple[list[str], list[str]]:
     """The events and the lines of the log since the last call."""
     events, units = engine.events.copy(), lines_of(b"".join(engine.units))
     engine.events.clear()
@@ -36,15 +33,6 @@ def told(engine: Overheard) -> tuple[list[str], list[str]]:
 def turn_to(engine: Engine, now_ms: int) -> None:
     assert isinstance(engine.clock, ManualClock)
     engine.clock.set_ms(now_ms)
-
-
-def loaded(chunks: list[bytes], now_ms: int) -> Engine:
-    engine = new_engine(Settings(), ManualClock(now_ms), random.Random(1))
-    replay = Replay(engine, print)
-    replay.begin()
-    replay.lines(chunks)
-    replay.end()
-    return engine
 
 
 def check(keyspace: Keyspace) -> None:
@@ -178,7 +166,7 @@ def test_the_log_gives_fields_and_times_back(heard, said):
     turn_to(heard, NOW_MS + 11)
     said("HGET h a", "HSETNX h a 5")
 
-    copied = Dialogue(loaded(heard.units, NOW_MS + 99))
+    copied = Dialogue(loaded_engine(heard.units, NOW_MS + 99))
 
     assert copied("HGETALL h") == said("HGETALL h") == [b"c", b"3", b"d", b"4", b"a", b"5"]
     assert copied("HPEXPIRETIME h FIELDS 3 a c d") == [-1, -1, NOW_MS + 90000]
@@ -188,7 +176,7 @@ def test_a_fresh_base_has_the_times_of_fields(heard, said):
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
 
     base = list(base_lines(heard.keyspace, heard.settings, NOW_MS))
-    engine = loaded(base, NOW_MS + 99)
+    engine = loaded_engine(base, NOW_MS + 99)
 
     assert engine.keyspace.databases[0].fields_due.times == {b"h": NOW_MS + 10}
     assert Dialogue(engine)("HKEYS h") == [b"b"]

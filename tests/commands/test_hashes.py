@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.commands.comparison import RedisSide, played_here
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
     "set": [
@@ -111,7 +111,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_hashes_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def test_a_long_walk_meets_every_field_that_stays(dialogue):

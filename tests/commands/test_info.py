@@ -7,8 +7,8 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.commands.server.info_sections import human
 from penstock.engine.engine import Engine
-from tests.commands.alongside import both, engine_for_debugging
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
 
 OURS = {"penstock_version", "penstock_build", "python_version"}
 SINCE_8_8 = {
@@ -32,7 +32,7 @@ def values(info: bytes) -> dict[str, str]:
 
 @pytest.mark.parametrize("section", ["", "default", "all", "everything"])
 def test_sections_and_fields_are_those_of_redis_in_its_order(reference_port: int, section: str) -> None:
-    (theirs,), (ours,) = both(reference_port, [f"INFO {section}"], 2)
+    (theirs,), (ours,) = replies_of_both(reference_port, [f"INFO {section}"], 2)
 
     here = [name for name in lines(ours) if not COUNTED.match(name) and name not in OURS | SINCE_8_8]
     assert here == [name for name in lines(theirs) if not COUNTED.match(name)]
@@ -45,7 +45,7 @@ def test_the_small_sections_are_those_of_redis_byte_by_byte(reference_port: int,
         "INFO keysizes", "INFO nosuch", "INFO cluster", "INFO CLUSTER keyspace nosuch cluster", "INFO hotkeys",
         "CONFIG RESETSTAT", "NOSUCH", "GET", "XADD a 1-0 f v", "INFO errorstats",
     ]  # fmt: skip
-    theirs, ours = both(reference_port, asked, resp)
+    theirs, ours = replies_of_both(reference_port, asked, resp)
 
     assert ours == theirs
 

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.commands import registry
 from penstock.commands.server.descriptions import docs, info
-from penstock.engine.table.row import Row
-from tests.dialogue import Dialogue, decoded
+from penstock.engine.table.command_table import Row
+from tests.support.dialogue import Dialogue, decoded
 
 Fields = dict[bytes, object]
 

@@ -1,14 +1,12 @@
 """Requests that wait for a list: who is served, in which order, with what."""
 
-import random
-
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from tests.conftest import NOW_MS
-from tests.dialogue import NO_ANSWER, Dialogue
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import NO_REPLY, Dialogue
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
 
 class WatchedClock(ManualClock):
@@ -24,7 +22,7 @@ class WatchedClock(ManualClock):
 def looks_at_a_push(workers: int) -> int:
     """How often the engine looks at its clock while one element comes to a queue of so many workers."""
     clock = WatchedClock(NOW_MS)
-    dialogue = Dialogue(new_engine(Settings(), clock, random.Random(1)))
+    dialogue = Dialogue(make_engine(clock))
     waiting(dialogue, *["BLPOP q 0"] * workers)
     before = clock.looks
     dialogue("RPUSH q a")
@@ -34,7 +32,7 @@ def looks_at_a_push(workers: int) -> int:
 def waiting(dialogue, *lines):
     """A client a line, all of them waiting."""
     clients = [dialogue.another() for _ in lines]
-    assert [client(line) for client, line in zip(clients, lines, strict=True)] == [NO_ANSWER] * len(lines)
+    assert [client(line) for client, line in zip(clients, lines, strict=True)] == [NO_REPLY] * len(lines)
     return clients
 
 
@@ -187,19 +185,10 @@ def test_a_client_that_goes_is_passed_over(dialogue):
 
 
 def test_what_a_client_was_served_is_logged_behind_the_push_as_a_plain_pop():
-    units = []
-    engine = engine_with_log(units)
-    dialogue = Dialogue(engine)
+    log = UnitLog()
+    dialogue = Dialogue(make_engine(log=log))
     waiting(dialogue, "BLPOP q 0")
 
     dialogue("RPUSH q a")
 
-    assert b"".join(units).endswith(b"*3\r\n$5\r\nRPUSH\r\n$1\r\nq\r\n$1\r\na\r\n*2\r\n$4\r\nLPOP\r\n$1\r\nq\r\n")
-
-
-def engine_with_log(units):
-    class Log:
-        def append(self, unit):
-            units.append(unit)
-
-    return new_engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, Log())
+    assert log.text.endswith(b"*3\r\n$5\r\nRPUSH\r\n$1\r\nq\r\n$1\r\na\r\n*2\r\n$4\r\nLPOP\r\n$1\r\nq\r\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.commands.comparison import RedisSide, played_here
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
     "push": [
@@ -166,7 +166,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_a_dialogue_is_answered_told_and_logged_as_by_redis(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def test_an_item_in_the_middle_of_a_long_list_is_found_set_and_shown(dialogue):

@@ -1,14 +1,12 @@
 """maxmemory: what is refused where memory is short, and what goes."""
 
-import random
-
 import pytest
 
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.memory.value_sizes import dataset_bytes
 from penstock.protocol.request_batch import batches_of
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
 
@@ -20,21 +18,11 @@ def full(dialogue):
     return dialogue
 
 
-class Lines:
-    """A log that keeps its units."""
-
-    def __init__(self) -> None:
-        self.text = b""
-
-    def append(self, unit: bytes) -> None:
-        self.text += unit
-
-
 @pytest.fixture
 def roomy(clock):
     """A client of a server whose memory is what its keys take, and that keeps a log."""
-    log = Lines()
-    client = Dialogue(new_engine(Settings(), clock, random.Random(7), log=log))
+    log = UnitLog()
+    client = Dialogue(make_engine(clock, log))
     client.log = log
     client.engine.memory.reading = lambda: dataset_bytes(client.engine.keyspace)
     return client
@@ -169,7 +157,7 @@ def test_an_evicted_key_is_logged_told_and_counted(roomy):
     listener = roomy.another()
     roomy("SET k v", "CONFIG SET notify-keyspace-events KEe maxmemory-policy allkeys-random")
     listener("SUBSCRIBE __keyevent@0__:evicted")
-    roomy.log.text = b""
+    roomy.log.clear()
     roomy("CONFIG SET maxmemory 1", "GET k")
 
     assert roomy.log.text == b"*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.telemetry.monitor_line import quoted
-from tests.dialogue import NO_ANSWER, Dialogue
+from tests.support.dialogue import NO_REPLY, Dialogue
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_passwords_are_not_shown(dialogue: Dialogue, monitor: Dialogue, line: st
     assert shown(monitor) == [f"[0 127.0.0.1:50000] {seen}"]
 
 
-def test_a_parked_request_is_shown_once(dialogue: Dialogue, monitor: Dialogue) -> None:
+def test_a_blocked_request_is_shown_once(dialogue: Dialogue, monitor: Dialogue) -> None:
     dialogue("XREAD BLOCK 0 STREAMS s $")
     dialogue.another()("XADD s 1-0 f v")
 
@@ -79,7 +79,7 @@ def test_a_monitor_may_not_touch_keys(monitor: Dialogue) -> None:
 
 
 def test_a_second_monitor_says_nothing(monitor: Dialogue) -> None:
-    assert monitor("MONITOR") == NO_ANSWER
+    assert monitor("MONITOR") == NO_REPLY
 
 
 def test_reset_ends_it(dialogue: Dialogue, monitor: Dialogue) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from penstock.engine.aof import reload
 from penstock.engine.engine import Engine
-from tests.commands.comparison import RedisSide, played_here
-from tests.commands.listeners import received
-from tests.dialogue import Dialogue
+from tests.support.clients_beside_redis import received
+from tests.support.dialogue import Dialogue
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ EVENTFUL = (
 @pytest.mark.parametrize("seed", range(12))
 def test_random_requests_are_told_as_redis_tells_them(logging_redis: RedisSide, seed: int) -> None:
     lines = random.Random(seed).choices(EVENTFUL, k=600)
-    here, theirs = played_here(lines), logging_redis.play(lines)
+    here, theirs = steps_of_engine(lines), logging_redis.play(lines)
 
     assert [(step.request, step.events) for step in here] == [(step.request, step.events) for step in theirs]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialogue import NO_ANSWER
+from tests.support.dialogue import NO_REPLY
 
 FIELDS = (
     "loading async_loading current_cow_peak current_cow_size current_cow_size_age current_fork_perc"
@@ -74,11 +74,11 @@ def test_reload_keeps_keys_and_groups(dialogue):
     assert dialogue("GET a") == b"1"
 
 
-def test_a_parked_reader_outlives_a_reload(dialogue):
+def test_a_blocked_reader_outlives_a_reload(dialogue):
     dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
     reader = dialogue.another()
     dialogue("XGROUP CREATE s g 0 MKSTREAM")
-    assert reader("XREADGROUP GROUP g alice BLOCK 0 STREAMS s >") is NO_ANSWER
+    assert reader("XREADGROUP GROUP g alice BLOCK 0 STREAMS s >") is NO_REPLY
 
     dialogue("DEBUG RELOAD")
     assert reader.arrived() == []

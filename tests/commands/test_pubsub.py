@@ -6,9 +6,9 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
-from tests.commands.listeners import received
-from tests.conftest import NOW_MS
-from tests.dialogue import NO_ANSWER, Dialogue, decoded_all
+from tests.support.clients_beside_redis import received
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import NO_REPLY, Dialogue, decoded_all
 
 
 def test_each_channel_of_a_request_is_confirmed_with_the_number_of_subscriptions(dialogue: Dialogue) -> None:
@@ -122,7 +122,7 @@ def test_a_subscriber_of_resp3_may_do_everything(dialogue: Dialogue) -> None:
 
 @pytest.mark.parametrize("silence", ["CLIENT REPLY OFF", "CLIENT REPLY SKIP"])
 def test_confirmations_come_even_where_no_replies_are_wanted(dialogue: Dialogue, silence: str) -> None:
-    assert dialogue(silence, "SUBSCRIBE c") == NO_ANSWER
+    assert dialogue(silence, "SUBSCRIBE c") == NO_REPLY
     assert dialogue.arrived() == [[b"subscribe", b"c", 1]]
 
 

@@ -4,16 +4,16 @@ import pytest
 
 from penstock.engine.aof.replay import Replay
 from penstock.storage.streams.stream import Stream
-from tests.commands.comparison import Overheard, RedisSide, played_here, words_of
 from tests.commands.requests import Requests
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.effects_beside_redis import ObservedEngine, RedisSide, steps_of_engine, words_of
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_requests_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, seed):
     lines = Requests(seed).lines(500)
 
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def contents(engine):
@@ -29,7 +29,7 @@ def contents(engine):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_log_of_random_requests_replays_to_the_same_databases(seed):
-    engine, replayed = Overheard(), Overheard()
+    engine, replayed = ObservedEngine(), ObservedEngine()
     dialogue = Dialogue(engine)
     for line in Requests(seed).lines(2000):
         dialogue.words(*words_of(line))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.engine.telemetry.redaction import redacted
-from tests.dialogue import Dialogue
-from tests.reference import NoReference, reference_server
-from tests.wire import Array, Bulk, Connection
+from tests.support.dialogue import Dialogue
+from tests.support.reference_server import NoReference, reference_server
+from tests.support.wire import Array, Bulk, Connection
 
 REQUESTS = [  # as Redis 8.6.3 shows them
     "HELLO 3 SETNAME AUTH AUTH default secret", "HELLO 3 AUTH default secret", "HELLO 3 AUTH default secret SETNAME n",

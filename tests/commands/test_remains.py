@@ -7,7 +7,7 @@ import pytest
 from penstock.engine.engine import FREED_EVERY_MS
 from penstock.storage.streams.segment import MOST_SLOTS
 from penstock.storage.streams.stream import Stream
-from tests.conftest import NOW_MS
+from tests.support.clock import NOW_MS
 
 ENTRIES = 70 * MOST_SLOTS
 

@@ -1,20 +1,17 @@
 """rename-command: what clients call a command, and what the log calls it."""
 
-import random
-
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.commands import registry
-from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
 from penstock.engine.table.renaming import ABSENT
 from penstock.errors import UsageError
-from tests.dialogue import Dialogue
-from tests.reference import NoReference, reference_server
-from tests.wire import Connection, parse
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
+from tests.support.reference_server import NoReference, reference_server
+from tests.support.wire import Connection, parse
 
 LINES = [("FLUSHALL", ""), ("SET", "put"), ("get", "Fetch"), ("multi", "mm"), ("exec", "ee"), ("config", "cfg")]
 REQUESTS = [
@@ -34,7 +31,7 @@ class EveryUnit(list[bytes]):
 def engine_with(lines: list[tuple[str, str]], log: EveryUnit | None = None) -> Engine:
     settings = Settings()
     settings.renamed = lines
-    return new_engine(settings, ManualClock(1_795_300_000_000), random.Random(1), log=log)
+    return make_engine(log=log, settings=settings)
 
 
 def test_a_command_that_is_renamed_to_nothing_is_gone() -> None:

@@ -1,21 +1,16 @@
 """Loading a log: whole units and nothing else, wherever it was torn or damaged."""
 
-import random
-
 import pytest
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay, load
 from penstock.engine.effects import pack
 from penstock.errors import UsageError
 from penstock.protocol.log_reader import BLOCK_BYTES
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
-from tests.storage.memorydisk import MemoryDisk, MemoryNode
+from tests.support.engines import make_engine
+from tests.support.memory_disk import MemoryDisk, MemoryNode
 
-NOW_MS = 1_795_300_000_000
 BASE = "/data/appendonlydir/base"
 LAST = "/data/appendonlydir/last"
 
@@ -38,7 +33,7 @@ class Loaded:
         self.disk.files["/data/appendonlydir/appendonly.aof.manifest"] = manifest
         self.log = AppendLog(LogDirectory(self.disk, "/data", "appendonlydir", "appendonly.aof"))
         self.log.directory.open()
-        self.engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+        self.engine = make_engine()
         self.said = []
         self.replay = Replay(self.engine, self.said.append)
         self.replay.begin()
@@ -260,7 +255,7 @@ def test_a_log_of_streams_gives_the_same_picture(dialogue):
         "XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "XNACK s g FAIL IDS 1 1-0", "XDEL s 2-0",
         "XREADGROUP GROUP g bob STREAMS s >", "XADD s MAXLEN ~ 1 * f v", "XACK s g 3-0",
     )  # fmt: skip
-    from tests.dialogue import Dialogue
+    from tests.support.dialogue import Dialogue
 
     again = Dialogue(Loaded(b"".join(units)).engine)
 

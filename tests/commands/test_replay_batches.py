@@ -4,17 +4,15 @@ import random
 
 import pytest
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
 from penstock.commands.streams import replay_batches
-from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.effects import pack
 from penstock.engine.engine import Engine
 from penstock.engine.table import command_table
-from tests.builds import puts_in_place
 from tests.commands.test_rewrite import picture
-from tests.conftest import NOW_MS
+from tests.support.builds import replaces_functions
+from tests.support.clock import NOW_MS
+from tests.support.engines import make_engine
 
 ADDED = [f"XADD s {number}-{number % 3} f v" for number in range(1, 400)]
 SOME = " ".join(f"{number}-{number % 3}" for number in range(5, 30))
@@ -64,7 +62,7 @@ NOT_TAKEN = {
 
 
 def loaded(story: list[str]) -> tuple[Engine, list[str]]:
-    engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    engine = make_engine()
     said: list[str] = []
     Replay(engine, said.append).lines([b"".join(pack(tuple(line.encode().split())) for line in story)])
     return engine, said
@@ -85,7 +83,7 @@ def with_plain_handlers_only(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(command_table.REPLAYED, name)
 
 
-@puts_in_place
+@replaces_functions
 @pytest.mark.parametrize("story", [*TAKEN.values(), *NOT_TAKEN.values()], ids=[*TAKEN, *NOT_TAKEN])
 def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     short, said = loaded(story)
@@ -114,7 +112,7 @@ def adds(seed: int) -> list[str]:
     return story
 
 
-@puts_in_place
+@replaces_functions
 @pytest.mark.parametrize("seed", range(30))
 def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     together, said = loaded(adds(seed))
@@ -127,7 +125,7 @@ def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: py
     assert nodes[0] == nodes[1]
 
 
-@puts_in_place
+@replaces_functions
 def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     words: list[int] = []
     xack = replay_batches.xack
@@ -139,7 +137,7 @@ def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.keyspace.databases[0].values[b"s"].groups[b"g"].pending == 0
 
 
-@puts_in_place
+@replaces_functions
 def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) -> None:
     alone: list[list[bytes]] = []
     append = replay_batches.append
@@ -150,7 +148,7 @@ def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) ->
     assert engine.keyspace.databases[0].values[b"s"].length == 1000
 
 
-@puts_in_place
+@replaces_functions
 @pytest.mark.parametrize("story", TAKEN.values(), ids=TAKEN)
 def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
     taken: list[bool] = []
@@ -165,7 +163,7 @@ def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -
 
 @pytest.mark.parametrize("words", [(b"XADD",), (b"XADD", b"s"), (b"XADD", b"s", b"9-9", b"f"), (b"XCLAIM",) * 17])
 def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None:
-    engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    engine = make_engine()
     Replay(engine, [].append).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
 
     handler = engine.rows[words[0]].replay_handler

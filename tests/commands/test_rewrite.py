@@ -1,22 +1,18 @@
 """A rewritten base gives the same picture as what it was made from."""
 
-import random
-
 import pytest
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
-from tests.conftest import NOW_MS
-from tests.dialogue import Dialogue
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
 
 
 def rewritten(engine):
     """An engine that loaded the base of another, and what its loader said."""
-    again = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    again = make_engine()
     said = []
     replay = Replay(again, said.append)
     replay.begin()

@@ -5,12 +5,10 @@ from array import array
 
 import pytest
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.storage.streams.columns import common_length
-from tests.conftest import NOW_MS
-from tests.dialogue import Dialogue, decoded
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
 CALLS = (
     ((b"XNACK", b"s", b"g", b"SILENT", b"IDS"), ()),
@@ -24,18 +22,10 @@ CALLS = (
 )
 
 
-class Log:
-    def __init__(self) -> None:
-        self.text = b""
-
-    def append(self, unit: bytes) -> None:
-        self.text += unit
-
-
 def side() -> Dialogue:
     """Two hundred entries, most of them read by three consumers in random portions, some twice."""
     chance = random.Random(4)
-    client = Dialogue(new_engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, Log()))
+    client = Dialogue(make_engine(log=UnitLog()))
     client("XGROUP CREATE s g 0 MKSTREAM", *[f"XADD s {number}-0 f v" for number in range(1, 201)])
     for _ in range(30):
         count, who = chance.choice((1, 1, 2, 9)), chance.choice(("ann", "bob", "cy"))
@@ -89,7 +79,7 @@ def test_the_released_are_logged_in_runs_of_equal_counts() -> None:
     client(
         "XGROUP CREATE s h 0", "XREADGROUP GROUP h ann COUNT 5 STREAMS s >", "XCLAIM s h ann 0 3-0 JUSTID RETRYCOUNT 4"
     )
-    client.engine.context.effects.log.text = b""
+    client.engine.context.effects.log.clear()
     assert client("XNACK s h FAIL IDS 6 1-0 2-0 3-0 4-0 8-0 1-0") == 6
     lines = client.engine.context.effects.log.text.split(b"XNACK")[1:]
     assert [line[: line.index(b"FORCE") + 5].split()[9::2] for line in lines] == [

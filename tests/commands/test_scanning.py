@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.commands.comparison import Overheard, RedisSide, played_here
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.effects_beside_redis import ObservedEngine, RedisSide, steps_of_engine
 
 DIALOGUES = {
     "keys": [
@@ -65,7 +65,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_scanning_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def fill(dialogue, names):
@@ -101,7 +101,7 @@ def test_a_page_is_as_long_as_count_says(dialogue):
 @given(st.data())
 @settings(max_examples=50, deadline=None)
 def test_a_key_that_is_there_all_the_time_is_shown_whatever_else_changes(data):
-    dialogue = Dialogue(Overheard())
+    dialogue = Dialogue(ObservedEngine())
     staying = [b"stays:%d" % number for number in range(50)]
     fill(dialogue, staying)
     names = st.integers(0, 200).map(lambda number: f"goes:{number}")

@@ -1,17 +1,15 @@
 """Scripts that want all the time or all the memory there is: they are stopped, and what they took comes back."""
 
-import random
 import threading
 
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from penstock.engine.scripting import lua_machine
-from penstock.server.script_thread import ScriptThread
-from tests.commands.test_scripts import LIBRARY, Late, Units, script
-from tests.dialogue import Dialogue, decoded
+from penstock.engine.scripting import lua_machine, script_source, script_worker
+from tests.commands.test_scripts import LIBRARY, Late, script
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
 MIB = 1024 * 1024
 PATIENCE_S = 20.0
@@ -61,13 +59,13 @@ pytest.importorskip("lupa")
 
 @pytest.fixture
 def late() -> Late:
-    return Late(Units())
+    return Late(UnitLog())
 
 
 @pytest.fixture
 def alone() -> Dialogue:
     """An engine whose scripts nobody can kill, with all the time in the world."""
-    dialogue = Dialogue(new_engine(Settings(), SystemClock(), random.Random(1)))
+    dialogue = Dialogue(make_engine(SystemClock()))
     dialogue("CONFIG SET busy-reply-threshold 60000")
     return dialogue
 

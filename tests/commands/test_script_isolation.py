@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.engine.scripting.lua_machine import Machine
-from tests.dialogue import Dialogue, decoded
+from tests.support.dialogue import Dialogue, decoded
 
 pytest.importorskip("lupa")
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from penstock.engine.scripting import function_payload
-from tests.dialogue import Dialogue, decoded
+from tests.support.dialogue import Dialogue, decoded
 
 pytest.importorskip("lupa")
 

@@ -1,44 +1,32 @@
 """Scripts and functions: effects, the cache, the sandbox, locks without Lua, and a script that takes long."""
 
-import random
 import threading
 
 import pytest
 
 from penstock.clock import ManualClock, SystemClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.scripting import function_payload, lock_scripts, scripts
-from penstock.server.script_thread import ScriptThread
-from tests.dialogue import NO_ANSWER, Dialogue, decoded
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import NO_REPLY, Dialogue, decoded
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
-NOW_MS = 1_795_300_000_000
 PATIENCE_S = 20.0
 LIBRARY = b"#!lua name=lib\nredis.register_function('twice', function(keys, args) return args[1] * 2 end)"
 
 pytest.importorskip("lupa")
 
 
-class Units:
-    """A log that keeps its units."""
-
-    def __init__(self) -> None:
-        self.units: list[bytes] = []
-
-    def append(self, unit: bytes) -> None:
-        self.units.append(unit)
+@pytest.fixture
+def log() -> UnitLog:
+    return UnitLog()
 
 
 @pytest.fixture
-def log() -> Units:
-    return Units()
-
-
-@pytest.fixture
-def logged(clock: ManualClock, log: Units) -> Dialogue:
-    return Dialogue(new_engine(Settings(), clock, random.Random(1), log=log))
+def logged(clock: ManualClock, log: UnitLog) -> Dialogue:
+    return Dialogue(make_engine(clock, log))
 
 
 def script(dialogue: Dialogue, code: str, *words: str) -> object:
@@ -77,7 +65,7 @@ def test_a_script_works_in_the_callers_database_and_its_select_is_its_own(dialog
     assert dialogue("GET a") == b"1"
 
 
-def test_a_script_wakes_a_parked_reader(dialogue):
+def test_a_script_wakes_a_blocked_reader(dialogue):
     waiting = dialogue.another()
     waiting("BLPOP l 0")
 
@@ -103,7 +91,7 @@ def test_a_script_inside_a_transaction_is_logged_with_it(logged, log):
 
 
 def test_an_endless_script_inside_a_transaction_is_stopped_where_nobody_could_kill_it(clock):
-    engine = new_engine(Settings(), SystemClock(), random.Random(1))
+    engine = make_engine(SystemClock())
     dialogue = Dialogue(engine)
     dialogue("CONFIG SET busy-reply-threshold 50", "MULTI")
     dialogue.words(b"EVAL", b"while true do end", b"0")
@@ -193,7 +181,7 @@ def test_a_request_with_many_words_reaches_the_script(dialogue):
 
 def test_a_library_is_logged_and_stands_in_a_fresh_base(logged, log):
     logged.words(b"FUNCTION", b"LOAD", LIBRARY)
-    again = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+    again = make_engine()
     replay = Replay(again, pytest.fail)
     replay.begin()
     replay.lines(base_lines(logged.engine.keyspace, logged.engine.settings, NOW_MS))
@@ -325,8 +313,8 @@ def test_a_lock_script_does_what_lua_does(script_of: str, kept: str, said: str, 
 
 def seen_of(code: bytes, kept: str, said: str, command: str) -> list[object]:
     """The script's answer without its SHA-1, what is left, what was logged, and what was counted."""
-    log, clock = Units(), ManualClock(NOW_MS)
-    dialogue = Dialogue(new_engine(Settings(), clock, random.Random(1), log=log))
+    log, clock = UnitLog(), ManualClock(NOW_MS)
+    dialogue = Dialogue(make_engine(clock, log))
     dialogue(kept)
     clock.advance(10)
     sha = decoded(dialogue.words(b"SCRIPT", b"LOAD", code))
@@ -348,10 +336,10 @@ def seen_of(code: bytes, kept: str, said: str, command: str) -> list[object]:
 class Late:
     """An engine whose caller is told when a late script is over."""
 
-    def __init__(self, log: Units) -> None:
+    def __init__(self, log: UnitLog) -> None:
         self.over = threading.Event()
-        self.engine = new_engine(Settings(), SystemClock(), random.Random(1), log=log)
-        self.engine.scripts.use(ScriptThread(self.over.set))
+        self.engine = make_engine(SystemClock(), log)
+        self.engine.scripts.wake = self.over.set
         self.caller, self.other = Dialogue(self.engine), Dialogue(self.engine)
         self.caller("CONFIG SET busy-reply-threshold 20")
 
@@ -361,7 +349,7 @@ class Late:
 
 
 @pytest.fixture
-def late(log: Units) -> Late:
+def late(log: UnitLog) -> Late:
     return Late(log)
 
 
@@ -446,7 +434,7 @@ def test_a_transaction_goes_on_when_its_script_is_over_and_is_one_unit(late, log
     script(late.caller, "while true do end")
     late.caller("INCR a")
 
-    assert late.caller("EXEC") == NO_ANSWER
+    assert late.caller("EXEC") == NO_REPLY
     assert str(late.other("GET a")).startswith("BUSY")
     assert log.units == []
     assert late.other("SCRIPT KILL") == b"OK"

@@ -7,9 +7,9 @@ from penstock.commands.common.help import help_reply
 from penstock.engine.engine import Engine
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
-from tests.commands.alongside import both
-from tests.dialogue import NO_ANSWER, Dialogue
-from tests.storage.memorydisk import MemoryDisk
+from tests.support.dialogue import NO_REPLY, Dialogue
+from tests.support.memory_disk import MemoryDisk
+from tests.support.replies_beside_redis import replies_of_both
 
 ALIKE = {
     "role": ["ROLE", "ROLE x", "TIME x"],
@@ -34,7 +34,7 @@ TIMED = {"WAIT 1 1"}  # answered when the time is up: compared elsewhere
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_the_server_answers_what_redis_answers(reference_port: int, lines: list[str], resp: int) -> None:
-    theirs, ours = both(reference_port, [line for line in lines if line not in TIMED], resp)
+    theirs, ours = replies_of_both(reference_port, [line for line in lines if line not in TIMED], resp)
 
     assert ours == theirs
 
@@ -55,7 +55,7 @@ def test_lolwut_ends_with_the_version(dialogue: Dialogue) -> None:
 def test_wait_waits_its_time_for_replicas_that_there_are_not(
     dialogue: Dialogue, engine: Engine, clock: ManualClock
 ) -> None:
-    assert dialogue("WAIT 1 100") == NO_ANSWER
+    assert dialogue("WAIT 1 100") == NO_REPLY
     clock.advance(100)
     engine.tick()
 
@@ -73,7 +73,7 @@ def log(engine: Engine) -> AppendLog:
 def test_waitaof_answers_when_the_log_has_been_synced(dialogue: Dialogue, engine: Engine, log: AppendLog) -> None:
     dialogue("SET k v")
 
-    assert dialogue("WAITAOF 1 0 0") == NO_ANSWER
+    assert dialogue("WAITAOF 1 0 0") == NO_REPLY
     log.write()
     log.sync()
     engine.tick()
@@ -112,7 +112,7 @@ def test_waitaof_for_replicas_tells_at_its_end_what_is_safe_here(
 
 @pytest.mark.parametrize("line", ["SHUTDOWN", "SHUTDOWN NOSAVE", "shutdown save now force"])
 def test_shutdown_is_asked_of_the_server_and_says_nothing(dialogue: Dialogue, engine: Engine, line: str) -> None:
-    assert dialogue(line) == NO_ANSWER
+    assert dialogue(line) == NO_REPLY
     assert engine.wanted_shutdown
 
 

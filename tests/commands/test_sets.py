@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.commands.comparison import RedisSide, played_here
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
     "added and removed": [
@@ -53,7 +53,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_sets_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def test_every_member_is_drawn_about_as_often(dialogue):

@@ -4,9 +4,9 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.telemetry.statistics import Histogram
-from tests.commands.alongside import both, engine_for_debugging
-from tests.conftest import NOW_MS
-from tests.dialogue import Dialogue
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
 
 ALIKE = {
     "slowlog": [
@@ -23,7 +23,7 @@ ALIKE = {
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_slowlog_and_latency_answer_what_redis_answers(reference_port: int, lines: list[str], resp: int) -> None:
-    theirs, ours = both(reference_port, lines, resp)
+    theirs, ours = replies_of_both(reference_port, lines, resp)
 
     assert ours == theirs
 

@@ -5,10 +5,10 @@ import shlex
 
 import pytest
 
-from tests.against_redis.known import Known
 from tests.against_redis.makers.sortedsets import SortedSets
 from tests.against_redis.typed import Mixture
-from tests.commands.comparison import RedisSide, played_here
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.reference_knowledge import Known
 
 ALIKE = {
     "scores": [
@@ -99,14 +99,14 @@ ALIKE = {
 
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_sorted_sets_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_requests_tell_and_log_as_redis_does(logging_redis: RedisSide, seed: int) -> None:
     lines = random_lines(seed, 300)
 
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def random_lines(seed: int, count: int) -> list[str]:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.commands.comparison import RedisSide, played_here
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
     "set and overwrite": ["SET a 1", "set a 2", "GET a", "XADD s 1-1 f v", "SET s 1", "GET missing", "SET a"],
@@ -305,17 +305,17 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_strings_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 def test_a_word_that_ifeq_compares_with_stays_in_the_log_even_if_it_reads_get():
-    last = played_here(["SET a GET", "SET a 2 IFEQ GET GET"])[-1]
+    last = steps_of_engine(["SET a GET", "SET a 2 IFEQ GET GET"])[-1]
 
     assert last.logged == ["SET a 2 IFEQ GET"]
 
 
 def test_a_digest_of_the_wrong_length_gets_one_reply_beside_get_too():
-    last = played_here(["SET a 1", "SET a 2 IFDEQ zz GET"])[-1]
+    last = steps_of_engine(["SET a 1", "SET a 2 IFDEQ zz GET"])[-1]
 
     assert last.reply == "-ERR must be exactly 16 hexadecimal characters"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.commands.comparison import RedisSide, played_here
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 CHANGES = {
     "set": "SET a 2",
@@ -87,7 +87,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_transactions_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
-    assert played_here(lines) == logging_redis.play(lines)
+    assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 OVERDUE = {  # (before WATCH is sent, after it) when the watched key's time has passed already
@@ -102,7 +102,7 @@ OVERDUE = {  # (before WATCH is sent, after it) when the watched key's time has 
 def test_a_key_that_was_overdue_when_it_was_watched_has_not_changed_by_going(logging_redis: RedisSide, lines):
     dialogue = ["SET a 1 PXAT 1", "WATCH a", *lines, *AFTER]
 
-    ours = [step.reply for step in played_here(dialogue)]
+    ours = [step.reply for step in steps_of_engine(dialogue)]
 
     assert ours == [step.reply for step in logging_redis.play(dialogue)]
 

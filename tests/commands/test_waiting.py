@@ -4,9 +4,8 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
-from penstock.engine.waiting.blocked_request import BlockedRequest
-from tests.builds import puts_in_place
-from tests.dialogue import NO_ANSWER, Dialogue
+from tests.support.builds import replaces_functions
+from tests.support.dialogue import NO_REPLY, Dialogue
 
 READ = "XREADGROUP GROUP g {} BLOCK {} STREAMS s >"
 
@@ -17,11 +16,11 @@ def group(dialogue: Dialogue) -> Dialogue:
     return dialogue
 
 
-def parked_readers(dialogue: Dialogue, *lines: str) -> list[Dialogue]:
+def blocked_readers(dialogue: Dialogue, *lines: str) -> list[Dialogue]:
     """A client a line, all of them waiting."""
     readers = [dialogue.another() for _ in lines]
     for reader, line in zip(readers, lines, strict=True):
-        assert reader(line) == NO_ANSWER
+        assert reader(line) == NO_REPLY
         assert reader.session.blocked is not None
     return readers
 
@@ -31,7 +30,7 @@ def names(found: list[object]) -> list[object]:
 
 
 def test_the_first_who_waits_is_served_first(group: Dialogue) -> None:
-    first, second = parked_readers(group, READ.format("a", 0), READ.format("b", 0))
+    first, second = blocked_readers(group, READ.format("a", 0), READ.format("b", 0))
 
     assert group("XADD s 1-0 f v") == b"1-0"
     assert names(first.arrived()) == [[b"1-0"]]
@@ -43,7 +42,7 @@ def test_the_first_who_waits_is_served_first(group: Dialogue) -> None:
 
 def test_two_readers_share_what_one_transaction_adds(group: Dialogue) -> None:
     one = "XREADGROUP GROUP g {} COUNT 1 BLOCK 0 STREAMS s >"
-    first, second = parked_readers(group, one.format("a"), one.format("b"))
+    first, second = blocked_readers(group, one.format("a"), one.format("b"))
 
     group("MULTI", "XADD s 1-0 f v", "XADD s 2-0 f v", "EXEC")
     assert names(first.arrived()) == [[b"1-0"]]
@@ -51,14 +50,14 @@ def test_two_readers_share_what_one_transaction_adds(group: Dialogue) -> None:
 
 
 def test_what_a_transaction_adds_and_deletes_wakes_nobody(group: Dialogue) -> None:
-    (reader,) = parked_readers(group, READ.format("a", 0))
+    (reader,) = blocked_readers(group, READ.format("a", 0))
 
     group("MULTI", "XADD s 1-0 f v", "XDEL s 1-0", "EXEC")
     assert reader.arrived() == []
 
 
 def test_everybody_who_waits_by_xread_gets_everything(dialogue: Dialogue) -> None:
-    readers = parked_readers(dialogue, *["XREAD BLOCK 0 STREAMS s $"] * 3)
+    readers = blocked_readers(dialogue, *["XREAD BLOCK 0 STREAMS s $"] * 3)
 
     dialogue("XADD s 1-0 f v")
     assert [names(reader.arrived()) for reader in readers] == [[[b"1-0"]]] * 3
@@ -66,7 +65,7 @@ def test_everybody_who_waits_by_xread_gets_everything(dialogue: Dialogue) -> Non
 
 def test_a_dollar_is_remembered_as_the_id_it_stood_for(dialogue: Dialogue) -> None:
     dialogue("XADD s 5-0 f v")
-    (reader,) = parked_readers(dialogue, "XREAD BLOCK 0 STREAMS s $")
+    (reader,) = blocked_readers(dialogue, "XREAD BLOCK 0 STREAMS s $")
 
     dialogue("DEL s", "XADD s 5-0 f v")
     assert reader.arrived() == []
@@ -75,14 +74,14 @@ def test_a_dollar_is_remembered_as_the_id_it_stood_for(dialogue: Dialogue) -> No
 
 
 def test_a_plus_is_looked_at_anew(dialogue: Dialogue) -> None:
-    (reader,) = parked_readers(dialogue, "XREAD BLOCK 0 STREAMS s +")
+    (reader,) = blocked_readers(dialogue, "XREAD BLOCK 0 STREAMS s +")
 
     dialogue("MULTI", "XADD s 1-0 f v", "XADD s 2-0 f v", "EXEC")
     assert names(reader.arrived()) == [[b"2-0"]]
 
 
 def test_time_ends_a_wait_with_a_null_array(group: Dialogue, clock: ManualClock, engine: Engine) -> None:
-    early, late = parked_readers(group, READ.format("a", 100), READ.format("b", 200))
+    early, late = blocked_readers(group, READ.format("a", 100), READ.format("b", 200))
 
     assert engine.next_wakeup_ms() == clock.now_us() // 1000 + 100
     clock.advance(100)
@@ -93,7 +92,7 @@ def test_time_ends_a_wait_with_a_null_array(group: Dialogue, clock: ManualClock,
 
 
 def test_a_fruitless_wake_up_does_not_move_the_deadline(group: Dialogue, clock: ManualClock, engine: Engine) -> None:
-    first, second = parked_readers(group, READ.format("a", 0), READ.format("b", 100))
+    first, second = blocked_readers(group, READ.format("a", 0), READ.format("b", 100))
 
     clock.advance(60)
     group("XADD s 1-0 f v")
@@ -117,8 +116,8 @@ def test_a_fruitless_wake_up_does_not_move_the_deadline(group: Dialogue, clock: 
     ],
 )
 def test_a_group_reader_hears_of_the_loss_of_its_key_or_group(group: Dialogue, line: str, text: str) -> None:
-    (reader,) = parked_readers(group, READ.format("a", 0))
-    (patient,) = parked_readers(group, "XREAD BLOCK 0 STREAMS s $")
+    (reader,) = blocked_readers(group, READ.format("a", 0))
+    (patient,) = blocked_readers(group, "XREAD BLOCK 0 STREAMS s $")
 
     group(line)
     (refusal,) = reader.arrived()
@@ -128,7 +127,7 @@ def test_a_group_reader_hears_of_the_loss_of_its_key_or_group(group: Dialogue, l
 
 def test_a_key_expiring_ends_the_wait_of_a_group_reader(group: Dialogue, clock: ManualClock, engine: Engine) -> None:
     group("PEXPIRE s 50")
-    (reader,) = parked_readers(group, READ.format("a", 0))
+    (reader,) = blocked_readers(group, READ.format("a", 0))
 
     clock.advance(51)
     engine.tick()
@@ -137,7 +136,7 @@ def test_a_key_expiring_ends_the_wait_of_a_group_reader(group: Dialogue, clock: 
 
 def test_a_reader_of_several_keys_that_was_tried_in_vain_goes_to_the_tail_of_the_others(dialogue: Dialogue) -> None:
     dialogue("XGROUP CREATE a g $ MKSTREAM", "XGROUP CREATE b g $ MKSTREAM")
-    both, only_b = parked_readers(
+    both, only_b = blocked_readers(
         dialogue,
         "XREADGROUP GROUP g both BLOCK 0 STREAMS a b > >",
         "XREADGROUP GROUP g only BLOCK 0 STREAMS b >",
@@ -145,25 +144,25 @@ def test_a_reader_of_several_keys_that_was_tried_in_vain_goes_to_the_tail_of_the
 
     dialogue("XADD a 1-0 f v", "XACK a g 1-0")  # served
     assert len(both.arrived()) == 1
-    assert both("XREADGROUP GROUP g both BLOCK 0 STREAMS a b > >") == NO_ANSWER
+    assert both("XREADGROUP GROUP g both BLOCK 0 STREAMS a b > >") == NO_REPLY
     dialogue("XADD b 1-0 f v")
     assert names(only_b.arrived()) == [[b"1-0"]]
 
-    assert only_b("XREADGROUP GROUP g only BLOCK 0 STREAMS b >") == NO_ANSWER
+    assert only_b("XREADGROUP GROUP g only BLOCK 0 STREAMS b >") == NO_REPLY
     dialogue("XNACK a g FAIL IDS 1 1-0 FORCE")  # tries `both` at a, in vain: behind `only` at b from now on
     dialogue("XADD b 2-0 f v")
     assert names(only_b.arrived()) == [[b"2-0"]]
     assert both.arrived() == []
 
 
-@puts_in_place
+@replaces_functions
 def test_nobody_else_is_tried_when_one_of_many_is_served(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[BlockedRequest] = []
     retry = Engine.retry
     monkeypatch.setattr(Engine, "retry", lambda *words: tried.append(words[1]) or retry(*words))
     asker = Dialogue(engine)
     asker("XGROUP CREATE s g $ MKSTREAM")
-    readers = parked_readers(asker, *[READ.format(f"c{number}", 0) for number in range(2000)])
+    readers = blocked_readers(asker, *[READ.format(f"c{number}", 0) for number in range(2000)])
 
     asker("XADD s 1-0 f v")
     assert len(tried) == 2  # the one that is served, and the next, which finds nothing for its whole group
@@ -172,7 +171,7 @@ def test_nobody_else_is_tried_when_one_of_many_is_served(engine: Engine, monkeyp
 
 
 def test_what_a_vain_try_would_leave_behind_is_there(group: Dialogue, clock: ManualClock) -> None:
-    parked_readers(group, READ.format("a", 0), READ.format("b", 0), READ.format("c", 0))
+    blocked_readers(group, READ.format("a", 0), READ.format("b", 0), READ.format("c", 0))
     group("XGROUP DELCONSUMER s g c")
 
     clock.advance(500)
@@ -187,7 +186,7 @@ def test_a_claiming_reader_is_woken_when_an_entry_has_idled_enough(
     group: Dialogue, clock: ManualClock, engine: Engine
 ) -> None:
     group("XADD s 1-0 f v", "XREADGROUP GROUP g slow STREAMS s >")
-    (reader,) = parked_readers(group, "XREADGROUP GROUP g a BLOCK 0 CLAIM 300 STREAMS s >")
+    (reader,) = blocked_readers(group, "XREADGROUP GROUP g a BLOCK 0 CLAIM 300 STREAMS s >")
 
     clock.advance(200)
     engine.tick()
@@ -200,7 +199,7 @@ def test_a_claiming_reader_is_woken_when_an_entry_has_idled_enough(
 
 def test_a_released_entry_wakes_a_claiming_reader_at_once(group: Dialogue) -> None:
     group("XADD s 1-0 f v", "XREADGROUP GROUP g slow STREAMS s >")
-    claiming, plain = parked_readers(
+    claiming, plain = blocked_readers(
         group, "XREADGROUP GROUP g a BLOCK 0 CLAIM 3600000 STREAMS s >", READ.format("b", 0)
     )
 
@@ -210,7 +209,7 @@ def test_a_released_entry_wakes_a_claiming_reader_at_once(group: Dialogue) -> No
 
 
 def test_client_unblock_ends_a_wait_as_asked(group: Dialogue) -> None:
-    timed_out, refused = parked_readers(group, READ.format("a", 0), READ.format("b", 0))
+    timed_out, refused = blocked_readers(group, READ.format("a", 0), READ.format("b", 0))
 
     assert group(f"CLIENT UNBLOCK {timed_out.session.id}") == 1
     assert timed_out.arrived() == [None]
@@ -220,7 +219,7 @@ def test_client_unblock_ends_a_wait_as_asked(group: Dialogue) -> None:
 
 
 def test_who_hangs_up_is_forgotten(group: Dialogue, engine: Engine) -> None:
-    gone, next_one = parked_readers(group, READ.format("a", 0), READ.format("b", 0))
+    gone, next_one = blocked_readers(group, READ.format("a", 0), READ.format("b", 0))
 
     engine.disconnect(gone.session)
     group("XADD s 1-0 f v")
@@ -237,7 +236,7 @@ def test_inside_multi_nobody_waits(group: Dialogue) -> None:
 def test_pausing_writers_delays_the_service_to_the_end_of_the_pause(
     group: Dialogue, clock: ManualClock, engine: Engine
 ) -> None:
-    (reader,) = parked_readers(group, READ.format("a", 0))
+    (reader,) = blocked_readers(group, READ.format("a", 0))
     group("MULTI", "CLIENT PAUSE 100 WRITE", "XADD s 1-0 f v", "EXEC")
     assert reader.arrived() == []
 

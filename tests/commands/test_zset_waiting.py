@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.commands.listeners import received
-from tests.dialogue import NO_ANSWER
+from tests.support.clients_beside_redis import received
+from tests.support.dialogue import NO_REPLY
 
 SCRIPTS = {
     "the first who waits is served first": [
@@ -38,7 +38,7 @@ def test_whoever_waits_for_a_sorted_set_gets_what_redis_gives_him(reference_port
     ("line", "wait_ms"), [("BZPOPMIN z 1.5", 1500), ("BZPOPMAX z 0.0001", 1), ("BZMPOP 2 1 z MIN", 2000)]
 )
 def test_a_wait_ends_with_null_when_its_time_is_over(dialogue, clock, line, wait_ms):
-    assert dialogue(line) == NO_ANSWER
+    assert dialogue(line) == NO_REPLY
 
     clock.advance(wait_ms - 1)
     dialogue.engine.tick()

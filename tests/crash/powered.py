@@ -4,24 +4,23 @@ Its loop, clock, syncing thread and rewriting child are turned by hand, so that 
 """
 
 import asyncio
-import random
 from typing import cast
 
 import hiredis
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.server.connection import Connection
 from penstock.server.log_writer import AofWriter
 from penstock.server.server_log import ServerLog
 from penstock.server.turn import Turn
-from tests.server.fakes import FakeLoop, FakeTransport
-from tests.server.later import LaterRewriting, LaterThreads
-from tests.storage.memorydisk import MemoryDisk
+from tests.support.clock import NOW_MS
+from tests.support.deferred_log import DeferredRewriteChild, DeferredThreads
+from tests.support.engines import make_engine
+from tests.support.fake_server import FakeLoop, FakeTransport
+from tests.support.memory_disk import MemoryDisk
 
 ROOT = "/tmp"  # in memory; the settings want a directory that exists
-NOW_MS = 1_795_300_000_000
 UNFINISHED = object()
 
 
@@ -77,9 +76,9 @@ class PoweredServer:
         for name, value in pairs.items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.said: list[str] = []
-        self.engine = new_engine(self.settings, self.clock, random.Random(1))
-        self.threads = LaterThreads()
-        self.rewriting = LaterRewriting(disk, self.engine)
+        self.engine = make_engine(self.clock, settings=self.settings)
+        self.threads = DeferredThreads()
+        self.rewriting = DeferredRewriteChild(disk, self.engine)
         self.durability = AofWriter(self.settings, self.engine, self.said.append, disk, self.threads, self.rewriting)
         self.loop = FakeLoop(self.clock)
         server_log = ServerLog(self.settings, self.clock)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.crash.loaders import Link, Loader, PrivateLoader, Rewriter, SharedLoader, linked
 from tests.crash.verdicts import Lost, check_private, check_shared, check_unchanged
-from tests.serverproc import ServerProcess
+from tests.support.server_process import ServerProcess
 
 PRIVATE = 3  # clients
 SHARED = 2

@@ -9,8 +9,8 @@ from tests.crash.loaders import is_trouble
 from tests.crash.picture import picture
 from tests.crash.powered import Peer, PoweredServer, PowerLoss
 from tests.crash.requests import Requests
-from tests.dialogue import Dialogue, decoded
-from tests.storage.memorydisk import MemoryDisk
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.memory_disk import MemoryDisk
 
 PREFIXES = ("p:", "q:")
 OLDEST_UNSYNCED_MS = 1000  # everysec: of an answer, when a sync begins

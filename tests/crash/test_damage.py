@@ -13,8 +13,8 @@ from penstock.errors import UsageError
 from tests.crash.picture import picture
 from tests.crash.powered import PoweredServer
 from tests.crash.requests import Requests
-from tests.dialogue import Dialogue, decoded
-from tests.storage.memorydisk import MemoryDisk
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.memory_disk import MemoryDisk
 
 FILE = "/tmp/appendonlydir/appendonly.aof.1.incr.aof"
 PREFIX = "p:"

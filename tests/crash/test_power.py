@@ -6,7 +6,7 @@ import pytest
 
 from tests.crash.powered import Peer, PoweredServer
 from tests.crash.scenarios import Life
-from tests.storage.memorydisk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 POLICIES = ["always", "everysec"]
 QUICK = range(8)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.loaders import linked
-from tests.serverproc import running_server
+from tests.support.server_process import running_server
 
 CALLS = "write,writev,sendto,sendmsg,fdatasync,fsync"
 ATTACH_S = 20.0

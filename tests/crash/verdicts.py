@@ -1,15 +1,9 @@
 """What a restarted server must have, by the journals of its clients."""
 
-import random
-
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from tests.crash.loaders import Link, PrivateLoader, SharedLoader
 from tests.crash.picture import picture
-from tests.dialogue import Dialogue, decoded
-
-NOW_MS = 1_795_300_000_000
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.engines import make_engine
 
 
 class Lost(AssertionError):
@@ -20,7 +14,7 @@ class Twin:
     """An engine without a disk that is told the same as the server was."""
 
     def __init__(self) -> None:
-        self._client = Dialogue(new_engine(Settings(), ManualClock(NOW_MS), random.Random(1)))
+        self._client = Dialogue(make_engine())
         self._observer = self._client.another()
 
     def tell(self, request: list[bytes]) -> None:

@@ -10,13 +10,13 @@ from typing import Final, TypeAlias
 import hiredis
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.server.log_writer import AofWriter
 from tests.against_redis.generator import Generator, Request
-from tests.against_redis.known import Known
-from tests.against_redis.sides import Piped, wall_ms
-from tests.reference import reference_server
+from tests.support.compared_sides import Piped, wall_ms
+from tests.support.engines import make_engine
+from tests.support.reference_knowledge import Known
+from tests.support.reference_server import reference_server
 
 Ask: TypeAlias = Callable[..., object]
 
@@ -41,7 +41,7 @@ class Ours:
         for name, value in pairs.items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.clock = ManualClock(wall_ms() - behind_ms)
-        self.engine = new_engine(self.settings, self.clock, random.Random(1))
+        self.engine = make_engine(self.clock, settings=self.settings)
         self.said: list[str] = []
         self.durability = AofWriter.open(self.settings, self.engine, self.said.append)
         self.session = self.engine.connect()

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.against_redis.known import Known
-from tests.against_redis.sides import known_by
 from tests.interchange.pictures import (
     RELEASED,
     Ours,
@@ -20,7 +18,9 @@ from tests.interchange.pictures import (
     without_ghosts,
     without_idle,
 )
-from tests.reference import NoReference
+from tests.support.compared_sides import known_by
+from tests.support.reference_knowledge import Known
+from tests.support.reference_server import NoReference
 
 LENGTH = 300  # requests of one state
 HOUR_MS = 3_600_000

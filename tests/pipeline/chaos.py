@@ -23,8 +23,8 @@ from pathlib import Path
 
 import redis
 
-from tests.reference import LOCALHOST, reference_server
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST, reference_server
+from tests.support.server_process import running_server
 
 FORMAT = "redis_streams"
 DELIVERIES = ("exactly-once", "idmp", "at-least-once")

@@ -13,8 +13,8 @@ import pytest
 import redis
 
 from penstock.pipeline.session import missing, session
-from tests.reference import LOCALHOST, NoReference, reference_server
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST, NoReference, reference_server
+from tests.support.server_process import running_server
 
 REAL_REDIS = os.environ.get("REDIS", "")
 

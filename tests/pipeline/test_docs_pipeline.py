@@ -14,8 +14,8 @@ import redis
 
 from penstock.pipeline.session import missing
 from tests.pipeline.conftest import REAL_REDIS
-from tests.reference import LOCALHOST
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST
+from tests.support.server_process import running_server
 
 pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=str(missing())),

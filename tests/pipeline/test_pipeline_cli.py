@@ -15,7 +15,7 @@ from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.pipeline.jobs import job_table
 from penstock.pipeline.runner import balance, pipeline_file
 from penstock.pipeline.runner.balance import Stage
-from tests.reference import LOCALHOST
+from tests.support.reference_server import LOCALHOST
 
 FILE: dict[str, Any] = {
     "pipeline": {"name": "p", "folder": "out/"},

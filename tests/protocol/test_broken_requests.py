@@ -11,9 +11,9 @@ import pytest
 from penstock.errors import ProtocolError
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
-from tests import wire
 from tests.protocol.test_request_reader import CASES
-from tests.reference import LOCALHOST, NoReference, reference_server
+from tests.support import wire
+from tests.support.reference_server import LOCALHOST, NoReference, reference_server
 
 BROKEN = [(name, data) for name, data, _, error in CASES if error is not None]
 WAITING = [(name, data) for name, data, requests, error in CASES if error is None and not requests]

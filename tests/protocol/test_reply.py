@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.protocol import reply
-from tests import wire
+from tests.support import wire
 
 BOTH = [
     (lambda resp3: reply.simple(b"OK"), wire.Simple(b"OK"), wire.Simple(b"OK")),

@@ -18,12 +18,12 @@ from multiprocessing.connection import Connection
 from typing import Final, Protocol
 
 from tests.against_redis.generator import Request
-from tests.against_redis.shrinking import without
-from tests.against_redis.sides import InProcess, Piped
-from tests.reference import NoReference, reference_server
 from tests.scripts.grammar import Grammar
 from tests.scripts.known_differences import reason_of
 from tests.scripts.vocabulary import CJSON_DEFAULTS
+from tests.support.compared_sides import InProcess, Piped
+from tests.support.reference_server import NoReference, reference_server
+from tests.support.shrinking import without
 
 BATCH: Final = 25  # cases between two resets
 SLICE: Final = 2000  # cases a child process

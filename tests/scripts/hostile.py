@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from tests.against_redis.shrinking import without
 from tests.scripts.hostile_scripts import HostileScripts, Request
 from tests.scripts.hostile_vocabulary import CANARY
 from tests.scripts.vocabulary import CJSON_DEFAULTS
-from tests.serverproc import ServerProcess, running_server
-from tests.wire import Array, Closed, Connection, Error, Value, pack
+from tests.support.server_process import ServerProcess, running_server
+from tests.support.shrinking import without
+from tests.support.wire import Array, Closed, Connection, Error, Value, pack
 
 MEGABYTE: Final = 1 << 20
 MOST_MEMORY: Final = (512 + 256) * MEGABYTE  # Lua's bound, and what replies and the allocators may take beside it

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.server.fakes import Hall
+from tests.support.fake_server import FakeServer
 
 
 @pytest.fixture
-def hall() -> Hall:
+def fake_server() -> FakeServer:
     """A server with the default settings and no network."""
-    return Hall()
+    return FakeServer()

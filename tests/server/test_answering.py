@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from penstock.engine.effects import pack
-from tests.server.fakes import Client, Hall
+from tests.support.fake_server import Client, FakeServer
 
 REQUESTS = (
     "PING", "ECHO hello", "GET k", "SET k v", "INCR n", "INCR k", "XADD s * f v", "XADD s 1-1 f v", "XLEN s", "XADD",
@@ -29,18 +29,18 @@ def typed(line: str) -> bytes:
     return line.encode() + b"\r\n"
 
 
-def said(hall: Hall, clients: list[Client], who: int, request: bytes) -> list[bytes]:
+def said(fake_server: FakeServer, clients: list[Client], who: int, request: bytes) -> list[bytes]:
     """What all of them received after one of them sent something."""
     clients[who].sends(request)
-    hall.loop.turn()
+    fake_server.loop.turn()
     return [client.received() for client in clients]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed):
     chance = random.Random(seed)
-    quick, slow = Hall(), Hall()
-    quick_clients, slow_clients = ([hall.enter() for _ in range(4)] for hall in (quick, slow))
+    quick, slow = FakeServer(), FakeServer()
+    quick_clients, slow_clients = ([fake_server.connect() for _ in range(4)] for fake_server in (quick, slow))
     for _ in range(400):
         who, lines = chance.randrange(4), chance.choices(REQUESTS, k=chance.choice((1, 1, 1, 2, 4)))
         answers = said(quick, quick_clients, who, b"".join(map(in_one_piece, lines)))
@@ -60,8 +60,8 @@ def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed
     lines = chance.choices(
         ("XADD s * f v", "XADD s * f w", "XACK s g 1-1", "INCR n", "XADD t 1-1 f v"), (8, 8, 2, 1, 1), k=60
     )
-    quick, slow = Hall(), Hall()
-    ours, theirs = quick.enter(), slow.enter()
+    quick, slow = FakeServer(), FakeServer()
+    ours, theirs = quick.connect(), slow.connect()
     data = b"".join(map(in_one_piece, lines))
     at = 0
     while at < len(data):
@@ -76,60 +76,60 @@ def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed
     assert ours.received() == theirs.received()
 
 
-def test_who_waits_for_a_reply_gets_it_without_a_turn(hall):
-    hall.engine.effects.log = None
-    client = hall.enter()
+def test_who_waits_for_a_reply_gets_it_without_a_turn(fake_server):
+    fake_server.engine.effects.log = None
+    client = fake_server.connect()
     client.says(in_one_piece("PING"))
-    turns_before = hall.log_writer.turns
+    turns_before = fake_server.log_writer.turns
     client.sends(in_one_piece("XADD s 1-1 f v"))
 
     assert client.received() == b"$3\r\n1-1\r\n"
-    assert hall.log_writer.turns == turns_before
+    assert fake_server.log_writer.turns == turns_before
 
 
-def test_nobody_hears_of_a_change_that_is_not_logged_yet(hall):
-    hall.keeps_a_log()
-    writer, reader, late = hall.enter(), hall.enter(), hall.enter()
+def test_nobody_hears_of_a_change_that_is_not_logged_yet(fake_server):
+    fake_server.keeps_a_log()
+    writer, reader, late = fake_server.connect(), fake_server.connect(), fake_server.connect()
     for client in (writer, reader, late):
         client.says(in_one_piece("PING"))
-    hall.log_writer.holds = True
+    fake_server.log_writer.holds = True
     writer.sends(in_one_piece("XADD s 1-1 f v"))
     reader.sends(in_one_piece("XLEN s"))
-    hall.loop.turn()
+    fake_server.loop.turn()
     late.sends(in_one_piece("XLEN s"))
-    hall.loop.turn()
+    fake_server.loop.turn()
     before = [client.received() for client in (writer, reader, late)]
-    hall.log_writer.sync()
+    fake_server.log_writer.sync()
 
     assert before == [b"", b"", b""]
     assert [client.received() for client in (writer, reader, late)] == [b"$3\r\n1-1\r\n", b":1\r\n", b":1\r\n"]
 
 
-def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(hall):
-    hall.keeps_a_log()
-    client = hall.enter()
+def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(fake_server):
+    fake_server.keeps_a_log()
+    client = fake_server.connect()
     client.says(in_one_piece("PING"))
-    hall.log_writer.trouble = b"MISCONF No space left on device"
+    fake_server.log_writer.trouble = b"MISCONF No space left on device"
 
     assert client.says(in_one_piece("XADD s 1-1 f v")) == b"-MISCONF No space left on device\r\n"
 
 
-def test_a_reply_stays_behind_those_that_are_owed(hall):
-    client = hall.enter()
+def test_a_reply_stays_behind_those_that_are_owed(fake_server):
+    client = fake_server.connect()
     client.says(in_one_piece("PING"))
-    hall.log_writer.holds = True
+    fake_server.log_writer.holds = True
     client.says(in_one_piece("ECHO first"))  # no command that touches data only: it takes the turn's end
     client.says(in_one_piece("PING"))
-    hall.log_writer.holds = False
-    hall.log_writer.sync()
-    hall.loop.turn()
+    fake_server.log_writer.holds = False
+    fake_server.log_writer.sync()
+    fake_server.loop.turn()
 
     assert client.received() == b"$5\r\nfirst\r\n+PONG\r\n"
 
 
 def test_a_bounded_client_is_measured_before_it_is_answered():
-    hall = Hall(client_output_buffer_limit="normal 1000 0 0")
-    client = hall.enter(slow=True)
+    fake_server = FakeServer(client_output_buffer_limit="normal 1000 0 0")
+    client = fake_server.connect(slow=True)
     client.says(in_one_piece("PING"))
     client.transport.take()
     client.says(in_one_piece("SET k " + "x" * 2000))

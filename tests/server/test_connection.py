@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.server.connection import MOST_UNSENT, REQUESTS_A_TURN, address_of
-from tests.server.fakes import Hall
+from tests.support.fake_server import FakeServer
 
 PIPELINE = b"PING\r\n*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n*1\r\n$4\r\nPING\r\nECHO 'a b'\r\n"
 ANSWERS = b"+PONG\r\n$2\r\nhi\r\n+PONG\r\n$3\r\na b\r\n"
@@ -18,86 +18,86 @@ def bulk(text: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("at", range(1, len(PIPELINE)))
-def test_a_pipeline_cut_anywhere_gets_the_same_answers(hall, at):
-    client = hall.enter()
+def test_a_pipeline_cut_anywhere_gets_the_same_answers(fake_server, at):
+    client = fake_server.connect()
 
     assert client.says(PIPELINE[:at]) + client.says(PIPELINE[at:]) == ANSWERS
 
 
-def test_a_pipeline_that_comes_byte_by_byte_gets_the_same_answers(hall):
-    client = hall.enter()
+def test_a_pipeline_that_comes_byte_by_byte_gets_the_same_answers(fake_server):
+    client = fake_server.connect()
 
     assert b"".join(client.says(bytes([byte])) for byte in PIPELINE) == ANSWERS
 
 
-def test_a_thousand_requests_are_answered_in_order(hall):
+def test_a_thousand_requests_are_answered_in_order(fake_server):
     numbers = [b"%d" % number for number in range(1000)]
 
-    answers = hall.enter().says(b"".join([b"ECHO %b\r\n" % number for number in numbers]))
+    answers = fake_server.connect().says(b"".join([b"ECHO %b\r\n" % number for number in numbers]))
 
     assert answers == b"".join([bulk(number) for number in numbers])
 
 
-def test_the_answers_of_a_turn_are_written_at_once(hall):
-    client = hall.enter()
+def test_the_answers_of_a_turn_are_written_at_once(fake_server):
+    client = fake_server.connect()
     client.sends(PIPELINE)
-    hall.loop.turn()
+    fake_server.loop.turn()
 
     assert client.transport.written == [ANSWERS]
 
 
-def test_a_long_pipeline_lets_others_in_between(hall):
-    greedy, modest = hall.enter(), hall.enter()
+def test_a_long_pipeline_lets_others_in_between(fake_server):
+    greedy, modest = fake_server.connect(), fake_server.connect()
     greedy.sends(b"PING\r\n" * (REQUESTS_A_TURN + 1))
     modest.sends(b"PING\r\n")
     handled_at_first = greedy.session.handled
-    hall.loop.turn_once()
+    fake_server.loop.turn_once()
 
     assert (handled_at_first, modest.received()) == (REQUESTS_A_TURN, b"+PONG\r\n")
 
 
-def test_a_pipeline_of_slow_requests_lets_others_in_between(hall):
-    hall.engine.settings.read_line(["enable-debug-command", "yes"], set())
-    greedy, modest = hall.enter(), hall.enter()
+def test_a_pipeline_of_slow_requests_lets_others_in_between(fake_server):
+    fake_server.engine.settings.read_line(["enable-debug-command", "yes"], set())
+    greedy, modest = fake_server.connect(), fake_server.connect()
     greedy.sends(b"DEBUG SLEEP 0.004\r\n" * 7)
     modest.sends(b"PING\r\n")
     handled_at_first = greedy.session.handled
-    hall.loop.turn_once()
+    fake_server.loop.turn_once()
 
     assert (handled_at_first, greedy.session.handled, modest.received()) == (3, 6, b"+PONG\r\n")
     assert greedy.says(b"PING\r\n") == b"+OK\r\n" * 7 + b"+PONG\r\n"
 
 
-def test_slow_requests_of_which_each_takes_a_whole_turn_are_answered_in_order(hall):
-    hall.engine.settings.read_line(["enable-debug-command", "yes"], set())
+def test_slow_requests_of_which_each_takes_a_whole_turn_are_answered_in_order(fake_server):
+    fake_server.engine.settings.read_line(["enable-debug-command", "yes"], set())
 
-    assert hall.enter().says(b"DEBUG SLEEP 0.1\r\nECHO a\r\nDEBUG SLEEP 0.1\r\nECHO b\r\n") == (
+    assert fake_server.connect().says(b"DEBUG SLEEP 0.1\r\nECHO a\r\nDEBUG SLEEP 0.1\r\nECHO b\r\n") == (
         b"+OK\r\n$1\r\na\r\n+OK\r\n$1\r\nb\r\n"
     )
 
 
-def test_a_long_pipeline_is_answered_to_its_end(hall):
-    assert hall.enter().says(b"PING\r\n" * 5000) == b"+PONG\r\n" * 5000
+def test_a_long_pipeline_is_answered_to_its_end(fake_server):
+    assert fake_server.connect().says(b"PING\r\n" * 5000) == b"+PONG\r\n" * 5000
 
 
-def test_no_more_is_read_of_a_long_pipeline_than_is_handled(hall):
-    client = hall.enter()
+def test_no_more_is_read_of_a_long_pipeline_than_is_handled(fake_server):
+    client = fake_server.connect()
     client.sends(b"PING\r\n" * (REQUESTS_A_TURN + 1))
     read_meanwhile = client.transport.reads
-    hall.loop.turn()
+    fake_server.loop.turn()
 
     assert (read_meanwhile, client.transport.reads) == (False, True)
 
 
-def test_the_end_of_a_parked_client_is_seen_behind_a_long_pipeline(hall):
-    client = hall.enter()
+def test_the_end_of_a_blocked_client_is_seen_behind_a_long_pipeline(fake_server):
+    client = fake_server.connect()
     client.says(b"PING\r\n" * REQUESTS_A_TURN + b"XREAD BLOCK 0 STREAMS s $\r\n" + b"PING\r\n" * 5000)
 
     assert client.transport.reads
 
 
-def test_a_client_that_reads_nothing_may_still_send(hall):
-    client = hall.enter(slow=True)
+def test_a_client_that_reads_nothing_may_still_send(fake_server):
+    client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n" * 100)
 
     assert client.transport.reads
@@ -115,27 +115,27 @@ def test_a_client_that_reads_nothing_may_still_send(hall):
     ],
     ids=["quotes", "no bulk", "count", "length", "post", "host"],
 )
-def test_what_is_no_request_ends_the_connection_after_what_came_before_it(hall, sent, answer):
-    client = hall.enter()
+def test_what_is_no_request_ends_the_connection_after_what_came_before_it(fake_server, sent, answer):
+    client = fake_server.connect()
 
     assert client.says(b"PING\r\n" + sent + b"PING\r\n") == b"+PONG\r\n" + answer
     assert client.transport.closed
 
 
 def test_before_the_password_only_short_requests_are_read():
-    client = Hall(requirepass="secret").enter()
+    client = FakeServer(requirepass="secret").connect()
 
     assert client.says(b"*11\r\n") == b"-ERR Protocol error: unauthenticated multibulk length\r\n"
 
 
 def test_a_pipeline_may_log_in_and_then_be_long():
-    client = Hall(requirepass="secret").enter()
+    client = FakeServer(requirepass="secret").connect()
 
     assert client.says(b"AUTH secret\r\n*12\r\n$3\r\nDEL\r\n" + b"$1\r\nk\r\n" * 11) == b"+OK\r\n:0\r\n"
 
 
-def test_a_new_limit_on_words_holds_for_connections_that_are_there(hall):
-    client = hall.enter()
+def test_a_new_limit_on_words_holds_for_connections_that_are_there(fake_server):
+    client = fake_server.connect()
     client.says(b"CONFIG SET proto-max-bulk-len 1048576\r\n")
 
     assert client.says(b"*1\r\n$1048577\r\n") == b"-ERR Protocol error: invalid bulk length\r\n"
@@ -144,70 +144,70 @@ def test_a_new_limit_on_words_holds_for_connections_that_are_there(hall):
 # -- closing ----------------------------------------------------------------------------------------------------------
 
 
-def test_quit_is_answered_and_nothing_after_it(hall):
-    client = hall.enter()
+def test_quit_is_answered_and_nothing_after_it(fake_server):
+    client = fake_server.connect()
 
     assert client.says(b"PING\r\nQUIT\r\nPING\r\n") == b"+PONG\r\n+OK\r\n"
     assert client.transport.closed
 
 
-def test_a_client_that_sends_no_more_gets_its_answers(hall):
-    client = hall.enter()
+def test_a_client_that_sends_no_more_gets_its_answers(fake_server):
+    client = fake_server.connect()
     client.sends(b"PING\r\n")
     client.connection.eof_received()
-    hall.loop.turn()
+    fake_server.loop.turn()
 
     assert (client.received(), client.transport.closed) == (b"+PONG\r\n", True)
 
 
-def test_a_client_that_sends_no_more_gets_the_answers_of_a_long_pipeline(hall):
-    client = hall.enter()
+def test_a_client_that_sends_no_more_gets_the_answers_of_a_long_pipeline(fake_server):
+    client = fake_server.connect()
     client.sends(b"PING\r\n" * 3000)
     client.connection.eof_received()
-    hall.loop.turn()
+    fake_server.loop.turn()
 
     assert (client.received(), client.transport.closed) == (b"+PONG\r\n" * 3000, True)
 
 
-def test_a_slow_client_that_sends_no_more_gets_everything_in_the_end(hall):
-    client = hall.enter(slow=True)
+def test_a_slow_client_that_sends_no_more_gets_everything_in_the_end(fake_server):
+    client = fake_server.connect(slow=True)
     client.sends(BIG + b"GET k\r\n" * 6)
     client.connection.eof_received()
     for _ in range(6):
-        hall.loop.turn()
+        fake_server.loop.turn()
         client.transport.take()
 
     assert (client.received().count(b"$700000\r\n"), client.transport.closed) == (6, True)
 
 
-def test_half_a_request_and_then_the_end_closes(hall):
-    client = hall.enter()
+def test_half_a_request_and_then_the_end_closes(fake_server):
+    client = fake_server.connect()
     client.says(b"*2\r\n$4\r\nECHO\r\n")
     client.connection.eof_received()
 
     assert client.transport.closed
 
 
-def test_a_killed_client_is_gone_at_once(hall):
-    victim, killer = hall.enter(), hall.enter()
+def test_a_killed_client_is_gone_at_once(fake_server):
+    victim, killer = fake_server.connect(), fake_server.connect()
     number = victim.session.id
 
     assert killer.says(b"CLIENT KILL ID %d\r\n" % number) == b":1\r\n"
     assert victim.transport.aborted
-    assert number not in hall.engine.sessions
+    assert number not in fake_server.engine.sessions
 
 
-def test_a_client_that_kills_itself_hears_of_it_first(hall):
-    client = hall.enter()
+def test_a_client_that_kills_itself_hears_of_it_first(fake_server):
+    client = fake_server.connect()
 
     assert client.says(b"CLIENT KILL ID %d SKIPME no\r\nPING\r\n" % client.session.id) == b":1\r\n"
     assert client.transport.closed
 
 
-def test_a_bug_costs_only_the_connection_that_met_it(hall, monkeypatch):
-    unlucky, other = hall.enter(), hall.enter()
+def test_a_bug_costs_only_the_connection_that_met_it(fake_server, monkeypatch):
+    unlucky, other = fake_server.connect(), fake_server.connect()
     with monkeypatch.context() as patch:
-        patch.setattr(hall.clock, "now_ns", lambda: 1 // 0)
+        patch.setattr(fake_server.clock, "now_ns", lambda: 1 // 0)
         unlucky.says(b"PING\r\n")
 
     assert unlucky.transport.aborted
@@ -217,27 +217,27 @@ def test_a_bug_costs_only_the_connection_that_met_it(hall, monkeypatch):
 # -- replies turned off -----------------------------------------------------------------------------------------------
 
 
-def test_replies_that_are_off_are_not_sent(hall):
-    assert hall.enter().says(b"CLIENT REPLY OFF\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n") == b"+OK\r\n+PONG\r\n"
+def test_replies_that_are_off_are_not_sent(fake_server):
+    assert fake_server.connect().says(b"CLIENT REPLY OFF\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n") == b"+OK\r\n+PONG\r\n"
 
 
-def test_one_reply_can_be_skipped(hall):
-    assert hall.enter().says(b"CLIENT REPLY SKIP\r\nPING\r\nECHO a\r\n") == b"$1\r\na\r\n"
+def test_one_reply_can_be_skipped(fake_server):
+    assert fake_server.connect().says(b"CLIENT REPLY SKIP\r\nPING\r\nECHO a\r\n") == b"$1\r\na\r\n"
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_parked_reader_is_served_by_another_client(hall):
-    reader, writer = hall.enter(), hall.enter()
+def test_a_blocked_reader_is_served_by_another_client(fake_server):
+    reader, writer = fake_server.connect(), fake_server.connect()
     reader.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
 
     assert writer.says(b"XADD s 1-0 f v\r\n") == b"$3\r\n1-0\r\n"
     assert reader.received() == b"*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
 
 
-def test_what_follows_a_parked_request_waits_for_it(hall):
-    reader, writer = hall.enter(), hall.enter()
+def test_what_follows_a_blocked_request_waits_for_it(fake_server):
+    reader, writer = fake_server.connect(), fake_server.connect()
 
     assert reader.says(b"PING\r\nXREAD BLOCK 0 STREAMS s $\r\nECHO after\r\n") == b"+PONG\r\n"
     assert reader.says(b"ECHO later\r\n") == b""
@@ -245,18 +245,18 @@ def test_what_follows_a_parked_request_waits_for_it(hall):
     assert reader.received().endswith(b"$1\r\nv\r\n$5\r\nafter\r\n$5\r\nlater\r\n")
 
 
-def test_a_parked_reader_hears_when_its_time_is_up(hall):
-    reader = hall.enter()
+def test_a_blocked_reader_hears_when_its_time_is_up(fake_server):
+    reader = fake_server.connect()
     reader.says(b"XREAD BLOCK 250 STREAMS s $\r\nPING\r\n")
-    hall.loop.pass_ms(249)
+    fake_server.loop.pass_ms(249)
     early = reader.received()
-    hall.loop.pass_ms(1)
+    fake_server.loop.pass_ms(1)
 
     assert (early, reader.received()) == (b"", b"*-1\r\n+PONG\r\n")
 
 
-def test_a_parked_reader_that_has_gone_takes_nothing(hall):
-    reader, other = hall.enter(), hall.enter()
+def test_a_blocked_reader_that_has_gone_takes_nothing(fake_server):
+    reader, other = fake_server.connect(), fake_server.connect()
     other.says(b"XGROUP CREATE s g $ MKSTREAM\r\n")
     reader.says(b"XREADGROUP GROUP g gone BLOCK 0 STREAMS s >\r\n")
     reader.connection.eof_received()
@@ -266,63 +266,63 @@ def test_a_parked_reader_that_has_gone_takes_nothing(hall):
     assert other.says(b"XPENDING s g\r\n").startswith(b"*4\r\n:0\r\n")
 
 
-def test_a_parked_reader_whose_connection_breaks_is_forgotten(hall):
-    reader = hall.enter()
+def test_a_blocked_reader_whose_connection_breaks_is_forgotten(fake_server):
+    reader = fake_server.connect()
     reader.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
     reader.connection.connection_lost(ConnectionResetError())
 
-    assert len(hall.engine.blocking) == 0
+    assert len(fake_server.engine.blocking) == 0
 
 
-def test_a_parked_client_may_not_send_without_end(hall):
-    client = hall.enter()
+def test_a_blocked_client_may_not_send_without_end(fake_server):
+    client = fake_server.connect()
     client.says(b"CONFIG SET client-query-buffer-limit 1048576\r\nXREAD BLOCK 0 STREAMS s $\r\n")
     client.says(b"PING\r\n" * 200_000)
 
     assert client.transport.aborted
-    assert hall.engine.statistics.query_buffer_disconnections == 1
+    assert fake_server.engine.statistics.query_buffer_disconnections == 1
 
 
 # -- slow readers -----------------------------------------------------------------------------------------------------
 
 
-def test_a_client_that_reads_nothing_is_held(hall):
-    client = hall.enter(slow=True)
+def test_a_client_that_reads_nothing_is_held(fake_server):
+    client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n" * 100)
 
     assert client.transport.unsent < 3 * MOST_UNSENT
     assert client.session.waiting_output == client.transport.unsent
 
 
-def test_a_held_client_goes_on_when_it_reads(hall):
-    client = hall.enter(slow=True)
+def test_a_held_client_goes_on_when_it_reads(fake_server):
+    client = fake_server.connect(slow=True)
     client.sends(BIG + b"GET k\r\n" * 20)
-    hall.loop.turn()
+    fake_server.loop.turn()
     client.transport.slow = False
     client.transport.take()
-    hall.loop.turn()
+    fake_server.loop.turn()
 
     assert client.received().count(b"$700000\r\n") == 20
     assert client.session.waiting_output == 0
 
 
 def test_a_client_beyond_the_hard_output_limit_is_closed():
-    hall = Hall(client_output_buffer_limit="normal 1000000 0 0")
-    client = hall.enter(slow=True)
+    fake_server = FakeServer(client_output_buffer_limit="normal 1000000 0 0")
+    client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n" * 3)
 
     assert client.transport.aborted
-    assert hall.engine.statistics.output_buffer_disconnections == 1
+    assert fake_server.engine.statistics.output_buffer_disconnections == 1
 
 
 def test_a_client_beyond_the_soft_output_limit_is_closed_after_a_while():
-    hall = Hall(client_output_buffer_limit="normal 0 500000 2")
-    client = hall.enter(slow=True)
+    fake_server = FakeServer(client_output_buffer_limit="normal 0 500000 2")
+    client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n")
-    hall.loop.pass_ms(1500)
+    fake_server.loop.pass_ms(1500)
     client.connection.check_output()
     early = client.transport.aborted
-    hall.loop.pass_ms(1000)
+    fake_server.loop.pass_ms(1000)
     client.connection.check_output()
 
     assert (early, client.transport.aborted) == (False, True)
@@ -331,11 +331,11 @@ def test_a_client_beyond_the_soft_output_limit_is_closed_after_a_while():
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_came_and_went_is_counted(hall):
-    client = hall.enter()
+def test_what_came_and_went_is_counted(fake_server):
+    client = fake_server.connect()
     client.says(b"PING\r\n")
     client.says(b"PING\r\n*1\r\n")
-    session, statistics = client.session, hall.engine.statistics
+    session, statistics = client.session, fake_server.engine.statistics
 
     assert (session.reads, session.input_bytes, session.output_bytes) == (2, 16, 14)
     assert (statistics.reads, statistics.input_bytes, statistics.output_bytes, statistics.writes) == (2, 16, 14, 2)

@@ -10,17 +10,17 @@ import time
 import pytest
 
 from penstock.clock import ManualClock, SystemClock
-from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
 from penstock.server.log_writer import AofWriter
 from penstock.server.rewrite_child import BASE_WRITTEN
 from penstock.storage.aof.disk import SystemDisk
-from tests.dialogue import Dialogue
-from tests.server.later import LaterRewriting, LaterThreads
-from tests.storage.memorydisk import OUT_OF_MEMORY, MemoryDisk
+from tests.support.clock import NOW_MS
+from tests.support.deferred_log import DeferredRewriteChild, DeferredThreads
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
+from tests.support.memory_disk import OUT_OF_MEMORY, MemoryDisk
 
-NOW_MS = 1_795_300_000_000
 MISCONF = b"MISCONF Errors writing to the AOF file: "
 ROOT = "/tmp"  # in memory; the settings want a directory that exists
 DIRECTORY = ROOT + "/appendonlydir"
@@ -36,10 +36,10 @@ class Server:
         for name, value in pairs.items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.disk = MemoryDisk() if disk is None else disk
-        self.threads = LaterThreads()
+        self.threads = DeferredThreads()
         self.said = []
-        self.engine = new_engine(self.settings, self.clock, random.Random(1))
-        self.rewriting = LaterRewriting(self.disk, self.engine)
+        self.engine = make_engine(self.clock, settings=self.settings)
+        self.rewriting = DeferredRewriteChild(self.disk, self.engine)
         self.durability = AofWriter(
             self.settings, self.engine, self.said.append, self.disk, self.threads, self.rewriting
         )
@@ -422,7 +422,7 @@ class RealServer:
         for name, value in ({"dir": str(root)} | settings).items():
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.said = []
-        self.engine = new_engine(self.settings, SystemClock(), random.Random(1))
+        self.engine = make_engine(SystemClock(), settings=self.settings)
         self.durability = AofWriter.open(self.settings, self.engine, self.said.append, disk)
         self.client = Dialogue(self.engine)
         self.answered = 0

@@ -12,13 +12,9 @@ from penstock.server import admission
 from penstock.server.limits import OutputLimits, raise_file_limit
 from penstock.server.listening import remove_stale, tcp_sockets, unix_socket
 from penstock.server.server_log import ServerLog
-from tests.server.fakes import NOW_MS, Hall
-
-
-def settings_with(**directives: str) -> Settings:
-    settings = Settings()
-    settings.set_pairs([(name.replace("_", "-"), value) for name, value in directives.items()])
-    return settings
+from tests.support.clock import NOW_MS
+from tests.support.engines import settings_with
+from tests.support.fake_server import FakeServer
 
 
 def bound(settings: Settings) -> list[socket.socket]:
@@ -29,34 +25,34 @@ def bound(settings: Settings) -> list[socket.socket]:
 
 
 def test_one_client_too_many_is_told_so():
-    hall = Hall(maxclients="2")
-    hall.enter()
-    hall.enter()
-    third = hall.enter()
+    fake_server = FakeServer(maxclients="2")
+    fake_server.connect()
+    fake_server.connect()
+    third = fake_server.connect()
 
     assert third.received() == b"-ERR max number of clients reached\r\n"
     assert third.transport.closed
-    assert hall.engine.statistics.rejected_connections == 1
+    assert fake_server.engine.statistics.rejected_connections == 1
 
 
 def test_a_client_that_was_not_let_in_is_not_heard():
-    hall = Hall(maxclients="1")
-    hall.enter()
-    second = hall.enter()
+    fake_server = FakeServer(maxclients="1")
+    fake_server.connect()
+    second = fake_server.connect()
     second.received()
 
     assert second.says(b"PING\r\n") == b""
 
 
 def test_one_may_come_when_another_has_gone():
-    hall = Hall(maxclients="1")
-    hall.enter().connection.connection_lost(None)
+    fake_server = FakeServer(maxclients="1")
+    fake_server.connect().connection.connection_lost(None)
 
-    assert hall.enter().says(b"PING\r\n") == b"+PONG\r\n"
+    assert fake_server.connect().says(b"PING\r\n") == b"+PONG\r\n"
 
 
-def test_without_a_password_nobody_comes_in_from_elsewhere(hall):
-    stranger = hall.enter(peer=("192.0.2.7", 40000))
+def test_without_a_password_nobody_comes_in_from_elsewhere(fake_server):
+    stranger = fake_server.connect(peer=("192.0.2.7", 40000))
 
     assert stranger.received().startswith(b"-DENIED Redis is running in protected mode because ")
     assert stranger.transport.closed
@@ -67,12 +63,12 @@ def test_without_a_password_nobody_comes_in_from_elsewhere(hall):
     [("127.0.0.1", 1), ("127.8.8.8", 1), ("::1", 1, 0, 0), ("::ffff:127.0.0.1", 1, 0, 0), ""],
     ids=["IPv4", "another of this host", "IPv6", "mapped", "unix"],
 )
-def test_this_machine_is_always_let_in(hall, peer):
-    assert hall.enter(peer=peer).says(b"PING\r\n") == b"+PONG\r\n"
+def test_this_machine_is_always_let_in(fake_server, peer):
+    assert fake_server.connect(peer=peer).says(b"PING\r\n") == b"+PONG\r\n"
 
 
 def test_with_a_password_strangers_may_ask_for_it():
-    stranger = Hall(requirepass="secret").enter(peer=("192.0.2.7", 40000))
+    stranger = FakeServer(requirepass="secret").connect(peer=("192.0.2.7", 40000))
 
     assert stranger.says(b"PING\r\nAUTH secret\r\nPING\r\n") == (
         b"-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n"
@@ -80,7 +76,7 @@ def test_with_a_password_strangers_may_ask_for_it():
 
 
 def test_without_protected_mode_everybody_is_let_in():
-    assert Hall(protected_mode="no").enter(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
+    assert FakeServer(protected_mode="no").connect(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
 
 
 @pytest.mark.parametrize(
@@ -166,20 +162,20 @@ def test_a_file_in_the_way_of_a_unix_socket_stays(tmp_path):
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
-def test_output_limits_follow_the_setting(hall):
-    limits = OutputLimits(hall.settings)
-    session = hall.enter().session
+def test_output_limits_follow_the_setting(fake_server):
+    limits = OutputLimits(fake_server.settings)
+    session = fake_server.connect().session
     before = limits.of(session)
-    hall.settings.set_pairs([("client-output-buffer-limit", "normal 10mb 1mb 7")])
+    fake_server.settings.set_pairs([("client-output-buffer-limit", "normal 10mb 1mb 7")])
 
     assert (before, limits.of(session)) == ((0, 0, 0), (10 * 2**20, 2**20, 7))
 
 
-def test_subscribers_have_limits_of_their_own(hall):
-    session = hall.enter().session
+def test_subscribers_have_limits_of_their_own(fake_server):
+    session = fake_server.connect().session
     session.channels[b"news"] = None
 
-    assert OutputLimits(hall.settings).of(session) == (32 * 2**20, 8 * 2**20, 60)
+    assert OutputLimits(fake_server.settings).of(session) == (32 * 2**20, 8 * 2**20, 60)
 
 
 def test_few_clients_need_no_more_files():

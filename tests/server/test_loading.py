@@ -1,23 +1,22 @@
 """A long log is loaded in slices: clients are told so in between, and INFO says how far it is."""
 
 import errno
-import random
 import time
 from pathlib import Path
 
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.effects import pack
 from penstock.errors import UsageError
 from penstock.server.log_writer import AofWriter
-from tests.dialogue import Dialogue
-from tests.serverproc import ServerProcess
-from tests.storage.memorydisk import MemoryDisk
-from tests.storage.memorydisk import MemoryNode as Node
-from tests.wire import Bulk, Connection, Error, Simple, Value
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine, settings_with
+from tests.support.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryNode as Node
+from tests.support.server_process import ServerProcess
+from tests.support.wire import Bulk, Connection, Error, Simple, Value
 
 DIRECTORY = "/tmp/appendonlydir"  # in memory
 LINES = [pack((b"SET", b"key%d" % number, b"v" * 100)) for number in range(10_000)]
@@ -33,10 +32,9 @@ class Loading:
         self.disk.files[f"{DIRECTORY}/last"].seen = bytearray(b"".join(LINES))
         self.disk.files[f"{DIRECTORY}/appendonly.aof.manifest"] = Node()
         self.disk.files[f"{DIRECTORY}/appendonly.aof.manifest"].seen = bytearray(b"file last seq 1 type i\n")
-        settings = Settings()
-        settings.read_line(["dir", "/tmp"], set())
-        self.clock = ManualClock(1_795_300_000_000)
-        self.engine = new_engine(settings, self.clock, random.Random(1))
+        settings = settings_with(dir="/tmp")
+        self.clock = ManualClock(NOW_MS)
+        self.engine = make_engine(self.clock, settings=settings)
         self.said: list[str] = []
         self.durability = AofWriter(settings, self.engine, self.said.append, self.disk)
         self.steps = self.durability.loading()

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from penstock.server.log_threads import LogThreads
-from tests.serverproc import ServerProcess, running_server
+from tests.support.server_process import ServerProcess, running_server
 
 FIVE_MB = 5 * 2**20  # less than a thread's stack
 

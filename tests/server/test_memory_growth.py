@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.serverproc import running_server
+from tests.support.server_process import running_server
 
 PAGE = 4096
 MIB = 1 << 20

@@ -10,7 +10,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from tests.serverproc import running_server
+from tests.support.server_process import running_server
 
 LOOPS = ["uvloop", "asyncio"]
 LOG = ("--appendfsync", "always")
@@ -103,25 +103,25 @@ def test_quit_ends_the_connection(server, link):
     assert received(link, 2**20) == b"+OK\r\n"
 
 
-def test_a_parked_reader_is_served_over_the_network(server, link):
+def test_a_blocked_reader_is_served_over_the_network(server, link):
     link.sendall(b"XREAD BLOCK 0 STREAMS parked $\r\nPING\r\n")
     other = redis.Redis(port=server.port)
-    parked_until(other, 1)
+    blocked_until(other, 1)
     other.xadd("parked", {"f": "v"}, id="1-0")
 
     answer = b"*1\r\n*2\r\n$6\r\nparked\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n+PONG\r\n"
     assert received(link, len(answer)) == answer
 
 
-def test_a_parked_reader_that_vanishes_is_forgotten(server):
+def test_a_blocked_reader_that_vanishes_is_forgotten(server):
     other = redis.Redis(port=server.port)
     with socket.create_connection(("127.0.0.1", server.port)) as reader:
         reader.sendall(b"XREAD BLOCK 0 STREAMS vanishing $\r\n")
-        parked_until(other, 1)
-    parked_until(other, 0)
+        blocked_until(other, 1)
+    blocked_until(other, 0)
 
 
-def parked_until(client: redis.Redis, count: int) -> None:
+def blocked_until(client: redis.Redis, count: int) -> None:
     """Ask until so many clients wait."""
     for _ in range(10_000):
         if client.info("clients")["blocked_clients"] == count:
@@ -201,10 +201,10 @@ def test_a_signal_ends_the_server_in_good_order(number):
         assert process.lines[-1].endswith("* Bye")
 
 
-def test_parked_readers_do_not_keep_a_server_from_ending():
+def test_blocked_readers_do_not_keep_a_server_from_ending():
     with running_server() as process, socket.create_connection(("127.0.0.1", process.port)) as reader:
         reader.sendall(b"XREAD BLOCK 0 STREAMS s $\r\n")
-        parked_until(redis.Redis(port=process.port), 1)
+        blocked_until(redis.Redis(port=process.port), 1)
 
         assert process.stop() == 0
         assert reader.recv(100) == b""

@@ -15,7 +15,7 @@ from redis._parsers import (
     _RESP3Parser,
 )
 
-from tests.serverproc import ServerProcess, running_server
+from tests.support.server_process import ServerProcess, running_server
 
 SYNC = [(2, _HiredisParser), (3, _HiredisParser), (2, _RESP2Parser), (3, _RESP3Parser)]
 ASYNC = [(2, _AsyncHiredisParser), (3, _AsyncHiredisParser), (2, _AsyncRESP2Parser), (3, _AsyncRESP3Parser)]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serverproc import ServerProcess, running_server
+from tests.support.server_process import ServerProcess, running_server
 
 redis = pytest.importorskip("redis")
 pytest.importorskip("lupa")
@@ -27,7 +27,7 @@ def server() -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[object]:
-    with redis.Redis(port=server.port, socket_timeout=120) as one:
+    with redis.Redis(port=server.port, socket_timeout=60, retry=None) as one:
         yield one
 
 

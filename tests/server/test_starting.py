@@ -14,8 +14,8 @@ import pytest
 import redis
 
 from penstock.engine.effects import pack
-from tests.reference import NoReference, reference_binary, reference_server
-from tests.serverproc import ServerProcess, running_server
+from tests.support.reference_server import NoReference, reference_binary, reference_server
+from tests.support.server_process import ServerProcess, running_server
 
 LINES = b"".join(pack((b"SET", b"key%d" % number, b"v" * 100)) for number in range(50_000))
 

@@ -3,187 +3,187 @@
 from penstock.protocol.reply import bulks as packed
 from penstock.server.cron import close_idle
 from penstock.server.turn import TURNS_ALONE
-from tests.server.fakes import Hall
+from tests.support.fake_server import FakeServer
 
 MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
 
 
-def test_nobody_is_answered_before_the_log_is_safe(hall):
-    one, other = hall.enter(), hall.enter()
-    hall.log_writer.holds = True
+def test_nobody_is_answered_before_the_log_is_safe(fake_server):
+    one, other = fake_server.connect(), fake_server.connect()
+    fake_server.log_writer.holds = True
     answers_before = (one.says(b"XADD s 1-0 f v\r\n"), other.says(b"PING\r\n"))
-    hall.log_writer.sync()
+    fake_server.log_writer.sync()
 
     assert answers_before == (b"", b"")
     assert (one.received(), other.received()) == (b"$3\r\n1-0\r\n", b"+PONG\r\n")
 
 
-def test_clients_of_one_turn_share_one_write_of_the_log(hall):
-    clients = [hall.enter() for _ in range(10)]
-    turns_before = hall.log_writer.turns
+def test_clients_of_one_turn_share_one_write_of_the_log(fake_server):
+    clients = [fake_server.connect() for _ in range(10)]
+    turns_before = fake_server.log_writer.turns
     for client in clients:
         client.sends(b"XADD s * f v\r\n")
-    hall.loop.turn()
+    fake_server.loop.turn()
 
-    assert hall.log_writer.turns - turns_before == 1
+    assert fake_server.log_writer.turns - turns_before == 1
 
 
-def test_the_turns_of_a_client_that_is_alone_end_at_once(hall):
-    hall.keeps_a_log()
-    client, other = hall.enter(), hall.enter()
+def test_the_turns_of_a_client_that_is_alone_end_at_once(fake_server):
+    fake_server.keeps_a_log()
+    client, other = fake_server.connect(), fake_server.connect()
     for number in range(1, TURNS_ALONE + 1):
         client.says(packed([b"XADD", b"s", b"%d-0" % number, b"f", b"v"]))
     client.received()
-    turns_before = hall.log_writer.turns
+    turns_before = fake_server.log_writer.turns
     client.sends(packed([b"XADD", b"s", b"100-0", b"f", b"v"]))
 
-    assert (client.received(), hall.log_writer.turns - turns_before) == (b"$5\r\n100-0\r\n", 1)
+    assert (client.received(), fake_server.log_writer.turns - turns_before) == (b"$5\r\n100-0\r\n", 1)
 
     other.sends(packed([b"XADD", b"s", b"101-0", b"f", b"v"]))
     client.sends(packed([b"XADD", b"s", b"102-0", b"f", b"v"]))
     assert (other.received(), client.received()) == (b"", b"")  # they share a turn again
-    hall.loop.turn()
+    fake_server.loop.turn()
     assert (other.received(), client.received()) == (b"$5\r\n101-0\r\n", b"$5\r\n102-0\r\n")
-    assert hall.log_writer.turns - turns_before == 2
+    assert fake_server.log_writer.turns - turns_before == 2
 
 
-def test_a_turn_that_ends_at_once_waits_for_its_log(hall):
-    hall.keeps_a_log()
-    client = hall.enter()
+def test_a_turn_that_ends_at_once_waits_for_its_log(fake_server):
+    fake_server.keeps_a_log()
+    client = fake_server.connect()
     for number in range(1, TURNS_ALONE + 2):
         client.says(packed([b"XADD", b"s", b"%d-0" % number, b"f", b"v"]))
     client.received()
-    hall.log_writer.holds = True
+    fake_server.log_writer.holds = True
     client.sends(packed([b"XADD", b"s", b"100-0", b"f", b"v"]))
     before = client.received()
-    hall.log_writer.sync()
+    fake_server.log_writer.sync()
 
     assert (before, client.received()) == (b"", b"$5\r\n100-0\r\n")
 
 
-def test_held_turns_are_answered_in_order(hall):
-    client = hall.enter()
-    hall.log_writer.holds = True
+def test_held_turns_are_answered_in_order(fake_server):
+    client = fake_server.connect()
+    fake_server.log_writer.holds = True
     client.says(b"ECHO 1\r\n")
     client.says(b"ECHO 2\r\n")
-    hall.log_writer.sync()
+    fake_server.log_writer.sync()
 
     assert client.received() == b"$1\r\n1\r\n$1\r\n2\r\n"
 
 
-def test_quit_is_answered_although_the_log_holds_it_back(hall):
-    client = hall.enter()
-    hall.log_writer.holds = True
+def test_quit_is_answered_although_the_log_holds_it_back(fake_server):
+    client = fake_server.connect()
+    fake_server.log_writer.holds = True
     client.says(b"QUIT\r\n")
     closed_early = client.transport.closed
-    hall.log_writer.sync()
+    fake_server.log_writer.sync()
 
     assert (closed_early, client.received(), client.transport.closed) == (False, b"+OK\r\n", True)
 
 
-def test_a_client_that_has_gone_meanwhile_is_not_written_to(hall):
-    client = hall.enter()
-    hall.log_writer.holds = True
+def test_a_client_that_has_gone_meanwhile_is_not_written_to(fake_server):
+    client = fake_server.connect()
+    fake_server.log_writer.holds = True
     client.says(b"PING\r\n")
     client.connection.connection_lost(None)
-    hall.log_writer.sync()
+    fake_server.log_writer.sync()
 
     assert client.received() == b""
 
 
-def test_a_change_that_could_not_be_logged_is_not_confirmed(hall):
-    client = hall.enter()
-    hall.keeps_a_log()
-    hall.log_writer.trouble = MISCONF
+def test_a_change_that_could_not_be_logged_is_not_confirmed(fake_server):
+    client = fake_server.connect()
+    fake_server.keeps_a_log()
+    fake_server.log_writer.trouble = MISCONF
 
     assert client.says(b"PING\r\nXADD s 1-0 f v\r\nXLEN s\r\n") == b"+PONG\r\n-" + MISCONF + b"\r\n:1\r\n"
 
 
-def test_a_delivery_that_could_not_be_logged_is_not_made(hall):
-    reader, writer = hall.enter(), hall.enter()
-    hall.keeps_a_log()
+def test_a_delivery_that_could_not_be_logged_is_not_made(fake_server):
+    reader, writer = fake_server.connect(), fake_server.connect()
+    fake_server.keeps_a_log()
     writer.says(b"XGROUP CREATE s g $ MKSTREAM\r\n")
     reader.says(b"XREADGROUP GROUP g alice BLOCK 0 STREAMS s >\r\n")
-    hall.log_writer.trouble = MISCONF
+    fake_server.log_writer.trouble = MISCONF
     writer.says(b"XADD s 1-0 f v\r\n")
 
     assert reader.received() == b"-" + MISCONF + b"\r\n"
 
 
-def test_parked_readers_need_one_timer(hall):
+def test_blocked_readers_need_one_timer(fake_server):
     for _ in range(100):
-        hall.enter().says(b"XREAD BLOCK 5000 STREAMS s $\r\n")
+        fake_server.connect().says(b"XREAD BLOCK 5000 STREAMS s $\r\n")
 
-    assert len([timer for timer in hall.loop.timers if not timer.cancelled]) == 1
-
-
-def test_readers_that_wait_for_ever_need_no_timer(hall):
-    hall.enter().says(b"XREAD BLOCK 0 STREAMS s $\r\n")
-
-    assert hall.loop.timers == []
+    assert len([timer for timer in fake_server.loop.timers if not timer.cancelled]) == 1
 
 
-def test_an_earlier_deadline_moves_the_timer(hall):
-    patient, hasty = hall.enter(), hall.enter()
+def test_readers_that_wait_for_ever_need_no_timer(fake_server):
+    fake_server.connect().says(b"XREAD BLOCK 0 STREAMS s $\r\n")
+
+    assert fake_server.loop.timers == []
+
+
+def test_an_earlier_deadline_moves_the_timer(fake_server):
+    patient, hasty = fake_server.connect(), fake_server.connect()
     patient.says(b"XREAD BLOCK 5000 STREAMS s $\r\n")
     hasty.says(b"XREAD BLOCK 100 STREAMS s $\r\n")
-    hall.loop.pass_ms(100)
+    fake_server.loop.pass_ms(100)
 
     assert (hasty.received(), patient.received()) == (b"*-1\r\n", b"")
-    hall.loop.pass_ms(4900)
+    fake_server.loop.pass_ms(4900)
     assert patient.received() == b"*-1\r\n"
 
 
-def test_paused_requests_run_when_the_pause_is_over(hall):
-    client, other = hall.enter(), hall.enter()
+def test_paused_requests_run_when_the_pause_is_over(fake_server):
+    client, other = fake_server.connect(), fake_server.connect()
     other.says(b"CLIENT PAUSE 500 ALL\r\n")
 
     assert client.says(b"PING\r\nECHO a\r\n") == b""
-    hall.loop.pass_ms(501)
+    fake_server.loop.pass_ms(501)
     assert client.received() == b"+PONG\r\n$1\r\na\r\n"
 
 
-def test_shutdown_stops_the_server_and_is_not_answered(hall):
-    client, other = hall.enter(), hall.enter()
+def test_shutdown_stops_the_server_and_is_not_answered(fake_server):
+    client, other = fake_server.connect(), fake_server.connect()
 
     assert client.says(b"PING\r\nSHUTDOWN NOSAVE\r\nPING\r\n") == b"+PONG\r\n"
     assert other.says(b"PING\r\n") == b""
-    assert hall.stops == ["stop"]
+    assert fake_server.stops == ["stop"]
 
 
-def test_the_end_answers_what_was_read_and_then_closes_the_log(hall):
-    client = hall.enter()
+def test_the_end_answers_what_was_read_and_then_closes_the_log(fake_server):
+    client = fake_server.connect()
     client.sends(b"PING\r\n" * 2500)
-    hall.turn.close()
+    fake_server.turn.close()
 
     assert client.received() == b"+PONG\r\n" * 2500
-    assert hall.log_writer.closed
+    assert fake_server.log_writer.closed
 
 
-def test_the_end_lets_out_what_the_log_held_back(hall):
-    client = hall.enter()
-    hall.log_writer.holds = True
+def test_the_end_lets_out_what_the_log_held_back(fake_server):
+    client = fake_server.connect()
+    fake_server.log_writer.holds = True
     client.says(b"XADD s 1-0 f v\r\n")
-    hall.turn.close()
+    fake_server.turn.close()
 
     assert client.received() == b"$3\r\n1-0\r\n"
 
 
-def test_nothing_reaches_the_log_after_the_end(hall):
-    client = hall.enter()
-    hall.turn.close()
-    turns = hall.log_writer.turns
+def test_nothing_reaches_the_log_after_the_end(fake_server):
+    client = fake_server.connect()
+    fake_server.turn.close()
+    turns = fake_server.log_writer.turns
     client.connection.connection_lost(None)
-    hall.loop.turn()
+    fake_server.loop.turn()
 
-    assert hall.log_writer.turns == turns
+    assert fake_server.log_writer.turns == turns
 
 
 def test_an_idle_client_is_closed_and_a_waiting_one_is_not():
-    hall = Hall(timeout="10")
-    idle, waiting = hall.enter(), hall.enter()
+    fake_server = FakeServer(timeout="10")
+    idle, waiting = fake_server.connect(), fake_server.connect()
     waiting.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
-    hall.loop.pass_ms(11_500)
-    close_idle(hall.turn, 10)
+    fake_server.loop.pass_ms(11_500)
+    close_idle(fake_server.turn, 10)
 
     assert (idle.transport.closed, waiting.transport.closed) == (True, False)

@@ -9,7 +9,7 @@ from penstock.errors import UsageError
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import SystemDisk
 from penstock.storage.aof.log_directory import LogDirectory, write_all
-from tests.storage.memorydisk import MemoryDisk, MemoryNode
+from tests.support.memory_disk import MemoryDisk, MemoryNode
 
 ROOT = "/data"
 DIRECTORY = "/data/appendonlydir"

@@ -1,16 +1,12 @@
 """Long strings that are changed where they stand: nobody else's bytes change with them."""
 
-from random import Random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.storage.types.large_strings import SHORTEST, LargeString
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
 
 LONG = b"0123456789abcdef" * (SHORTEST // 16)
 CHANGES = [
@@ -101,7 +97,7 @@ def naive(text: bytes, step: tuple[bytes, ...]) -> bytes:
 
 @given(st.integers(SHORTEST - 20, SHORTEST + 20), st.lists(STEPS, min_size=1, max_size=6))
 def test_a_string_that_grows_into_a_long_one_holds_what_the_plainest_model_does(length, steps):
-    dialogue = Dialogue(new_engine(Settings(), ManualClock(), Random(1)))
+    dialogue = Dialogue(make_engine())
     model = bytes(length)
     dialogue.words(b"SET", b"k", model)
     for step in steps:

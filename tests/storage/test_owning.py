@@ -8,7 +8,7 @@ from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.pending_block import PendingBlock
 from penstock.storage.streams.pending_list import each_of
 from penstock.storage.streams.stream import Stream
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
 
 OWN = ("1-0", "400-0", "800-0")
 

@@ -1,7 +1,7 @@
 """Pending entries whose ids the stream may give again."""
 
 from penstock.storage.streams.stream import Stream
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
 
 
 def in_time_order(dialogue: Dialogue) -> list[int]:

@@ -5,7 +5,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
 
 ENTRIES = 300  # of several blocks
 

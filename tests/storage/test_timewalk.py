@@ -9,7 +9,7 @@ from penstock.storage.streams.delivery_walk import runs_in_time_order
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.pending_list import each_of
 from penstock.storage.streams.stream import Stream
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
 
 ENTRIES = 400  # several blocks
 WORKERS = ("alice", "bob", "carol")

@@ -18,7 +18,7 @@ in `tests/against_redis` compare every reply with a real Redis; transcripts cove
 """
 
 LIVE: Final = "tests/against_redis/test_random_requests.py"
-PARKED: Final = "tests/against_redis/test_parked_readers.py"
+BLOCKED: Final = "tests/against_redis/test_blocked_readers.py"
 HELP: Final = "tests/test_laws.py"
 XNACK: Final = "tests/transcripts/xnack.txt"
 BUDGETS: Final = "tests/transcripts/maxcount.txt"
@@ -67,5 +67,5 @@ def shown_by(row: Row, option: str) -> str:
     if option in ("MAXCOUNT", "MAXSIZE"):
         return BUDGETS
     if option == "BLOCK":
-        return PARKED
+        return BLOCKED
     return HELP if row.name.endswith("HELP") else LIVE

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import Maker, Row, elements_of
-from tests.wire import Array, Bulk, Set, Value
+from tests.support.wire import Array, Bulk, Set, Value
 
 COUNTS = ("0", "1", "2", "3", "30", "-1", "-2", "-30")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import ClassVar, Final, TypeAlias
 
 from tests.against_redis.generator import Request
-from tests.against_redis.known import Known
-from tests.wire import Array, Map, Set, Value
+from tests.support.reference_knowledge import Known
+from tests.support.wire import Array, Map, Set, Value
 
 Row: TypeAlias = tuple[int, str, Callable[[], Request]]  # weight, the command that must be known, its maker
 

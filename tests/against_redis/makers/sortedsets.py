@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import OWN, Maker, Row, elements_of
-from tests.wire import Array, Bulk, Integer, Value
+from tests.support.wire import Array, Bulk, Integer, Value
 
 SCORES = (
     "0", "0", "0", "1", "1", "2", "2", "3", "-1", "-2", "10", "1.5", "0.1", "-0", "-0.0", "inf",

@@ -11,8 +11,8 @@ import pytest
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint, packed, parsed
 from penstock.pipeline.errors import ServerGone
-from tests.reference import LOCALHOST
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST
+from tests.support.server_process import running_server
 
 HELLO = packed("CLIENT", "ID")
 

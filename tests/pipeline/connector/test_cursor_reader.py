@@ -15,8 +15,8 @@ from penstock.pipeline.connector.source import cursor_reader, partition_reader, 
 from penstock.pipeline.connector.source.offsets import cursor_of
 from penstock.pipeline.errors import DataLoss, OptionError, PipelineError
 from tests.pipeline.driving import Query, read, schema
-from tests.reference import LOCALHOST
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST
+from tests.support.server_process import running_server
 
 
 def fill(server: redis.Redis, key: str, *seqs: int, ms: int = 1) -> list[str]:

@@ -10,7 +10,7 @@ from penstock.pipeline.connector.connection.client import Access, Client, Endpoi
 from penstock.pipeline.connector.source.id_ranges import cut
 from penstock.pipeline.connector.source.range_splitter import find_cuts
 from penstock.storage.streams import ids
-from tests.reference import LOCALHOST
+from tests.support.reference_server import LOCALHOST
 
 PARTS = 8
 EVEN = [(1_000 + number, 0) for number in range(4_000)]

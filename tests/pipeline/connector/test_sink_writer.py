@@ -12,8 +12,8 @@ from penstock.pipeline.connector.sink.ledger import Ledger
 from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 from penstock.pipeline.errors import PipelineError, ServerGone
-from tests.reference import LOCALHOST
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST
+from tests.support.server_process import running_server
 
 TASK = Task("5e55-query", 7, 3)
 MARKER = b"__spark:5e55-query:3"

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from penstock.pipeline.aof import log_table
 from penstock.pipeline.errors import PipelineError
 from tests.pipeline.driving import to_its_end
-from tests.reference import LOCALHOST
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST
+from tests.support.server_process import running_server
 
 FORMAT = "redis_streams"
 

@@ -17,8 +17,8 @@ from penstock.pipeline.errors import OptionError
 from penstock.pipeline.jobs import jobs
 from tests.pipeline.conftest import REAL_REDIS
 from tests.pipeline.connector.test_cursor_reader import fill
-from tests.reference import LOCALHOST
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST
+from tests.support.server_process import running_server
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.runner import balance, pipeline_file
 from penstock.pipeline.runner.batch_folders import BatchFolders
 from penstock.pipeline.runner.runner import LATE_WORKER, Runner, run_to_end
-from tests.reference import LOCALHOST
-from tests.serverproc import running_server
+from tests.support.reference_server import LOCALHOST
+from tests.support.server_process import running_server
 
 GOOD = {"carrier": "UA", "delay": "2", "at": "2013-01-01T10:00:00Z"}
 

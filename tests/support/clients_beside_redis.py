@@ -1,17 +1,13 @@
 """A script for several clients, held with a real Redis and with an engine: all the bytes that each client gets."""
 
-import random
 import shlex
 import socket
 import time
 
 import hiredis
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
-from tests.conftest import NOW_MS
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
 
 PATIENCE_S = 2.0
 SILENCE_S = 0.05  # how long nothing more may come at the end
@@ -41,7 +37,7 @@ def received(port: int, script: list[str]) -> tuple[Received, Received]:
 
 class _Here:
     def __init__(self) -> None:
-        self._engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1))
+        self._engine = make_engine()
         self._clients: dict[str, Dialogue] = {}
         self.got: Received = {}
 

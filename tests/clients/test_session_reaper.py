@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.leash import Leash, members
+from tests.clients.session_reaper import SessionReaper, members
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 30.0
@@ -22,11 +22,11 @@ time.sleep(600)
 # What runs in a shell's background is started with SIGINT ignored.
 COURSE = f"""
 import signal, subprocess, sys, time
-from tests.clients.leash import Leash
+from tests.clients.session_reaper import SessionReaper
 signal.signal(signal.SIGINT, signal.default_int_handler)
-with Leash() as leash:
+with SessionReaper() as reaper:
     worker = subprocess.Popen([sys.executable, "-c", {WORKER!r}], start_new_session=True)
-    leash.tie(worker.pid)
+    reaper.watch(worker.pid)
     print(worker.pid, flush=True)
     time.sleep(600)
 """
@@ -58,9 +58,9 @@ def test_workers_end_with_a_course_that_is_killed(how: signal.Signals) -> None:
 
 def test_what_has_ended_is_left_alone() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
-        with Leash() as leash:
-            leash.tie(other.pid)
-            leash.untie(other.pid)
+        with SessionReaper() as reaper:
+            reaper.watch(other.pid)
+            reaper.forget(other.pid)
 
         assert other.poll() is None
         other.communicate(b"\n")

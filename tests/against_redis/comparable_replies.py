@@ -1,4 +1,4 @@
-"""Replies with what the clock decides made coarse, field by field, and what is excluded taken out."""
+"""Replies made comparable: what the clock decides is rounded, field by field, and what is excluded is left out."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 
 from tests.against_redis.exclusions import FIELDS, FIELDS_SINCE
 from tests.against_redis.generator import Request
-from tests.against_redis.known import NEWEST, Version
-from tests.wire import Array, Bulk, Error, Integer, Map, Value
+from tests.support.reference_knowledge import NEWEST, Version
+from tests.support.wire import Array, Bulk, Error, Integer, Map, Value
 
 Change: TypeAlias = Callable[[Value], Value]
 
@@ -17,7 +17,7 @@ DAY_MS: Final = 24 * 60 * MINUTE_MS
 SLACK_MS: Final = 35_000  # ages are whole or half minutes and what has gone by since
 
 
-class Coarse:
+class ComparableReplies:
     """Makes replies comparable. `now_ms` is the present of the server that sent them.
 
     moment: what an absolute time is compared as; by default the minute of its age, or itself if that is a day or more.

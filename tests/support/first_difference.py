@@ -1,16 +1,16 @@
 """Where two values differ: the smallest parts that do, and the way to them."""
 
-from tests.wire import Array, Bulk, Map, Push, Set
+from tests.support.wire import Array, Bulk, Map, Push, Set
 
 
-def pinpoint(theirs: object, ours: object, way: str = "") -> tuple[str, object, object]:
+def first_difference(theirs: object, ours: object, way: str = "") -> tuple[str, object, object]:
     """The first place where they differ, as `groups/0/lag`, and what is there on either side."""
     parts = _parts(theirs), _parts(ours)
     if type(theirs) is type(ours) and parts[0] is not None and parts[1] is not None and len(parts[0]) == len(parts[1]):
         name = ""
         for at, (one, other) in enumerate(zip(*parts, strict=True)):
             if one != other:
-                return pinpoint(one, other, f"{way}/{name if at % 2 else at}" if name else f"{way}/{at}")
+                return first_difference(one, other, f"{way}/{name if at % 2 else at}" if name else f"{way}/{at}")
             name = one.text.decode("latin1") if isinstance(one, Bulk) else ""
     return way, theirs, ours
 
@@ -28,5 +28,5 @@ def _parts(value: object) -> list[object] | None:
 
 def lines(theirs: object, ours: object) -> list[str]:
     """Three lines for somebody who reads a failed test."""
-    way, one, other = pinpoint(theirs, ours)
+    way, one, other = first_difference(theirs, ours)
     return [f"  at {way or 'all of it'}", f"  Redis:    {one}", f"  Penstock: {other}"]

@@ -21,7 +21,7 @@ WORDS = {
 }
 
 
-class FromRows:
+class TableRequests:
     """Requests from one seed."""
 
     def __init__(self, seed: int) -> None:

@@ -4,11 +4,11 @@ import random
 import shlex
 
 from tests.against_redis.generator import Request
-from tests.against_redis.known import Known
 from tests.against_redis.makers.shared import Maker
-from tests.against_redis.shrinking import shortest
 from tests.against_redis.typed import MAKERS, Mixture, said
-from tests.commands.comparison import RedisSide, Step, played_here
+from tests.support.effects_beside_redis import RedisSide, Step, steps_of_engine
+from tests.support.reference_knowledge import Known
+from tests.support.shrinking import shortest
 
 LEFT_OUT = {
     "HELLO": "replies are compared elsewhere, in both protocols",
@@ -21,7 +21,7 @@ def line_of(request: Request) -> str:
     return shlex.join([word.encode("unicode_escape").decode() for word in request])
 
 
-def told(steps: list[Step]) -> list[tuple[list[str], list[str]]]:
+def events_and_log(steps: list[Step]) -> list[tuple[list[str], list[str]]]:
     """Events and log lines alone, these in capitals: replies may come in any order, and options in any spelling."""
     return [
         (events_of(step), [line.upper() for line in step.logged if OWN_LINES not in step.request.upper()])
@@ -47,14 +47,14 @@ def requests_of(seed: str, known: Known, count: int, makers: tuple[type[Maker], 
 def first_difference(redis: RedisSide, requests: list[Request]) -> str:
     """The first request of which the two tell otherwise, with what they tell; empty: there is none."""
     lines = [line_of(request) for request in requests]
-    theirs, ours = redis.play(lines), played_here(lines)
-    for request, one, other in zip(requests, told(theirs), told(ours), strict=True):
+    theirs, ours = redis.play(lines), steps_of_engine(lines)
+    for request, one, other in zip(requests, events_and_log(theirs), events_and_log(ours), strict=True):
         if one != other:
             return f"  of {said(request)}\n  Redis:    {one}\n  Penstock: {other}"
     return ""
 
 
-def compare_told(
+def compare_events_and_log(
     redis: RedisSide, known: Known, seed: str, count: int, makers: tuple[type[Maker], ...] = MAKERS
 ) -> str:
     """The shortest dialogue found of which the two tell otherwise; empty: there is none."""

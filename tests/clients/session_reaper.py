@@ -1,8 +1,8 @@
-"""What a course starts ends with it, however it ends: a process of its own holds the leash.
+"""Ends the processes that a course started, however the course ends.
 
-A leash is a small process that is told, a line each, which processes were started (`+pid`) and which have ended
-(`-pid`). When nobody can tell it anything any more, because the course is over, was interrupted or was killed, it kills
-what is left: every process of the sessions that these lead.
+A reaper is a small process. It reads, a line each, which processes were started (`+pid`) and which have ended (`-pid`).
+When its standard input ends, because the course is over, was interrupted or was killed, it kills what is left: every
+process of the sessions that these lead.
 """
 
 import contextlib
@@ -20,35 +20,35 @@ ROUNDS = 20
 BETWEEN_ROUNDS_S = 0.05
 
 
-class Leash:
-    """The leash's end in the course's hand; it is let go at the end of `with`."""
+class SessionReaper:
+    """Starts the reaper and tells it what to watch; at the end of `with` it kills what is left and ends."""
 
     def __init__(self) -> None:
-        self._holder = subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True
         )
 
-    def __enter__(self) -> "Leash":
+    def __enter__(self) -> "SessionReaper":
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
     ) -> None:
-        assert self._holder.stdin is not None
-        self._holder.stdin.close()
-        self._holder.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
 
-    def tie(self, leader: int) -> None:
+    def watch(self, leader: int) -> None:
         """A process that leads a session was started."""
         self._tell(f"+{leader}")
 
-    def untie(self, leader: int) -> None:
+    def forget(self, leader: int) -> None:
         """It has ended, with its children."""
         self._tell(f"-{leader}")
 
     def _tell(self, line: str) -> None:
-        assert self._holder.stdin is not None
-        self._holder.stdin.write(line + "\n")
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
 
 
 def end_session(leader: int) -> None:
@@ -79,15 +79,15 @@ def members(leader: int) -> list[int]:
 
 
 def main() -> None:
-    """Hold until the other end lets go."""
-    tied: set[int] = set()
+    """Watch until standard input ends, then kill what is left."""
+    watched: set[int] = set()
     for line in sys.stdin:
         change, leader = line[0], int(line[1:])
         if change == "+":
-            tied.add(leader)
+            watched.add(leader)
         else:
-            tied.discard(leader)
-    for leader in tied:
+            watched.discard(leader)
+    for leader in watched:
         end_session(leader)
 
 

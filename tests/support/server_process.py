@@ -36,8 +36,8 @@ class ServerProcess:
         self.lines: list[str] = []
         self._ready = threading.Event()
         self._process = subprocess.Popen(
-            [*wrapper, sys.executable, *program(environment), "--port", "0", "--dir", str(directory), *flags],
-            cwd=Path(__file__).parent.parent,
+            [sys.executable, "-m", "penstock", "serve", "--port", "0", "--dir", str(directory), *flags],
+            cwd=Path(__file__).parents[2],
             env=os.environ | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

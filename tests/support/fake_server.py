@@ -1,21 +1,19 @@
 """A server without a network: a loop turned by hand, transports that keep what was written, a log that waits."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import cast
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.server.connection import Connection
 from penstock.server.server_log import ServerLog
 from penstock.server.turn import Turn
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
-from tests.storage.memorydisk import MemoryDisk
-
-NOW_MS = 1_795_300_000_000
+from tests.support.clock import NOW_MS
+from tests.support.engines import make_engine
+from tests.support.memory_disk import MemoryDisk
 
 
 class FakeTimer:
@@ -120,7 +118,7 @@ class NoFile:
         """Nothing to do."""
 
 
-class FakeKeeper:
+class FakeLogWriter:
     """A log that lets replies out at once, or when told, or fails."""
 
     def __init__(self) -> None:
@@ -157,10 +155,10 @@ class FakeKeeper:
 class Client:
     """One connection as its peer sees it."""
 
-    def __init__(self, hall: "Hall", transport: FakeTransport) -> None:
-        self._hall = hall
+    def __init__(self, fake_server: "FakeServer", transport: FakeTransport) -> None:
+        self._server = fake_server
         self.transport = transport
-        self.connection = Connection(hall.turn)
+        self.connection = Connection(fake_server.turn)
         transport.protocol = self.connection
         self.connection.connection_made(transport)
 
@@ -175,7 +173,7 @@ class Client:
     def says(self, data: bytes) -> bytes:
         """What comes back once the loop has nothing left to do."""
         self.sends(data)
-        self._hall.loop.turn()
+        self._server.loop.turn()
         return self.received()
 
     def received(self) -> bytes:
@@ -184,7 +182,7 @@ class Client:
         return written
 
 
-class Hall:
+class FakeServer:
     """An engine, a turn, and as many clients as a test wants."""
 
     def __init__(self, **directives: str) -> None:
@@ -193,16 +191,16 @@ class Hall:
         for name, value in directives.items():
             self.settings.set_pairs([(name.replace("_", "-"), value)])
         self.settings.set_pairs([("loglevel", "nothing")])
-        self.engine = new_engine(self.settings, self.clock, random.Random(1))
+        self.engine = make_engine(self.clock, settings=self.settings)
         self.engine.effects.log = NoFile()
-        self.log_writer = FakeKeeper()
+        self.log_writer = FakeLogWriter()
         self.loop = FakeLoop(self.clock)
         self.stops: list[str] = []
         server_log = ServerLog(self.settings, self.clock)
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         self.turn = Turn(self.engine, self.log_writer, server_log, loop, lambda: self.stops.append("stop"))
 
-    def enter(self, peer: object = ("127.0.0.1", 50000), slow: bool = False) -> Client:
+    def connect(self, peer: object = ("127.0.0.1", 50000), slow: bool = False) -> Client:
         return Client(self, FakeTransport(peer, slow))
 
     def keeps_a_log(self) -> None:

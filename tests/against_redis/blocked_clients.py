@@ -16,18 +16,17 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.session import Session
-from tests.against_redis import pinpoint
-from tests.against_redis.coarse import Coarse
+from tests.against_redis.comparable_replies import ComparableReplies
 from tests.against_redis.generator import Request
-from tests.against_redis.known import Known
 from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import CLAIM_MS, CLIENTS, SHORT_MS, SHORT_S, Event, Scenes
-from tests.against_redis.shrinking import without
-from tests.against_redis.sides import BUFFER, PATIENCE_S, Piped, handled, wall_ms
-from tests.wire import Bulk, Incomplete, Integer, Value, pack, parse
+from tests.support import first_difference
+from tests.support.compared_sides import BUFFER, PATIENCE_S, Piped, handled, wall_ms
+from tests.support.engines import make_engine
+from tests.support.reference_knowledge import Known
+from tests.support.shrinking import without
+from tests.support.wire import Bulk, Incomplete, Integer, Value, pack, parse
 
 Replies: TypeAlias = dict[int, list[Value]]  # by client
 
@@ -132,7 +131,7 @@ class InEngine:
 
     def __init__(self) -> None:
         self._clock = ManualClock(wall_ms())
-        self._engine = new_engine(Settings(), self._clock, random.Random(1))
+        self._engine = make_engine(self._clock)
         self._sessions: dict[int, Session] = {}
         self._replies: defaultdict[int, bytes] = defaultdict(bytes)
 
@@ -267,12 +266,12 @@ class Play:
 
     def _shown(self, replies: dict[int, bytes]) -> Replies:
         """Replies made comparable, each by the request that it answers."""
-        coarse = Coarse(wall_ms(), self._event_of, self.known.version, self.known.has_texts)
+        comparable = ComparableReplies(wall_ms(), self._event_of, self.known.version, self.known.has_texts)
         shown: Replies = {}
         for client, raw in replies.items():
             values = _values(raw)
             asked = [*self.asked[client], *[["?"]] * len(values)]
-            shown[client] = [coarse.reply(request, value) for request, value in zip(asked, values, strict=False)]
+            shown[client] = [comparable.reply(request, value) for request, value in zip(asked, values, strict=False)]
         return shown
 
     def _event_of(self, when_ms: int) -> int:
@@ -360,4 +359,4 @@ def shortest(
 
 def shown(seed: str, scene: list[Event], found: Mismatch) -> str:
     lines = [f"seed {seed}", *map(str, scene), f"  after {found.event}"]
-    return "\n".join([*lines, *pinpoint.lines(found.theirs, found.ours)])
+    return "\n".join([*lines, *first_difference.lines(found.theirs, found.ours)])

@@ -7,7 +7,7 @@ import hiredis
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 
-NO_ANSWER = "(no answer)"  # the session waits, or its replies are turned off
+NO_REPLY = "(no answer)"  # the session waits, or its replies are turned off
 
 
 class Dialogue:
@@ -21,7 +21,7 @@ class Dialogue:
         self.session: Session = engine.connect("127.0.0.1:50000", "127.0.0.1:6379")
 
     def __call__(self, *lines: str) -> object:
-        answer: object = NO_ANSWER
+        answer: object = NO_REPLY
         for line in lines:
             answer = decoded(self.raw(line))
         return answer
@@ -47,18 +47,18 @@ class Dialogue:
 
 
 def decoded(reply: bytes) -> object:
-    """One reply as a Python value; NO_ANSWER for none."""
+    """One reply as a Python value; NO_REPLY for none."""
     values = decoded_all(reply)
     assert len(values) < 2, f"more than one reply: {reply!r}"
-    return values[0] if values else NO_ANSWER
+    return values[0] if values else NO_REPLY
 
 
 def decoded_all(replies: bytes) -> list[object]:
-    reader = hiredis.Reader(notEnoughData=NO_ANSWER)
+    reader = hiredis.Reader(notEnoughData=NO_REPLY)
     reader.feed(replies)
     values: list[object] = []
     while reader.has_data():
         value = reader.gets()
-        assert value is not NO_ANSWER, f"an unfinished reply: {replies!r}"
+        assert value is not NO_REPLY, f"an unfinished reply: {replies!r}"
         values.append(value)
     return values

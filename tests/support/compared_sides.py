@@ -1,6 +1,5 @@
 """The two that are compared, asked alike: a server over TCP, and an engine in this process."""
 
-import random
 import re
 import socket
 import time
@@ -10,14 +9,13 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from penstock.storage.streams.stream import Stream
 from tests.against_redis.generator import Request
-from tests.against_redis.known import Known, Strict
-from tests.wire import Array, Bulk, Incomplete, Map, Value, pack, parse
+from tests.support.engines import make_engine, settings_with
+from tests.support.reference_knowledge import Known, Strict
+from tests.support.wire import Array, Bulk, Incomplete, Map, Value, pack, parse
 
 PATIENCE_S: Final = 10.0
 BUFFER: Final = 1 << 20
@@ -97,9 +95,8 @@ class InProcess:
 
     def __init__(self, compat_version: str = "newest") -> None:
         self._clock = ManualClock(wall_ms())
-        settings = Settings()
-        settings.read_line(["compat-version", compat_version], set())
-        self.engine = new_engine(settings, self._clock, random.Random(1))
+        settings = settings_with(compat_version=compat_version)
+        self.engine = make_engine(self._clock, settings=settings)
         self._session = self.engine.connect()
         self._requests: deque[Request] = deque()
 

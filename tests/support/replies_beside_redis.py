@@ -3,7 +3,6 @@
 What must differ (versions, ids, modules, the time) is made equal first.
 """
 
-import random
 import re
 import shlex
 import socket
@@ -11,12 +10,9 @@ import time
 
 import hiredis
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
-from tests.conftest import NOW_MS
-from tests.dialogue import Dialogue
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine, settings_with
 
 PATIENCE_S = 2.0
 OTHERWISE = (
@@ -28,10 +24,8 @@ OTHERWISE = (
 
 def engine_for_debugging() -> Engine:
     """An engine with DEBUG and without a log, as the reference is started."""
-    settings = Settings()
-    settings.read_line(["enable-debug-command", "yes"], set())
-    settings.read_line(["appendonly", "no"], set())
-    return new_engine(settings, ManualClock(NOW_MS), random.Random(1))
+    settings = settings_with(enable_debug_command="yes", appendonly="no")
+    return make_engine(settings=settings)
 
 
 def made_equal(reply: bytes) -> bytes:
@@ -40,7 +34,7 @@ def made_equal(reply: bytes) -> bytes:
     return reply
 
 
-def both(port: int, lines: list[str], resp: int) -> tuple[list[bytes], list[bytes]]:
+def replies_of_both(port: int, lines: list[str], resp: int) -> tuple[list[bytes], list[bytes]]:
     """Redis's and Penstock's replies to each line, in a dialogue of their own."""
     ours = Dialogue(engine_for_debugging())
     theirs: list[bytes] = []

@@ -12,10 +12,10 @@ from penstock.storage.aof.log_directory import write_all
 CHILD_PID = 4711
 
 
-class LaterFuture(Future[None]):
+class DeferredFuture(Future[None]):
     """Whoever waits for it has its threads run."""
 
-    def __init__(self, threads: "LaterThreads") -> None:
+    def __init__(self, threads: "DeferredThreads") -> None:
         super().__init__()
         self._threads = threads
 
@@ -28,17 +28,17 @@ class LaterFuture(Future[None]):
         super().result(timeout)
 
 
-class LaterThreads:
+class DeferredThreads:
     """Runs what it was given when the test says so; takes nothing while it has a `refusal`."""
 
     def __init__(self) -> None:
-        self.given: list[tuple[LaterFuture, Callable[[], None]]] = []
+        self.given: list[tuple[DeferredFuture, Callable[[], None]]] = []
         self.refusal: BaseException | None = None
 
     def submit(self, job: Callable[[], None]) -> Future[None]:
         if self.refusal is not None:
             raise self.refusal
-        future = LaterFuture(self)
+        future = DeferredFuture(self)
         self.given.append((future, job))
         return future
 
@@ -55,7 +55,7 @@ class LaterThreads:
         self.run()
 
 
-class LaterRewriting(RewriteChild):
+class DeferredRewriteChild(RewriteChild):
     """A child that keeps the lines of its beginning, and writes them when it is told to."""
 
     __slots__ = ("_failure", "_lines", "_path", "_written")

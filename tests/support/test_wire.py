@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests import wire
-from tests.reference import LOCALHOST
+from tests.support import wire
+from tests.support.reference_server import LOCALHOST
 
 REPLIES = [
     (b"+OK\r\n", wire.Simple(b"OK")),

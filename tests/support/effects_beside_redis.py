@@ -4,7 +4,6 @@ Nothing waits in a dialogue: `SET k v PXAT 1` makes a key that is overdue at onc
 """
 
 import contextlib
-import random
 import re
 import shlex
 import socket
@@ -13,13 +12,10 @@ from typing import Any, NamedTuple
 
 import hiredis
 
-from penstock.clock import ManualClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.session import Session
-from tests.dialogue import Dialogue, decoded
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.engines import make_engine
 
-NOW_MS = 1_795_300_000_000
 EVERY_EVENT = "KEAnmoc"
 UNUSED_DATABASE = b"9"  # dialogues write elsewhere, so that the first line they log is a SELECT on both sides
 
@@ -123,13 +119,13 @@ class _Client:
         return self.read()
 
 
-class Overheard:
+class ObservedEngine:
     """An engine that is listened to: what it publishes of keys, and what it logs."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
         self.units: list[bytes] = []
-        self.engine = new_engine(Settings(), ManualClock(NOW_MS), random.Random(1), None, self)
+        self.engine = make_engine(log=self)
         self._listener = Dialogue(self.engine)
         self._listener(f"CONFIG SET notify-keyspace-events {EVERY_EVENT}", "PSUBSCRIBE __keyevent@*")
 
@@ -159,9 +155,9 @@ class Overheard:
         self.units.append(unit)
 
 
-def played_here(lines: list[str]) -> list[Step]:
+def steps_of_engine(lines: list[str]) -> list[Step]:
     """The dialogue as a fresh engine holds it."""
-    engine = Overheard()
+    engine = ObservedEngine()
     dialogue = Dialogue(engine)
     steps = []
     for line in lines:

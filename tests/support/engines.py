@@ -1,0 +1,40 @@
+"""Engines for tests: their chance has a seed, and their clock stands still unless a test turns it."""
+
+import random
+from collections.abc import Iterable
+
+from penstock.clock import Clock, ManualClock
+from penstock.commands.registry import new_engine
+from penstock.config.settings import Settings
+from penstock.engine.aof.replay import Replay
+from penstock.engine.effects import EffectLog
+from penstock.engine.engine import Engine
+from tests.support.clock import NOW_MS
+
+
+def make_engine(clock: Clock | None = None, log: EffectLog | None = None, settings: Settings | None = None) -> Engine:
+    """An engine; by default its clock stands at NOW_MS, it has no log, and its settings are the defaults."""
+    return new_engine(settings or Settings(), clock or ManualClock(NOW_MS), random.Random(1), log=log)
+
+
+def settings_with(**directives: str) -> Settings:
+    """Settings as a configuration file gives them: settings_with(compat_version="8.2")."""
+    settings = Settings()
+    for name, value in directives.items():
+        settings.read_line([name.replace("_", "-"), value], set())
+    return settings
+
+
+def loaded_engine(units: Iterable[bytes], now_ms: int = NOW_MS, reports: list[str] | None = None) -> Engine:
+    """An engine that has loaded a log. What the loader reports goes to `reports`; without them nothing may be."""
+    engine = make_engine(ManualClock(now_ms))
+    told: list[str] = []
+    replay = Replay(engine, told.append)
+    replay.begin()
+    replay.lines(units)
+    replay.end()
+    if reports is None:
+        assert not told, f"a line of the log was refused: {told}"
+    else:
+        reports += told
+    return engine
