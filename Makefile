@@ -18,7 +18,7 @@ MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test check compiled lint compare demo demo-spark spark chaos bench wheel py-files clients clean
+.PHONY: help install run test check compiled lint compare record demo demo-spark spark chaos bench wheel py-files clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -26,6 +26,7 @@ help:
 	@echo "make check     the same without the slow tests"
 	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
 	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
+	@echo "make record    write tests/transcripts anew from a real Redis     (NAMES='lists hashes')"
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
 	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
@@ -57,6 +58,9 @@ lint: $(VENV)/tested
 
 compare: $(VENV)/tested
 	$(BIN)/python -m tests.against_redis.run --minutes $(MINUTES) $(ARGS)
+
+record: $(VENV)/tested
+	$(BIN)/python -m tests.support.record_transcripts $(NAMES)
 
 demo: $(VENV)/demo
 	$(BIN)/python -m examples.flights --flights $(FLIGHTS)

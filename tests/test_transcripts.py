@@ -1,81 +1,68 @@
-"""Dialogues written down: replies as they stand on the wire, and what each request adds to the log."""
+"""Dialogues written down, held with an engine, with servers over TCP in both protocols, and with a real Redis."""
 
 import shlex
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from penstock.engine.engine import Engine
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
-from tests.support.engines import make_engine
+from tests.support.clock import NOW_MS
+from tests.support.engines import make_engine, settings_with
 from tests.support.log import UnitLog
+from tests.support.reference_server import reference_version
+from tests.support.server_process import running_server
+from tests.support.transcript_clients import EngineClients, ServerClients
+from tests.support.transcript_replay import differences
+from tests.support.transcripts import FOLDER, names, read
 
-FOLDER = Path(__file__).parent / "transcripts"
-
-
-def engine_with(log: UnitLog | None) -> Engine:
-    return make_engine(log=log)
-
-
-def shown(reply: bytes) -> str:
-    """A reply in the transcripts' notation."""
-    text, used = _shown(reply, 0)
-    assert used == len(reply), "one request, one reply"
-    return text
+NAMES = names()
 
 
-def _shown(reply: bytes, at: int) -> tuple[str, int]:
-    end = reply.index(b"\r\n", at)
-    kind, head, at = chr(reply[at]), reply[at + 1 : end].decode(), end + 2
-    if kind in "+-":
-        return kind + head, at
-    if kind == ":":
-        return head, at
-    if kind == "_":
-        return "_", at
-    if head == "-1":
-        return {"$": "null", "*": "null-array"}[kind], at
-    if kind == "$":
-        return f'"{reply[at : at + int(head)].decode()}"', at + int(head) + 2
-    elements = []
-    for _ in range(int(head) * (2 if kind == "%" else 1)):
-        element, at = _shown(reply, at)
-        elements.append(element)
-    if kind == "*":
-        return f"[{', '.join(elements)}]", at
-    assert kind == "%", kind
-    return "{" + ", ".join(
-        f"{key}: {value}" for key, value in zip(elements[::2], elements[1::2], strict=True)
-    ) + "}", at
+@pytest.fixture(scope="module")
+def penstock_port() -> Iterator[int]:
+    with running_server("--appendonly", "no", "--enable-debug-command", "yes") as server:
+        yield server.port
 
 
-def lines_of(name: str) -> list[str]:
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    return [line for line in text.splitlines() if line and not line.startswith("#")]
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_engine_replies_as_written_down(name: str, resp: int) -> None:
+    clients = EngineClients(make_engine(settings=settings_with(enable_debug_command="yes")), resp)
+    with closing(clients):
+        assert "\n".join(differences(read(name), clients, resp, NOW_MS)) == ""
 
 
-@pytest.mark.parametrize("name", ["streams.txt", "xnack.txt", "maxcount.txt"])
-def test_replies_are_as_written_down(name: str) -> None:
-    engine = engine_with(None)
-    session = engine.connect()
-    asked = ""
-    for line in lines_of(name):
-        if line == "resp 3":
-            session.resp = 3
-        elif line.startswith("> "):
-            asked = line
-        else:
-            words = [word.encode() for word in shlex.split(asked[2:])]
-            assert (asked, shown(engine.handle(session, words))) == (asked, line)
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_server_replies_over_tcp_as_written_down(penstock_port: int, name: str, resp: int) -> None:
+    transcript = read(name)
+    with closing(ServerClients(penstock_port, resp, transcript.clients)) as clients:
+        assert "\n".join(differences(transcript, clients, resp)) == ""
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_redis_replies_as_written_down(reference_port: int, name: str, resp: int) -> None:
+    transcript = read(name)
+    version = reference_version(reference_port)
+    if version < transcript.since:
+        pytest.skip(f"Redis {version} does not know these commands")
+    with closing(ServerClients(reference_port, resp, transcript.clients)) as clients:
+        assert "\n".join(differences(transcript, clients, resp)) == ""
+
+
+def test_there_are_thirty_topics_or_more() -> None:
+    assert len(NAMES) >= 30
 
 
 def test_the_log_is_as_written_down() -> None:
     log = UnitLog()
-    engine = engine_with(log)
+    engine = make_engine(log=log)
     session = engine.connect()
     asked = ""
-    for line in lines_of("propagation.txt"):
+    for line in lines_of_the_log():
         if line.startswith("> "):
             asked = line
             log.units.clear()
@@ -93,3 +80,8 @@ def _requests(unit: bytes) -> list[str]:
         if request[0] not in (b"MULTI", b"EXEC", b"SELECT"):
             requests.append(b" ".join(request).decode())
     return requests
+
+
+def lines_of_the_log() -> list[str]:
+    text = (FOLDER / "propagation.txt").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]

@@ -4,12 +4,11 @@ By hand: `pip install fakeredis`, then `python -m tests.against_redis.fakeredis_
 line; docs/differences.md settles those on which they disagree.
 """
 
-import shlex
 import sys
 import threading
 
+from tests.support.transcripts import read
 from tests.support.wire import Connection
-from tests.test_transcripts import lines_of
 
 
 def main() -> int:
@@ -19,18 +18,15 @@ def main() -> int:
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     link = Connection("127.0.0.1", server.server_address[1])
-    asked = ""
-    for line in lines_of("xnack.txt"):
-        if line.startswith("> "):
-            asked = line[2:]
-            continue
+    for step in read("xnack").steps:
         try:
-            answer = str(link.ask(*shlex.split(asked)))
+            answer = str(link.ask(*step.words))
         except (OSError, EOFError, ValueError) as failure:
             answer = repr(failure)
         if "Closed" in answer:
             link = Connection("127.0.0.1", server.server_address[1])
-        sys.stdout.write(f"> {asked}\n  written down: {line}\n  fakeredis:    {answer}\n")
+        written = step.replies[0].resp2
+        sys.stdout.write(f"> {step.request}\n  written down: {written}\n  fakeredis:    {answer}\n")
     server.shutdown()
     return 0
 

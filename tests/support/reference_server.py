@@ -6,6 +6,7 @@ tools/reference-server puts it) and on PATH.
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -13,6 +14,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.support.wire import Bulk, Connection
 
 LOCALHOST = "127.0.0.1"
 PATIENCE_S = 10.0
@@ -93,3 +96,13 @@ def _await_start(process: subprocess.Popen[bytes], port: int, log: Path) -> None
         if process.poll() is not None or time.monotonic() > deadline:
             raise NoReference(f"the reference server did not start: {log.read_text(errors='replace')[-500:]}")
         time.sleep(0.02)
+
+
+def reference_version(port: int) -> tuple[int, int, int]:
+    """The Redis version that the server at a port names in INFO."""
+    with Connection(LOCALHOST, port) as client:
+        told = client.ask("INFO", "server")
+    assert isinstance(told, Bulk), told
+    found = re.search(rb"redis_version:(\d+)\.(\d+)\.(\d+)", told.text)
+    assert found is not None, "INFO names the version"
+    return int(found[1]), int(found[2]), int(found[3])
