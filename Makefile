@@ -18,12 +18,12 @@ MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test check compiled lint compare record demo demo-spark spark chaos bench wheel py-files clients clean
+.PHONY: help install run test test-all check compiled lint compare record demo demo-spark spark chaos bench wheel py-files clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
-	@echo "make test      format, lint, types, floors and all tests         (PYTEST_ARGS='-k xnack')"
-	@echo "make check     the same without the slow tests"
+	@echo "make test      format, lint, types, floors and the quick tests   (PYTEST_ARGS='-k xnack')"
+	@echo "make test-all  the same with the slow ones: kills, Spark, builds, every seed"
 	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
 	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
 	@echo "make record    write tests/transcripts anew from a real Redis     (NAMES='lists hashes')"
@@ -44,11 +44,16 @@ run: $(VENV)/installed
 	@mkdir -p $(DATA)
 	@exec $(BIN)/penstock serve --port $(PORT) --dir $(DATA) $(ARGS)
 
-test: lint
-	$(BIN)/pytest $(PYTEST_ARGS)
+# Two cores or many: a worker each. The tests of Spark stay in one worker (loadgroup).
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
-check: lint
-	$(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
+test: lint
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-all: lint
+	$(PYTEST) $(PYTEST_ARGS)
+
+check: test
 
 lint: $(VENV)/tested
 	$(BIN)/ruff format --check .

@@ -31,6 +31,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         reporter.write_line(f"penstock: the {BUILD} build in {Path(penstock.__file__).parent}")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs Spark is slow, and one worker runs all of it: a second session would be a second JVM."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     """The engine's clock; it stands still until a test turns it."""

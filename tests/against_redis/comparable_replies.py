@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from tests.against_redis.exclusions import FIELDS, FIELDS_SINCE
 from tests.against_redis.generator import Request
 from tests.support.reference_knowledge import NEWEST, Version
-from tests.support.wire import Array, Bulk, Error, Integer, Map, Value
+from tests.support.wire import Array, Bulk, Error, Integer, Map, Simple, Value
 
 Change: TypeAlias = Callable[[Value], Value]
 
@@ -158,4 +158,6 @@ def _types(value: Value) -> Value:
     """A HELP's reply: that it is an array, and of what."""
     if not isinstance(value, Array):
         return value
-    return Array(tuple(dict.fromkeys(replace(line, text=b"") for line in value.elements if hasattr(line, "text"))))
+    return Array(
+        tuple(dict.fromkeys(replace(line, text=b"") for line in value.elements if isinstance(line, Simple | Bulk)))
+    )

@@ -392,8 +392,9 @@ class Generator:
         watched = self.maybe(0.3, self.key(), self.key())
         between = [self.chance.choice(makers)()] if watched and self.chance.random() < 0.5 else []
         watching = [["WATCH", *watched], *between] if watched else []
-        first, *self._waiting = [*watching, ["MULTI"], *queued, [end]]
-        return first
+        requests: list[Request] = [*watching, ["MULTI"], *queued, [end]]
+        self._waiting = requests[1:]
+        return requests[0]
 
     def step(self) -> list[Request]:
         """A request, or a whole transaction."""

@@ -16,6 +16,7 @@ from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, settings_with
 from tests.support.log import UnitLog
+from tests.support.seeds import seeds
 
 KEYS = (b"s", b"s", b"s", b"t", b"text")
 VALUES = (b"v", b"", b"12", b"-7", b"-x", b"v" * 63, b"v" * 64, b"v" * 126, b"v" * 5000, b"007", b"*5\r\n$4\r\nXADD")
@@ -105,7 +106,7 @@ class Pipelines:
 
 
 @pytest.mark.parametrize("way", [Side.together, Side.as_sent])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 40))
 def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[..., list[bytes]]) -> None:
     pipelines, alone, at_once = Pipelines(seed), Side(seed), Side(seed)
     for step in range(40):
@@ -169,7 +170,7 @@ def test_a_watcher_learns_of_them(engine: Engine) -> None:
     assert watcher("EXEC") is None
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(3, 8))
 def test_reads_at_once_come_to_the_same_state_by_a_shorter_log(seed: int) -> None:
     chance = random.Random(seed)
     alone, at_once = Side(seed), Side(seed)

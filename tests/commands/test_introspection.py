@@ -10,6 +10,7 @@ from penstock.commands import registry
 from penstock.commands.server.descriptions import docs, info
 from penstock.engine.table.command_table import Row
 from tests.support.dialogue import Dialogue, decoded
+from tests.support.wire import pack
 
 Fields = dict[bytes, object]
 
@@ -149,7 +150,7 @@ class Reference:
 
     def raw(self, *words: bytes | str) -> bytes:
         """The reply's bytes."""
-        self.connection.sendall(hiredis.pack_command(words))
+        self.connection.sendall(pack(*words))
         reader = hiredis.Reader(notEnoughData=...)
         received = b""
         while reader.gets() is ...:

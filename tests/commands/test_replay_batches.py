@@ -13,6 +13,7 @@ from tests.commands.test_rewrite import picture
 from tests.support.builds import replaces_functions
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine
+from tests.support.seeds import seeds
 
 ADDED = [f"XADD s {number}-{number % 3} f v" for number in range(1, 400)]
 SOME = " ".join(f"{number}-{number % 3}" for number in range(5, 30))
@@ -113,7 +114,7 @@ def adds(seed: int) -> list[str]:
 
 
 @replaces_functions
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(10, 30))
 def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     together, said = loaded(adds(seed))
     monkeypatch.setattr(replay_batches, "append_run", lambda ctx, requests, start: 0)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import hiredis
 
 from tests.crash.requests import Request, Requests
+from tests.support.wire import pack
 
 UNFINISHED = object()
 REPLY_S = 60.0
@@ -22,7 +23,7 @@ class Link:
         self._reader = hiredis.Reader(notEnoughData=UNFINISHED)
 
     def send(self, requests: list[Request]) -> None:
-        self._socket.sendall(b"".join(hiredis.pack_command(tuple(request)) for request in requests))
+        self._socket.sendall(b"".join(pack(*request) for request in requests))
 
     def reply(self) -> object:
         """ConnectionError where the server has gone."""

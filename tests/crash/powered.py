@@ -19,6 +19,7 @@ from tests.support.deferred_log import DeferredRewriteChild, DeferredThreads
 from tests.support.engines import make_engine
 from tests.support.fake_server import FakeLoop, FakeTransport
 from tests.support.memory_disk import MemoryDisk
+from tests.support.wire import pack
 
 ROOT = "/tmp"  # in memory; the settings want a directory that exists
 UNFINISHED = object()
@@ -44,7 +45,7 @@ class Peer:
     def send(self, *requests: list[bytes]) -> None:
         """Without a turn of the loop."""
         self.sent += requests
-        self.connection.data_received(b"".join(hiredis.pack_command(tuple(request)) for request in requests))
+        self.connection.data_received(b"".join(pack(*request) for request in requests))
 
     def read(self) -> list[object]:
         """Replies that came since, which are added to `replies`."""

@@ -3,7 +3,6 @@
 import itertools
 import tracemalloc
 
-import hiredis
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from penstock.protocol.reply import bulks as packed
 from penstock.protocol.request_batch import RequestBatch, size_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser, is_web
+from tests.support.wire import pack
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 Outcome = tuple[list[list[bytes]], bytes | None]
@@ -390,4 +390,4 @@ def test_a_long_pipeline_of_odd_requests_is_read_in_time_that_grows_with_its_len
 
 @given(st.lists(words, max_size=5))
 def test_a_request_has_the_size_of_its_packed_form(request):
-    assert size_of(request) == len(packed(request)) == len(hiredis.pack_command(tuple(request)))
+    assert size_of(request) == len(packed(request)) == len(pack(*request))

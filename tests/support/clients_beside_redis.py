@@ -8,6 +8,7 @@ import hiredis
 
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
+from tests.support.wire import pack
 
 PATIENCE_S = 2.0
 SILENCE_S = 0.05  # how long nothing more may come at the end
@@ -61,12 +62,12 @@ class _There:
     def send(self, name: str, words: tuple[bytes, ...]) -> None:
         if name not in self._clients:
             client = self._clients[name] = socket.create_connection(("127.0.0.1", self._port), PATIENCE_S)
-            client.sendall(hiredis.pack_command(("HELLO", name[-1])))
+            client.sendall(pack("HELLO", name[-1]))
             reader = hiredis.Reader(notEnoughData=Ellipsis)
             while reader.gets() is Ellipsis:
                 reader.feed(client.recv(65536))
             self.got[name] = b""
-        self._clients[name].sendall(hiredis.pack_command(words))
+        self._clients[name].sendall(pack(*words))
 
     def read(self, expected: Received, patience_s: float) -> None:
         deadline = time.monotonic() + patience_s

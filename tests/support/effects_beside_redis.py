@@ -8,13 +8,14 @@ import re
 import shlex
 import socket
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import hiredis
 
 from penstock.engine.session import Session
-from tests.support.dialogue import Dialogue, decoded
+from tests.support.dialogue import Dialogue, EngineProxy, decoded
 from tests.support.engines import make_engine
+from tests.support.wire import pack
 
 EVERY_EVENT = "KEAnmoc"
 UNUSED_DATABASE = b"9"  # dialogues write elsewhere, so that the first line they log is a SELECT on both sides
@@ -80,7 +81,7 @@ class RedisSide:
 
     def _events(self) -> list[str]:
         self._listener.send(b"PING")
-        events = []
+        events: list[str] = []
         while True:
             message = self._listener.read()
             assert isinstance(message, list), "a subscriber gets arrays"
@@ -104,7 +105,7 @@ class _Client:
         self._reader = hiredis.Reader(notEnoughData=Ellipsis)
 
     def send(self, *words: bytes) -> None:
-        self._socket.sendall(hiredis.pack_command(words))
+        self._socket.sendall(pack(*words))
 
     def read(self) -> object:
         while (value := self._reader.gets()) is Ellipsis:
@@ -119,7 +120,7 @@ class _Client:
         return self.read()
 
 
-class ObservedEngine:
+class ObservedEngine(EngineProxy):
     """An engine that is listened to: what it publishes of keys, and what it logs."""
 
     def __init__(self) -> None:
@@ -128,9 +129,6 @@ class ObservedEngine:
         self.engine = make_engine(log=self)
         self._listener = Dialogue(self.engine)
         self._listener(f"CONFIG SET notify-keyspace-events {EVERY_EVENT}", "PSUBSCRIBE __keyevent@*")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.engine, name)
 
     def handle(self, session: Session, request: list[bytes]) -> bytes:
         """As the engine's."""

@@ -5,10 +5,10 @@ from tests.support.wire import Array, Bulk, Map, Push, Set
 
 def first_difference(theirs: object, ours: object, way: str = "") -> tuple[str, object, object]:
     """The first place where they differ, as `groups/0/lag`, and what is there on either side."""
-    parts = _parts(theirs), _parts(ours)
-    if type(theirs) is type(ours) and parts[0] is not None and parts[1] is not None and len(parts[0]) == len(parts[1]):
+    parts, others = _parts(theirs), _parts(ours)
+    if type(theirs) is type(ours) and parts is not None and others is not None and len(parts) == len(others):
         name = ""
-        for at, (one, other) in enumerate(zip(*parts, strict=True)):
+        for at, (one, other) in enumerate(zip(parts, others, strict=True)):
             if one != other:
                 return first_difference(one, other, f"{way}/{name if at % 2 else at}" if name else f"{way}/{at}")
             name = one.text.decode("latin1") if isinstance(one, Bulk) else ""

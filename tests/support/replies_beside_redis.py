@@ -8,11 +8,10 @@ import shlex
 import socket
 import time
 
-import hiredis
-
 from penstock.engine.engine import Engine
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
+from tests.support.wire import pack
 
 PATIENCE_S = 2.0
 OTHERWISE = (
@@ -43,7 +42,7 @@ def replies_of_both(port: int, lines: list[str], resp: int) -> tuple[list[bytes]
         for line in [f"HELLO {resp}", *lines]:
             words = [word.encode() for word in shlex.split(line)]
             answer = made_equal(ours.words(*words))
-            connection.sendall(hiredis.pack_command(tuple(words)))
+            connection.sendall(pack(*words))
             here.append(answer)
             theirs.append(_read(connection, len(answer)))
     return theirs[1:], here[1:]
