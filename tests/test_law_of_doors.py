@@ -229,14 +229,14 @@ VERSIONS = ["8.10", "8.8", "8.6", "8.4", "8.2", "7.2", "valkey-9.1"]
 
 def stories(engine: Engine, seed: int, wanted: Callable[[Row], bool], count: int) -> Iterator[list[Request]]:
     """Short stories in which each command of the table comes, often several times in a row and with like ones."""
-    requests = TableRequests(seed)
+    requests = TableRequests(random.Random(seed))
     chance = requests.chance
     table = [row for row in rows(engine) if row.name not in NOT_HERE and wanted(row)]
     chance.shuffle(table)
     for start in range(0, len(table), count):
         story: list[Request] = []
         for row in table[start : start + count]:
-            made = requests.broken(row) if chance.random() < 0.2 else requests.valid(row)
+            made = requests.broken_of(row) if chance.random() < 0.2 else requests.valid(row)
             story += [made] * chance.choice((1, 1, 2, 5))
             story += runs(chance)
         yield story

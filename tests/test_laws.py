@@ -92,10 +92,10 @@ def replies_of(answer: bytes) -> list[object]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_request_gets_a_whole_reply(seed: int) -> None:
-    requests = TableRequests(seed)
+    requests = TableRequests(random.Random(seed))
     engine, session = prepared()
     for row in rows(engine):
-        for request in (requests.valid(row), requests.broken(row), requests.broken(row), requests.valid(row)):
+        for request in (requests.valid(row), requests.broken_of(row), requests.broken_of(row), requests.valid(row)):
             answer = engine.handle(session, request)
             engine.outgoing.clear()
             assert b"internal error" not in answer.lower(), request
@@ -109,12 +109,12 @@ def test_every_request_gets_a_whole_reply(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_refusal_changes_nothing(seed: int) -> None:
-    requests = TableRequests(seed)
+    requests = TableRequests(random.Random(seed))
     engine, session = prepared()
     before = picture(engine)
     refused = 0
     for row in rows(engine):
-        for request in (requests.valid(row), requests.broken(row), requests.broken(row)):
+        for request in (requests.valid(row), requests.broken_of(row), requests.broken_of(row)):
             answer = engine.handle(session, request)
             if answer.startswith(b"-"):
                 assert picture(engine) == before, request
@@ -126,14 +126,14 @@ def test_a_refusal_changes_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
-    requests = TableRequests(seed)
+    requests = TableRequests(random.Random(seed))
     log = UnitLog()
     engine, session = prepared(log)
     log.units.clear()
     before = picture(engine)
     for row in rows(engine):
         if "readonly" in row.flags:
-            for request in (requests.valid(row), requests.broken(row)):
+            for request in (requests.valid(row), requests.broken_of(row)):
                 engine.handle(session, request)
                 assert (request, log.units) == (request, [])
                 assert picture(engine) == before, request
@@ -144,14 +144,14 @@ def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_both_protocols_carry_the_same_data(seed: int) -> None:
-    requests = TableRequests(seed)
+    requests = TableRequests(random.Random(seed))
     plain, old = prepared()
     typed, new = prepared()
     new.resp = 3
     for row in rows(plain):
         if row.name in OWN_WORDS or row.group == "pubsub" or row.name in ("MULTI", "EXEC", "DISCARD"):
             continue
-        for request in (requests.valid(row), requests.broken(row)):
+        for request in (requests.valid(row), requests.broken_of(row)):
             answers = plain.handle(old, request), typed.handle(new, request)
             if old.blocked is not None or new.blocked is not None:
                 assert (old.blocked is None) == (new.blocked is None), request
