@@ -18,12 +18,12 @@ from typing import Final, Protocol, TypeAlias
 from penstock.clock import ManualClock
 from penstock.engine.session import Session
 from tests.against_redis.comparable_replies import ComparableReplies
-from tests.against_redis.generator import Request
 from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import CLAIM_MS, CLIENTS, SHORT_MS, SHORT_S, Event, Scenes
 from tests.support import first_difference
 from tests.support.compared_sides import BUFFER, PATIENCE_S, Piped, handled, wall_ms
 from tests.support.engines import make_engine
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
 from tests.support.shrinking import without
 from tests.support.wire import Bulk, Incomplete, Integer, Value, pack, parse

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from tests.against_redis.exclusions import FIELDS, FIELDS_SINCE
-from tests.against_redis.generator import Request
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import NEWEST, Version
 from tests.support.wire import Array, Bulk, Error, Integer, Map, Simple, Value
 

@@ -6,9 +6,10 @@ from typing import Final
 
 from tests.against_redis.comparable_replies import ComparableReplies
 from tests.against_redis.exclusions import IDMP_SINCE
-from tests.against_redis.generator import Generator, Request
+from tests.against_redis.generator import Generator
 from tests.support import first_difference
 from tests.support.compared_sides import InProcess, Piped, Side, latest_made_ms, wall_ms, without_made_ids
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
 from tests.support.shrinking import shortest
 from tests.support.wire import Value, parse
@@ -187,7 +188,7 @@ def _may_wait(requests: list[Request]) -> bool:
         name = request[0].upper()
         is_open = name == "MULTI" or (is_open and name not in ("EXEC", "DISCARD", "RESET"))
         for word, value in pairwise(request):
-            if word == "BLOCK" and not is_open and value not in REFUSED_BLOCKS:
+            if word.upper() == "BLOCK" and not is_open and value not in REFUSED_BLOCKS:
                 return True
     return False
 

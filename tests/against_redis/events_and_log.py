@@ -3,10 +3,10 @@
 import random
 import shlex
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import Maker
 from tests.against_redis.typed import MAKERS, Mixture, said
 from tests.support.effects_beside_redis import RedisSide, Step, steps_of_engine
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
 from tests.support.shrinking import shortest
 

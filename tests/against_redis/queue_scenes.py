@@ -3,8 +3,8 @@
 import random
 from typing import Final
 
-from tests.against_redis.generator import Request
 from tests.against_redis.scenes import CLIENTS, SHORT_MS, SHORT_S, SOON, Event
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
 
 LISTS: Final = ("k", "k", "k", "l", "l", "m")

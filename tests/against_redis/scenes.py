@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from tests.against_redis.generator import Request
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
 
 CLIENTS: Final = 8  # number 0 lets things happen, the others read

@@ -44,17 +44,38 @@ def machine_beside(reference):
         @rule(chance=chances)
         def add_and_deliver(self, chance: random.Random) -> None:
             generator = Generator(chance, reference.known)
-            self.said([generator.xadd(), generator.xadd(), generator.xreadgroup(), generator.xpending()])
+            self.said(
+                [
+                    generator.of_command("XADD"),
+                    generator.of_command("XADD"),
+                    generator.of_command("XREADGROUP"),
+                    generator.of_command("XPENDING"),
+                ]
+            )
 
         @rule(chance=chances)
         def hand_over(self, chance: random.Random) -> None:
             generator = Generator(chance, reference.known)
-            self.said([generator.xclaim(), generator.xautoclaim(), generator.xack(), generator.xinfo()])
+            self.said(
+                [
+                    generator.of_command("XCLAIM"),
+                    generator.of_command("XAUTOCLAIM"),
+                    generator.of_command("XACK"),
+                    generator.of_command("XINFO|STREAM"),
+                ]
+            )
 
         @rule(chance=chances)
         def take_away(self, chance: random.Random) -> None:
             generator = Generator(chance, reference.known)
-            self.said([generator.xdel(), generator.xtrim(), generator.xinfo(), generator.xrange()])
+            self.said(
+                [
+                    generator.of_command("XDEL"),
+                    generator.of_command("XTRIM"),
+                    generator.of_command("XINFO|STREAM"),
+                    generator.of_command("XRANGE"),
+                ]
+            )
 
     return Beside
 

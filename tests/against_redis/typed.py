@@ -6,19 +6,19 @@ end: of both servers, of an engine that loaded our log, and of the Redis itself 
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Final
 
 from penstock.engine.engine import Engine
 from tests.against_redis.comparison import quoted
-from tests.against_redis.generator import JUNK, Request
 from tests.against_redis.makers import anything, hashes, lists, scripts, sets, sortedsets, sorting, strings
 from tests.against_redis.makers.shared import Maker, elements_of
 from tests.support import first_difference
 from tests.support.compared_sides import InProcess, Piped
 from tests.support.engines import loaded_engine
 from tests.support.log import UnitLog
+from tests.support.random_words import RandomWords, Request
 from tests.support.reference_knowledge import Known
 from tests.support.shrinking import shortest
 from tests.support.wire import Array, Bulk, Error, Map, Set, Value, parse
@@ -73,11 +73,11 @@ ALIKE_ENCODINGS: Final = {  # they tell how Redis came to keep a value, not what
 }
 
 
-class Mixture:
+class Mixture(RandomWords):
     """Requests of several makers, one in twenty broken, some of them in transactions."""
 
     def __init__(self, chance: random.Random, known: Known, makers: tuple[type[Maker], ...] = MAKERS) -> None:
-        self.chance = chance
+        super().__init__(chance)
         self.makers = [maker(chance, known) for maker in makers]
         self.shapes = Shapes(self.makers)
         self._rows: list[Callable[[], Request]] = []
@@ -86,7 +86,6 @@ class Mixture:
             for weight, name, make in maker.rows():
                 if known.command(name):
                     self._rows += [make] * weight
-        self._junk = list(JUNK)
 
     def requests(self, count: int) -> list[Request]:
         made: list[Request] = []
@@ -122,21 +121,9 @@ class Mixture:
             if self.shapes.maker_by_chance(request) is None and (waits or not self.shapes.waits(request)):
                 return request
 
-    def broken(self, request: Request) -> Request:
-        """A request with a word too few, too many, or wrong; what could wait, or see the clock, stays whole."""
-        if any(word.upper() in UNCUT for word in request) or self.shapes.maker_by_chance(request):
-            return request
-        at = self.chance.randrange(1, len(request) + 1)
-        kind = self.chance.randrange(5)
-        if kind == 0 and len(request) > 1:
-            return request[:-1]
-        if kind == 1:
-            return [*request[:at], self.chance.choice(self._junk), *request[at:]]
-        if kind == 2 and at < len(request):
-            return [*request[:at], self.chance.choice(self._junk), *request[at + 1 :]]
-        if kind == 3 and at < len(request):
-            return [*request[:at], *request[at + 1 :]]
-        return [*request[:at], request[at - 1], *request[at:]]
+    def broken(self, request: Request, whole: Iterable[str] = UNCUT) -> Request:
+        """As any; what chance decides stays whole too."""
+        return request if self.shapes.maker_by_chance(request) else super().broken(request, whole)
 
 
 class Shapes:

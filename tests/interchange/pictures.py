@@ -12,9 +12,10 @@ import hiredis
 from penstock.clock import ManualClock
 from penstock.config.settings import Settings
 from penstock.server.log_writer import AofWriter
-from tests.against_redis.generator import Generator, Request
+from tests.against_redis.generator import Generator, with_new_only
 from tests.support.compared_sides import Piped, wall_ms
 from tests.support.engines import make_engine
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
 from tests.support.reference_server import reference_server
 
@@ -160,14 +161,6 @@ def deliveries(generator: Generator, round: int) -> list[Request]:
     for name in "abacab":
         made.append(["XREADGROUP", "GROUP", group, name, "COUNT", generator.of("1", "2", "4"), "STREAMS", key, ">"])
     return made
-
-
-def with_new_only(request: Request) -> Request:
-    if request[0] != "XREADGROUP" or "STREAMS" not in request:
-        return request
-    half = request.index("STREAMS") + 1
-    places = (len(request) - half) // 2
-    return [*request[: half + places], *[">"] * places]
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Final, Protocol
 
-from tests.against_redis.generator import Request
 from tests.scripts.grammar import Grammar
 from tests.scripts.known_differences import reason_of
 from tests.scripts.vocabulary import CJSON_DEFAULTS
 from tests.support.compared_sides import InProcess, Piped
+from tests.support.random_words import Request
 from tests.support.reference_server import NoReference, reference_server
 from tests.support.shrinking import without
 

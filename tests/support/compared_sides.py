@@ -12,8 +12,8 @@ from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from penstock.storage.streams.stream import Stream
-from tests.against_redis.generator import Request
 from tests.support.engines import make_engine, settings_with
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known, Strict
 from tests.support.wire import Array, Bulk, Incomplete, Map, Value, pack, parse
 

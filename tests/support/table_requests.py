@@ -33,13 +33,14 @@ class Vocabulary:
     """What arguments are filled with.
 
     words: by "COMMAND argument", or argument, or the argument's type; the first that is there.
-    chances: how likely an optional argument is, by "COMMAND TOKEN" (or its name), or TOKEN alone; else OPTIONAL.
+    chances: how likely an optional argument is, by "COMMAND TOKEN" (or its name), or TOKEN alone; else OPTIONAL. Of
+    the members of a choice it is the weight; else 1.
     most: how often an argument is repeated at most, by "COMMAND argument"; else `repeated`.
     version: options that came later are left out.
     """
 
     words: dict[str, Words]
-    chances: dict[str, float] = field(default_factory=dict)
+    chances: dict[str, float | Callable[[Request], float]] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
     repeated: int = 3
     version: tuple[int, int, int] = (99, 0, 0)
@@ -97,7 +98,7 @@ class TableRequests(RandomWords):
         count_at = -1
         repeated = 0
         for argument in self._shuffled_options(arguments):
-            if argument.optional and not self._is_chosen(argument):
+            if argument.optional and not self._is_chosen(argument, request):
                 continue
             if argument.name in COUNTS:
                 count_at = len(request)
@@ -131,17 +132,24 @@ class TableRequests(RandomWords):
         if argument.token is not None and has_token:
             request.append(self.cased(argument.token.strip('"')))
         if argument.type == "oneof":
-            self._add(request, self.chance.choice([one for one in argument.arguments if self._is_known(one)]))
+            choices = [one for one in argument.arguments if self._is_known(one)]
+            weights = [self._chance_of(one, request, 1) for one in choices]
+            self._add(request, self.chance.choices(choices, weights)[0])
         elif argument.type == "block":
             self._add_all(request, argument.arguments)
         elif argument.type != "pure-token":
             request.append(self.word_for(argument, request))
 
-    def _is_chosen(self, argument: Argument) -> bool:
+    def _is_chosen(self, argument: Argument, request: Request) -> bool:
+        if argument.type == "oneof" and not any(map(self._is_known, argument.arguments)):
+            return False
+        return self._is_known(argument) and self.chance.random() < self._chance_of(argument, request, OPTIONAL)
+
+    def _chance_of(self, argument: Argument, request: Request, otherwise: float) -> float:
         chances = self.vocabulary.chances
         name = argument.token or argument.name
-        probability = chances.get(f"{self._row_name} {name}", chances.get(name, OPTIONAL))
-        return self._is_known(argument) and self.chance.random() < probability
+        found = chances.get(f"{self._row_name} {name}", chances.get(name, otherwise))
+        return found(request) if callable(found) else found
 
     def _is_known(self, argument: Argument) -> bool:
         since = argument.since.lstrip("-")

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import FAR_MS, OWN, SHARED, Maker, Row
+from tests.support.random_words import Request
 
 DATABASES = ("0", "0", "0", "0", "1", "1", "2", "16", "x")
 MOMENTS = ("1", "1600000000000", str(FAR_MS), str(FAR_MS), str(FAR_MS + 100_000), "0", "-1", "x")

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.sets import COUNTS, chosen
 from tests.against_redis.makers.shared import FAR_MS, Maker, Row, elements_of
+from tests.support.random_words import Request
 from tests.support.wire import Array, Value
 
 TIMES = (str(FAR_MS), str(FAR_MS), str(FAR_MS), str(FAR_MS + 100_000), "1", "0", "1600000000000")

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import Maker, Row
+from tests.support.random_words import Request
 
 BEYOND = ("9223372036854775807", "-9223372036854775808", "-9223372036854775807")
 TIMEOUTS = ("0", "0", "0.1", "1", "1e-3", "0x1p-4", "-1", "-0.0001", "x", "inf", "-inf", "nan", "1e30", "", " 1")

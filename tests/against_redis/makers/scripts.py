@@ -1,9 +1,9 @@
 """Random requests about scripts: what others make, asked through redis.call, and what Lua makes of the replies."""
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.lists import Lists
 from tests.against_redis.makers.shared import Maker, Row
 from tests.against_redis.makers.strings import Strings
+from tests.support.random_words import Request
 
 BODIES = (
     "return redis.call(unpack(ARGV))",

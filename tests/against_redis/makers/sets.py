@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import Maker, Row, elements_of
+from tests.support.random_words import Request
 from tests.support.wire import Array, Bulk, Set, Value
 
 COUNTS = ("0", "1", "2", "3", "30", "-1", "-2", "-30")

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import ClassVar, Final, TypeAlias
 
-from tests.against_redis.generator import Request
+from tests.support.random_words import RandomWords, Request
 from tests.support.reference_knowledge import Known
 from tests.support.wire import Array, Map, Set, Value
 
@@ -33,7 +33,7 @@ NUMBERS: Final = ("0", "1", "2", "3", "-1", "-2", "-3", "5", "10", "-100", "100"
 WRONG_NUMBERS: Final = ("x", "", "1.5", "9223372036854775808", "-9223372036854775809", " 1", "+1", "01")
 
 
-class Maker:
+class Maker(RandomWords):
     """Requests about one type of value, from one source of chance, for a server of which it is known what it knows.
 
     kind: the name of its keys in OWN.
@@ -52,7 +52,7 @@ class Maker:
     blocking: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, chance: random.Random, known: Known) -> None:
-        self.chance = chance
+        super().__init__(chance)
         self.known = known
 
     def rows(self) -> list[Row]:
@@ -75,22 +75,6 @@ class Maker:
 
     # -- words ------------------------------------------------------------------------------------------------------
 
-    def maybe(self, probability: float, *words: str) -> Request:
-        return list(words) if self.chance.random() < probability else []
-
-    def of(self, *words: str) -> str:
-        return self.chance.choice(words)
-
-    def shuffled(self, *options: Request) -> Request:
-        """The options' words, the options in any order."""
-        order = list(options)
-        self.chance.shuffle(order)
-        return [word for option in order for word in option]
-
-    def some(self, word: Callable[[], str], most: int = 4) -> Request:
-        """From one to so many words."""
-        return [word() for _ in range(self.chance.randrange(1, most + 1))]
-
     def key(self) -> str:
         """A key of the maker's own, mostly."""
         roll = self.chance.random()
@@ -106,10 +90,6 @@ class Maker:
     def number(self) -> str:
         """A small integer; one in thirty is none."""
         return self.of(*NUMBERS) if self.chance.random() < 0.97 else self.of(*WRONG_NUMBERS)
-
-    def cased(self, word: str) -> str:
-        """A token in one of its spellings."""
-        return self.of(word, word, word, word.lower())
 
 
 def elements_of(reply: Value) -> list[Value]:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import ClassVar
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import OWN, Maker, Row, elements_of
+from tests.support.random_words import Request
 from tests.support.wire import Array, Bulk, Integer, Value
 
 SCORES = (

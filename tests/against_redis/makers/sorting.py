@@ -1,7 +1,7 @@
 """Random requests of SORT, over lists, sets and sorted sets, and the keys that they lead to."""
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import SHARED, Maker, Row
+from tests.support.random_words import Request
 
 NUMBERS = ("1", "2", "3", "10", "-1", "-5", "1.5", "0", "-0", "+2", "1e2", ".5", "inf", "-inf", "", "007")
 TEXTS = ("a", "b", "ab", "B", "n\0n", "n\0m", "x y", "nan", "0x10", " 1", "1 ")

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from tests.against_redis.generator import Request
 from tests.against_redis.makers.shared import FAR_MS, Maker, Row
+from tests.support.random_words import Request
 
 TEXTS: Final = ("", "a", "ab", "abc", "abcabc", "xaybzc", "ohmytext", "mynewtext", "\x00\x00", "\x7f\x00\x01", "~~~")
 REALS: Final = (
