@@ -8,8 +8,7 @@ in both protocols, and while something stands in the way of requests or looks at
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
@@ -94,6 +93,7 @@ class World:
             self.collect()
             self.engine.paused_until_ms = until_ms
         else:
+            assert self.session.blocked is not None, "it waits"
             self.engine.release(self.session.blocked, b"+released\r\n")
         self.collect()
 
@@ -289,7 +289,9 @@ def assert_alike(
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_requests_are_answered_alike_whatever_stands_in_the_way(situation, door) -> None:
+def test_requests_are_answered_alike_whatever_stands_in_the_way(
+    situation: Callable[..., Any], door: Callable[..., Any]
+) -> None:
     def make() -> World:
         world = World()
         situation(world)
@@ -300,18 +302,18 @@ def test_requests_are_answered_alike_whatever_stands_in_the_way(situation, door)
 
 @pytest.mark.parametrize("door", [bytes_at_once])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_requests_are_answered_alike_under_every_version(version: str, door) -> None:
+def test_requests_are_answered_alike_under_every_version(version: str, door: Callable[..., Any]) -> None:
     assert_alike(lambda: World(compat_version=version), door, len(version), any_row)
 
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("seed", range(3))
-def test_requests_are_answered_alike_in_resp3(seed: int, door) -> None:
+def test_requests_are_answered_alike_in_resp3(seed: int, door: Callable[..., Any]) -> None:
     assert_alike(lambda: World(resp=3), door, seed, any_row)
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_pipeline_of_more_than_64_kib_is_answered_like_its_requests(door) -> None:
+def test_a_pipeline_of_more_than_64_kib_is_answered_like_its_requests(door: Callable[..., Any]) -> None:
     def add(number: int) -> Request:
         return [b"XADD", b"s", b"*", b"f", b"x" * (number % 300), b"g", b"%d" % number]
 
@@ -333,7 +335,7 @@ def is_kept(engine: Engine, request: Request) -> bool:
 
 @pytest.mark.parametrize("door", [alone, batches_of_words, bytes_in_pieces])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_transaction_answers_like_its_requests(seed: int, door) -> None:
+def test_a_transaction_answers_like_its_requests(seed: int, door: Callable[..., Any]) -> None:
     for story in stories(World().engine, seed, data_only, 12):
         oracle, world = World(), World()
         kept = [request for request in story if is_kept(world.engine, request)]

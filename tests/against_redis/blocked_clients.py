@@ -82,8 +82,8 @@ class OverTcp:
             client.close()
         self._settle()
         self._control.ask("FLUSHALL")
-        for client in range(CLIENTS):
-            self._connect(client)
+        for number in range(CLIENTS):
+            self._connect(number)
 
     def _connect(self, client: int) -> None:
         connection = socket.create_connection(("127.0.0.1", self._port), PATIENCE_S)

@@ -1,6 +1,7 @@
 """With `compat-version` set, an older server and a Valkey refuse what Penstock refuses, and answer what it answers."""
 
 import contextlib
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.support.compared_sides import Piped, known_by
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 
 
-def beside(kind, compat_version, requests):
+def beside(kind: Any, compat_version: Any, requests: Any) -> Any:
     """The first difference to a server of that kind, which is sent also what it does not know; "" for none."""
     try:
         binary = reference_binary(kind)
@@ -20,10 +21,10 @@ def beside(kind, compat_version, requests):
 
 
 @pytest.mark.parametrize(("kind", "version"), [("valkey", "valkey-9.1"), ("redis", "8.6")])
-def test_what_the_named_server_does_not_have_is_refused_as_there(kind, version):
+def test_what_the_named_server_does_not_have_is_refused_as_there(kind: str, version: str) -> None:
     assert beside(kind, version, 4000) == ""
 
 
 @pytest.mark.slow
-def test_fifty_thousand_requests_are_answered_as_by_valkey():
+def test_fifty_thousand_requests_are_answered_as_by_valkey() -> None:
     assert beside("valkey", "valkey-9.1", 50_000) == ""

@@ -1,10 +1,12 @@
 """Glob patterns over bytes of every kind, short ones and long ones, as a real Redis matches them."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
 from penstock.engine.globs import LONGEST_EXPRESSION, Glob
+from tests.against_redis.conftest import Reference
 from tests.support.wire import Array, Bulk, parse
 
 SPECIAL = [b"*", b"?", b"[", b"]", b"^", b"-", b"\\"]
@@ -25,7 +27,7 @@ def fitting_pattern(random: Random, key: bytes, length: int) -> bytes:
     return b"".join(random.choices(words, weights=[3, 1, 3, 3, 3, 3, 9], k=length))
 
 
-def asked(reference, *request: bytes) -> list[bytes]:
+def asked(reference: Any, *request: bytes) -> list[bytes]:
     reference.piped.send([list(request)])
     value, _ = parse(reference.piped.answer(), 0)
     assert isinstance(value, Array)
@@ -33,7 +35,7 @@ def asked(reference, *request: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_keys_fit_the_patterns_that_they_fit_in_redis(reference, seed):
+def test_keys_fit_the_patterns_that_they_fit_in_redis(reference: Reference, seed: int) -> None:
     random = Random(seed)
     keys = [some_key(random) for _ in range(300)]
     reference.piped.send([[b"FLUSHALL"]])
@@ -49,7 +51,7 @@ def test_keys_fit_the_patterns_that_they_fit_in_redis(reference, seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_long_keys_fit_the_long_patterns_that_they_fit_in_redis(reference, seed):
+def test_long_keys_fit_the_long_patterns_that_they_fit_in_redis(reference: Reference, seed: int) -> None:
     random = Random(seed)
     keys = {b"a" * length for length in range(280, 2400, 7)} | {b"ab" * length for length in range(150, 900, 11)}
     reference.piped.send([[b"FLUSHALL"], *[[b"SET", key, b"v"] for key in keys]])
@@ -62,7 +64,7 @@ def test_long_keys_fit_the_long_patterns_that_they_fit_in_redis(reference, seed)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_names_of_settings_fit_patterns_in_any_case_as_in_redis(reference, seed):
+def test_names_of_settings_fit_patterns_in_any_case_as_in_redis(reference: Reference, seed: int) -> None:
     random = Random(seed)
     names = asked(reference, b"CONFIG", b"GET", b"*")[::2]
     for _ in range(300):

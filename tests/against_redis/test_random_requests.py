@@ -2,18 +2,19 @@
 
 import pytest
 
+from tests.against_redis.conftest import Reference
 from tests.against_redis.run import compare
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_requests_are_answered_as_by_redis(reference, seed):
+def test_random_requests_are_answered_as_by_redis(reference: Reference, seed: int) -> None:
     _, difference = compare(reference.piped, reference.known, 0, f"test {seed}", 10_000)
 
     assert difference == ""
 
 
 @pytest.mark.slow
-def test_a_server_process_answers_random_requests_as_redis_does(reference, penstock_port):
+def test_a_server_process_answers_random_requests_as_redis_does(reference: Reference, penstock_port: int) -> None:
     _, difference = compare(reference.piped, reference.known, penstock_port, "process", 10_000)
 
     assert difference == ""

@@ -1,9 +1,11 @@
 """Scripts and functions are answered as a real Redis answers them: a table of them, byte for byte, then random ones."""
 
 import random
+from typing import Any
 
 import pytest
 
+from tests.against_redis.conftest import Reference
 from tests.against_redis.makers.anything import Anything
 from tests.against_redis.makers.scripts import Scripts
 from tests.against_redis.script_table import COMMANDS, LANGUAGE, LIBRARIES, MEMORY
@@ -27,7 +29,7 @@ def answers(side: Piped | InProcess, table: tuple[tuple[str, ...], ...], resp: s
 
 @pytest.mark.parametrize("resp", ["2", "3"])
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
-def test_every_script_of_the_table_is_answered_as_by_redis(reference, table, resp):
+def test_every_script_of_the_table_is_answered_as_by_redis(reference: Reference, table: Any, resp: str) -> None:
     theirs = answers(reference.piped, table, resp)
     ours = answers(InProcess(), table, resp)
 
@@ -35,13 +37,13 @@ def test_every_script_of_the_table_is_answered_as_by_redis(reference, table, res
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_scripts_are_answered_kept_and_logged_as_by_redis(reference, seed):
+def test_random_scripts_are_answered_kept_and_logged_as_by_redis(reference: Reference, seed: int) -> None:
     _, difference = compare_types(reference.piped, reference.known, f"scripts {seed}", 3000, (Anything, Scripts))
 
     assert difference == ""
 
 
-def test_the_same_seed_gives_the_same_scripts(reference):
+def test_the_same_seed_gives_the_same_scripts(reference: Reference) -> None:
     made = [Scripts(random.Random(3), reference.known).script() for _ in range(2)]
 
     assert made[0] == made[1]

@@ -1,9 +1,11 @@
 """Scripts that take long: what others are answered meanwhile, and the caller in the end, as by a real Redis."""
 
 import contextlib
+from typing import Any
 
 import pytest
 
+from tests.against_redis.conftest import Reference
 from tests.support.compared_sides import Piped
 
 pytest.importorskip("lupa")
@@ -61,5 +63,7 @@ def scene(port: int, requests: tuple[tuple[str, ...], ...], kills: tuple[str, st
 
 
 @pytest.mark.parametrize(("requests", "kills"), CASES.values(), ids=CASES.keys())
-def test_others_and_the_caller_are_told_what_redis_tells_them(reference, penstock_port, requests, kills):
+def test_others_and_the_caller_are_told_what_redis_tells_them(
+    reference: Reference, penstock_port: int, requests: Any, kills: Any
+) -> None:
     assert scene(penstock_port, requests, kills) == scene(reference.port, requests, kills)

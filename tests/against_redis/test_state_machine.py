@@ -5,6 +5,7 @@ failing dialogue are made as plain as they can be. A run is about 20,000 request
 """
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.against_redis.comparison import Dialogue
+from tests.against_redis.conftest import Reference
 from tests.against_redis.generator import Generator
 from tests.support.compared_sides import InProcess
 
@@ -22,7 +24,7 @@ REQUESTS_A_STEP = 10
 chances = st.randoms(use_true_random=False)
 
 
-def machine_beside(reference):
+def machine_beside(reference: Any) -> Any:
     """The machine's class, with the reference that it talks to."""
 
     class Beside(RuleBasedStateMachine):
@@ -81,7 +83,7 @@ def machine_beside(reference):
 
 
 @pytest.mark.slow
-def test_every_dialogue_is_the_same_with_penstock_and_redis(reference):
+def test_every_dialogue_is_the_same_with_penstock_and_redis(reference: Reference) -> None:
     run_state_machine_as_test(
         machine_beside(reference),
         settings=settings(

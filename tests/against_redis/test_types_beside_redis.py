@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.against_redis.conftest import Reference
 from tests.against_redis.events_and_log import compare_events_and_log
 from tests.against_redis.typed import compare_types
 from tests.support.effects_beside_redis import RedisSide
@@ -22,12 +23,14 @@ def logging_redis() -> Iterator[RedisSide]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_requests_of_all_types_are_answered_as_by_redis(reference, seed):
+def test_requests_of_all_types_are_answered_as_by_redis(reference: Reference, seed: int) -> None:
     _, difference = compare_types(reference.piped, reference.known, f"types {seed}", 6000)
 
     assert difference == ""
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_requests_of_all_types_are_told_and_logged_as_by_redis(reference, logging_redis, seed):
+def test_requests_of_all_types_are_told_and_logged_as_by_redis(
+    reference: Reference, logging_redis: RedisSide, seed: int
+) -> None:
     assert compare_events_and_log(logging_redis, reference.known, f"types {seed}", 500) == ""

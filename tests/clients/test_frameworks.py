@@ -8,7 +8,7 @@ from tests.clients.frameworks import FRAMEWORKS, Framework
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.name)
-def test_every_job_is_done_though_a_worker_is_killed_and_the_server_restarts(framework: Framework):
+def test_every_job_is_done_though_a_worker_is_killed_and_the_server_restarts(framework: Framework) -> None:
     if not framework.version:
         pytest.skip(f"{framework.name} is not installed here: `make clients` installs it")
 

@@ -1,5 +1,8 @@
 """What the monitoring tools ask is answered: redis_exporter and Redis Insight, by the requests that they send."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import redis
 
@@ -96,7 +99,7 @@ REFUSED_BY_REDIS = {
 
 
 @pytest.fixture(scope="module")
-def link():
+def link() -> Iterator[Any]:
     """A client of a server with a key of every type."""
     with running_server() as server, redis.Redis(port=server.port) as link:
         link.response_callbacks.clear()  # replies as they come
@@ -112,17 +115,17 @@ def link():
 
 
 @pytest.mark.parametrize("request_line", sorted({*EXPORTER, *INSIGHT} - {*REFUSED_BY_REDIS, *MISSING}))
-def test_what_a_monitoring_tool_asks_is_answered(link, request_line):
+def test_what_a_monitoring_tool_asks_is_answered(link: Any, request_line: Any) -> None:
     link.execute_command(*request_line.split())
 
 
 @pytest.mark.parametrize("request_line", REFUSED_BY_REDIS)
-def test_what_redis_refuses_to_a_monitoring_tool_is_refused_in_its_words(link, request_line):
+def test_what_redis_refuses_to_a_monitoring_tool_is_refused_in_its_words(link: Any, request_line: Any) -> None:
     with pytest.raises(redis.ResponseError, match=REFUSED_BY_REDIS[request_line]):
         link.execute_command(*request_line.split())
 
 
 @pytest.mark.parametrize("request_line", MISSING)
-def test_what_is_missing_is_refused_as_an_unknown_command(link, request_line):
+def test_what_is_missing_is_refused_as_an_unknown_command(link: Any, request_line: Any) -> None:
     with pytest.raises(redis.ResponseError, match=f"unknown command '{MISSING[request_line]}'"):
         link.execute_command(*request_line.split())

@@ -14,7 +14,7 @@ from penstock.protocol.request_batch import RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import loaded_engine, make_engine, settings_with
+from tests.support.engines import loaded_engine, make_engine, settings_with, value_of
 from tests.support.log import UnitLog
 from tests.support.seeds import seeds
 
@@ -117,7 +117,7 @@ def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[
         assert at_once.picture() == alone.picture()
     for side in (alone, at_once):
         for key in (b"s", b"t"):
-            side.engine.keyspace.databases[0].values[key].check()
+            value_of(side.engine, key).check()
 
 
 @pytest.mark.parametrize("trim", ["MAXLEN = 9", "MAXLEN ~ 1", "MAXLEN ~ x", "MINID ~ 5"])

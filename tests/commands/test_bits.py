@@ -127,11 +127,11 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_bits_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
+def test_bits_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_a_string_that_a_refused_field_made_longer_is_in_the_log():
+def test_a_string_that_a_refused_field_made_longer_is_in_the_log() -> None:
     last = steps_of_engine(["BITFIELD a OVERFLOW FAIL SET u8 16 256", "STRLEN a"])
 
     assert last[0].logged == ["SELECT 0", "BITFIELD a OVERFLOW FAIL SET u8 16 256"]

@@ -1,13 +1,18 @@
 """compat-version: what the named server does not have is hidden."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from penstock.clock import ManualClock
+from penstock.engine.engine import Engine
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
 
 
 @pytest.fixture
-def of_version(clock):
+def of_version(clock: ManualClock) -> Callable[..., Any]:
     """A client of an engine that passes for a version: of_version("7.2")."""
 
     def made(version: str) -> Dialogue:
@@ -46,7 +51,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("version", "request_", "refusal"), REFUSED, ids=[f"{v}: {r}" for v, r, _ in REFUSED])
-def test_what_is_newer_is_refused_as_any_unknown_word(of_version, version, request_, refusal):
+def test_what_is_newer_is_refused_as_any_unknown_word(
+    of_version: Callable[..., Any], version: str, request_: str, refusal: str
+) -> None:
     client = of_version(version)
     client("XADD s 1-1 f v", "XGROUP CREATE s g 0")
 
@@ -65,20 +72,22 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("version", "request_", "answer"), KNOWN, ids=[f"{v}: {r}" for v, r, _ in KNOWN])
-def test_what_the_version_has_is_answered(of_version, version, request_, answer):
+def test_what_the_version_has_is_answered(
+    of_version: Callable[..., Any], version: str, request_: str, answer: bytes | list[list[bytes | list[list[Any]]]]
+) -> None:
     client = of_version(version)
     client("XADD s 1-1 f v", "XGROUP CREATE s g 0")
 
     assert client(request_) == answer
 
 
-def test_a_field_called_like_a_hidden_option_is_a_field(of_version):
+def test_a_field_called_like_a_hidden_option_is_a_field(of_version: Callable[..., Any]) -> None:
     client = of_version("7.2")
 
     assert client("XADD s 1-1 KEEPREF IDMP", "XRANGE s - +") == [[b"1-1", [b"KEEPREF", b"IDMP"]]]
 
 
-def test_hidden_commands_are_not_told_of(of_version):
+def test_hidden_commands_are_not_told_of(of_version: Callable[..., Any]) -> None:
     client = of_version("8.0")
 
     assert client("COMMAND INFO XDELEX XACK")[0] is None
@@ -88,7 +97,7 @@ def test_hidden_commands_are_not_told_of(of_version):
     assert client("COMMAND GETKEYS XDELEX s IDS 1 1-1").args == ("ERR Invalid command specified",)
 
 
-def test_the_documentation_has_no_hidden_options(of_version):
+def test_the_documentation_has_no_hidden_options(of_version: Callable[..., Any]) -> None:
     client = of_version("8.0")
     client("HELLO 3")
 
@@ -100,7 +109,7 @@ def test_the_documentation_has_no_hidden_options(of_version):
     assert [change[0] for change in told[b"history"]] == [b"6.2.0", b"7.0.0"]
 
 
-def test_a_choice_keeps_its_known_words(of_version):
+def test_a_choice_keeps_its_known_words(of_version: Callable[..., Any]) -> None:
     client = of_version("8.2")
     client("HELLO 3")
 
@@ -116,7 +125,9 @@ def test_a_choice_keeps_its_known_words(of_version):
         ("valkey-9.1", b"iids-tracked", b"max-deleted-entry-id"),
     ],
 )
-def test_fields_that_came_later_are_left_out(of_version, version, absent, present):
+def test_fields_that_came_later_are_left_out(
+    of_version: Callable[..., Any], version: str, absent: bytes, present: bytes
+) -> None:
     client = of_version(version)
     client("HELLO 3", "XADD s 1-1 f v", "XGROUP CREATE s g 0")
 
@@ -126,13 +137,13 @@ def test_fields_that_came_later_are_left_out(of_version, version, absent, presen
     assert b"nacked-count" not in client("XINFO STREAM s FULL")[b"groups"][0]
 
 
-def test_client_list_has_the_fields_of_its_version(of_version):
+def test_client_list_has_the_fields_of_its_version(of_version: Callable[..., Any]) -> None:
     assert b" watch=" not in of_version("7.2")("CLIENT LIST")
     assert b" watch=" in of_version("8.0")("CLIENT INFO")
     assert b" read-events=" not in of_version("8.6")("CLIENT LIST")
 
 
-def test_info_and_hello_name_the_version(of_version):
+def test_info_and_hello_name_the_version(of_version: Callable[..., Any]) -> None:
     client = of_version("8.2")
     client("HELLO 3")
 
@@ -143,7 +154,7 @@ def test_info_and_hello_name_the_version(of_version):
     assert b"commands_per_parse_batch_avg" not in client("INFO stats")
 
 
-def test_a_valkey_calls_itself_so_and_names_the_redis_that_it_equals(of_version):
+def test_a_valkey_calls_itself_so_and_names_the_redis_that_it_equals(of_version: Callable[..., Any]) -> None:
     client = of_version("valkey-9.1")
     client("HELLO 3")
 
@@ -154,13 +165,13 @@ def test_a_valkey_calls_itself_so_and_names_the_redis_that_it_equals(of_version)
     assert client("HELLO")[b"version"] == b"9.1.2"
 
 
-def test_the_newest_has_the_declared_rows_themselves(of_version, engine):
+def test_the_newest_has_the_declared_rows_themselves(of_version: Callable[..., Any], engine: Engine) -> None:
     assert of_version("8.10").engine.rows[b"XADD"] is engine.rows[b"XADD"]
     assert of_version("8.8").engine.rows[b"XADD"] is not engine.rows[b"XADD"]
     assert not of_version("8.10").engine.rows[b"XADD"].hidden
 
 
-def test_the_log_is_understood_whatever_is_hidden(of_version):
+def test_the_log_is_understood_whatever_is_hidden(of_version: Callable[..., Any]) -> None:
     client = of_version("7.2")
     client.session.privileged = True
     ctx = client.engine.context
@@ -174,7 +185,7 @@ def test_the_log_is_understood_whatever_is_hidden(of_version):
     ("version", "told", "number"),
     [("8.6", b"8.6.3", 0x80603), ("8.10", b"8.10.0", 0x80A00), ("7.2", b"7.2.0", 0x70200)],
 )
-def test_a_script_is_told_the_version(of_version, version, told, number):
+def test_a_script_is_told_the_version(of_version: Callable[..., Any], version: str, told: bytes, number: int) -> None:
     pytest.importorskip("lupa")
 
     assert of_version(version)("EVAL 'return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}' 0") == [told, number]

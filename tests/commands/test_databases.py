@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
@@ -61,11 +62,11 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_databases_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
+def test_databases_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_a_reader_of_a_key_that_a_swap_brings_is_served(dialogue):
+def test_a_reader_of_a_key_that_a_swap_brings_is_served(dialogue: Dialogue) -> None:
     reader = dialogue.another()
     reader("XREAD BLOCK 0 STREAMS s 0")
 
@@ -77,7 +78,7 @@ def test_a_reader_of_a_key_that_a_swap_brings_is_served(dialogue):
 @pytest.mark.parametrize(
     "ending", ["FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "DEL s", "RENAME s t", "MOVE s 1", "EXPIRE s 0"]
 )
-def test_a_group_reader_hears_that_its_stream_is_gone(dialogue, ending):
+def test_a_group_reader_hears_that_its_stream_is_gone(dialogue: Dialogue, ending: str) -> None:
     dialogue("XGROUP CREATE s g 0 MKSTREAM")
     reader = dialogue.another()
     reader("XREADGROUP GROUP g c BLOCK 0 STREAMS s >")

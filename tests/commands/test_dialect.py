@@ -168,7 +168,7 @@ def test_without_a_log_a_change_asks_for_nothing() -> None:
         ("7.2", ["HSET h f v"]),
     ],
 )
-def test_a_field_that_expires_is_logged_in_words_of_its_version(version, expected):
+def test_a_field_that_expires_is_logged_in_words_of_its_version(version: str, expected: list[str]) -> None:
     assert Logging(version).logged("HSETEX h PX 5000 FIELDS 1 f v") == expected
 
 
@@ -181,14 +181,14 @@ def test_a_field_that_expires_is_logged_in_words_of_its_version(version, expecte
         "HGETEX h PERSIST FIELDS 1 g",
     ],
 )
-def test_below_7_4_a_time_of_expiry_leaves_no_line(line):
+def test_below_7_4_a_time_of_expiry_leaves_no_line(line: str) -> None:
     log = Logging("7.2")
     log("HSET h f v g w", "HPEXPIRE h 9000 FIELDS 1 g")
 
     assert log.logged(line) == []
 
 
-def test_below_7_4_a_field_s_end_is_a_line():
+def test_below_7_4_a_field_s_end_is_a_line() -> None:
     log = Logging("7.2")
     log("HSET h f v g w", "HPEXPIRE h 5000 FIELDS 1 f")
     log.clock.advance(6000)
@@ -196,7 +196,7 @@ def test_below_7_4_a_field_s_end_is_a_line():
     assert log.logged("HGET h f") == ["HDEL h f"]
 
 
-def test_below_8_0_a_counted_field_keeps_its_time():
+def test_below_8_0_a_counted_field_keeps_its_time() -> None:
     log = Logging("7.4")
     log("HSET h f 1", "HPEXPIRE h 5000 FIELDS 1 f")
 
@@ -207,7 +207,7 @@ def test_below_8_0_a_counted_field_keeps_its_time():
     ("version", "expected"),
     [("7.4", ["HSET h f v", "HPEXPIREAT h 1795300005000 FIELDS 1 f"]), ("7.2", ["HSET h f v"])],
 )
-def test_a_base_has_the_times_of_fields_where_they_are_known(version, expected):
+def test_a_base_has_the_times_of_fields_where_they_are_known(version: str, expected: list[str]) -> None:
     log = Logging(version)
     log("HSET h f v", "HPEXPIRE h 5000 FIELDS 1 f")
 

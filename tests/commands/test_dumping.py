@@ -5,11 +5,12 @@ from xxhash import xxh3_64_intdigest
 
 from penstock.commands.keys import digests
 from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.engine import Engine
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import ObservedEngine, RedisSide, lines_of, steps_of_engine
-from tests.support.engines import loaded_engine
+from tests.support.engines import loaded_engine, value_of
 
 REFUSED = {
     "refused": [
@@ -42,12 +43,12 @@ VALUES = {
 
 
 @pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED)
-def test_what_is_no_payload_is_refused_as_redis_does(logging_redis: RedisSide, lines):
+def test_what_is_no_payload_is_refused_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
 @pytest.mark.parametrize("lines", VALUES.values(), ids=VALUES)
-def test_every_type_comes_back_as_it_was(engine, dialogue, lines):
+def test_every_type_comes_back_as_it_was(engine: Engine, dialogue: Dialogue, lines: list[str]) -> None:
     dialogue(*lines)
     payload = dialogue("DUMP k")
 
@@ -60,7 +61,7 @@ def test_every_type_comes_back_as_it_was(engine, dialogue, lines):
 
 
 @pytest.mark.parametrize("lines", VALUES.values(), ids=VALUES)
-def test_the_log_of_a_restore_gives_the_same_value(lines):
+def test_the_log_of_a_restore_gives_the_same_value(lines: list[str]) -> None:
     engine = ObservedEngine()
     said = Dialogue(engine)
     said(*lines)
@@ -78,7 +79,7 @@ def test_the_log_of_a_restore_gives_the_same_value(lines):
     )
 
 
-def test_a_restore_is_one_unit_of_requests_that_redis_knows():
+def test_a_restore_is_one_unit_of_requests_that_redis_knows() -> None:
     engine = ObservedEngine()
     said = Dialogue(engine)
     said("SADD s a")
@@ -95,7 +96,7 @@ def test_a_restore_is_one_unit_of_requests_that_redis_knows():
     assert said("PEXPIRETIME k") == NOW_MS + 7
 
 
-def test_a_time_that_has_passed_restores_nothing_and_removes_what_is_replaced():
+def test_a_time_that_has_passed_restores_nothing_and_removes_what_is_replaced() -> None:
     engine = ObservedEngine()
     said = Dialogue(engine)
     said("SET k v")
@@ -111,7 +112,7 @@ def test_a_time_that_has_passed_restores_nothing_and_removes_what_is_replaced():
     assert said("EXISTS k other") == 0
 
 
-def test_reading_a_payload_tells_nobody_and_counts_nothing(dialogue):
+def test_reading_a_payload_tells_nobody_and_counts_nothing(dialogue: Dialogue) -> None:
     dialogue("XADD k 1-1 f v", "XGROUP CREATE k g 0", "XREADGROUP GROUP g alice STREAMS k >")
     payload = dialogue("DUMP k")
     other = dialogue.another()
@@ -125,7 +126,7 @@ def test_reading_a_payload_tells_nobody_and_counts_nothing(dialogue):
 
 
 @pytest.mark.parametrize("at", [0, 9, -1, -9, -11])
-def test_a_damaged_payload_is_refused(dialogue, at):
+def test_a_damaged_payload_is_refused(dialogue: Dialogue, at: int) -> None:
     dialogue("SET k v")
     payload = bytearray(dialogue("DUMP k"))
     payload[at] ^= 1
@@ -135,7 +136,7 @@ def test_a_damaged_payload_is_refused(dialogue, at):
     assert answer == b"-ERR DUMP payload version or checksum are wrong\r\n"
 
 
-def test_a_payload_of_a_real_redis_is_refused_as_one_of_another_version(dialogue):
+def test_a_payload_of_a_real_redis_is_refused_as_one_of_another_version(dialogue: Dialogue) -> None:
     of_redis = b"\x00\x01v\r\x003\xa1G\x01\x1e\x8d\xfd\x0e"  # DUMP of SET k v (Redis 8.6.3)
 
     answer = dialogue.words(b"RESTORE", b"k", b"0", of_redis)
@@ -158,7 +159,7 @@ def test_a_payload_of_a_real_redis_is_refused_as_one_of_another_version(dialogue
         b"junk",
     ],
 )
-def test_a_payload_that_was_made_up_does_nothing(engine, dialogue, lines):
+def test_a_payload_that_was_made_up_does_nothing(engine: Engine, dialogue: Dialogue, lines: bytes) -> None:
     body = b"PENSTOCK" + lines + b"\x01\x00"
     payload = body + xxh3_64_intdigest(body).to_bytes(8, "little")
     dialogue("SET here x")
@@ -167,12 +168,12 @@ def test_a_payload_that_was_made_up_does_nothing(engine, dialogue, lines):
     assert dialogue("KEYS *") == [b"here"]
 
 
-def test_a_restored_stream_shares_nothing_with_the_first(engine, dialogue):
+def test_a_restored_stream_shares_nothing_with_the_first(engine: Engine, dialogue: Dialogue) -> None:
     dialogue("XADD k 1-1 f v")
     dialogue.words(b"RESTORE", b"other", b"0", dialogue("DUMP k"))
 
     dialogue("XADD other 2-1 f v")
 
-    stream = engine.keyspace.databases[0].values[b"k"]
+    stream = value_of(engine, b"k")
     assert isinstance(stream, Stream)
     assert stream.length == 1

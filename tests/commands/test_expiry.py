@@ -2,6 +2,8 @@
 
 import pytest
 
+from penstock.clock import ManualClock
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
@@ -91,11 +93,13 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_expiry_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines):
+def test_expiry_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_a_key_is_there_in_the_millisecond_of_its_time_and_gone_in_the_next(dialogue, clock):
+def test_a_key_is_there_in_the_millisecond_of_its_time_and_gone_in_the_next(
+    dialogue: Dialogue, clock: ManualClock
+) -> None:
     dialogue("SET a 1 PX 100")
 
     clock.advance(100)
@@ -104,7 +108,7 @@ def test_a_key_is_there_in_the_millisecond_of_its_time_and_gone_in_the_next(dial
     assert dialogue("GET a") is None
 
 
-def test_remaining_seconds_are_rounded_to_the_nearest(dialogue, clock):
+def test_remaining_seconds_are_rounded_to_the_nearest(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET a 1 PX 2000")
 
     clock.advance(500)
@@ -113,7 +117,7 @@ def test_remaining_seconds_are_rounded_to_the_nearest(dialogue, clock):
     assert dialogue("TTL a") == 1
 
 
-def test_a_replay_keeps_a_key_whose_time_has_passed_until_its_delete_comes(dialogue):
+def test_a_replay_keeps_a_key_whose_time_has_passed_until_its_delete_comes(dialogue: Dialogue) -> None:
     dialogue.session.privileged = True
 
     assert dialogue("SET a 1 PXAT 1", "PEXPIREAT a 2") == 1
@@ -121,7 +125,7 @@ def test_a_replay_keeps_a_key_whose_time_has_passed_until_its_delete_comes(dialo
     assert dialogue("DEL a") == 1
 
 
-def test_the_tick_removes_what_is_overdue(dialogue, clock):
+def test_the_tick_removes_what_is_overdue(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET a 1 PX 100", "SET b 1 PX 200")
 
     clock.advance(150)

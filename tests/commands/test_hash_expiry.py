@@ -1,5 +1,7 @@
 """Fields whose time has passed: hidden at once, removed by whoever looks or by the tick, logged and told."""
 
+from typing import Any
+
 import pytest
 
 from penstock.clock import ManualClock
@@ -9,7 +11,7 @@ from penstock.storage.keyspace import Keyspace
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import ObservedEngine, lines_of
-from tests.support.engines import loaded_engine
+from tests.support.engines import loaded_engine, value_of
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def told(engine: ObservedEngine) -> tuple[list[str], list[str]]:
     return events, units
 
 
-def turn_to(engine: Engine, now_ms: int) -> None:
+def turn_to(engine: Engine | ObservedEngine, now_ms: int) -> None:
     assert isinstance(engine.clock, ManualClock)
     engine.clock.set_ms(now_ms)
 
@@ -62,7 +64,9 @@ LOOKS = {
 
 
 @pytest.mark.parametrize(("look", "answer"), LOOKS.items(), ids=LOOKS)
-def test_an_overdue_field_is_seen_by_nobody(heard, said, look, answer):
+def test_an_overdue_field_is_seen_by_nobody(
+    heard: ObservedEngine, said: Dialogue, look: str, answer: list[Any] | None
+) -> None:
     said("HSET h a 1 b 2 c 3", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 2 a b")
     told(heard)
 
@@ -73,7 +77,7 @@ def test_an_overdue_field_is_seen_by_nobody(heard, said, look, answer):
     check(heard.keyspace)
 
 
-def test_a_field_is_there_until_its_time_has_passed(heard, said):
+def test_a_field_is_there_until_its_time_has_passed(heard: ObservedEngine, said: Dialogue) -> None:
     said("HSET h a 1", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
 
     turn_to(heard, NOW_MS + 10)
@@ -89,7 +93,9 @@ def test_a_field_is_there_until_its_time_has_passed(heard, said):
         ("HSETEX h KEEPTTL FIELDS 1 a 5", ["MULTI", "HDEL h a", "HSETEX h KEEPTTL FIELDS 1 a 5", "EXEC"]),
     ],
 )
-def test_a_field_set_after_its_time_begins_anew(heard, said, again, logged):
+def test_a_field_set_after_its_time_begins_anew(
+    heard: ObservedEngine, said: Dialogue, again: str, logged: list[str]
+) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
     told(heard)
     turn_to(heard, NOW_MS + 11)
@@ -101,7 +107,9 @@ def test_a_field_set_after_its_time_begins_anew(heard, said, again, logged):
     assert said("HTTL h FIELDS 1 a") == [-1]
 
 
-def test_the_tick_removes_fields_that_nobody_meets_and_the_key_with_the_last(heard, said):
+def test_the_tick_removes_fields_that_nobody_meets_and_the_key_with_the_last(
+    heard: ObservedEngine, said: Dialogue
+) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", f"HPEXPIREAT h {NOW_MS + 20} FIELDS 1 b")
     told(heard)
 
@@ -116,16 +124,16 @@ def test_the_tick_removes_fields_that_nobody_meets_and_the_key_with_the_last(hea
     check(heard.keyspace)
 
 
-def test_a_tick_removes_a_thousand_fields_at_most(heard, said):
+def test_a_tick_removes_a_thousand_fields_at_most(heard: ObservedEngine, said: Dialogue) -> None:
     fields = [f"f{number}" for number in range(1500)]
     said("HSET h " + " v ".join(fields) + " v stays v")
     said(f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1500 " + " ".join(fields))
     turn_to(heard, NOW_MS + 11)
 
     heard.tick()
-    assert len(heard.keyspace.databases[0].values[b"h"]) == 501
+    assert len(value_of(heard, b"h")) == 501
     heard.tick()
-    assert len(heard.keyspace.databases[0].values[b"h"]) == 1
+    assert len(value_of(heard, b"h")) == 1
     assert b"expired_subkeys:1500" in said("INFO stats")
     assert b"expired_subkeys_active:1500" in said("INFO stats")
 
@@ -140,7 +148,9 @@ MOVES = {
 
 
 @pytest.mark.parametrize(("move", "place"), MOVES.items(), ids=MOVES)
-def test_times_of_fields_go_where_the_hash_goes(heard, said, move, place):
+def test_times_of_fields_go_where_the_hash_goes(
+    heard: ObservedEngine, said: Dialogue, move: str, place: tuple[int, bytes]
+) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "SET g x", move)
     check(heard.keyspace)
     number, key = place
@@ -154,14 +164,14 @@ def test_times_of_fields_go_where_the_hash_goes(heard, said, move, place):
 
 
 @pytest.mark.parametrize("gone", ["DEL h", "SET h x", "FLUSHDB", "HDEL h a", "HPERSIST h FIELDS 1 a", "HSET h a 2"])
-def test_what_has_no_times_any_more_is_not_looked_at(heard, said, gone):
+def test_what_has_no_times_any_more_is_not_looked_at(heard: ObservedEngine, said: Dialogue, gone: str) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", gone)
 
     assert not heard.keyspace.databases[0].fields_due.times
     check(heard.keyspace)
 
 
-def test_the_log_gives_fields_and_times_back(heard, said):
+def test_the_log_gives_fields_and_times_back(heard: ObservedEngine, said: Dialogue) -> None:
     said("HSET h a 1 b 2 c 3", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 2 a b", "HSETEX h PX 90000 FIELDS 1 d 4")
     turn_to(heard, NOW_MS + 11)
     said("HGET h a", "HSETNX h a 5")
@@ -172,7 +182,7 @@ def test_the_log_gives_fields_and_times_back(heard, said):
     assert copied("HPEXPIRETIME h FIELDS 3 a c d") == [-1, -1, NOW_MS + 90000]
 
 
-def test_a_fresh_base_has_the_times_of_fields(heard, said):
+def test_a_fresh_base_has_the_times_of_fields(heard: ObservedEngine, said: Dialogue) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
 
     base = list(base_lines(heard.keyspace, heard.settings, NOW_MS))
@@ -182,7 +192,7 @@ def test_a_fresh_base_has_the_times_of_fields(heard, said):
     assert Dialogue(engine)("HKEYS h") == [b"b"]
 
 
-def test_a_pause_hides_overdue_fields_and_keeps_them(heard, said):
+def test_a_pause_hides_overdue_fields_and_keeps_them(heard: ObservedEngine, said: Dialogue) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "CLIENT PAUSE 1000 WRITE")
     told(heard)
     turn_to(heard, NOW_MS + 11)
@@ -196,7 +206,9 @@ def test_a_pause_hides_overdue_fields_and_keeps_them(heard, said):
     assert told(heard) == (["@0 hexpired h"], ["HDEL h a"])
 
 
-def test_a_watched_hash_that_loses_a_field_to_time_breaks_the_transaction(heard, said):
+def test_a_watched_hash_that_loses_a_field_to_time_breaks_the_transaction(
+    heard: ObservedEngine, said: Dialogue
+) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "WATCH h")
     turn_to(heard, NOW_MS + 11)
     heard.tick()
@@ -204,7 +216,7 @@ def test_a_watched_hash_that_loses_a_field_to_time_breaks_the_transaction(heard,
     assert said("MULTI", "HGET h b", "EXEC") is None
 
 
-def test_info_counts_hashes_that_have_times(said):
+def test_info_counts_hashes_that_have_times(said: Dialogue) -> None:
     said("HSET h a 1", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "HSET g a 1")
 
     assert b"keys=2,expires=0,avg_ttl=0,subexpiry=1" in said("INFO keyspace")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
@@ -110,11 +111,11 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_hashes_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
+def test_hashes_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_a_long_walk_meets_every_field_that_stays(dialogue):
+def test_a_long_walk_meets_every_field_that_stays(dialogue: Dialogue) -> None:
     words = " ".join(f"f{number} v" for number in range(2000))
     dialogue(f"HSET h {words}")
 

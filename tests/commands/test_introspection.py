@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import hiredis
 import pytest
@@ -145,7 +146,7 @@ class Reference:
         assert isinstance(greeting, dict)
         self.version = tuple(int(part) for part in greeting[b"version"].split(b"."))
 
-    def __call__(self, *words: bytes | str) -> object:
+    def __call__(self, *words: bytes | str) -> Any:
         return decoded(self.raw(*words))
 
     def raw(self, *words: bytes | str) -> bytes:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
@@ -119,11 +120,11 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_keys_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
+def test_keys_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_object_help_names_every_subcommand(dialogue):
+def test_object_help_names_every_subcommand(dialogue: Dialogue) -> None:
     lines = dialogue("OBJECT HELP")
 
     assert {b"ENCODING <key>", b"FREQ <key>", b"IDLETIME <key>", b"REFCOUNT <key>", b"HELP"} <= set(lines)

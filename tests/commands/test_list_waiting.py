@@ -29,14 +29,14 @@ def looks_at_a_push(workers: int) -> int:
     return clock.looks - before
 
 
-def waiting(dialogue, *lines):
+def waiting(dialogue: Dialogue, *lines: str) -> list[Dialogue]:
     """A client a line, all of them waiting."""
     clients = [dialogue.another() for _ in lines]
     assert [client(line) for client, line in zip(clients, lines, strict=True)] == [NO_REPLY] * len(lines)
     return clients
 
 
-def test_the_first_who_waits_is_served_first(dialogue):
+def test_the_first_who_waits_is_served_first(dialogue: Dialogue) -> None:
     first, second, third = waiting(dialogue, "BLPOP q 0", "BRPOP q 0", "BLPOP q 0")
 
     assert dialogue("RPUSH q a b") == 2
@@ -47,18 +47,18 @@ def test_the_first_who_waits_is_served_first(dialogue):
     assert dialogue("EXISTS q") == 0
 
 
-def test_one_push_to_a_long_queue_of_workers_tries_one_of_them():
+def test_one_push_to_a_long_queue_of_workers_tries_one_of_them() -> None:
     assert looks_at_a_push(1000) == looks_at_a_push(1)
 
 
-def test_a_push_is_answered_with_the_length_before_anybody_is_served(dialogue):
+def test_a_push_is_answered_with_the_length_before_anybody_is_served(dialogue: Dialogue) -> None:
     waiting(dialogue, "BLPOP q 0")
 
     assert dialogue("RPUSH q a b c") == 3
     assert dialogue("LLEN q") == 2
 
 
-def test_the_key_that_was_named_first_wins_if_several_have_something(dialogue):
+def test_the_key_that_was_named_first_wins_if_several_have_something(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP a b 0")
 
     dialogue("MULTI", "RPUSH b 1", "RPUSH a 2", "EXEC")
@@ -67,7 +67,7 @@ def test_the_key_that_was_named_first_wins_if_several_have_something(dialogue):
     assert dialogue("LRANGE b 0 -1") == [b"1"]
 
 
-def test_a_chain_of_moves_is_served_from_one_push(dialogue):
+def test_a_chain_of_moves_is_served_from_one_push(dialogue: Dialogue) -> None:
     mover, popper = waiting(dialogue, "BLMOVE a b LEFT RIGHT 0", "BLPOP b 0")
 
     dialogue("RPUSH a x")
@@ -77,7 +77,7 @@ def test_a_chain_of_moves_is_served_from_one_push(dialogue):
     assert dialogue("DBSIZE") == 0
 
 
-def test_a_value_of_another_type_wakes_nobody(dialogue):
+def test_a_value_of_another_type_wakes_nobody(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP q 0")
 
     dialogue("SET q x", "DEL q", "XADD q 1-0 f v", "DEL q")
@@ -87,7 +87,7 @@ def test_a_value_of_another_type_wakes_nobody(dialogue):
     assert client.arrived() == [[b"q", b"a"]]
 
 
-def test_whoever_is_woken_hears_of_another_type_at_an_earlier_key(dialogue):
+def test_whoever_is_woken_hears_of_another_type_at_an_earlier_key(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP a b 0")
 
     dialogue("SET a x", "RPUSH b 1")
@@ -97,7 +97,7 @@ def test_whoever_is_woken_hears_of_another_type_at_an_earlier_key(dialogue):
     assert dialogue("LLEN b") == 1
 
 
-def test_a_move_to_a_key_of_another_type_is_refused_when_it_is_its_turn(dialogue):
+def test_a_move_to_a_key_of_another_type_is_refused_when_it_is_its_turn(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLMOVE a b LEFT LEFT 0")
 
     dialogue("SET b x", "RPUSH a 1")
@@ -107,7 +107,7 @@ def test_a_move_to_a_key_of_another_type_is_refused_when_it_is_its_turn(dialogue
     assert dialogue("LLEN a") == 1
 
 
-def test_a_list_that_a_transaction_leaves_empty_wakes_nobody(dialogue):
+def test_a_list_that_a_transaction_leaves_empty_wakes_nobody(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP q 0")
 
     dialogue("MULTI", "RPUSH q a", "LPOP q", "EXEC")
@@ -126,7 +126,7 @@ def test_a_list_that_a_transaction_leaves_empty_wakes_nobody(dialogue):
     ],
     ids=["RENAME", "COPY", "MOVE", "SWAPDB", "RPOPLPUSH"],
 )
-def test_a_list_that_appears_in_any_way_is_popped(dialogue, lines):
+def test_a_list_that_appears_in_any_way_is_popped(dialogue: Dialogue, lines: list[str]) -> None:
     (client,) = waiting(dialogue, "BLPOP q 0")
 
     dialogue(*lines)
@@ -134,7 +134,7 @@ def test_a_list_that_appears_in_any_way_is_popped(dialogue, lines):
     assert client.arrived() == [[b"q", b"a"]]
 
 
-def test_a_restored_list_is_popped(dialogue):
+def test_a_restored_list_is_popped(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP q 0")
     dialogue("RPUSH other a")
     payload = dialogue("DUMP other")
@@ -144,7 +144,7 @@ def test_a_restored_list_is_popped(dialogue):
     assert client.arrived() == [[b"q", b"a"]]
 
 
-def test_several_items_are_popped_by_one_who_waits(dialogue):
+def test_several_items_are_popped_by_one_who_waits(dialogue: Dialogue) -> None:
     first, second = waiting(dialogue, "BLMPOP 0 2 p q LEFT COUNT 2", "BLMPOP 0 1 q RIGHT COUNT 9")
 
     dialogue("RPUSH q a b c d")
@@ -163,7 +163,9 @@ def test_several_items_are_popped_by_one_who_waits(dialogue):
         ("BLMPOP 2.5 1 q LEFT", 2500),
     ],
 )
-def test_a_wait_ends_with_null_when_its_time_is_over(dialogue, clock, line, wait_ms):
+def test_a_wait_ends_with_null_when_its_time_is_over(
+    dialogue: Dialogue, clock: ManualClock, line: str, wait_ms: int
+) -> None:
     (client,) = waiting(dialogue, line)
 
     clock.advance(wait_ms - 1)
@@ -175,7 +177,7 @@ def test_a_wait_ends_with_null_when_its_time_is_over(dialogue, clock, line, wait
     assert client.arrived() == [None]
 
 
-def test_a_client_that_goes_is_passed_over(dialogue):
+def test_a_client_that_goes_is_passed_over(dialogue: Dialogue) -> None:
     first, second = waiting(dialogue, "BLPOP q 0", "BLPOP q 0")
     dialogue.engine.disconnect(first.session)
 
@@ -184,7 +186,7 @@ def test_a_client_that_goes_is_passed_over(dialogue):
     assert second.arrived() == [[b"q", b"a"]]
 
 
-def test_what_a_client_was_served_is_logged_behind_the_push_as_a_plain_pop():
+def test_what_a_client_was_served_is_logged_behind_the_push_as_a_plain_pop() -> None:
     log = UnitLog()
     dialogue = Dialogue(make_engine(log=log))
     waiting(dialogue, "BLPOP q 0")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
@@ -165,11 +166,11 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_a_dialogue_is_answered_told_and_logged_as_by_redis(logging_redis: RedisSide, lines):
+def test_a_dialogue_is_answered_told_and_logged_as_by_redis(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_an_item_in_the_middle_of_a_long_list_is_found_set_and_shown(dialogue):
+def test_an_item_in_the_middle_of_a_long_list_is_found_set_and_shown(dialogue: Dialogue) -> None:
     dialogue(*["RPUSH a " + " ".join(map(str, range(start, start + 1000))) for start in range(0, 10_000, 1000)])
 
     assert dialogue("LINDEX a 5000") == b"5000"

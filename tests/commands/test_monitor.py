@@ -91,7 +91,7 @@ def test_reset_ends_it(dialogue: Dialogue, monitor: Dialogue) -> None:
 
 
 def test_a_transaction_cannot_begin_it(dialogue: Dialogue) -> None:
-    (refusal,) = dialogue("MULTI", "MONITOR", "EXEC")  # type: ignore[misc]  # EXEC answers a list
+    (refusal,) = dialogue("MULTI", "MONITOR", "EXEC")
 
     assert str(refusal) == "ERR MONITOR isn't allowed for DENY BLOCKING client"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.dialogue import NO_REPLY
+from tests.support.dialogue import NO_REPLY, Dialogue
 
 FIELDS = (
     "loading async_loading current_cow_peak current_cow_size current_cow_size_age current_fork_perc"
@@ -15,47 +15,47 @@ FIELDS = (
 )
 
 
-def test_the_fields_stand_in_rediss_order(dialogue):
+def test_the_fields_stand_in_rediss_order(dialogue: Dialogue) -> None:
     assert [name for name, _ in dialogue.engine.persistence.fields()] == FIELDS.split()
 
 
-def test_loading_has_fields_of_its_own(dialogue):
+def test_loading_has_fields_of_its_own(dialogue: Dialogue) -> None:
     state = dialogue.engine.persistence
     dialogue.engine.loading = True
     state.loading_total, state.loading_done = 400, 100
     assert dict(state.fields())["loading_loaded_perc"] == "25.00"
 
 
-def test_lastsave_is_the_start_at_first(dialogue):
+def test_lastsave_is_the_start_at_first(dialogue: Dialogue) -> None:
     assert dialogue("LASTSAVE") == 1_795_300_000
 
 
-def test_a_rewrite_that_starts_is_answered_as_redis_does(dialogue):
+def test_a_rewrite_that_starts_is_answered_as_redis_does(dialogue: Dialogue) -> None:
     assert dialogue("BGREWRITEAOF") == b"Background append only file rewriting started"
     assert dialogue.engine.wanted_rewrite
 
 
-def test_a_second_rewrite_is_refused_as_redis_does(dialogue):
+def test_a_second_rewrite_is_refused_as_redis_does(dialogue: Dialogue) -> None:
     refusal = "ERR Background append only file rewriting already in progress"
     assert str(dialogue("BGREWRITEAOF", "BGREWRITEAOF")) == refusal
 
 
 @pytest.mark.parametrize("line", ["SAVE", "BGSAVE", "BGSAVE SCHEDULE"])
-def test_nobody_is_told_that_a_file_was_saved_which_is_not(dialogue, line):
+def test_nobody_is_told_that_a_file_was_saved_which_is_not(dialogue: Dialogue, line: str) -> None:
     refusal = "ERR this server keeps an append-only log and writes no RDB file; use BGREWRITEAOF"
     assert str(dialogue("SET a 1", line)) == refusal
     assert not dialogue.engine.wanted_rewrite
 
 
 @pytest.mark.parametrize("line", ["BGSAVE NOW", "BGSAVE SCHEDULE SCHEDULE"])
-def test_what_is_no_bgsave_is_refused_as_redis_does(dialogue, line):
+def test_what_is_no_bgsave_is_refused_as_redis_does(dialogue: Dialogue, line: str) -> None:
     assert str(dialogue(line)) == "ERR syntax error"
 
 
-def test_info_tells_of_no_save_as_a_redis_that_never_saved(dialogue):
+def test_info_tells_of_no_save_as_a_redis_that_never_saved(dialogue: Dialogue) -> None:
     state = dialogue.engine.persistence
     dialogue("SET a 1", "BGREWRITEAOF")
-    dialogue.engine.clock.advance(5000)
+    dialogue.engine.clock.sleep(5)
     state.ended(worked=True)
 
     assert dialogue("LASTSAVE") == 1_795_300_000
@@ -63,7 +63,7 @@ def test_info_tells_of_no_save_as_a_redis_that_never_saved(dialogue):
     assert [told["rdb_saves"], told["rdb_last_bgsave_status"], told["rdb_last_save_time"]] == ["0", "ok", "1795300000"]
 
 
-def test_reload_keeps_keys_and_groups(dialogue):
+def test_reload_keeps_keys_and_groups(dialogue: Dialogue) -> None:
     dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
     dialogue("SET a 1", "XADD s 1-0 f v", "XADD s 2-0 f v", "XGROUP CREATE s g 0")
     dialogue("XREADGROUP GROUP g alice STREAMS s >", "XDEL s 1-0", "XNACK s g FAIL IDS 1 2-0")
@@ -74,7 +74,7 @@ def test_reload_keeps_keys_and_groups(dialogue):
     assert dialogue("GET a") == b"1"
 
 
-def test_a_blocked_reader_outlives_a_reload(dialogue):
+def test_a_blocked_reader_outlives_a_reload(dialogue: Dialogue) -> None:
     dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
     reader = dialogue.another()
     dialogue("XGROUP CREATE s g 0 MKSTREAM")
@@ -86,7 +86,7 @@ def test_a_blocked_reader_outlives_a_reload(dialogue):
     assert reader.arrived() == [[[b"s", [[b"1-0", [b"f", b"v"]]]]]]
 
 
-def test_a_watched_key_counts_as_changed_by_a_reload(dialogue):
+def test_a_watched_key_counts_as_changed_by_a_reload(dialogue: Dialogue) -> None:
     dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
     dialogue("SET a 1", "WATCH a")
     dialogue.another()("DEBUG RELOAD")

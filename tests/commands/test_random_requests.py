@@ -1,5 +1,7 @@
 """Whatever is asked of keys, strings and databases: answered as by a real Redis, and found again by a replay."""
 
+from typing import Any
+
 import pytest
 
 from penstock.engine.aof.replay import Replay
@@ -10,13 +12,13 @@ from tests.support.effects_beside_redis import ObservedEngine, RedisSide, steps_
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_requests_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, seed):
+def test_random_requests_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, seed: int) -> None:
     lines = Requests(seed).lines(500)
 
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def contents(engine):
+def contents(engine: ObservedEngine) -> list[Any]:
     """Every database as plain values; a stream by the entries it has."""
     return [
         (
@@ -28,7 +30,7 @@ def contents(engine):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_log_of_random_requests_replays_to_the_same_databases(seed):
+def test_the_log_of_random_requests_replays_to_the_same_databases(seed: int) -> None:
     engine, replayed = ObservedEngine(), ObservedEngine()
     dialogue = Dialogue(engine)
     for line in Requests(seed).lines(2000):

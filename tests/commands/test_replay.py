@@ -1,5 +1,7 @@
 """Loading a log: whole units and nothing else, wherever it was torn or damaged."""
 
+from typing import Any
+
 import pytest
 
 from penstock.engine.aof.replay import Replay, load
@@ -8,6 +10,7 @@ from penstock.errors import UsageError
 from penstock.protocol.log_reader import BLOCK_BYTES
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
+from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 from tests.support.memory_disk import MemoryDisk, MemoryNode
 
@@ -15,7 +18,7 @@ BASE = "/data/appendonlydir/base"
 LAST = "/data/appendonlydir/last"
 
 
-def lines(*texts):
+def lines(*texts: str) -> bytes:
     """Requests in RESP, from lines of words."""
     return b"".join(pack(tuple(text.encode().split(b" "))) for text in texts)
 
@@ -23,7 +26,7 @@ def lines(*texts):
 class Loaded:
     """An engine after it loaded files of the given bytes: what it has, what was said, what is left of the last."""
 
-    def __init__(self, last, base=b"", mends=True, most_garbage=0):
+    def __init__(self, last: bytes, base: bytes = b"", mends: bool = True, most_garbage: int = 0) -> None:
         self.disk = MemoryDisk()
         for path, text in ((BASE, base), (LAST, last)):
             self.disk.files[path] = MemoryNode()
@@ -34,17 +37,17 @@ class Loaded:
         self.log = AppendLog(LogDirectory(self.disk, "/data", "appendonlydir", "appendonly.aof"))
         self.log.directory.open()
         self.engine = make_engine()
-        self.said = []
+        self.said: list[Any] = []
         self.replay = Replay(self.engine, self.said.append)
         self.replay.begin()
         self.steps = list(load(self.replay, self.log, mends, most_garbage))
         self.replay.end()
 
-    def strings(self, database=0):
+    def strings(self, database: int = 0) -> dict[bytes, Any]:
         return self.engine.keyspace.databases[database].values
 
     @property
-    def left(self):
+    def left(self) -> bytes:
         return bytes(self.disk.files[LAST].seen)
 
 
@@ -59,28 +62,28 @@ WHOLE = b"".join(SMALL)
 BOUNDARIES = [sum(map(len, SMALL[:count])) for count in range(len(SMALL) + 1)]
 
 
-def state_after(count):
-    state = {}
+def state_after(count: int) -> dict[Any, Any]:
+    state: dict[Any, Any] = {}
     for part in STATES[: count + 1]:
         state |= part
     return state
 
 
-def test_a_log_gives_its_keys_back():
+def test_a_log_gives_its_keys_back() -> None:
     loaded = Loaded(WHOLE)
     assert loaded.strings() == {b"a": b"2", b"b": b"two", b"c": b"4"}
     assert loaded.said == []
     assert loaded.replay.applied == 6
 
 
-def test_base_and_increments_each_begin_in_database_0():
+def test_base_and_increments_each_begin_in_database_0() -> None:
     loaded = Loaded(lines("SET last 1"), base=lines("SELECT 3", "SET base 1"))
     assert loaded.strings(3) == {b"base": b"1"}
     assert loaded.strings(0) == {b"last": b"1"}
 
 
 @pytest.mark.parametrize("length", range(len(WHOLE) + 1))
-def test_a_tail_torn_at_any_byte_goes_back_to_the_last_whole_unit(length):
+def test_a_tail_torn_at_any_byte_goes_back_to_the_last_whole_unit(length: int) -> None:
     whole = [boundary for boundary in BOUNDARIES if boundary <= length]
     loaded = Loaded(WHOLE[:length])
 
@@ -91,18 +94,18 @@ def test_a_tail_torn_at_any_byte_goes_back_to_the_last_whole_unit(length):
 
 
 @pytest.mark.parametrize("length", [length for length in range(len(WHOLE)) if length not in BOUNDARIES][23:])
-def test_a_torn_tail_is_refused_where_it_may_not_be_cut(length):
+def test_a_torn_tail_is_refused_where_it_may_not_be_cut(length: int) -> None:
     with pytest.raises(UsageError, match=r"/last: .* first \d+ bytes are whole.*aof-load-truncated"):
         Loaded(WHOLE[:length], mends=False)
 
 
-def test_only_the_last_file_may_be_torn():
+def test_only_the_last_file_may_be_torn() -> None:
     with pytest.raises(UsageError, match=r"/base: .* not the log's last file"):
         Loaded(WHOLE, base=WHOLE[:-1])
 
 
 @pytest.mark.parametrize("at", range(len(WHOLE)))
-def test_a_wrong_byte_anywhere_is_seen_or_is_only_a_value(at):
+def test_a_wrong_byte_anywhere_is_seen_or_is_only_a_value(at: int) -> None:
     damaged = WHOLE[:at] + bytes([WHOLE[at] ^ 0x15]) + WHOLE[at + 1 :]
     try:
         loaded = Loaded(damaged)
@@ -112,7 +115,7 @@ def test_a_wrong_byte_anywhere_is_seen_or_is_only_a_value(at):
     assert loaded.said or loaded.left == damaged
 
 
-def test_damage_names_file_and_offset_and_what_was_expected():
+def test_damage_names_file_and_offset_and_what_was_expected() -> None:
     first = lines("SET a 1")
     with pytest.raises(UsageError) as refused:
         Loaded(first + b"+OK\r\n" + lines("SET b 2"))
@@ -121,30 +124,30 @@ def test_damage_names_file_and_offset_and_what_was_expected():
     )
 
 
-def test_a_damaged_tail_may_be_cut_if_it_is_small_enough():
+def test_a_damaged_tail_may_be_cut_if_it_is_small_enough() -> None:
     loaded = Loaded(WHOLE + b"garbage", most_garbage=7)
     assert loaded.left == WHOLE
     with pytest.raises(UsageError, match="aof-load-corrupt-tail-max-size"):
         Loaded(WHOLE + b"garbage!", most_garbage=7)
 
 
-def test_zeros_after_a_power_failure_are_a_torn_tail():
+def test_zeros_after_a_power_failure_are_a_torn_tail() -> None:
     assert Loaded(WHOLE + bytes(100)).left == WHOLE
     assert Loaded(WHOLE + b"*3\r\n$3\r\nSE" + bytes(100)).left == WHOLE
 
 
-def test_annotations_are_passed_over():
+def test_annotations_are_passed_over() -> None:
     loaded = Loaded(b"#TS:1795300000\r\n" + SMALL[0] + b"#TS:1795300001\r\n" + SMALL[1])
     assert loaded.strings() == {b"a": b"1", b"b": b"two"}
 
 
-def test_an_unknown_command_is_fatal_with_its_place():
+def test_an_unknown_command_is_fatal_with_its_place() -> None:
     first = lines("SET a 1")
     with pytest.raises(UsageError, match=rf"/last: ERR unknown command 'FLY'.*\(the request at byte {len(first)}\)"):
         Loaded(first + lines("FLY away", "SET b 2"))
 
 
-def test_what_is_told_of_a_line_stands_on_one_line():
+def test_what_is_told_of_a_line_stands_on_one_line() -> None:
     with pytest.raises(UsageError, match=r"^[^\n]*unknown command 'FLY AWAY'[^\n]*\(the request at byte 0\)$"):
         Loaded(pack((b"FLY\nAWAY",)) + lines("SET b 2"))
     said = Loaded(pack((b"INCRBY", b"a\r\nb", b"x\ny")) + lines("SET b 2")).said
@@ -152,7 +155,7 @@ def test_what_is_told_of_a_line_stands_on_one_line():
     assert len(said) == 1
 
 
-def test_a_refused_line_is_told_of_and_ignored():
+def test_a_refused_line_is_told_of_and_ignored() -> None:
     loaded = Loaded(lines("SET a x", "INCR a", "SET b 2"))
     assert loaded.strings() == {b"a": b"x", b"b": b"2"}
     assert loaded.said == [
@@ -161,14 +164,14 @@ def test_a_refused_line_is_told_of_and_ignored():
     ]
 
 
-def test_a_refused_line_within_a_multi_is_told_with_its_own_place():
+def test_a_refused_line_within_a_multi_is_told_with_its_own_place() -> None:
     before = lines("SET a x") + b"#TS:1795300000\r\n" + lines("MULTI", "SET b 2") + b"#TS:1795300001\r\n"
     loaded = Loaded(before + lines("INCR a", "EXEC", "SET c 3"))
     assert loaded.strings() == {b"a": b"x", b"b": b"2", b"c": b"3"}
     assert [f"{LAST}: the request at byte {len(before)} was refused" in line for line in loaded.said] == [True]
 
 
-def test_a_refused_line_far_behind_in_a_file_is_told_with_its_place():
+def test_a_refused_line_far_behind_in_a_file_is_told_with_its_place() -> None:
     before = lines(*(f"SET k{number} {'v' * 50}" for number in range(5000)))
     loaded = Loaded(before + lines("INCR k0", "SET c 3"))
     assert [f"{LAST}: the request at byte {len(before)} was refused" in line for line in loaded.said] == [True]
@@ -210,12 +213,12 @@ MULTI = len(BEFORE)  # its offset
         "multi of two",
     ],
 )
-def test_a_multi_and_an_exec_that_do_not_match_are_fatal_with_their_place(damaged, said):
+def test_a_multi_and_an_exec_that_do_not_match_are_fatal_with_their_place(damaged: bytes, said: str) -> None:
     with pytest.raises(UsageError, match=rf"^{LAST}: .*{said}"):
         Loaded(BEFORE + damaged, most_garbage=1000)
 
 
-def test_values_of_any_kind_and_size_survive():
+def test_values_of_any_kind_and_size_survive() -> None:
     values = [
         b"",
         b"\r\n*3\r\n$3\r\nSET\r\n",
@@ -229,7 +232,7 @@ def test_values_of_any_kind_and_size_survive():
     assert list(loaded.strings().values()) == [*values, b"1"]
 
 
-def test_a_multi_longer_than_a_block_is_run_whole_or_not_at_all():
+def test_a_multi_longer_than_a_block_is_run_whole_or_not_at_all() -> None:
     before = lines("SET before 1")
     unit = lines("MULTI", *(f"SET k{number} {'v' * 50}" for number in range(3000)), "EXEC")
 
@@ -239,7 +242,7 @@ def test_a_multi_longer_than_a_block_is_run_whole_or_not_at_all():
     assert torn.left == before
 
 
-def test_progress_reaches_the_end():
+def test_progress_reaches_the_end() -> None:
     text = lines(*(f"SET k{number} v" for number in range(10_000)))
     loaded = Loaded(text, base=WHOLE)
     total = len(text) + len(WHOLE)
@@ -247,8 +250,8 @@ def test_progress_reaches_the_end():
     assert len(loaded.steps) > 3
 
 
-def test_a_log_of_streams_gives_the_same_picture(dialogue):
-    units = []
+def test_a_log_of_streams_gives_the_same_picture(dialogue: Dialogue) -> None:
+    units: list[Any] = []
     dialogue.engine.effects.log = type("Units", (), {"append": staticmethod(units.append)})()
     dialogue(
         "XADD s 1-0 f v", "XADD s 2-0 f v", "XADD s 3-0 f v", "XGROUP CREATE s g 0", "SELECT 1", "SET a 1", "SELECT 0",
@@ -268,7 +271,7 @@ def test_a_log_of_streams_gives_the_same_picture(dialogue):
 
 
 @pytest.mark.parametrize("words", ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN NOW", "SHUTDOWN SAVE FORCE"])
-def test_a_shutdown_in_the_log_does_not_end_the_server(words):
+def test_a_shutdown_in_the_log_does_not_end_the_server(words: str) -> None:
     loaded = Loaded(lines("SET a 1", words, "SET b 2"))
 
     assert not loaded.engine.wanted_shutdown
@@ -277,7 +280,7 @@ def test_a_shutdown_in_the_log_does_not_end_the_server(words):
 
 
 @pytest.mark.parametrize("words", ["SUBSCRIBE x", "PSUBSCRIBE x", "SSUBSCRIBE x", "MONITOR", "DISCARD", "AUTH x"])
-def test_what_is_refused_in_a_log_is_ignored_with_a_warning(words):
+def test_what_is_refused_in_a_log_is_ignored_with_a_warning(words: str) -> None:
     loaded = Loaded(lines("SET a 1", words, "SET b 2"))
 
     assert loaded.strings() == {b"a": b"1", b"b": b"2"}
@@ -287,12 +290,12 @@ def test_what_is_refused_in_a_log_is_ignored_with_a_warning(words):
 @pytest.mark.parametrize(
     "words", ["BLPOP l 0", "XREAD BLOCK 0 STREAMS s $", "WAIT 1 0", "QUIT", "RESET", "WATCH a", "HELLO 3", "GET a"]
 )
-def test_what_would_wait_or_ask_in_a_log_does_nothing(words):
+def test_what_would_wait_or_ask_in_a_log_does_nothing(words: str) -> None:
     loaded = Loaded(lines("SET a 1", words, "SET b 2"))
 
     assert loaded.strings() == {b"a": b"1", b"b": b"2"}
     assert [loaded.replay.refused, loaded.engine.blocking.by_key, loaded.engine.outgoing] == [0, {}, []]
 
 
-def test_config_set_in_a_log_is_carried_out():
+def test_config_set_in_a_log_is_carried_out() -> None:
     assert Loaded(lines("SET a 1", "CONFIG SET timeout 77")).engine.settings.number("timeout") == 77

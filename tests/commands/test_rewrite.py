@@ -1,19 +1,23 @@
 """A rewritten base gives the same picture as what it was made from."""
 
+from typing import Any
+
 import pytest
 
+from penstock.clock import ManualClock
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
+from penstock.engine.engine import Engine
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine
+from tests.support.engines import make_engine, value_of
 
 
-def rewritten(engine):
+def rewritten(engine: Engine) -> tuple[Engine, list[Any]]:
     """An engine that loaded the base of another, and what its loader said."""
     again = make_engine()
-    said = []
+    said: list[Any] = []
     replay = Replay(again, said.append)
     replay.begin()
     replay.lines(base_lines(engine.keyspace, engine.settings, NOW_MS))
@@ -21,10 +25,10 @@ def rewritten(engine):
     return again, said
 
 
-def picture(engine, key="s"):
+def picture(engine: Engine, key: str = "s") -> tuple[Any, ...]:
     """What is shown of a stream and its groups, but for seen and active times, iids counters and node counts."""
     ask = Dialogue(engine)
-    stream = engine.keyspace.databases[0].values[key.encode()]
+    stream = value_of(engine, key.encode())
     groups = {
         group.name: [
             ask(f"XPENDING {key} {group.name.decode()} - + 1000"),
@@ -85,16 +89,16 @@ STORIES = {
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
-def test_a_stream_is_the_same_after_a_rewrite(dialogue, story):
+def test_a_stream_is_the_same_after_a_rewrite(dialogue: Dialogue, story: list[str]) -> None:
     dialogue(*story)
     again, said = rewritten(dialogue.engine)
 
     assert said == []
     assert picture(again) == picture(dialogue.engine)
-    again.keyspace.databases[0].values[b"s"].check()
+    value_of(again, b"s").check()
 
 
-def test_strings_expiries_and_databases_survive(dialogue):
+def test_strings_expiries_and_databases_survive(dialogue: Dialogue) -> None:
     dialogue("SET a 1", "PEXPIRE a 5000", "SELECT 9", "SET b 2", "XADD s 1-0 f v", "PEXPIRE s 7000")
     again, _ = rewritten(dialogue.engine)
 
@@ -102,7 +106,7 @@ def test_strings_expiries_and_databases_survive(dialogue):
     assert [ask("PTTL a"), ask("SELECT 9"), ask("GET b"), ask("PTTL s"), ask("XLEN s")] == [5000, b"OK", b"2", 7000, 1]
 
 
-def test_what_is_overdue_is_left_out(dialogue, clock):
+def test_what_is_overdue_is_left_out(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET gone 1 PX 10", "SET kept 1")
     dialogue.engine.active_expiry = False
     clock.advance(11)
@@ -111,13 +115,13 @@ def test_what_is_overdue_is_left_out(dialogue, clock):
     assert b"gone" not in lines
 
 
-def test_equal_neighbours_share_a_line(dialogue):
+def test_equal_neighbours_share_a_line(dialogue: Dialogue) -> None:
     dialogue(*ADDED, *READ, "XNACK s g FAIL IDS 2 1-0 2-0")
     lines = b"".join(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
     assert (lines.count(b"XCLAIM"), lines.count(b"XNACK")) == (2, 1)
 
 
-def test_a_line_names_a_thousand_ids_at_the_most(dialogue):
+def test_a_line_names_a_thousand_ids_at_the_most(dialogue: Dialogue) -> None:
     dialogue("XGROUP CREATE s g 0 MKSTREAM", *[f"XADD s {number}-0 f v" for number in range(1, 2502)])
     dialogue("XREADGROUP GROUP g alice COUNT 2501 STREAMS s >")
     base = b"".join(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
@@ -125,7 +129,7 @@ def test_a_line_names_a_thousand_ids_at_the_most(dialogue):
     assert [claim.count(b"-0\r\n") for claim in claims] == [1000, 1000, 501]
 
 
-def test_chunks_hold_whole_requests(dialogue):
+def test_chunks_hold_whole_requests(dialogue: Dialogue) -> None:
     value = b"v" * 1000
     for number in range(300):
         dialogue.words(b"XADD", b"s", b"%d-0" % (number + 1), b"f", value)
@@ -134,14 +138,14 @@ def test_chunks_hold_whole_requests(dialogue):
     assert all(chunk.startswith(b"*") and chunk.endswith(b"\r\n") for chunk in chunks)
 
 
-def test_a_base_begins_with_its_time_where_that_is_wanted(dialogue):
+def test_a_base_begins_with_its_time_where_that_is_wanted(dialogue: Dialogue) -> None:
     dialogue.engine.settings.set_pairs([("aof-timestamp-enabled", "yes")])
     dialogue("SET a 1")
     chunks = list(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS))
     assert chunks[0].startswith(b"#TS:1795300000\r\n*2\r\n")
 
 
-def test_the_lines_are_counted_while_they_are_made(dialogue):
+def test_the_lines_are_counted_while_they_are_made(dialogue: Dialogue) -> None:
     dialogue(
         "SET a 1", "XADD s 1-0 f v", "XADD s 2-0 f v", "XADD s 3-0 f v", "XGROUP CREATE s g 0", "SELECT 1", "SET b 2"
     )
@@ -154,7 +158,7 @@ def test_the_lines_are_counted_while_they_are_made(dialogue):
     assert (progress.keys, progress.steps, progress.share) == (3, 6, 1)
 
 
-def test_progress_survives_a_pipe():
+def test_progress_survives_a_pipe() -> None:
     progress = Progress()
     progress.keys, progress.keys_total, progress.steps, progress.steps_total = 1, 2, 3, 1 << 40
     progress.written, progress.copied = 5, 6

@@ -5,9 +5,11 @@ from array import array
 
 import pytest
 
+from penstock.clock import ManualClock
 from penstock.storage.streams.columns import common_length
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
-from tests.support.engines import make_engine
+from tests.support.engines import make_engine, value_of
 from tests.support.log import UnitLog
 
 CALLS = (
@@ -22,16 +24,17 @@ CALLS = (
 )
 
 
-def side() -> Dialogue:
+def side(log: UnitLog | None = None) -> Dialogue:
     """Two hundred entries, most of them read by three consumers in random portions, some twice."""
     chance = random.Random(4)
-    client = Dialogue(make_engine(log=UnitLog()))
+    clock = ManualClock(NOW_MS)
+    client = Dialogue(make_engine(clock, log or UnitLog()))
     client("XGROUP CREATE s g 0 MKSTREAM", *[f"XADD s {number}-0 f v" for number in range(1, 201)])
     for _ in range(30):
         count, who = chance.choice((1, 1, 2, 9)), chance.choice(("ann", "bob", "cy"))
         client(f"XREADGROUP GROUP g {who} COUNT {count} STREAMS s >")
         client(f"XREADGROUP GROUP g {who} COUNT {count} STREAMS s {chance.randrange(100)}")
-        client.engine.clock.advance(chance.choice((0, 0, 1, 1, 5, -2)))
+        clock.advance(chance.choice((0, 0, 1, 1, 5, -2)))
     client("XDEL s 5-0 6-0 7-0 40-0")
     return client
 
@@ -46,7 +49,7 @@ def named(chance: random.Random) -> list[bytes]:
 
 
 def picture(client: Dialogue) -> list[object]:
-    group = client.engine.keyspace.databases[0].values[b"s"].groups[b"g"]
+    group = value_of(client.engine, b"s").groups[b"g"]
     order = [block.id_at(slot) for block, slot in [*group.nack_zone(), *group.in_time_order()]]
     return [client(line) for line in ("XINFO STREAM s FULL COUNT 0", "XPENDING s g", "XINFO CONSUMERS s g")] + [order]
 
@@ -68,20 +71,21 @@ def test_many_ids_in_one_request_are_as_many_requests(seed: int) -> None:
             assert answer == sum(answers)
         else:
             assert answer == [text for one in answers for text in one]
-        together.engine.keyspace.databases[0].values[b"s"].check()
+        value_of(together.engine, b"s").check()
         assert picture(together) == picture(apart)
         for client in (together, apart):
-            client.engine.clock.advance(1)
+            client.engine.clock.sleep(0.001)
 
 
 def test_the_released_are_logged_in_runs_of_equal_counts() -> None:
-    client = side()
+    log = UnitLog()
+    client = side(log)
     client(
         "XGROUP CREATE s h 0", "XREADGROUP GROUP h ann COUNT 5 STREAMS s >", "XCLAIM s h ann 0 3-0 JUSTID RETRYCOUNT 4"
     )
-    client.engine.context.effects.log.clear()
+    log.clear()
     assert client("XNACK s h FAIL IDS 6 1-0 2-0 3-0 4-0 8-0 1-0") == 6
-    lines = client.engine.context.effects.log.text.split(b"XNACK")[1:]
+    lines = log.text.split(b"XNACK")[1:]
     assert [line[: line.index(b"FORCE") + 5].split()[9::2] for line in lines] == [
         [b"2", b"1-0", b"2-0", b"RETRYCOUNT", b"1", b"FORCE"],
         [b"1", b"3-0", b"RETRYCOUNT", b"4", b"FORCE"],

@@ -1,11 +1,13 @@
 """Which keys there are, beside a real Redis and alone."""
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.clock import ManualClock
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import ObservedEngine, RedisSide, steps_of_engine
 
@@ -64,16 +66,16 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_scanning_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines):
+def test_scanning_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines: Any) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def fill(dialogue, names):
+def fill(dialogue: Any, names: Any) -> None:
     for name in names:
         dialogue.words(b"SET", name, b"1")
 
 
-def walk(dialogue, count, between=lambda: None):
+def walk(dialogue: Any, count: Any, between: Any = lambda: None) -> Any:
     """Every key that a whole scan shows, in order."""
     shown, cursor = [], b"0"
     while True:
@@ -84,14 +86,14 @@ def walk(dialogue, count, between=lambda: None):
         between()
 
 
-def test_a_scan_shows_every_key_once_where_nothing_changes(dialogue):
+def test_a_scan_shows_every_key_once_where_nothing_changes(dialogue: Dialogue) -> None:
     names = [b"key:%d" % number for number in range(1000)]
     fill(dialogue, names)
 
     assert sorted(walk(dialogue, 7)) == sorted(names)
 
 
-def test_a_page_is_as_long_as_count_says(dialogue):
+def test_a_page_is_as_long_as_count_says(dialogue: Dialogue) -> None:
     fill(dialogue, [b"key:%d" % number for number in range(100)])
 
     assert len(dialogue("SCAN 0")[1]) == 10
@@ -100,14 +102,14 @@ def test_a_page_is_as_long_as_count_says(dialogue):
 
 @given(st.data())
 @settings(max_examples=50, deadline=None)
-def test_a_key_that_is_there_all_the_time_is_shown_whatever_else_changes(data):
+def test_a_key_that_is_there_all_the_time_is_shown_whatever_else_changes(data: Any) -> None:
     dialogue = Dialogue(ObservedEngine())
     staying = [b"stays:%d" % number for number in range(50)]
     fill(dialogue, staying)
     names = st.integers(0, 200).map(lambda number: f"goes:{number}")
     steps = st.sampled_from(["SET {} 1", "DEL {}", "RENAME {} other", "COPY {} more REPLACE"])
 
-    def disturb():
+    def disturb() -> None:
         for step, name in data.draw(st.lists(st.tuples(steps, names), max_size=20)):
             dialogue(step.format(name))
         if data.draw(st.booleans()):
@@ -120,7 +122,7 @@ def test_a_key_that_is_there_all_the_time_is_shown_whatever_else_changes(data):
     dialogue.engine.keyspace.databases[0].check()
 
 
-def test_an_order_that_nobody_uses_for_a_minute_is_dropped(dialogue, clock):
+def test_an_order_that_nobody_uses_for_a_minute_is_dropped(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET a 1", "SCAN 0")
     database = dialogue.engine.keyspace.databases[0]
 
@@ -132,7 +134,7 @@ def test_an_order_that_nobody_uses_for_a_minute_is_dropped(dialogue, clock):
     assert database.order is None
 
 
-def test_every_key_has_its_chance(dialogue):
+def test_every_key_has_its_chance(dialogue: Dialogue) -> None:
     fill(dialogue, [b"key:%d" % number for number in range(20)])
     dialogue.engine.chance = random.Random(7)
 

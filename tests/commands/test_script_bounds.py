@@ -1,6 +1,8 @@
 """Scripts that want all the time or all the memory there is: they are stopped, and what they took comes back."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -74,7 +76,7 @@ def alone() -> Dialogue:
 
 
 @pytest.mark.parametrize("code", ENDLESS.values(), ids=ENDLESS.keys())
-def test_a_script_without_end_is_killed(late, code):
+def test_a_script_without_end_is_killed(late: Late, code: Any) -> None:
     script(late.caller, code)
 
     assert str(late.other("PING")).startswith("BUSY")
@@ -86,7 +88,7 @@ def test_a_script_without_end_is_killed(late, code):
 
 
 @pytest.mark.parametrize("body", ["while true do end", "local function f() return f() end f()"])
-def test_a_library_that_does_not_end_is_not_loaded(dialogue, body):
+def test_a_library_that_does_not_end_is_not_loaded(dialogue: Dialogue, body: str) -> None:
     dialogue.engine.clock = SystemClock()
 
     answer = decoded(dialogue.words(b"FUNCTION", b"LOAD", b"#!lua name=a\n" + body.encode()))
@@ -96,32 +98,70 @@ def test_a_library_that_does_not_end_is_not_loaded(dialogue, body):
     assert dialogue("FCALL twice 0 4") == 8
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "return redis.call('GET', KEYS[1])", "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])",
+        "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
+        "local n = tonumber(redis.call('INCR', KEYS[1])) return {math.max(n, 2), 'x', {ok = 'y'}}", "return {1, 2}",
+    ],
+)  # fmt: skip
+def test_a_script_of_few_calls_is_known_to_be_short(code: str) -> None:
+    assert script_source.is_short(code.encode())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while true do end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
+        "return ('x'):rep(1e9)", "local redis = ARGV return redis.call('x')", "return pcall(pcall)",
+        "redis['call']('x')", "local t = {call = string.rep} return t.call('x', 9)",
+        "local tonumber = x return tonumber(1)",
+        "return cjson.decode(ARGV[1])", "x = redis", "return redis.call 'x' 'y'", "return (redis.call)('x')",
+        "redis.call[[get]] [[x]]", "local x = {} {}", "return string.rep{}", "return a.redis.call('x')",
+        "return redis:call('x')", "local math = 1 return math.max(1)",
+    ],
+)  # fmt: skip
+def test_a_script_that_calls_anything_else_is_watched(code: str) -> None:
+    assert not script_source.is_short(code.encode())
+
+
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("before", ["", STOPPED], ids=["collected", "told not to collect"])
 @pytest.mark.parametrize("code", MEMORY.values(), ids=MEMORY.keys())
-def test_a_script_gets_so_much_memory_and_leaves_nothing(alone, code, before):
+def test_a_script_gets_so_much_memory_and_leaves_nothing(alone: Dialogue, code: Any, before: Any) -> None:
     assert "not enough memory" in str(script(alone, before + code))
     assert alone.engine.scripts.memory() < 32 * MIB
     assert script(alone, "return redis.call('PING').ok") == b"PONG"
 
 
-def test_scripts_that_stop_the_collector_take_no_more_and_more(alone):
+def test_a_script_that_is_not_watched_has_the_same_bound(alone: Dialogue) -> None:
+    doubling = "local s = ARGV[1] " + "s = s .. s " * 40 + "return s"
+
+    assert script_source.is_short(doubling.encode())
+    assert "not enough memory" in str(script(alone, doubling, "0", "x"))
+    assert alone.engine.scripts.memory() < 32 * MIB
+
+
+def test_scripts_that_stop_the_collector_take_no_more_and_more(alone: Dialogue) -> None:
     for _ in range(40):
         script(alone, STOPPED + "local t = {} for i = 1, 100000 do t[i] = {i} end")
 
     assert alone.engine.scripts.memory() < 100 * MIB
 
 
-def test_a_request_with_huge_words_is_refused_and_the_server_goes_on(alone, monkeypatch):
+def test_a_request_with_huge_words_is_refused_and_the_server_goes_on(
+    alone: Dialogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lua_machine, "HARD_LIMIT", 64 * MIB)
 
     assert "not enough memory" in str(decoded(alone.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * (100 * MIB))))
     assert decoded(alone.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * MIB)) == MIB
 
 
-def test_a_huge_reply_is_refused_and_the_server_goes_on(alone, monkeypatch):
+def test_a_huge_reply_is_refused_and_the_server_goes_on(alone: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
     alone.words(b"SET", b"a", b"x" * (100 * MIB))
     monkeypatch.setattr(lua_machine, "HARD_LIMIT", 64 * MIB)
 
@@ -129,7 +169,7 @@ def test_a_huge_reply_is_refused_and_the_server_goes_on(alone, monkeypatch):
     assert script(alone, "return #redis.call('PING').ok") == 4
 
 
-def test_a_request_of_a_script_that_took_too_much_is_refused(alone, monkeypatch):
+def test_a_request_of_a_script_that_took_too_much_is_refused(alone: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lua_machine, "SOFT_LIMIT", MIB)
 
     assert "not enough memory" in str(script(alone, "local t = {} for i = 1, 1e5 do t[i] = {} end redis.call('PING')"))
@@ -138,7 +178,7 @@ def test_a_request_of_a_script_that_took_too_much_is_refused(alone, monkeypatch)
 # -- the thread -------------------------------------------------------------------------------------------------------
 
 
-def test_a_thread_that_cannot_start_is_told_and_tried_again(late, monkeypatch):
+def test_a_thread_that_cannot_start_is_told_and_tried_again(late: Late, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", failing_start)
         answer = script(late.caller, "for i = 1, 2 do end return 1")
@@ -152,8 +192,8 @@ def failing_start(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def test_a_script_that_ends_with_an_exception_leaves_nobody_busy():
-    worker = ScriptThread(lambda: None)
+def test_a_script_that_ends_with_an_exception_leaves_nobody_busy() -> None:
+    worker = script_worker.Worker()
 
     assert b"not enough memory" in (worker.run(out_of_memory, PATIENCE_S) or b"")
     assert b"ZeroDivisionError" in (worker.run(divided, PATIENCE_S) or b"")
@@ -178,10 +218,10 @@ PATTERNS = (
 SUBJECTS = ("", "a", "b", "ab", "aab", "abc aab", "(a(b)c)", "  aa b ", "a-b-c", "]a[", "aaaaab", "xyza", "abab")
 
 
-def test_the_matcher_in_lua_finds_what_luas_own_finds(alone):
+def test_the_matcher_in_lua_finds_what_luas_own_finds(alone: Dialogue) -> None:
     runtime = alone.engine.scripts.machine()._runtime
     matcher = runtime.execute(b"return assert(loadstring(...))", (LIBRARIES / "patterns.lua").read_bytes())()
-    compare = runtime.execute(
+    compare: Callable[..., Any] = runtime.execute(
         b"local patterns = ... return function(subject, pattern, init)"
         b" local function told(...) local t = {...} for i = 1, select('#', ...) do t[i] = tostring(t[i]) end"
         b" return table.concat(t, ' ') end"
@@ -200,10 +240,10 @@ def test_the_matcher_in_lua_finds_what_luas_own_finds(alone):
     assert [case for case in found if case[3] != case[4]] == []
 
 
-def test_the_sort_in_lua_leaves_equal_items_as_luas_own_does(alone):
+def test_the_sort_in_lua_leaves_equal_items_as_luas_own_does(alone: Dialogue) -> None:
     runtime = alone.engine.scripts.machine()._runtime
     script(alone, "return 1")
-    random_lists = runtime.execute(b"""
+    random_lists: Any = runtime.execute(b"""
         local sort = ...
         local state = 1
         local function chance(n) state = (state * 16807) % 2147483647 return state % n end
@@ -221,6 +261,6 @@ def test_the_sort_in_lua_leaves_equal_items_as_luas_own_does(alone):
 
 
 @pytest.mark.parametrize(("place", "found"), [("2^63", b"0"), ("2^62", b"0"), ("2^32 + 7", b"7")])
-def test_a_place_beyond_32_bits_is_cut_to_them(alone, place, found):
+def test_a_place_beyond_32_bits_is_cut_to_them(alone: Dialogue, place: str, found: bytes) -> None:
     """LuaJIT's own table.insert would move two thousand million items, and nothing could stop it."""
     assert script(alone, f"local t = {{}} table.insert(t, {place}, 'x') return tostring(next(t))") == found

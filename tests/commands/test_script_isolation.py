@@ -1,5 +1,7 @@
 """What one client's script can do to another's: nothing."""
 
+from typing import Any
+
 import pytest
 
 from penstock.engine.scripting.lua_machine import Machine
@@ -27,29 +29,29 @@ ERRORS = {
 }
 
 
-def ask(dialogue: Dialogue, code: str) -> object:
+def ask(dialogue: Dialogue, code: str) -> Any:
     return decoded(dialogue.words(b"EVAL", code.encode(), b"0"))
 
 
 @pytest.mark.parametrize("table", SHARED)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_shared_table_is_read_only_however_it_is_got(dialogue, table, change):
+def test_a_shared_table_is_read_only_however_it_is_got(dialogue: Dialogue, table: str, change: str) -> None:
     assert READONLY in str(ask(dialogue, change.replace("{}", table)))
 
 
 @pytest.mark.parametrize("table", SHARED)
-def test_a_shared_table_gets_no_metatable(dialogue, table):
+def test_a_shared_table_gets_no_metatable(dialogue: Dialogue, table: str) -> None:
     assert READONLY in str(ask(dialogue, f"setmetatable({table},{{}})"))
 
 
 @pytest.mark.parametrize(
     "code", ["getmetatable('').evil=1", "getmetatable(_G).evil=1", "getmetatable('').__index.evil=1"]
 )
-def test_metatables_are_read_only(dialogue, code):
+def test_metatables_are_read_only(dialogue: Dialogue, code: str) -> None:
     assert READONLY in str(ask(dialogue, code))
 
 
-def test_a_table_of_functions_cannot_be_changed_for_others(dialogue):
+def test_a_table_of_functions_cannot_be_changed_for_others(dialogue: Dialogue) -> None:
     ask(dialogue, "local _,t=pairs(string) t.upper=function() return 'X' end")
     ask(dialogue, "getmetatable(_G).__index.evil=1")
 
@@ -57,14 +59,14 @@ def test_a_table_of_functions_cannot_be_changed_for_others(dialogue):
     assert "nonexistent global variable 'evil'" in str(ask(dialogue, "return evil"))
 
 
-def test_what_is_decoded_shares_no_metatable_that_can_be_changed(dialogue):
+def test_what_is_decoded_shares_no_metatable_that_can_be_changed(dialogue: Dialogue) -> None:
     change = "cjson.decode_array_with_array_mt(true) getmetatable(cjson.decode('[]')).__index=1"
 
     assert READONLY in str(ask(dialogue, change))
 
 
 @pytest.mark.parametrize("code", ERRORS.values(), ids=ERRORS.keys())
-def test_an_error_of_the_server_is_text_for_a_script(dialogue, code):
+def test_an_error_of_the_server_is_text_for_a_script(dialogue: Dialogue, code: str) -> None:
     caught = (
         "local kinds={{}} local ok,e=pcall(function() {0} end) kinds[1]=type(e) xpcall(function() {0} end,function(p)"
     )
@@ -105,7 +107,7 @@ class Failing:
         ("redis.log,1,'x'", b"true nil nil"),
     ],
 )
-def test_an_exception_in_the_server_is_text_for_a_script(asked, kinds):
+def test_an_exception_in_the_server_is_text_for_a_script(asked: str, kinds: bytes) -> None:
     machine = Machine(Failing(), "8.6.3")
     code = f"local ok,e=pcall({asked}) return tostring(ok)..' '..type(e)..' '..tostring(e)"
 
@@ -115,7 +117,7 @@ def test_an_exception_in_the_server_is_text_for_a_script(asked, kinds):
 
 
 @pytest.mark.parametrize("code", ["cjson.null.x=1", "return cjson.null.x", "return -cjson.null", "cjson.null()"])
-def test_the_one_userdata_there_is_opens_nothing(dialogue, code):
+def test_the_one_userdata_there_is_opens_nothing(dialogue: Dialogue, code: str) -> None:
     assert "(a userdata value)" in str(ask(dialogue, code))
 
 
@@ -143,7 +145,7 @@ BLAMED = {
 
 @pytest.mark.parametrize("code", BLAMED.values(), ids=BLAMED.keys())
 @pytest.mark.parametrize("way", ["\n{}", "\nreturn {}", "\nlocal function f() {} end f()"])
-def test_an_error_names_the_script_and_nothing_of_ours(dialogue, code, way):
+def test_an_error_names_the_script_and_nothing_of_ours(dialogue: Dialogue, code: str, way: str) -> None:
     if "return" in way and code.startswith("local"):
         way = "\n{}"
     answer = str(ask(dialogue, way.format(code)))
@@ -152,7 +154,7 @@ def test_an_error_names_the_script_and_nothing_of_ours(dialogue, code, way):
     assert answer.endswith(", on @user_script:2.")
 
 
-def test_a_chunk_may_call_itself_as_we_do_and_gains_nothing(dialogue):
+def test_a_chunk_may_call_itself_as_we_do_and_gains_nothing(dialogue: Dialogue) -> None:
     answer = str(ask(dialogue, "loadstring('error(1)','=[penstock]')()"))
 
     assert answer.startswith("ERR [penstock] :1: 1 script: ")

@@ -1,5 +1,7 @@
 """Scripts that ended or corrupted the process: each gets an answer, and the server goes on."""
 
+from typing import Any
+
 import pytest
 
 from tests.support.dialogue import Dialogue, decoded
@@ -31,26 +33,26 @@ CODE = b"\x1bLJ\x02\x08\x00"
 LIBRARY_OF_CODE = b"#!lua name=a\n" + CODE
 
 
-def ask(dialogue: Dialogue, code: str) -> object:
+def ask(dialogue: Dialogue, code: str) -> Any:
     return decoded(dialogue.words(b"EVAL", code.encode("latin-1"), b"0"))
 
 
 @pytest.mark.parametrize("bounds", UNPACKING)
-def test_unpacking_beyond_the_stack_is_refused(dialogue, bounds):
+def test_unpacking_beyond_the_stack_is_refused(dialogue: Dialogue, bounds: str) -> None:
     assert "too many results to unpack" in str(ask(dialogue, f"return {{unpack({{1,2,3}},{bounds})}}"))
 
 
-def test_many_names_and_more_arguments_in_many_coroutines_are_harmless(dialogue):
+def test_many_names_and_more_arguments_in_many_coroutines_are_harmless(dialogue: Dialogue) -> None:
     assert ask(dialogue, MANY_NAMES + "for i=1,5000 do coroutine.wrap(f)() end return 1") == 1
 
 
 @pytest.mark.parametrize("code", NESTING.values(), ids=NESTING.keys())
-def test_what_nests_in_c_ends_with_an_overflow(dialogue, code):
+def test_what_nests_in_c_ends_with_an_overflow(dialogue: Dialogue, code: str) -> None:
     assert "C stack overflow" in str(ask(dialogue, code))
     assert ask(dialogue, "return 'alive'") == b"alive"
 
 
-def test_a_coroutine_that_waited_outside_does_not_forget_how_deep_it_is(dialogue):
+def test_a_coroutine_that_waited_outside_does_not_forget_how_deep_it_is(dialogue: Dialogue) -> None:
     code = (
         "local function enter(n) local c=coroutine.wrap(function() while true do "
         "pcall(function() coroutine.yield() error('x') end) if n<2000 then enter(n+1)() enter(n+1)() end end end) "
@@ -60,7 +62,7 @@ def test_a_coroutine_that_waited_outside_does_not_forget_how_deep_it_is(dialogue
     assert ask(dialogue, code) == b"alive"
 
 
-def test_a_script_nests_as_deep_in_pcall_as_in_redis(dialogue):
+def test_a_script_nests_as_deep_in_pcall_as_in_redis(dialogue: Dialogue) -> None:
     code = "local d=0 local function f() d=d+1 pcall(f) end pcall(f) return d"
 
     assert ask(dialogue, code) == 198  # Redis 8.6.3
@@ -73,7 +75,7 @@ def test_a_script_nests_as_deep_in_pcall_as_in_redis(dialogue):
         (b"EVAL", b"\xef\xbb\xbf" + CODE, b"0"), (b"EVAL", b"#x\n" + CODE, b"0"),
     ],
 )  # fmt: skip
-def test_compiled_code_is_refused(dialogue, words):
+def test_compiled_code_is_refused(dialogue: Dialogue, words: tuple[bytes, bytes, bytes]) -> None:
     answer = str(decoded(dialogue.words(*words)))
 
     assert "Error compiling" in answer and "unexpected symbol near" in answer
@@ -92,7 +94,7 @@ def test_a_library_of_compiled_code_is_not_restored(dialogue):
 
 
 @pytest.mark.parametrize("way", ["loadstring(code)", "load(function() local c=code code=nil return c end)"])
-def test_a_script_cannot_load_compiled_code(dialogue, way):
+def test_a_script_cannot_load_compiled_code(dialogue: Dialogue, way: str) -> None:
     code = f"local code='\\27LJ\\2' local f,why={way} return {{type(f),why}}"
 
     kind, why = ask(dialogue, code)
@@ -101,17 +103,17 @@ def test_a_script_cannot_load_compiled_code(dialogue, way):
 
 
 @pytest.mark.parametrize("name", ["redis.call", "function() end", "string.rep", "loadstring"])
-def test_no_function_is_dumped(dialogue, name):
+def test_no_function_is_dumped(dialogue: Dialogue, name: str) -> None:
     assert "unable to dump given function" in str(ask(dialogue, f"return string.dump({name})"))
 
 
 @pytest.mark.parametrize("number", ["1LL", "1ULL", "0x1ll", "2i", "1.5i", "0b11", "3x", "1..2"])
-def test_numbers_that_lua_5_1_does_not_know_are_malformed(dialogue, number):
+def test_numbers_that_lua_5_1_does_not_know_are_malformed(dialogue: Dialogue, number: str) -> None:
     assert f"malformed number near '{number}'" in str(ask(dialogue, f"return {number}"))
 
 
 @pytest.mark.parametrize("number", ["1LL", "1ULL", "0x1ll", "2i", "1.5i"])
-def test_they_are_malformed_in_a_large_script_too(dialogue, number):
+def test_they_are_malformed_in_a_large_script_too(dialogue: Dialogue, number: str) -> None:
     code = "local a = 1 -- 1LL\n" * 8000 + f"local b = '2i' return {number}"
 
     assert f"user_script:8001: malformed number near '{number}'" in str(ask(dialogue, code))
@@ -126,7 +128,7 @@ def test_they_are_malformed_in_a_large_script_too(dialogue, number):
         ("return 'a' local x", "'<eof>' expected near 'local'"), ("return 0x1.8", "'<eof>' expected near '.8'"),
     ],
 )  # fmt: skip
-def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue, code, problem):
+def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue: Dialogue, code: str, problem: str) -> None:
     assert str(ask(dialogue, code)) == f"ERR Error compiling script (new function): user_script:1: {problem}"
 
 
@@ -146,7 +148,9 @@ def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue, code, problem):
         ("return bit.tohex(-1,20)", b"ffffffff"), ("return string.format('%s','a\\0b')", b"a"),
     ],
 )  # fmt: skip
-def test_what_luajit_reads_otherwise_is_read_as_in_lua_5_1(dialogue, code, answer):
+def test_what_luajit_reads_otherwise_is_read_as_in_lua_5_1(
+    dialogue: Dialogue, code: str, answer: bytes | int | None
+) -> None:
     assert ask(dialogue, code) == answer  # Redis 8.6.3
 
 

@@ -36,7 +36,7 @@ def script(dialogue: Dialogue, code: str, *words: str) -> object:
 # -- effects ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_script_changed_is_logged_as_one_unit(logged, log):
+def test_what_a_script_changed_is_logged_as_one_unit(logged: Dialogue, log: UnitLog) -> None:
     script(logged, "redis.call('SET', KEYS[1], 'v') redis.call('INCR', KEYS[2])", "2", "a", "b")
 
     assert len(log.units) == 1
@@ -44,20 +44,20 @@ def test_what_a_script_changed_is_logged_as_one_unit(logged, log):
     assert log.units[0].startswith(b"*1\r\n$5\r\nMULTI\r\n") and log.units[0].endswith(b"*1\r\n$4\r\nEXEC\r\n")
 
 
-def test_one_change_of_a_script_stands_alone_in_the_log(logged, log):
+def test_one_change_of_a_script_stands_alone_in_the_log(logged: Dialogue, log: UnitLog) -> None:
     script(logged, "return redis.call('XADD', 's', '*', 'f', 'v')")
 
     assert b"MULTI" not in log.units[0] and b"XADD" in log.units[0]
 
 
-def test_what_a_script_changed_before_an_error_stays(logged, log):
+def test_what_a_script_changed_before_an_error_stays(logged: Dialogue, log: UnitLog) -> None:
     script(logged, "redis.call('SET', 'a', '1') error('late')")
 
     assert logged("GET a") == b"1"
     assert len(log.units) == 1
 
 
-def test_a_script_works_in_the_callers_database_and_its_select_is_its_own(dialogue):
+def test_a_script_works_in_the_callers_database_and_its_select_is_its_own(dialogue: Dialogue) -> None:
     dialogue("SELECT 2")
     script(dialogue, "redis.call('SET', 'a', '1') redis.call('SELECT', 3) redis.call('SET', 'b', '1')")
 
@@ -65,7 +65,7 @@ def test_a_script_works_in_the_callers_database_and_its_select_is_its_own(dialog
     assert dialogue("GET a") == b"1"
 
 
-def test_a_script_wakes_a_blocked_reader(dialogue):
+def test_a_script_wakes_a_blocked_reader(dialogue: Dialogue) -> None:
     waiting = dialogue.another()
     waiting("BLPOP l 0")
 
@@ -74,7 +74,7 @@ def test_a_script_wakes_a_blocked_reader(dialogue):
     assert waiting.arrived() == [[b"l", b"x"]]
 
 
-def test_a_script_breaks_a_watch(dialogue):
+def test_a_script_breaks_a_watch(dialogue: Dialogue) -> None:
     other = dialogue.another()
     other("WATCH a", "MULTI", "PING")
     script(dialogue, "redis.call('SET', 'a', '1')")
@@ -82,7 +82,7 @@ def test_a_script_breaks_a_watch(dialogue):
     assert other("EXEC") is None
 
 
-def test_a_script_inside_a_transaction_is_logged_with_it(logged, log):
+def test_a_script_inside_a_transaction_is_logged_with_it(logged: Dialogue, log: UnitLog) -> None:
     logged("MULTI", "SET a 1")
     logged.words(b"EVAL", b"redis.call('INCR', 'a') return redis.call('GET', 'a')", b"0")
 
@@ -90,7 +90,7 @@ def test_a_script_inside_a_transaction_is_logged_with_it(logged, log):
     assert len(log.units) == 1
 
 
-def test_an_endless_script_inside_a_transaction_is_stopped_where_nobody_could_kill_it(clock):
+def test_an_endless_script_inside_a_transaction_is_stopped_where_nobody_could_kill_it(clock: ManualClock) -> None:
     engine = make_engine(SystemClock())
     dialogue = Dialogue(engine)
     dialogue("CONFIG SET busy-reply-threshold 50", "MULTI")
@@ -104,7 +104,7 @@ def test_an_endless_script_inside_a_transaction_is_stopped_where_nobody_could_ki
 # -- the cache --------------------------------------------------------------------------------------------------------
 
 
-def test_of_the_scripts_that_eval_brought_the_one_used_longest_ago_goes(dialogue):
+def test_of_the_scripts_that_eval_brought_the_one_used_longest_ago_goes(dialogue: Dialogue) -> None:
     shas = [dialogue.engine.scripts.add(b"return %d" % number, False) for number in range(scripts.MOST_EVALUATED)]
     dialogue.words(b"EVALSHA", shas[0], b"0")
 
@@ -114,7 +114,7 @@ def test_of_the_scripts_that_eval_brought_the_one_used_longest_ago_goes(dialogue
     assert dialogue.engine.scripts.evicted == 1
 
 
-def test_a_script_that_was_loaded_stays(dialogue):
+def test_a_script_that_was_loaded_stays(dialogue: Dialogue) -> None:
     sha = dialogue.engine.scripts.add(b"return 'kept'", False)
     dialogue.words(b"SCRIPT", b"LOAD", b"return 'kept'")
     for number in range(scripts.MOST_EVALUATED + 1):
@@ -123,7 +123,7 @@ def test_a_script_that_was_loaded_stays(dialogue):
     assert dialogue(f"EVALSHA {sha.decode()} 0") == b"kept"
 
 
-def test_info_counts_scripts_and_functions(dialogue):
+def test_info_counts_scripts_and_functions(dialogue: Dialogue) -> None:
     dialogue.words(b"SCRIPT", b"LOAD", b"return 1")
     dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
 
@@ -147,26 +147,26 @@ def test_info_counts_scripts_and_functions(dialogue):
         "return select(2, pcall(loadstring('return io')))", "return coroutine.wrap(function() return package end)()",
     ],
 )  # fmt: skip
-def test_nothing_outside_is_within_reach(dialogue, code):
+def test_nothing_outside_is_within_reach(dialogue: Dialogue, code: str) -> None:
     answer = script(dialogue, f"{code}")
 
     assert answer is None or "nonexistent global variable" in str(answer)
 
 
-def test_a_script_leaves_nothing_behind_in_the_libraries(dialogue):
+def test_a_script_leaves_nothing_behind_in_the_libraries(dialogue: Dialogue) -> None:
     script(dialogue, "string[1] = 'x'")
     script(dialogue, "table.insert(math, 'x')")
 
     assert script(dialogue, "return {string[1] or 'none', math[1] or 'none'}") == [b"none", b"none"]
 
 
-def test_any_bytes_go_in_and_out(dialogue):
+def test_any_bytes_go_in_and_out(dialogue: Dialogue) -> None:
     every = bytes(range(256))
 
     assert decoded(dialogue.words(b"EVAL", b"return ARGV[1]", b"0", every)) == every
 
 
-def test_a_request_with_many_words_reaches_the_script(dialogue):
+def test_a_request_with_many_words_reaches_the_script(dialogue: Dialogue) -> None:
     words = [b"%d" % number for number in range(20_000)]
 
     assert decoded(dialogue.words(b"EVAL", b"return {#KEYS, #ARGV, ARGV[#ARGV]}", b"1", *words)) == [
@@ -179,7 +179,7 @@ def test_a_request_with_many_words_reaches_the_script(dialogue):
 # -- functions --------------------------------------------------------------------------------------------------------
 
 
-def test_a_library_is_logged_and_stands_in_a_fresh_base(logged, log):
+def test_a_library_is_logged_and_stands_in_a_fresh_base(logged: Dialogue, log: UnitLog) -> None:
     logged.words(b"FUNCTION", b"LOAD", LIBRARY)
     again = make_engine()
     replay = Replay(again, pytest.fail)
@@ -191,7 +191,7 @@ def test_a_library_is_logged_and_stands_in_a_fresh_base(logged, log):
     assert Dialogue(again)("FCALL twice 0 21") == 42
 
 
-def test_a_dump_is_restored(dialogue):
+def test_a_dump_is_restored(dialogue: Dialogue) -> None:
     dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
     payload = dialogue("FUNCTION DUMP")
     dialogue("FUNCTION FLUSH")
@@ -200,7 +200,7 @@ def test_a_dump_is_restored(dialogue):
     assert dialogue("FCALL twice 0 4") == 8
 
 
-def test_a_dump_of_redis_is_restored(dialogue):
+def test_a_dump_of_redis_is_restored(dialogue: Dialogue) -> None:
     payload = (
         b"\xf5@H#!lua name=a\nredis.register_function('f',function(k,a) return {k,a} end)"
         b"\r\x00%\x80\x02\x83\xc9u\xea\xbe"  # Redis 8.6.3
@@ -210,7 +210,7 @@ def test_a_dump_of_redis_is_restored(dialogue):
     assert dialogue("FCALL f 1 x y") == [[b"x"], [b"y"]]
 
 
-def test_a_restore_that_is_refused_changes_nothing(dialogue):
+def test_a_restore_that_is_refused_changes_nothing(dialogue: Dialogue) -> None:
     dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
     clash = LIBRARY.replace(b"name=lib", b"name=other")
     fine = b"#!lua name=fine\nredis.register_function('fine', function() return 1 end)"
@@ -223,7 +223,7 @@ def test_a_restore_that_is_refused_changes_nothing(dialogue):
 
 
 @pytest.mark.parametrize("payload", [b"", b"x" * 9, b"\xf5\x05abc" + b"\0" * 10])
-def test_a_damaged_dump_is_refused(dialogue, payload):
+def test_a_damaged_dump_is_refused(dialogue: Dialogue, payload: bytes) -> None:
     answer = decoded(dialogue.words(b"FUNCTION", b"RESTORE", payload))
 
     assert str(answer) == "ERR DUMP payload version or checksum are wrong"
@@ -239,7 +239,7 @@ def without_lua(dialogue: Dialogue, monkeypatch: pytest.MonkeyPatch) -> Dialogue
     return dialogue
 
 
-def test_redis_py_releases_its_lock(without_lua):
+def test_redis_py_releases_its_lock(without_lua: Dialogue) -> None:
     lock = pytest.importorskip("redis.lock").Lock
     without_lua("SET l token PX 1000")
     without_lua.words(b"SCRIPT", b"LOAD", lock.LUA_RELEASE_SCRIPT.encode())
@@ -248,7 +248,7 @@ def test_redis_py_releases_its_lock(without_lua):
     assert without_lua(f"EVALSHA {lock_scripts.RELEASE.decode()} 1 l token", "EXISTS l") == 0
 
 
-def test_redis_py_extends_and_reacquires_its_lock(without_lua):
+def test_redis_py_extends_and_reacquires_its_lock(without_lua: Dialogue) -> None:
     lock = pytest.importorskip("redis.lock").Lock
     without_lua("SET l token PX 1000")
 
@@ -260,11 +260,11 @@ def test_redis_py_extends_and_reacquires_its_lock(without_lua):
     assert without_lua("PTTL l") == 900
 
 
-def test_any_other_script_is_told_what_to_install(without_lua):
+def test_any_other_script_is_told_what_to_install(without_lua: Dialogue) -> None:
     assert "pip install '.[lua]' in a clone of Penstock" in str(script(without_lua, "return 1"))
 
 
-def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua):
+def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua: Dialogue) -> None:
     engine = without_lua.engine
     replay = Replay(engine, pytest.fail)
     replay.begin()
@@ -353,7 +353,7 @@ def late(log: UnitLog) -> Late:
     return Late(log)
 
 
-def test_others_are_refused_and_the_script_is_killed(late):
+def test_others_are_refused_and_the_script_is_killed(late: Late) -> None:
     script(late.caller, "while true do pcall(function() while true do end end) end")
 
     assert str(late.other("PING")).startswith("BUSY Redis is busy running a script. You can only call SCRIPT KILL")
@@ -366,7 +366,7 @@ def test_others_are_refused_and_the_script_is_killed(late):
     assert late.other("PING") == b"PONG"
 
 
-def test_what_follows_a_multi_sent_while_the_server_was_busy_is_queued(late):
+def test_what_follows_a_multi_sent_while_the_server_was_busy_is_queued(late: Late) -> None:
     script(late.caller, "while true do end")
 
     assert late.other("MULTI") == b"OK"
@@ -378,7 +378,7 @@ def test_what_follows_a_multi_sent_while_the_server_was_busy_is_queued(late):
     assert late.other("EXEC") == [b"OK"]
 
 
-def test_a_discard_sent_while_the_server_was_busy_ends_the_transaction(late):
+def test_a_discard_sent_while_the_server_was_busy_ends_the_transaction(late: Late) -> None:
     late.other("MULTI", "SET a 1")
     script(late.caller, "while true do end")
 
@@ -390,7 +390,7 @@ def test_a_discard_sent_while_the_server_was_busy_ends_the_transaction(late):
     assert str(late.other("EXEC")) == "ERR EXEC without MULTI"
 
 
-def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late, log):
+def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late: Late, log: UnitLog) -> None:
     script(late.caller, "redis.call('SET', 'a', '1') for i = 1, 1e7 do end redis.call('INCR', 'a') return 'done'")
 
     assert str(late.other("SCRIPT KILL")).startswith("UNKILLABLE")
@@ -401,7 +401,7 @@ def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late, log)
     assert late.other("GET a") == b"2"
 
 
-def test_who_leaves_while_the_server_is_busy_is_forgotten_afterwards(late):
+def test_who_leaves_while_the_server_is_busy_is_forgotten_afterwards(late: Late) -> None:
     gone = late.other.another()
     gone("WATCH a", "SUBSCRIBE c")
     script(late.caller, "while true do end")
@@ -415,7 +415,7 @@ def test_who_leaves_while_the_server_is_busy_is_forgotten_afterwards(late):
     assert late.engine.watchers == {}
 
 
-def test_a_function_is_killed_by_function_kill(late):
+def test_a_function_is_killed_by_function_kill(late: Late) -> None:
     late.caller.words(
         b"FUNCTION", b"LOAD", b"#!lua name=l\nredis.register_function('f', function() while true do end end)"
     )
@@ -427,7 +427,7 @@ def test_a_function_is_killed_by_function_kill(late):
     late.finish()
 
 
-def test_a_transaction_goes_on_when_its_script_is_over_and_is_one_unit(late, log):
+def test_a_transaction_goes_on_when_its_script_is_over_and_is_one_unit(late: Late, log: UnitLog) -> None:
     waiting = late.caller.another()
     waiting("BLPOP l 0")
     late.caller("MULTI", "SET a 1", "RPUSH l x")
@@ -447,7 +447,7 @@ def test_a_transaction_goes_on_when_its_script_is_over_and_is_one_unit(late, log
     assert [unit.count(b"MULTI") for unit in log.units] == [1, 0]
 
 
-def test_of_a_transaction_each_script_may_take_long(late):
+def test_of_a_transaction_each_script_may_take_long(late: Late) -> None:
     late.caller("MULTI")
     script(late.caller, "while true do end")
     script(late.caller, "while true do local again end")
@@ -464,7 +464,7 @@ def test_of_a_transaction_each_script_may_take_long(late):
     assert late.other("GET a") == b"1"
 
 
-def test_a_transaction_goes_on_though_its_client_has_left(late, log):
+def test_a_transaction_goes_on_though_its_client_has_left(late: Late, log: UnitLog) -> None:
     gone = late.other.another()
     gone("MULTI", "SET a 1")
     script(gone, "while true do end")
@@ -479,7 +479,7 @@ def test_a_transaction_goes_on_though_its_client_has_left(late, log):
     assert gone.session.id not in late.engine.sessions
 
 
-def test_a_transaction_goes_by_the_time_at_which_it_began(late):
+def test_a_transaction_goes_by_the_time_at_which_it_began(late: Late) -> None:
     late.caller("MULTI", "SET before 1 PX 60000")
     script(late.caller, "while true do end")
     late.caller("SET after 1 PX 60000", "EXEC")
@@ -490,7 +490,7 @@ def test_a_transaction_goes_by_the_time_at_which_it_began(late):
     assert late.other("PEXPIRETIME before") == late.other("PEXPIRETIME after")
 
 
-def test_a_late_transaction_is_counted_shown_and_noted_like_any_other(late):
+def test_a_late_transaction_is_counted_shown_and_noted_like_any_other(late: Late) -> None:
     monitor = late.other.another()
     late.other("CONFIG SET slowlog-log-slower-than 20000")
     monitor("MONITOR")
@@ -512,7 +512,7 @@ def test_a_late_transaction_is_counted_shown_and_noted_like_any_other(late):
     assert shown == [b"MULTI", b"EVAL", b"SCRIPT", b"PING", b"EXEC"]
 
 
-def test_exec_while_another_s_script_runs_gives_the_transaction_up(late):
+def test_exec_while_another_s_script_runs_gives_the_transaction_up(late: Late) -> None:
     late.other("WATCH a", "MULTI", "SET a 1")
     script(late.caller, "while true do end")
 
@@ -524,7 +524,7 @@ def test_exec_while_another_s_script_runs_gives_the_transaction_up(late):
     assert late.engine.watchers == {}
 
 
-def test_what_is_refused_meanwhile_is_counted_by_its_command(late):
+def test_what_is_refused_meanwhile_is_counted_by_its_command(late: Late) -> None:
     script(late.caller, "while true do end")
     late.other("GET a", "SCRIPT KILL")
     late.finish()
@@ -532,11 +532,11 @@ def test_what_is_refused_meanwhile_is_counted_by_its_command(late):
     assert late.engine.statistics.rows["GET"].rejected == 1
 
 
-def test_time_passes_while_a_script_runs(late):
+def test_time_passes_while_a_script_runs(late: Late) -> None:
     waits = "local first = redis.call('TIME')[2] repeat until redis.call('TIME')[2] ~= first return 'later'"
 
     assert script(late.caller, waits) == b"later"
 
 
-def test_nothing_is_killed_where_nothing_runs(dialogue):
+def test_nothing_is_killed_where_nothing_runs(dialogue: Dialogue) -> None:
     assert str(dialogue("SCRIPT KILL")) == "NOTBUSY No scripts in execution right now."

@@ -4,7 +4,9 @@ from collections import Counter
 
 import pytest
 
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.engines import value_of
 
 DIALOGUES = {
     "added and removed": [
@@ -52,11 +54,11 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_sets_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
+def test_sets_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_every_member_is_drawn_about_as_often(dialogue):
+def test_every_member_is_drawn_about_as_often(dialogue: Dialogue) -> None:
     dialogue("SADD s a b c d")
 
     drawn = Counter(dialogue("SRANDMEMBER s -40000"))
@@ -65,17 +67,17 @@ def test_every_member_is_drawn_about_as_often(dialogue):
     assert min(drawn.values()) > 9500
 
 
-def test_popping_leaves_what_was_not_popped(dialogue):
+def test_popping_leaves_what_was_not_popped(dialogue: Dialogue) -> None:
     dialogue("SADD s a b c d e f", "SRANDMEMBER s")
     popped = dialogue("SPOP s 4")
     dialogue("SADD s g", "SREM s " + " ".join(name.decode() for name in popped))
 
     assert len(set(popped)) == 4
     assert set(dialogue("SMEMBERS s")) == {b"a", b"b", b"c", b"d", b"e", b"f", b"g"} - set(popped)
-    dialogue.engine.keyspace.databases[0].values[b"s"].check()
+    value_of(dialogue.engine, b"s").check()
 
 
-def test_a_long_walk_meets_every_member_that_stays(dialogue):
+def test_a_long_walk_meets_every_member_that_stays(dialogue: Dialogue) -> None:
     dialogue("SADD s " + " ".join(f"m{number}" for number in range(2000)))
 
     cursor, met = dialogue("SSCAN s 0 COUNT 1500")
@@ -84,10 +86,10 @@ def test_a_long_walk_meets_every_member_that_stays(dialogue):
 
     assert end == b"0"
     assert {*met, *rest} >= {f"m{number}".encode() for number in range(2000)} - {b"m5"}
-    assert dialogue.engine.keyspace.databases[0].values[b"s"].scan_order is None
+    assert value_of(dialogue.engine, b"s").scan_order is None
 
 
-def test_more_draws_with_repetitions_than_memory_would_hold_are_refused(dialogue):
+def test_more_draws_with_repetitions_than_memory_would_hold_are_refused(dialogue: Dialogue) -> None:
     dialogue("SADD s a")
 
     assert str(dialogue("SRANDMEMBER s -9223372036854775807")) == "ERR value is out of range"

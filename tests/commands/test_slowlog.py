@@ -53,7 +53,7 @@ def test_how_long_it_took_is_told(clock: ManualClock) -> None:
     dialogue = Dialogue(engine_for_debugging())
     dialogue("DEBUG SLEEP 0.02")
 
-    ((_, _, usec, words, _, _),) = dialogue("SLOWLOG GET")  # type: ignore[misc]  # it answers a list
+    ((_, _, usec, words, _, _),) = dialogue("SLOWLOG GET")
 
     assert (usec, words) == (20_000, [b"DEBUG", b"SLEEP", b"0.02"])
 
@@ -141,7 +141,7 @@ def test_the_histogram_counts_calls_up_to_each_doubling() -> None:
 def test_the_histogram_of_a_container_is_that_of_its_subcommands(dialogue: Dialogue) -> None:
     dialogue("HELLO 3", "CLIENT ID", "CLIENT ID")
 
-    assert dialogue("LATENCY HISTOGRAM client")[b"client|id"][b"calls"] == 2  # type: ignore[index]  # a map
+    assert dialogue("LATENCY HISTOGRAM client")[b"client|id"][b"calls"] == 2
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 DIALOGUES = {
@@ -304,23 +305,23 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_strings_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
+def test_strings_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
-def test_a_word_that_ifeq_compares_with_stays_in_the_log_even_if_it_reads_get():
+def test_a_word_that_ifeq_compares_with_stays_in_the_log_even_if_it_reads_get() -> None:
     last = steps_of_engine(["SET a GET", "SET a 2 IFEQ GET GET"])[-1]
 
     assert last.logged == ["SET a 2 IFEQ GET"]
 
 
-def test_a_digest_of_the_wrong_length_gets_one_reply_beside_get_too():
+def test_a_digest_of_the_wrong_length_gets_one_reply_beside_get_too() -> None:
     last = steps_of_engine(["SET a 1", "SET a 2 IFDEQ zz GET"])[-1]
 
     assert last.reply == "-ERR must be exactly 16 hexadecimal characters"
 
 
-def test_append_makes_no_string_longer_than_a_request_may_carry(dialogue):
+def test_append_makes_no_string_longer_than_a_request_may_carry(dialogue: Dialogue) -> None:
     dialogue.engine.settings.set_pairs([("proto-max-bulk-len", "1mb")])
     dialogue.words(b"SET", b"a", b"x" * (1 << 20))
 
@@ -328,14 +329,14 @@ def test_append_makes_no_string_longer_than_a_request_may_carry(dialogue):
     assert dialogue("APPEND a ''") == 1 << 20
 
 
-def test_strings_whose_common_subsequence_would_take_redis_too_much_memory_are_refused(dialogue):
+def test_strings_whose_common_subsequence_would_take_redis_too_much_memory_are_refused(dialogue: Dialogue) -> None:
     dialogue("SETRANGE a 20000 x", "SETRANGE b 20000 x")
 
     assert "exceeds proto-max-bulk-len" in str(dialogue("LCS a b LEN"))
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_length_of_a_common_subsequence_is_that_of_the_plain_table(dialogue, seed):
+def test_the_length_of_a_common_subsequence_is_that_of_the_plain_table(dialogue: Dialogue, seed: int) -> None:
     chance = random.Random(seed)
     one, other = (bytes(chance.choices(b"abc", k=chance.randrange(0, 150))) for _ in range(2))
     dialogue.words(b"MSET", b"a", one, b"b", other)
@@ -343,7 +344,7 @@ def test_the_length_of_a_common_subsequence_is_that_of_the_plain_table(dialogue,
     assert dialogue("LCS a b LEN") == plain_length(one, other) == len(dialogue("LCS a b"))
 
 
-def plain_length(one, other):
+def plain_length(one: bytes, other: bytes) -> int:
     row = [0] * (len(other) + 1)
     for letter in one:
         above, row = row, [0]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.clock import ManualClock
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
@@ -86,7 +87,7 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
-def test_transactions_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines):
+def test_transactions_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
 
 
@@ -99,7 +100,9 @@ OVERDUE = {  # (before WATCH is sent, after it) when the watched key's time has 
 
 
 @pytest.mark.parametrize("lines", OVERDUE.values(), ids=OVERDUE)
-def test_a_key_that_was_overdue_when_it_was_watched_has_not_changed_by_going(logging_redis: RedisSide, lines):
+def test_a_key_that_was_overdue_when_it_was_watched_has_not_changed_by_going(
+    logging_redis: RedisSide, lines: list[str]
+) -> None:
     dialogue = ["SET a 1 PXAT 1", "WATCH a", *lines, *AFTER]
 
     ours = [step.reply for step in steps_of_engine(dialogue)]
@@ -107,21 +110,25 @@ def test_a_key_that_was_overdue_when_it_was_watched_has_not_changed_by_going(log
     assert ours == [step.reply for step in logging_redis.play(dialogue)]
 
 
-def test_a_key_whose_time_passes_while_it_is_watched_breaks_the_transaction(dialogue, clock):
+def test_a_key_whose_time_passes_while_it_is_watched_breaks_the_transaction(
+    dialogue: Dialogue, clock: ManualClock
+) -> None:
     dialogue("SET a 1 PX 100", "WATCH a")
     clock.advance(101)
 
     assert dialogue("MULTI", "PING", "EXEC") is None
 
 
-def test_a_key_that_expires_and_is_flushed_while_it_is_watched_breaks_the_transaction(dialogue, clock):
+def test_a_key_that_expires_and_is_flushed_while_it_is_watched_breaks_the_transaction(
+    dialogue: Dialogue, clock: ManualClock
+) -> None:
     dialogue("SET a 1 PX 100", "WATCH a")
     clock.advance(101)
 
     assert dialogue("FLUSHALL", "MULTI", "PING", "EXEC") is None
 
 
-def test_somebody_elses_change_breaks_the_transaction(dialogue):
+def test_somebody_elses_change_breaks_the_transaction(dialogue: Dialogue) -> None:
     dialogue("SET a 1", "WATCH a")
     dialogue.another()("SET a 2")
 
@@ -129,19 +136,19 @@ def test_somebody_elses_change_breaks_the_transaction(dialogue):
     assert dialogue("GET a") == b"2"
 
 
-def test_time_stands_still_inside(dialogue, clock):
+def test_time_stands_still_inside(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET a 1 PX 100")
     clock.advance(100)
 
     assert dialogue("MULTI", "GET a", "DEBUG SLEEP 1", "GET a", "EXEC")[0::2] == [b"1", b"1"]
 
 
-def test_a_reader_does_not_wait_inside(dialogue):
+def test_a_reader_does_not_wait_inside(dialogue: Dialogue) -> None:
     assert dialogue("MULTI", "XREAD BLOCK 0 STREAMS s 0", "EXEC") == [None]
     assert dialogue.session.blocked is None
 
 
-def test_a_reader_is_served_after_the_last_request_of_a_transaction(dialogue):
+def test_a_reader_is_served_after_the_last_request_of_a_transaction(dialogue: Dialogue) -> None:
     reader = dialogue.another()
     reader("XREAD BLOCK 0 STREAMS s 0")
 
@@ -150,7 +157,7 @@ def test_a_reader_is_served_after_the_last_request_of_a_transaction(dialogue):
     assert reader.arrived() == [[[b"s", [[b"1-1", [b"f", b"v"]], [b"2-1", [b"f", b"v"]]]]]]
 
 
-def test_a_reader_is_not_woken_by_what_a_transaction_takes_back(dialogue):
+def test_a_reader_is_not_woken_by_what_a_transaction_takes_back(dialogue: Dialogue) -> None:
     reader = dialogue.another()
     reader("XREAD BLOCK 0 STREAMS s 0")
 
@@ -159,7 +166,7 @@ def test_a_reader_is_not_woken_by_what_a_transaction_takes_back(dialogue):
     assert reader.arrived() == []
 
 
-def test_each_queued_request_is_counted(dialogue):
+def test_each_queued_request_is_counted(dialogue: Dialogue) -> None:
     dialogue("MULTI", "SET a x", "INCR a", "EXEC")
 
     rows = dialogue.engine.statistics.rows

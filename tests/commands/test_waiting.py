@@ -1,5 +1,7 @@
 """Readers that wait: who is served, in which order, with what, and what it costs the others."""
 
+from typing import Any
+
 import pytest
 
 from penstock.clock import ManualClock
@@ -25,7 +27,7 @@ def blocked_readers(dialogue: Dialogue, *lines: str) -> list[Dialogue]:
     return readers
 
 
-def names(found: list[object]) -> list[object]:
+def names(found: list[Any]) -> list[object]:
     return [value if isinstance(value, Exception | None) else [entry[0] for entry in value[0][1]] for value in found]
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from penstock.clock import ManualClock
 from tests.support.clients_beside_redis import received
-from tests.support.dialogue import NO_REPLY
+from tests.support.dialogue import NO_REPLY, Dialogue
 
 SCRIPTS = {
     "the first who waits is served first": [
@@ -37,7 +38,9 @@ def test_whoever_waits_for_a_sorted_set_gets_what_redis_gives_him(reference_port
 @pytest.mark.parametrize(
     ("line", "wait_ms"), [("BZPOPMIN z 1.5", 1500), ("BZPOPMAX z 0.0001", 1), ("BZMPOP 2 1 z MIN", 2000)]
 )
-def test_a_wait_ends_with_null_when_its_time_is_over(dialogue, clock, line, wait_ms):
+def test_a_wait_ends_with_null_when_its_time_is_over(
+    dialogue: Dialogue, clock: ManualClock, line: str, wait_ms: int
+) -> None:
     assert dialogue(line) == NO_REPLY
 
     clock.advance(wait_ms - 1)

@@ -4,7 +4,7 @@ Its loop, clock, syncing thread and rewriting child are turned by hand, so that 
 """
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
 import hiredis
 
@@ -57,7 +57,7 @@ class Peer:
         self.replies += came
         return came
 
-    def says(self, line: str) -> object:
+    def says(self, line: str) -> Any:
         """One request and its reply, which must come in this turn."""
         self.send(line.encode().split())
         self._server.loop.turn()

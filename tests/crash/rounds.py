@@ -139,9 +139,9 @@ class Rounds:
 
     def check(self, server: ServerProcess) -> None:
         with linked(server.port) as link:
-            for loader, was in self._pictures:
-                check_unchanged(link, loader, was)
-                self._forget(link, loader)
+            for private, was in self._pictures:
+                check_unchanged(link, private, was)
+                self._forget(link, private)
             self._pictures = []
             shared = [loader for loader in self._loaders if isinstance(loader, SharedLoader)]
             if shared:

@@ -4,7 +4,7 @@ import random
 import re
 from enum import Enum, auto
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -66,7 +66,7 @@ def started(text: bytes, base: MemoryDisk) -> PoweredServer:
 
 
 @pytest.fixture(scope="module")
-def disk():
+def disk() -> Any:
     """A directory with a log that is empty."""
     disk = MemoryDisk()
     PoweredServer(disk)
@@ -74,12 +74,12 @@ def disk():
 
 
 @pytest.fixture(scope="module")
-def long_log():
+def long_log() -> Any:
     return made(1, TAIL + 1000)
 
 
 @pytest.fixture(scope="module")
-def small_log():
+def small_log() -> Any:
     return made(2, SMALL)
 
 
@@ -151,28 +151,32 @@ def name_at(text: bytes, place: int) -> bytes:
 
 
 @pytest.mark.parametrize("first", range(8))
-def test_a_log_that_is_cut_anywhere_loads_up_to_there_for_some_places(long_log, disk, first):
+def test_a_log_that_is_cut_anywhere_loads_up_to_there_for_some_places(long_log: Any, disk: Any, first: int) -> None:
     size = len(long_log.text)
     for cut in range(size - TAIL + first * 5, size, 61):
         check_cut(long_log, cut, disk)
 
 
 @pytest.mark.slow
-def test_a_log_that_is_cut_at_every_byte_of_its_last_4_kib_loads_up_to_there(long_log, disk):
+def test_a_log_that_is_cut_at_every_byte_of_its_last_4_kib_loads_up_to_there(long_log: Any, disk: Any) -> None:
     size = len(long_log.text)
     for cut in range(size - TAIL, size + 1):
         check_cut(long_log, cut, disk)
 
 
 @pytest.mark.parametrize("first", range(4))
-def test_an_altered_byte_is_noticed_unless_it_makes_another_valid_word_for_some_places(small_log, disk, first):
+def test_an_altered_byte_is_noticed_unless_it_makes_another_valid_word_for_some_places(
+    small_log: Any, disk: Any, first: int
+) -> None:
     chance = random.Random(first)
     for place in range(first, len(small_log.text), 11):
         check_altered(small_log, place, small_log.text[place] ^ 1 << chance.randrange(8), disk)
 
 
 @pytest.mark.slow
-def test_an_altered_byte_is_noticed_unless_it_makes_another_valid_word_at_every_place(small_log, disk):
+def test_an_altered_byte_is_noticed_unless_it_makes_another_valid_word_at_every_place(
+    small_log: Any, disk: Any
+) -> None:
     """Two values, and one that begins a reply of another kind; tests/commands/test_logreader.py has all of them."""
     chance = random.Random(7)
     for place, byte in enumerate(small_log.text):

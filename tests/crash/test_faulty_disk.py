@@ -5,12 +5,13 @@ import errno
 import pytest
 
 from penstock.errors import UsageError
-from tests.crash.faulty_disk import FaultyDisk, parse
+from penstock.storage.aof.disk import Disk, SystemDisk
+from penstock.storage.aof.faulty_disk import FaultyDisk, chosen, parse
 
 
-def reached(disk, *points):
+def reached(disk: Disk, *points: str) -> list[int | None]:
     """The error numbers that these moments led to; 0 for none."""
-    numbers = []
+    numbers: list[int | None] = []
     for point in points:
         try:
             disk.reach(point)
@@ -18,6 +19,11 @@ def reached(disk, *points):
         except OSError as failure:
             numbers.append(failure.errno)
     return numbers
+
+
+def test_a_server_without_faults_has_a_plain_disk() -> None:
+    assert type(chosen({})) is SystemDisk
+    assert type(chosen({"PENSTOCK_FAULT": "sync:eio"})) is FaultyDisk
 
 
 @pytest.mark.parametrize(
@@ -32,11 +38,11 @@ def reached(disk, *points):
         ("sync:sleep1ms", [0] * 4),
     ],
 )
-def test_a_fault_strikes_at_its_occurrences(text, expected):
-    assert reached(FaultyDisk(parse(text)), *["sync"] * 4) == expected
+def test_a_fault_strikes_at_its_occurrences(text: str, expected: list[int]) -> None:
+    assert reached(chosen({"PENSTOCK_FAULT": text}), *["sync"] * 4) == expected
 
 
 @pytest.mark.parametrize("text", ["sync", "sync:burn", "sync:eio@", "sync:eio@x", "sync:eio,", "sync:sleepms"])
-def test_what_is_no_fault_is_refused(text):
+def test_what_is_no_fault_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a fault"):
         parse(text)

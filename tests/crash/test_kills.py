@@ -1,6 +1,8 @@
 """SIGKILL, and calls that fail, at random and at every named moment of a real server's log."""
 
 import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +46,7 @@ FAILED_REWRITINGS = [
 
 
 @pytest.mark.parametrize(("policy", "kills"), KILLS)
-def test_random_kills_lose_nothing_that_was_answered(tmp_path, policy, kills):
+def test_random_kills_lose_nothing_that_was_answered(tmp_path: Path, policy: Any, kills: Any) -> None:
     rounds = Rounds(tmp_path, random.Random(policy), policy)
     for _ in range(kills):
         rounds.round()
@@ -53,7 +55,7 @@ def test_random_kills_lose_nothing_that_was_answered(tmp_path, policy, kills):
 
 
 @pytest.mark.parametrize("fault", CRASHES)
-def test_a_kill_loses_nothing_at(tmp_path, fault):
+def test_a_kill_loses_nothing_at(tmp_path: Path, fault: Any) -> None:
     rounds = Rounds(tmp_path, random.Random(fault), "always")
     assert rounds.crash_at(fault)
     rounds.last_check()
@@ -61,13 +63,13 @@ def test_a_kill_loses_nothing_at(tmp_path, fault):
 
 @pytest.mark.parametrize("point", ["write", "written", "sync", "synced", "base-renamed", "manifest-renamed"])
 @pytest.mark.parametrize("policy", ["everysec", "no"])
-def test_a_kill_loses_nothing_with_other_policies_at(tmp_path, policy, point):
+def test_a_kill_loses_nothing_with_other_policies_at(tmp_path: Path, policy: str, point: str) -> None:
     rounds = Rounds(tmp_path, random.Random(point), policy)
     assert rounds.crash_at(f"{point}:kill@2")
     rounds.last_check()
 
 
-def test_a_kill_while_an_old_log_is_moved_in_loses_nothing(tmp_path):
+def test_a_kill_while_an_old_log_is_moved_in_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "appendonly.aof").write_bytes(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n")
     rounds = Rounds(tmp_path, random.Random(1), "always")
     assert rounds.crash_at("adopted:kill")
@@ -76,14 +78,14 @@ def test_a_kill_while_an_old_log_is_moved_in_loses_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("fault", TROUBLES)
-def test_writers_are_refused_until_a_server_got_over(tmp_path, fault):
+def test_writers_are_refused_until_a_server_got_over(tmp_path: Path, fault: Any) -> None:
     rounds = Rounds(tmp_path, random.Random(fault), "always")
     assert rounds.suffer(fault, 1.0) == (True, True)
     rounds.last_check()
 
 
 @pytest.mark.parametrize("fault", FAILED_REWRITINGS)
-def test_a_rewriting_that_fails_costs_nothing_at(tmp_path, fault):
+def test_a_rewriting_that_fails_costs_nothing_at(tmp_path: Path, fault: Any) -> None:
     rounds = Rounds(tmp_path, random.Random(fault), "always")
     assert rounds.suffer(fault, 1.5) == (False, True)
     rounds.last_check()

@@ -1,6 +1,7 @@
 """A loss of power: what was answered and synced is there, and what is left is what once was, whole."""
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ MANY = range(8, 200)
 STEPS = 60
 
 
-def live_twice(seed, policy, faults):
+def live_twice(seed: Any, policy: Any, faults: Any) -> Any:
     life = Life(seed, policy, faults)
     for _ in range(2):
         life.live(STEPS)
@@ -25,7 +26,7 @@ def live_twice(seed, policy, faults):
 @pytest.mark.parametrize("faults", [False, True], ids=["sound", "faulty"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", QUICK)
-def test_a_loss_of_power_leaves_everything_certain_and_nothing_half_done(seed, policy, faults):
+def test_a_loss_of_power_leaves_everything_certain_and_nothing_half_done(seed: int, policy: Any, faults: bool) -> None:
     assert live_twice(seed, policy, faults).answers
 
 
@@ -33,7 +34,9 @@ def test_a_loss_of_power_leaves_everything_certain_and_nothing_half_done(seed, p
 @pytest.mark.parametrize("faults", [False, True], ids=["sound", "faulty"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", MANY)
-def test_many_losses_of_power_leave_everything_certain_and_nothing_half_done(seed, policy, faults):
+def test_many_losses_of_power_leave_everything_certain_and_nothing_half_done(
+    seed: int, policy: Any, faults: bool
+) -> None:
     assert live_twice(seed, policy, faults).answers
 
 
@@ -45,29 +48,29 @@ BROKEN = MISCONF + "Input/output error"
 
 
 @pytest.fixture
-def server():
+def server() -> Any:
     return PoweredServer(MemoryDisk())
 
 
 @pytest.fixture
-def everysec():
+def everysec() -> Any:
     return PoweredServer(MemoryDisk(), appendfsync="everysec")
 
 
-def again(disk):
+def again(disk: Any) -> Any:
     """A client of what a restart finds after a loss of power."""
     return Peer(PoweredServer(disk.lose_power()))
 
 
-def words(*lines):
+def words(*lines: Any) -> Any:
     return [line.encode().split() for line in lines]
 
 
-def shown(replies):
+def shown(replies: Any) -> Any:
     return [str(reply) if isinstance(reply, Exception) else reply for reply in replies]
 
 
-def test_only_those_who_wrote_in_a_turn_are_told_that_its_write_failed(server):
+def test_only_those_who_wrote_in_a_turn_are_told_that_its_write_failed(server: Any) -> None:
     writer, reader = Peer(server), Peer(server)
     server.disk.room = 0
     writer.send(*words("GET a", "SET a 1", "GET a"))
@@ -78,7 +81,7 @@ def test_only_those_who_wrote_in_a_turn_are_told_that_its_write_failed(server):
     assert reader.read() == [b"1"]
 
 
-def test_in_trouble_writers_are_refused_readers_go_on_and_ping_says_so(server):
+def test_in_trouble_writers_are_refused_readers_go_on_and_ping_says_so(server: Any) -> None:
     client = Peer(server)
     client.says("SET a 1")
     server.disk.failures["write"] = [errno.EIO] * 9
@@ -89,7 +92,7 @@ def test_in_trouble_writers_are_refused_readers_go_on_and_ping_says_so(server):
     assert shown(client.read()) == [BROKEN, BROKEN, b"2", 0]
 
 
-def test_a_reader_that_waited_is_told_too_when_its_delivery_cannot_be_logged(server):
+def test_a_reader_that_waited_is_told_too_when_its_delivery_cannot_be_logged(server: Any) -> None:
     writer, waiting = Peer(server), Peer(server)
     writer.says("XGROUP CREATE s g 0 MKSTREAM")
     waiting.send(*words("XREADGROUP GROUP g alice BLOCK 0 STREAMS s >"))
@@ -101,7 +104,7 @@ def test_a_reader_that_waited_is_told_too_when_its_delivery_cannot_be_logged(ser
     assert shown(writer.read() + waiting.read()) == [FULL, FULL]
 
 
-def test_a_full_disk_that_is_emptied_takes_what_was_refused_to_its_writer(server):
+def test_a_full_disk_that_is_emptied_takes_what_was_refused_to_its_writer(server: Any) -> None:
     client = Peer(server)
     server.disk.room = 7
     client.says("SET a 1")
@@ -112,7 +115,7 @@ def test_a_full_disk_that_is_emptied_takes_what_was_refused_to_its_writer(server
     assert [again(server.disk).says(f"GET {key}") for key in "ab"] == [b"1", b"2"]
 
 
-def test_after_a_failed_sync_only_a_fresh_base_lets_writers_go_on(server):
+def test_after_a_failed_sync_only_a_fresh_base_lets_writers_go_on(server: Any) -> None:
     client = Peer(server)
     client.says("SET a 1")
     server.disk.failures["sync"] = [errno.EIO]
@@ -126,7 +129,7 @@ def test_after_a_failed_sync_only_a_fresh_base_lets_writers_go_on(server):
     assert [again(server.disk).says(f"GET {key}") for key in "ab"] == [b"2", b"1"]
 
 
-def test_a_disk_that_refuses_the_fresh_base_is_asked_again(server):
+def test_a_disk_that_refuses_the_fresh_base_is_asked_again(server: Any) -> None:
     client = Peer(server)
     server.disk.failures["sync"] = [errno.EIO]
     client.says("SET a 1")
@@ -141,7 +144,7 @@ def test_a_disk_that_refuses_the_fresh_base_is_asked_again(server):
     assert [again(server.disk).says(f"GET {key}") for key in "ab"] == [b"1", b"1"]
 
 
-def test_a_background_sync_that_fails_refuses_writers_until_there_is_a_fresh_base(everysec):
+def test_a_background_sync_that_fails_refuses_writers_until_there_is_a_fresh_base(everysec: Any) -> None:
     client = Peer(everysec)
     client.says("SET a 1")
     everysec.later(1000)  # a sync begins
@@ -160,7 +163,7 @@ def test_a_background_sync_that_fails_refuses_writers_until_there_is_a_fresh_bas
     assert [again(everysec.disk).says(f"GET {key}") for key in "ab"] == [b"2", b"1"]
 
 
-def test_writers_wait_for_a_fresh_base_where_either_of_two_manifests_may_be_found(everysec):
+def test_writers_wait_for_a_fresh_base_where_either_of_two_manifests_may_be_found(everysec: Any) -> None:
     client = Peer(everysec)
     client.says("SET a 1")
     everysec.disk.failures["sync_directory"] = [0, errno.EIO]
@@ -174,13 +177,13 @@ def test_writers_wait_for_a_fresh_base_where_either_of_two_manifests_may_be_foun
     assert Peer(PoweredServer(everysec.disk.restart())).says("GET b") == b"2"
 
 
-def test_a_rewriting_that_fails_when_it_has_moved_on_begins_the_new_file_with_a_select(server):
+def test_a_rewriting_that_fails_when_it_has_moved_on_begins_the_new_file_with_a_select(server: Any) -> None:
     client = Peer(server)
     client.says("SELECT 1")
     client.says("SET a 1")
     failing = {"increment-opened"}
 
-    def reached(point):
+    def reached(point: Any) -> None:
         if point in failing:
             failing.remove(point)
             raise OSError(errno.EIO, "broken")
@@ -194,7 +197,7 @@ def test_a_rewriting_that_fails_when_it_has_moved_on_begins_the_new_file_with_a_
     assert [after.says(f"GET {key}") for key in "ab"] == [b"1", b"1"]
 
 
-def test_one_sync_serves_fifty_connections(server):
+def test_one_sync_serves_fifty_connections(server: Any) -> None:
     peers = [Peer(server) for _ in range(50)]
     before = server.disk.points.count("sync")
     for number in range(20):
@@ -206,7 +209,7 @@ def test_one_sync_serves_fifty_connections(server):
     assert server.disk.points.count("sync") - before == 20
 
 
-def test_a_sync_that_fails_during_a_rewriting_needs_another_base(server):
+def test_a_sync_that_fails_during_a_rewriting_needs_another_base(server: Any) -> None:
     client = Peer(server)
     client.says("SET a 1")
     client.says("BGREWRITEAOF")
@@ -221,12 +224,12 @@ def test_a_sync_that_fails_during_a_rewriting_needs_another_base(server):
     assert [again(server.disk).says(f"GET {key}") for key in "abc"] == [b"1", b"1", b"2"]
 
 
-def test_part_of_a_unit_is_gone_for_good_before_anything_is_written_in_its_place(everysec):
+def test_part_of_a_unit_is_gone_for_good_before_anything_is_written_in_its_place(everysec: Any) -> None:
     client = Peer(everysec)
     everysec.disk.room = 20
     client.says("SET a 1")
     everysec.disk.room = None
-    calls = []
+    calls: list[Any] = []
     everysec.disk.call = calls.append
     everysec.later(1000)
 
@@ -235,7 +238,7 @@ def test_part_of_a_unit_is_gone_for_good_before_anything_is_written_in_its_place
     assert client.says("SET b 1") == b"OK"
 
 
-def test_a_cut_that_cannot_be_made_safe_needs_a_fresh_base(everysec):
+def test_a_cut_that_cannot_be_made_safe_needs_a_fresh_base(everysec: Any) -> None:
     client = Peer(everysec)
     everysec.disk.room = 20
     client.says("SET a 1")
@@ -253,7 +256,7 @@ def test_a_cut_that_cannot_be_made_safe_needs_a_fresh_base(everysec):
 # -- a rewriting's end ------------------------------------------------------------------------------------------------
 
 
-def test_requests_are_answered_while_a_thread_swaps_the_files(server):
+def test_requests_are_answered_while_a_thread_swaps_the_files(server: Any) -> None:
     peer = Peer(server)
     peer.says("SET a 1")
     peer.says("BGREWRITEAOF")
@@ -270,7 +273,7 @@ def test_requests_are_answered_while_a_thread_swaps_the_files(server):
     assert server.durability.log.base_size > 0
 
 
-def test_the_next_rewriting_waits_until_the_files_of_the_last_are_deleted(server):
+def test_the_next_rewriting_waits_until_the_files_of_the_last_are_deleted(server: Any) -> None:
     peer = Peer(server)
     peer.says("BGREWRITEAOF")
     server.rewriting.write()
@@ -285,7 +288,7 @@ def test_the_next_rewriting_waits_until_the_files_of_the_last_are_deleted(server
     assert b"type h" not in server.disk.files["/tmp/appendonlydir/appendonly.aof.manifest"].seen
 
 
-def test_a_swap_that_fails_in_its_thread_leaves_everything_as_it_was(server):
+def test_a_swap_that_fails_in_its_thread_leaves_everything_as_it_was(server: Any) -> None:
     peer = Peer(server)
     peer.says("SET a 1")
     peer.says("BGREWRITEAOF")

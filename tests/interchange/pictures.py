@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import hiredis
 
@@ -48,7 +48,7 @@ class Ours:
         self.session = self.engine.connect()
         self.ask("HELLO", "3")
 
-    def ask(self, *words: str) -> object:
+    def ask(self, *words: str) -> Any:
         answer = self.engine.handle(self.session, [word.encode() for word in words])
         self.durability.end_of_turn(lambda: None)
         return decoded(answer)
@@ -82,7 +82,7 @@ class Theirs:
         self._piped = Piped(port)
         self.ask("HELLO", "3")
 
-    def ask(self, *words: str) -> object:
+    def ask(self, *words: str) -> Any:
         self._piped.send([list(words)])
         return decoded(self._piped.answer())
 

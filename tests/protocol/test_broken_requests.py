@@ -49,17 +49,17 @@ def last_words_of(port: int, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("data", [data for _, data in BROKEN], ids=[name for name, _ in BROKEN])
-def test_a_broken_request_ends_as_in_redis(reference_port, data):
+def test_a_broken_request_ends_as_in_redis(reference_port: int, data: bytes) -> None:
     assert last_words(data, Limits()) == last_words_of(reference_port, data)
 
 
 @pytest.mark.parametrize("data", UNAUTHENTICATED)
-def test_before_authentication_large_requests_end_as_in_redis(guarded_port, data):
+def test_before_authentication_large_requests_end_as_in_redis(guarded_port: int, data: bytes) -> None:
     assert last_words(data, Limits(authenticated=False)) == last_words_of(guarded_port, data)
 
 
 @pytest.mark.parametrize("data", [data for _, data in WAITING], ids=[name for name, _ in WAITING])
-def test_an_unfinished_request_is_waited_for_as_in_redis(reference_port, data):
+def test_an_unfinished_request_is_waited_for_as_in_redis(reference_port: int, data: bytes) -> None:
     with wire.Connection(LOCALHOST, reference_port) as client:
         client.send_raw(data)
         assert client.is_silent()

@@ -27,12 +27,12 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "words"), LINES)
-def test_a_line_is_these_words(line, words):
+def test_a_line_is_these_words(line: bytes, words: list[bytes]) -> None:
     assert inline.split(line) == words
 
 
 @pytest.mark.parametrize("line", [b'"a', b"'a", b'"a"b', b"'a'b", b'"a\\', b'"a\\"', b"'a\\'", b"a\"b'c", b"\"a\"'b'"])
-def test_quotes_must_match_and_end_a_word(line):
+def test_quotes_must_match_and_end_a_word(line: bytes) -> None:
     with pytest.raises(ProtocolError) as refused:
         inline.split(line)
     assert refused.value.text == b"unbalanced quotes in request"
@@ -43,5 +43,5 @@ def quoted(word: bytes) -> bytes:
 
 
 @given(st.lists(st.binary(max_size=8), max_size=5))
-def test_any_word_can_be_quoted(words):
+def test_any_word_can_be_quoted(words: list[bytes]) -> None:
     assert inline.split(b" ".join(map(quoted, words))) == words

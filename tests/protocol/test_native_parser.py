@@ -25,7 +25,7 @@ def read(data: bytes) -> tuple[list[list[bytes]], int]:
 
 
 @given(st.lists(WORDS.filter(lambda words: not is_web(words[0])), min_size=1, max_size=4), st.integers(1, 3))
-def test_ordinary_requests_are_read_and_what_is_not_whole_is_left(pipeline, cut):
+def test_ordinary_requests_are_read_and_what_is_not_whole_is_left(pipeline: list[list[bytes]], cut: int) -> None:
     sent = b"".join(map(packed, pipeline))
 
     assert read(sent) == (pipeline, len(sent))
@@ -43,7 +43,7 @@ def test_what_is_read_is_what_the_strict_parser_reads_and_nothing_is_left(data: 
 
 
 @pytest.mark.parametrize("request_at_head", [b"POST", b"host:", b"Post\0x"])
-def test_a_browser_is_left_to_the_strict_parser(request_at_head):
+def test_a_browser_is_left_to_the_strict_parser(request_at_head: bytes) -> None:
     assert read(packed([b"PING"]) + packed([request_at_head, b"/"])) == ([[b"PING"]], 14)
 
 
@@ -79,6 +79,6 @@ def test_what_is_not_one_ordinary_request_is_left(data: bytes) -> None:
     assert read(data) == ([], 0)
 
 
-def test_the_largest_count_and_the_largest_word_are_read():
+def test_the_largest_count_and_the_largest_word_are_read() -> None:
     assert read(packed([b"a"] * 999))[0] == [[b"a"] * 999]
     assert read(packed([b"a" * (BLOCK - 1)]))[0] == [[b"a" * (BLOCK - 1)]]

@@ -1,9 +1,13 @@
 """Replies as bytes, read back by the tests' own client."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from penstock.protocol import reply
 from tests.support import wire
+from tests.support.wire import Error, Integer, Simple
 
 BOTH = [
     (lambda resp3: reply.simple(b"OK"), wire.Simple(b"OK"), wire.Simple(b"OK")),
@@ -46,7 +50,9 @@ BOTH = [
 
 
 @pytest.mark.parametrize(("build", "resp2", "resp3"), BOTH)
-def test_a_reply_is_of_its_type_in_both_protocols(build, resp2, resp3):
+def test_a_reply_is_of_its_type_in_both_protocols(
+    build: Callable[..., Any], resp2: Error | Integer | Simple, resp3: Error | Integer | Simple
+) -> None:
     assert wire.parse(build(False)) == (resp2, len(build(False)))
     assert wire.parse(build(True)) == (resp3, len(build(True)))
 
@@ -54,5 +60,5 @@ def test_a_reply_is_of_its_type_in_both_protocols(build, resp2, resp3):
 @pytest.mark.parametrize(
     "constant", [reply.OK, reply.PONG, reply.QUEUED, reply.EMPTY_ARRAY, reply.EMPTY_BULK, reply.ZERO, reply.ONE]
 )
-def test_a_ready_reply_is_whole(constant):
+def test_a_ready_reply_is_whole(constant: bytes) -> None:
     assert wire.parse(constant)[1] == len(constant)

@@ -3,7 +3,9 @@
 Both twins are shown, that over words and that over bytes, on either build.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -72,7 +74,9 @@ others = st.sampled_from(
 @example([ADD, ADD, packed([b"PING"])], 0, b"")
 @example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"")
 @example([packed([*HEAD, b"f", b"\r\n$1\r\n"])] * 2, 0, b"")
-def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(pipeline, cut, junk):
+def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
+    pipeline: list[bytes], cut: int, junk: bytes
+) -> None:
     sent = b"".join(pipeline)
     data = sent[: len(sent) - cut] + junk
     batches, size = of_bytes(data)
@@ -89,7 +93,7 @@ def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(pipeline, cut
 
 @settings(deadline=None)
 @given(st.lists(requests, max_size=8))
-def test_the_twins_make_the_same_batches(pipeline):
+def test_the_twins_make_the_same_batches(pipeline: list[bytes]) -> None:
     data = b"".join(pipeline)
     words, (batches, size) = of_words(data)[0], of_bytes(data)
 
@@ -102,7 +106,7 @@ def test_the_twins_make_the_same_batches(pipeline):
 
 
 @pytest.mark.parametrize("twin", TWINS)
-def test_a_producers_pipeline_is_one_batch(twin):
+def test_a_producers_pipeline_is_one_batch(twin: Callable[..., Any]) -> None:
     ((batch,), _) = twin(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]))
 
     assert (batch.prefix, batch.names, batch.width, batch.count) == (HEAD, [b"f", b"g"], 7, 100)
@@ -110,7 +114,7 @@ def test_a_producers_pipeline_is_one_batch(twin):
 
 
 @pytest.mark.parametrize("twin", TWINS)
-def test_a_part_of_a_batch_is_its_requests(twin):
+def test_a_part_of_a_batch_is_its_requests(twin: Callable[..., Any]) -> None:
     ((batch,), _) = twin(b"".join([packed([b"XACK", b"s", b"g", b"%d-1" % n]) for n in range(9)]))
 
     assert requests_of([batch.part(2, 5), batch.after(8), batch.after(9)]) == [
@@ -120,14 +124,14 @@ def test_a_part_of_a_batch_is_its_requests(twin):
 
 @pytest.mark.parametrize("behind", [packed([b"XLEN", b"s"]), packed([*HEAD, b"g", b"v"]), packed([b"XADD"])])
 @pytest.mark.parametrize("twin", TWINS)
-def test_what_begins_otherwise_is_a_batch_of_its_own(twin, behind):
+def test_what_begins_otherwise_is_a_batch_of_its_own(twin: Callable[..., Any], behind: bytes) -> None:
     batches, _ = twin(ADD * 3 + behind)
 
     assert [batch.count for batch in batches] == [3, 1]
 
 
 @pytest.mark.parametrize("behind", [ADD[:-1], ADD[:9], b"\r\n", b"PING\r\n"])
-def test_what_is_not_whole_or_not_ordinary_is_left(behind):
+def test_what_is_not_whole_or_not_ordinary_is_left(behind: bytes) -> None:
     batches, size = of_bytes(ADD * 3 + behind)
 
     assert ([batch.count for batch in batches], size) == ([3], 3 * len(ADD))
@@ -144,7 +148,7 @@ def test_what_is_not_whole_or_not_ordinary_is_left(behind):
     ids=["a command without a batch handler", "one word", "a pair is not whole", "nothing behind the prefix"],
 )
 @pytest.mark.parametrize("twin", TWINS)
-def test_these_stay_alone(twin, sent):
+def test_these_stay_alone(twin: Callable[..., Any], sent: bytes) -> None:
     assert [batch.count for batch in twin(sent * 3)[0]] == [1, 1, 1]
 
 
@@ -155,7 +159,7 @@ def test_these_stay_alone(twin, sent):
     st.integers(1, 5),
 )
 @example([ADD] * 6, [len(ADD) * 3 + 7], 2)
-def test_a_pipeline_that_comes_in_pieces_is_read_as_a_whole(pipeline, cuts, limit):
+def test_a_pipeline_that_comes_in_pieces_is_read_as_a_whole(pipeline: list[bytes], cuts: list[int], limit: int) -> None:
     data = b"".join(pipeline)
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     reader = RequestReader(Limits(), BATCHED)
@@ -173,7 +177,7 @@ def test_a_pipeline_that_comes_in_pieces_is_read_as_a_whole(pipeline, cuts, limi
     assert (taken, error) == read_strictly(data)
 
 
-def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_in_batches():
+def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_in_batches() -> None:
     data = packed([*HEAD, b"field", b"x" * 100]) * 2000
     reader = RequestReader(Limits(), BATCHED)
     counts: list[int] = []
@@ -187,5 +191,5 @@ def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_in_batches():
 
 
 @given(st.lists(words, max_size=5))
-def test_a_request_has_the_size_of_its_packed_form(request):
+def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None:
     assert size_of(request) == len(packed(request))

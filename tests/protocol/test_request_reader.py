@@ -163,19 +163,21 @@ WORDS_AND_ERRORS = [case[1:] for case in CASES]
 
 
 @pytest.mark.parametrize(("data", "requests", "error"), WORDS_AND_ERRORS, ids=NAMES)
-def test_bytes_are_these_requests_in_one_piece(data, requests, error):
+def test_bytes_are_these_requests_in_one_piece(data: bytes, requests: list[list[bytes]], error: None) -> None:
     assert read(fast(), [data]) == (requests, error)
     assert read(plain(), [data]) == (requests, error)
 
 
 @pytest.mark.parametrize(("data", "requests", "error"), WORDS_AND_ERRORS, ids=NAMES)
-def test_bytes_are_these_requests_one_by_one(data, requests, error):
+def test_bytes_are_these_requests_one_by_one(data: bytes, requests: list[list[bytes]], error: None) -> None:
     assert read(fast(), singly(data)) == (requests, error)
     assert read(plain(), singly(data)) == (requests, error)
 
 
 @pytest.mark.parametrize(("data", "requests", "error"), WORDS_AND_ERRORS, ids=NAMES)
-def test_bytes_are_these_requests_wherever_they_are_cut_once(data, requests, error):
+def test_bytes_are_these_requests_wherever_they_are_cut_once(
+    data: bytes, requests: list[list[bytes]], error: None
+) -> None:
     outcomes = [read(fast(), [data[:at], data[at:]]) for at in range(len(data))]
 
     assert outcomes == [(requests, error)] * len(data)
@@ -211,7 +213,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 @given(pipelines, cuts)
 @example(b"*1\r\n$1\r\naXX*1\r\n$0\r\n", [])
 @example(b"*1\r\n$0\r\n" + PING, [])
-def test_every_split_of_a_pipeline_gives_the_same_requests_and_error(data, places):
+def test_every_split_of_a_pipeline_gives_the_same_requests_and_error(data: bytes, places: list[int]) -> None:
     whole = read(plain(), [data])
 
     assert read(fast(), [data]) == whole
@@ -227,7 +229,7 @@ def test_every_split_of_a_pipeline_gives_the_same_requests_and_error(data, place
 @example([PING, b"*-1\r\n", PING], [])
 @example([PING, b"*2\r\n$4\r\nPOST\r\n$1\r\n/\r\n"], [])
 @example([PING, b"*1\r\n$4\r\nPINGXX", b"\r\n"], [])
-def test_requests_that_come_whole_are_the_same_as_fed_ones(blocks, places):
+def test_requests_that_come_whole_are_the_same_as_fed_ones(blocks: list[bytes], places: list[int]) -> None:
     parts = [part for block in [PING, *blocks] for part in cut(block, places)]
 
     assert read(fast(), parts) == read(plain(), parts)
@@ -235,13 +237,13 @@ def test_requests_that_come_whole_are_the_same_as_fed_ones(blocks, places):
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(good, min_size=1, max_size=4), st.integers(1, 60), cuts)
-def test_a_pipeline_of_many_blocks_is_read_like_a_short_one(some, step, places):
+def test_a_pipeline_of_many_blocks_is_read_like_a_short_one(some: list[bytes], step: int, places: list[int]) -> None:
     data = b"".join(some * (1 + 3 * BLOCK // len(b"".join(some)) // step))
 
     assert read(fast(), cut(data, [place * step for place in places])) == read(plain(), [data])
 
 
-def test_long_words_come_whole_however_they_are_cut():
+def test_long_words_come_whole_however_they_are_cut() -> None:
     request = [b"SET", b"k", bytes(range(256)) * 2000]
     data = packed(request) * 3
 
@@ -249,14 +251,14 @@ def test_long_words_come_whole_however_they_are_cut():
     assert read(fast(), [data[at : at + 10007] for at in range(0, len(data), 10007)]) == ([request] * 3, None)
 
 
-def test_a_request_of_many_words_is_read():
+def test_a_request_of_many_words_is_read() -> None:
     request = [b"XACK", b"s", b"g", *[b"%d-0" % number for number in range(50_000)]]
 
     assert read(fast(), [packed(request) + PING]) == ([request, [b"PING"]], None)
 
 
 @pytest.mark.parametrize("start", [b"*", b"*1\r\n$", b"*1\r\n", b""], ids=["count", "length", "header", "line"])
-def test_a_line_of_64_kib_is_waited_for_and_a_longer_one_is_refused(start):
+def test_a_line_of_64_kib_is_waited_for_and_a_longer_one_is_refused(start: bytes) -> None:
     line = start.rpartition(b"\n")[2]
     longest = start + b"1" * (65536 - len(line))
 
@@ -265,7 +267,7 @@ def test_a_line_of_64_kib_is_waited_for_and_a_longer_one_is_refused(start):
     assert b"too big" in (read(fast(), [longest + b"1"])[1] or b"")
 
 
-def test_the_texts_of_lines_too_long():
+def test_the_texts_of_lines_too_long() -> None:
     assert read(fast(), [b"*" + b"1" * 65536])[1] == b"too big mbulk count string"
     assert read(fast(), [b"*1\r\n$" + b"1" * 65536])[1] == b"too big bulk count string"
     assert read(fast(), [b"1" * 65537])[1] == b"too big inline request"
@@ -275,7 +277,7 @@ def test_the_texts_of_lines_too_long():
     "data",
     [b"*2147483647\r\n", b"*2\r\n*2147483647\r\n", b"*1\r\n$536870912\r\n", PING + b"*2147483647\r\n$1\r\na\r\n"],
 )
-def test_an_announcement_reserves_no_memory(data):
+def test_an_announcement_reserves_no_memory(data: bytes) -> None:
     reader = fast()
     tracemalloc.start()
     reader.feed(data)
@@ -286,7 +288,7 @@ def test_an_announcement_reserves_no_memory(data):
     assert peak < 100_000
 
 
-def test_before_authentication_few_and_short_words_are_read():
+def test_before_authentication_few_and_short_words_are_read() -> None:
     limits = Limits(authenticated=False)
 
     assert read(RequestReader(limits), [packed([b"a"] * 10)])[1] is None
@@ -298,7 +300,7 @@ def test_before_authentication_few_and_short_words_are_read():
     assert read(RequestReader(limits), [b"PING " + b"a " * 20000 + b"\r\n"])[1] is None
 
 
-def test_a_request_behind_the_password_in_one_pipeline_may_be_large():
+def test_a_request_behind_the_password_in_one_pipeline_may_be_large() -> None:
     limits = Limits(authenticated=False)
     reader = RequestReader(limits)
     reader.feed(packed([b"AUTH", b"pw"]) + packed([b"a"] * 11) + packed([b"b" * 16385]))
@@ -309,14 +311,14 @@ def test_a_request_behind_the_password_in_one_pipeline_may_be_large():
 
 
 @pytest.mark.parametrize("limit", [3, 2000, 1_048_576])
-def test_a_word_may_be_as_long_as_the_limit(limit):
+def test_a_word_may_be_as_long_as_the_limit(limit: int) -> None:
     limits = Limits(max_bulk_len=limit)
 
     assert read(RequestReader(limits), [packed([b"x" * limit])])[1] is None
     assert read(RequestReader(limits), [packed([b"x" * (limit + 1)])]) == ([], b"invalid bulk length")
 
 
-def test_a_blocked_client_that_sends_too_much_is_closed():
+def test_a_blocked_client_that_sends_too_much_is_closed() -> None:
     reader = RequestReader(Limits(query_buffer_limit=1000))
     reader.feed(PING * 71)
 
@@ -326,7 +328,7 @@ def test_a_blocked_client_that_sends_too_much_is_closed():
     assert reader.pending == 0
 
 
-def test_pending_is_what_has_not_been_read():
+def test_pending_is_what_has_not_been_read() -> None:
     reader = fast()
     assert reader.pending == 0
     reader.feed(PING * 2 + PING[:5])
@@ -340,7 +342,7 @@ def test_pending_is_what_has_not_been_read():
     assert (reader.pending, reader.is_amid) == (0, False)
 
 
-def test_an_error_is_told_again_and_what_follows_it_is_forgotten():
+def test_an_error_is_told_again_and_what_follows_it_is_forgotten() -> None:
     reader = fast()
 
     assert read(reader, [PING + b"*x\r\n"]) == ([[b"PING"]], b"invalid multibulk length")
@@ -348,7 +350,7 @@ def test_an_error_is_told_again_and_what_follows_it_is_forgotten():
     assert reader.pending == 0
 
 
-def test_what_is_put_back_is_taken_again_first():
+def test_what_is_put_back_is_taken_again_first() -> None:
     reader = fast()
     reader.feed(packed([b"a"]) + packed([b"b"]) + packed([b"c"]) + packed([b"d"]))
     size = reader.pending
@@ -363,7 +365,9 @@ def test_what_is_put_back_is_taken_again_first():
 
 @settings(deadline=None)
 @given(pipelines, cuts, st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=1, max_size=9))
-def test_whatever_is_taken_and_put_back_nothing_is_lost_or_doubled(data, places, steps):
+def test_whatever_is_taken_and_put_back_nothing_is_lost_or_doubled(
+    data: bytes, places: list[int], steps: list[tuple[int, int]]
+) -> None:
     reader = RequestReader(Limits(), frozenset([b"XADD", b"XRANGE", b"-", b"+"]))
     requests: list[list[bytes]] = []
     error: bytes | None = None
@@ -382,12 +386,12 @@ def test_whatever_is_taken_and_put_back_nothing_is_lost_or_doubled(data, places,
     assert (requests, error) == read(plain(), [data])
 
 
-def test_a_long_pipeline_of_odd_requests_is_read_in_time_that_grows_with_its_length():
+def test_a_long_pipeline_of_odd_requests_is_read_in_time_that_grows_with_its_length() -> None:
     odd = b"*2\r\n$1\r\naXX$1\r\nbYY" * 40_000
 
     assert len(read(fast(), [odd])[0]) == 40_000
 
 
 @given(st.lists(words, max_size=5))
-def test_a_request_has_the_size_of_its_packed_form(request):
+def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None:
     assert size_of(request) == len(packed(request)) == len(pack(*request))

@@ -37,7 +37,7 @@ def said(fake_server: FakeServer, clients: list[Client], who: int, request: byte
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed):
+def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed: int) -> None:
     chance = random.Random(seed)
     quick, slow = FakeServer(), FakeServer()
     quick_clients, slow_clients = ([fake_server.connect() for _ in range(4)] for fake_server in (quick, slow))
@@ -55,7 +55,7 @@ def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed):
+def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed: int) -> None:
     chance = random.Random(seed)
     lines = chance.choices(
         ("XADD s * f v", "XADD s * f w", "XACK s g 1-1", "INCR n", "XADD t 1-1 f v"), (8, 8, 2, 1, 1), k=60
@@ -76,7 +76,7 @@ def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed
     assert ours.received() == theirs.received()
 
 
-def test_who_waits_for_a_reply_gets_it_without_a_turn(fake_server):
+def test_who_waits_for_a_reply_gets_it_without_a_turn(fake_server: FakeServer) -> None:
     fake_server.engine.effects.log = None
     client = fake_server.connect()
     client.says(in_one_piece("PING"))
@@ -87,7 +87,7 @@ def test_who_waits_for_a_reply_gets_it_without_a_turn(fake_server):
     assert fake_server.log_writer.turns == turns_before
 
 
-def test_nobody_hears_of_a_change_that_is_not_logged_yet(fake_server):
+def test_nobody_hears_of_a_change_that_is_not_logged_yet(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
     writer, reader, late = fake_server.connect(), fake_server.connect(), fake_server.connect()
     for client in (writer, reader, late):
@@ -105,7 +105,7 @@ def test_nobody_hears_of_a_change_that_is_not_logged_yet(fake_server):
     assert [client.received() for client in (writer, reader, late)] == [b"$3\r\n1-1\r\n", b":1\r\n", b":1\r\n"]
 
 
-def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(fake_server):
+def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
     client = fake_server.connect()
     client.says(in_one_piece("PING"))
@@ -114,7 +114,7 @@ def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(fake_se
     assert client.says(in_one_piece("XADD s 1-1 f v")) == b"-MISCONF No space left on device\r\n"
 
 
-def test_a_reply_stays_behind_those_that_are_owed(fake_server):
+def test_a_reply_stays_behind_those_that_are_owed(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(in_one_piece("PING"))
     fake_server.log_writer.holds = True
@@ -127,7 +127,7 @@ def test_a_reply_stays_behind_those_that_are_owed(fake_server):
     assert client.received() == b"$5\r\nfirst\r\n+PONG\r\n"
 
 
-def test_a_bounded_client_is_measured_before_it_is_answered():
+def test_a_bounded_client_is_measured_before_it_is_answered() -> None:
     fake_server = FakeServer(client_output_buffer_limit="normal 1000 0 0")
     client = fake_server.connect(slow=True)
     client.says(in_one_piece("PING"))

@@ -1,5 +1,7 @@
 """What one connection does with bytes, whatever the network does to them."""
 
+from typing import Any
+
 import pytest
 
 from penstock.server.connection import MOST_UNSENT, REQUESTS_A_TURN, address_of
@@ -18,19 +20,19 @@ def bulk(text: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("at", range(1, len(PIPELINE)))
-def test_a_pipeline_cut_anywhere_gets_the_same_answers(fake_server, at):
+def test_a_pipeline_cut_anywhere_gets_the_same_answers(fake_server: FakeServer, at: int) -> None:
     client = fake_server.connect()
 
     assert client.says(PIPELINE[:at]) + client.says(PIPELINE[at:]) == ANSWERS
 
 
-def test_a_pipeline_that_comes_byte_by_byte_gets_the_same_answers(fake_server):
+def test_a_pipeline_that_comes_byte_by_byte_gets_the_same_answers(fake_server: FakeServer) -> None:
     client = fake_server.connect()
 
     assert b"".join(client.says(bytes([byte])) for byte in PIPELINE) == ANSWERS
 
 
-def test_a_thousand_requests_are_answered_in_order(fake_server):
+def test_a_thousand_requests_are_answered_in_order(fake_server: FakeServer) -> None:
     numbers = [b"%d" % number for number in range(1000)]
 
     answers = fake_server.connect().says(b"".join([b"ECHO %b\r\n" % number for number in numbers]))
@@ -38,7 +40,7 @@ def test_a_thousand_requests_are_answered_in_order(fake_server):
     assert answers == b"".join([bulk(number) for number in numbers])
 
 
-def test_the_answers_of_a_turn_are_written_at_once(fake_server):
+def test_the_answers_of_a_turn_are_written_at_once(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.sends(PIPELINE)
     fake_server.loop.turn()
@@ -46,7 +48,7 @@ def test_the_answers_of_a_turn_are_written_at_once(fake_server):
     assert client.transport.written == [ANSWERS]
 
 
-def test_a_long_pipeline_lets_others_in_between(fake_server):
+def test_a_long_pipeline_lets_others_in_between(fake_server: FakeServer) -> None:
     greedy, modest = fake_server.connect(), fake_server.connect()
     greedy.sends(b"PING\r\n" * (REQUESTS_A_TURN + 1))
     modest.sends(b"PING\r\n")
@@ -56,7 +58,7 @@ def test_a_long_pipeline_lets_others_in_between(fake_server):
     assert (handled_at_first, modest.received()) == (REQUESTS_A_TURN, b"+PONG\r\n")
 
 
-def test_a_pipeline_of_slow_requests_lets_others_in_between(fake_server):
+def test_a_pipeline_of_slow_requests_lets_others_in_between(fake_server: FakeServer) -> None:
     fake_server.engine.settings.read_line(["enable-debug-command", "yes"], set())
     greedy, modest = fake_server.connect(), fake_server.connect()
     greedy.sends(b"DEBUG SLEEP 0.004\r\n" * 7)
@@ -68,7 +70,7 @@ def test_a_pipeline_of_slow_requests_lets_others_in_between(fake_server):
     assert greedy.says(b"PING\r\n") == b"+OK\r\n" * 7 + b"+PONG\r\n"
 
 
-def test_slow_requests_of_which_each_takes_a_whole_turn_are_answered_in_order(fake_server):
+def test_slow_requests_of_which_each_takes_a_whole_turn_are_answered_in_order(fake_server: FakeServer) -> None:
     fake_server.engine.settings.read_line(["enable-debug-command", "yes"], set())
 
     assert fake_server.connect().says(b"DEBUG SLEEP 0.1\r\nECHO a\r\nDEBUG SLEEP 0.1\r\nECHO b\r\n") == (
@@ -76,11 +78,11 @@ def test_slow_requests_of_which_each_takes_a_whole_turn_are_answered_in_order(fa
     )
 
 
-def test_a_long_pipeline_is_answered_to_its_end(fake_server):
+def test_a_long_pipeline_is_answered_to_its_end(fake_server: FakeServer) -> None:
     assert fake_server.connect().says(b"PING\r\n" * 5000) == b"+PONG\r\n" * 5000
 
 
-def test_no_more_is_read_of_a_long_pipeline_than_is_handled(fake_server):
+def test_no_more_is_read_of_a_long_pipeline_than_is_handled(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.sends(b"PING\r\n" * (REQUESTS_A_TURN + 1))
     read_meanwhile = client.transport.reads
@@ -89,14 +91,14 @@ def test_no_more_is_read_of_a_long_pipeline_than_is_handled(fake_server):
     assert (read_meanwhile, client.transport.reads) == (False, True)
 
 
-def test_the_end_of_a_blocked_client_is_seen_behind_a_long_pipeline(fake_server):
+def test_the_end_of_a_blocked_client_is_seen_behind_a_long_pipeline(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"PING\r\n" * REQUESTS_A_TURN + b"XREAD BLOCK 0 STREAMS s $\r\n" + b"PING\r\n" * 5000)
 
     assert client.transport.reads
 
 
-def test_a_client_that_reads_nothing_may_still_send(fake_server):
+def test_a_client_that_reads_nothing_may_still_send(fake_server: FakeServer) -> None:
     client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n" * 100)
 
@@ -115,26 +117,28 @@ def test_a_client_that_reads_nothing_may_still_send(fake_server):
     ],
     ids=["quotes", "no bulk", "count", "length", "post", "host"],
 )
-def test_what_is_no_request_ends_the_connection_after_what_came_before_it(fake_server, sent, answer):
+def test_what_is_no_request_ends_the_connection_after_what_came_before_it(
+    fake_server: FakeServer, sent: bytes, answer: bytes
+) -> None:
     client = fake_server.connect()
 
     assert client.says(b"PING\r\n" + sent + b"PING\r\n") == b"+PONG\r\n" + answer
     assert client.transport.closed
 
 
-def test_before_the_password_only_short_requests_are_read():
+def test_before_the_password_only_short_requests_are_read() -> None:
     client = FakeServer(requirepass="secret").connect()
 
     assert client.says(b"*11\r\n") == b"-ERR Protocol error: unauthenticated multibulk length\r\n"
 
 
-def test_a_pipeline_may_log_in_and_then_be_long():
+def test_a_pipeline_may_log_in_and_then_be_long() -> None:
     client = FakeServer(requirepass="secret").connect()
 
     assert client.says(b"AUTH secret\r\n*12\r\n$3\r\nDEL\r\n" + b"$1\r\nk\r\n" * 11) == b"+OK\r\n:0\r\n"
 
 
-def test_a_new_limit_on_words_holds_for_connections_that_are_there(fake_server):
+def test_a_new_limit_on_words_holds_for_connections_that_are_there(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"CONFIG SET proto-max-bulk-len 1048576\r\n")
 
@@ -144,14 +148,14 @@ def test_a_new_limit_on_words_holds_for_connections_that_are_there(fake_server):
 # -- closing ----------------------------------------------------------------------------------------------------------
 
 
-def test_quit_is_answered_and_nothing_after_it(fake_server):
+def test_quit_is_answered_and_nothing_after_it(fake_server: FakeServer) -> None:
     client = fake_server.connect()
 
     assert client.says(b"PING\r\nQUIT\r\nPING\r\n") == b"+PONG\r\n+OK\r\n"
     assert client.transport.closed
 
 
-def test_a_client_that_sends_no_more_gets_its_answers(fake_server):
+def test_a_client_that_sends_no_more_gets_its_answers(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.sends(b"PING\r\n")
     client.connection.eof_received()
@@ -160,7 +164,7 @@ def test_a_client_that_sends_no_more_gets_its_answers(fake_server):
     assert (client.received(), client.transport.closed) == (b"+PONG\r\n", True)
 
 
-def test_a_client_that_sends_no_more_gets_the_answers_of_a_long_pipeline(fake_server):
+def test_a_client_that_sends_no_more_gets_the_answers_of_a_long_pipeline(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.sends(b"PING\r\n" * 3000)
     client.connection.eof_received()
@@ -169,7 +173,7 @@ def test_a_client_that_sends_no_more_gets_the_answers_of_a_long_pipeline(fake_se
     assert (client.received(), client.transport.closed) == (b"+PONG\r\n" * 3000, True)
 
 
-def test_a_slow_client_that_sends_no_more_gets_everything_in_the_end(fake_server):
+def test_a_slow_client_that_sends_no_more_gets_everything_in_the_end(fake_server: FakeServer) -> None:
     client = fake_server.connect(slow=True)
     client.sends(BIG + b"GET k\r\n" * 6)
     client.connection.eof_received()
@@ -180,7 +184,7 @@ def test_a_slow_client_that_sends_no_more_gets_everything_in_the_end(fake_server
     assert (client.received().count(b"$700000\r\n"), client.transport.closed) == (6, True)
 
 
-def test_half_a_request_and_then_the_end_closes(fake_server):
+def test_half_a_request_and_then_the_end_closes(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"*2\r\n$4\r\nECHO\r\n")
     client.connection.eof_received()
@@ -188,7 +192,7 @@ def test_half_a_request_and_then_the_end_closes(fake_server):
     assert client.transport.closed
 
 
-def test_a_killed_client_is_gone_at_once(fake_server):
+def test_a_killed_client_is_gone_at_once(fake_server: FakeServer) -> None:
     victim, killer = fake_server.connect(), fake_server.connect()
     number = victim.session.id
 
@@ -197,14 +201,14 @@ def test_a_killed_client_is_gone_at_once(fake_server):
     assert number not in fake_server.engine.sessions
 
 
-def test_a_client_that_kills_itself_hears_of_it_first(fake_server):
+def test_a_client_that_kills_itself_hears_of_it_first(fake_server: FakeServer) -> None:
     client = fake_server.connect()
 
     assert client.says(b"CLIENT KILL ID %d SKIPME no\r\nPING\r\n" % client.session.id) == b":1\r\n"
     assert client.transport.closed
 
 
-def test_a_bug_costs_only_the_connection_that_met_it(fake_server, monkeypatch):
+def test_a_bug_costs_only_the_connection_that_met_it(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     unlucky, other = fake_server.connect(), fake_server.connect()
     with monkeypatch.context() as patch:
         patch.setattr(fake_server.clock, "now_ns", lambda: 1 // 0)
@@ -217,18 +221,18 @@ def test_a_bug_costs_only_the_connection_that_met_it(fake_server, monkeypatch):
 # -- replies turned off -----------------------------------------------------------------------------------------------
 
 
-def test_replies_that_are_off_are_not_sent(fake_server):
+def test_replies_that_are_off_are_not_sent(fake_server: FakeServer) -> None:
     assert fake_server.connect().says(b"CLIENT REPLY OFF\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n") == b"+OK\r\n+PONG\r\n"
 
 
-def test_one_reply_can_be_skipped(fake_server):
+def test_one_reply_can_be_skipped(fake_server: FakeServer) -> None:
     assert fake_server.connect().says(b"CLIENT REPLY SKIP\r\nPING\r\nECHO a\r\n") == b"$1\r\na\r\n"
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_blocked_reader_is_served_by_another_client(fake_server):
+def test_a_blocked_reader_is_served_by_another_client(fake_server: FakeServer) -> None:
     reader, writer = fake_server.connect(), fake_server.connect()
     reader.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
 
@@ -236,7 +240,7 @@ def test_a_blocked_reader_is_served_by_another_client(fake_server):
     assert reader.received() == b"*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
 
 
-def test_what_follows_a_blocked_request_waits_for_it(fake_server):
+def test_what_follows_a_blocked_request_waits_for_it(fake_server: FakeServer) -> None:
     reader, writer = fake_server.connect(), fake_server.connect()
 
     assert reader.says(b"PING\r\nXREAD BLOCK 0 STREAMS s $\r\nECHO after\r\n") == b"+PONG\r\n"
@@ -245,7 +249,7 @@ def test_what_follows_a_blocked_request_waits_for_it(fake_server):
     assert reader.received().endswith(b"$1\r\nv\r\n$5\r\nafter\r\n$5\r\nlater\r\n")
 
 
-def test_a_blocked_reader_hears_when_its_time_is_up(fake_server):
+def test_a_blocked_reader_hears_when_its_time_is_up(fake_server: FakeServer) -> None:
     reader = fake_server.connect()
     reader.says(b"XREAD BLOCK 250 STREAMS s $\r\nPING\r\n")
     fake_server.loop.pass_ms(249)
@@ -255,7 +259,7 @@ def test_a_blocked_reader_hears_when_its_time_is_up(fake_server):
     assert (early, reader.received()) == (b"", b"*-1\r\n+PONG\r\n")
 
 
-def test_a_blocked_reader_that_has_gone_takes_nothing(fake_server):
+def test_a_blocked_reader_that_has_gone_takes_nothing(fake_server: FakeServer) -> None:
     reader, other = fake_server.connect(), fake_server.connect()
     other.says(b"XGROUP CREATE s g $ MKSTREAM\r\n")
     reader.says(b"XREADGROUP GROUP g gone BLOCK 0 STREAMS s >\r\n")
@@ -266,7 +270,7 @@ def test_a_blocked_reader_that_has_gone_takes_nothing(fake_server):
     assert other.says(b"XPENDING s g\r\n").startswith(b"*4\r\n:0\r\n")
 
 
-def test_a_blocked_reader_whose_connection_breaks_is_forgotten(fake_server):
+def test_a_blocked_reader_whose_connection_breaks_is_forgotten(fake_server: FakeServer) -> None:
     reader = fake_server.connect()
     reader.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
     reader.connection.connection_lost(ConnectionResetError())
@@ -274,7 +278,7 @@ def test_a_blocked_reader_whose_connection_breaks_is_forgotten(fake_server):
     assert len(fake_server.engine.blocking) == 0
 
 
-def test_a_blocked_client_may_not_send_without_end(fake_server):
+def test_a_blocked_client_may_not_send_without_end(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"CONFIG SET client-query-buffer-limit 1048576\r\nXREAD BLOCK 0 STREAMS s $\r\n")
     client.says(b"PING\r\n" * 200_000)
@@ -286,7 +290,7 @@ def test_a_blocked_client_may_not_send_without_end(fake_server):
 # -- slow readers -----------------------------------------------------------------------------------------------------
 
 
-def test_a_client_that_reads_nothing_is_held(fake_server):
+def test_a_client_that_reads_nothing_is_held(fake_server: FakeServer) -> None:
     client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n" * 100)
 
@@ -294,7 +298,7 @@ def test_a_client_that_reads_nothing_is_held(fake_server):
     assert client.session.waiting_output == client.transport.unsent
 
 
-def test_a_held_client_goes_on_when_it_reads(fake_server):
+def test_a_held_client_goes_on_when_it_reads(fake_server: FakeServer) -> None:
     client = fake_server.connect(slow=True)
     client.sends(BIG + b"GET k\r\n" * 20)
     fake_server.loop.turn()
@@ -306,7 +310,7 @@ def test_a_held_client_goes_on_when_it_reads(fake_server):
     assert client.session.waiting_output == 0
 
 
-def test_a_client_beyond_the_hard_output_limit_is_closed():
+def test_a_client_beyond_the_hard_output_limit_is_closed() -> None:
     fake_server = FakeServer(client_output_buffer_limit="normal 1000000 0 0")
     client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n" * 3)
@@ -315,7 +319,7 @@ def test_a_client_beyond_the_hard_output_limit_is_closed():
     assert fake_server.engine.statistics.output_buffer_disconnections == 1
 
 
-def test_a_client_beyond_the_soft_output_limit_is_closed_after_a_while():
+def test_a_client_beyond_the_soft_output_limit_is_closed_after_a_while() -> None:
     fake_server = FakeServer(client_output_buffer_limit="normal 0 500000 2")
     client = fake_server.connect(slow=True)
     client.says(BIG + b"GET k\r\n")
@@ -331,7 +335,7 @@ def test_a_client_beyond_the_soft_output_limit_is_closed_after_a_while():
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_came_and_went_is_counted(fake_server):
+def test_what_came_and_went_is_counted(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"PING\r\n")
     client.says(b"PING\r\n*1\r\n")
@@ -351,5 +355,5 @@ def test_what_came_and_went_is_counted(fake_server):
     ],
     ids=["IPv4", "IPv6", "unix", "unnamed"],
 )
-def test_a_socket_is_named_as_redis_names_it(name, shown):
+def test_a_socket_is_named_as_redis_names_it(name: str | tuple[Any, ...] | None, shown: str) -> None:
     assert address_of(name) == shown

@@ -6,6 +6,9 @@ import random
 import re
 import signal
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +32,7 @@ DIRECTORY = ROOT + "/appendonlydir"
 class Server:
     """An engine with a log on a disk in memory, one client, and a clock that tests turn."""
 
-    def __init__(self, disk=None, root=ROOT, **settings):
+    def __init__(self, disk: MemoryDisk | None = None, root: str = ROOT, **settings: str) -> None:
         self.clock = ManualClock(NOW_MS)
         self.settings = Settings()
         pairs = {"dir": root, "appendfsync": "always", "enable-debug-command": "yes"} | settings
@@ -37,7 +40,7 @@ class Server:
             self.settings.read_line([name.replace("_", "-"), value], set())
         self.disk = MemoryDisk() if disk is None else disk
         self.threads = DeferredThreads()
-        self.said = []
+        self.said: list[Any] = []
         self.engine = make_engine(self.clock, settings=self.settings)
         self.rewriting = DeferredRewriteChild(self.disk, self.engine)
         self.durability = AofWriter(
@@ -46,19 +49,19 @@ class Server:
         for _ in self.durability.loading():
             pass
         self.client = Dialogue(self.engine)
-        self.turns = []  # of each turn: "sent", or the error that its writers got
+        self.turns: list[Any] = []  # of each turn: "sent", or the error that its writers got
 
-    def turn(self, *lines):
+    def turn(self, *lines: str) -> Any:
         """Requests that arrive together, and the turn's end; the last reply, whether it was sent or not."""
         answer = self.client(*lines)
         self.durability.end_of_turn(lambda: self.turns.append("sent"), self.turns.append)
         return answer
 
-    def later(self, ms):
+    def later(self, ms: int) -> None:
         self.clock.advance(ms)
         self.durability.cron()
 
-    def finish_rewriting(self):
+    def finish_rewriting(self) -> None:
         """The child gets to its end, and the threads that swap files and delete old ones."""
         self.durability.cron()
         self.rewriting.write()
@@ -67,49 +70,49 @@ class Server:
             self.threads.run()
         self.durability.cron()
 
-    def again(self, power=False, chance=None):
+    def again(self, power: bool = False, chance: random.Random | None = None) -> "Server":
         """The server after it was killed, or after the power was lost."""
         return Server(self.disk.lose_power(chance) if power else self.disk.restart())
 
 
 @pytest.fixture
-def server():
+def server() -> Server:
     return Server()
 
 
 @pytest.fixture
-def everysec():
+def everysec() -> Server:
     return Server(appendfsync="everysec")
 
 
 # -- policies ---------------------------------------------------------------------------------------------------------
 
 
-def test_always_syncs_once_for_all_requests_of_a_turn(server):
+def test_always_syncs_once_for_all_requests_of_a_turn(server: Server) -> None:
     server.turn("SET a 1", "SET b 2", "XADD s 1-0 f v")
     assert server.turns == ["sent"]
     assert (server.disk.points.count("write"), server.disk.points.count("sync")) == (1, 1)
 
 
-def test_always_syncs_before_the_replies(server):
+def test_always_syncs_before_the_replies(server: Server) -> None:
     server.client("SET a 1")
     server.durability.end_of_turn(lambda: server.turns.append(server.disk.points[-1]))
     assert server.turns == ["synced"]
 
 
-def test_always_loses_nothing_that_was_answered(server):
+def test_always_loses_nothing_that_was_answered(server: Server) -> None:
     server.turn("SET a 1")
     assert server.again(power=True).client("GET a") == b"1"
 
 
-def test_a_turn_that_changed_nothing_touches_no_disk(server):
+def test_a_turn_that_changed_nothing_touches_no_disk(server: Server) -> None:
     before = list(server.disk.points)
     server.turn("GET a")
     assert server.turns == ["sent"]
     assert server.disk.points == before
 
 
-def test_everysec_answers_after_the_write_and_syncs_later(everysec):
+def test_everysec_answers_after_the_write_and_syncs_later(everysec: Server) -> None:
     everysec.turn("SET a 1")
     assert everysec.turns == ["sent"]
     assert "sync" not in everysec.disk.points
@@ -121,7 +124,7 @@ def test_everysec_answers_after_the_write_and_syncs_later(everysec):
     assert everysec.again(power=True).client("GET a") == b"1"
 
 
-def test_everysec_answers_after_the_write_while_it_syncs(everysec):
+def test_everysec_answers_after_the_write_while_it_syncs(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.later(1000)
     everysec.turn("SET a 2")
@@ -130,7 +133,7 @@ def test_everysec_answers_after_the_write_while_it_syncs(everysec):
     assert everysec.threads.given, "the sync runs"
 
 
-def test_everysec_holds_turns_back_when_a_sync_takes_a_second(everysec):
+def test_everysec_holds_turns_back_when_a_sync_takes_a_second(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.later(1000)
     everysec.later(1000)
@@ -143,7 +146,7 @@ def test_everysec_holds_turns_back_when_a_sync_takes_a_second(everysec):
     assert everysec.turns == ["sent", "sent", "sent"]
 
 
-def test_everysec_writes_anyway_after_two_seconds(everysec):
+def test_everysec_writes_anyway_after_two_seconds(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.later(1000)
     everysec.later(1000)
@@ -155,7 +158,7 @@ def test_everysec_writes_anyway_after_two_seconds(everysec):
     assert ("aof_delayed_fsync", "1") in everysec.engine.persistence.fields()
 
 
-def test_no_leaves_the_syncing_to_the_system():
+def test_no_leaves_the_syncing_to_the_system() -> None:
     server = Server(appendfsync="no")
     server.turn("SET a 1")
     server.later(5000)
@@ -163,14 +166,14 @@ def test_no_leaves_the_syncing_to_the_system():
     assert server.threads.given == []
 
 
-def test_the_policy_changes_at_run_time(everysec):
+def test_the_policy_changes_at_run_time(everysec: Server) -> None:
     everysec.turn("CONFIG SET appendfsync always")
     everysec.turn("SET a 1")
     assert everysec.disk.points[-1] == "synced"
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_left_after_a_loss_of_power_is_a_prefix(seed):
+def test_what_is_left_after_a_loss_of_power_is_a_prefix(seed: int) -> None:
     server = Server(appendfsync="always" if seed % 2 else "everysec")
     for number in range(10):
         server.turn(f"SET last {number}", f"XADD s {number + 1}-0 f v")
@@ -187,7 +190,7 @@ def test_what_is_left_after_a_loss_of_power_is_a_prefix(seed):
     assert length == 10 or seed % 2 == 0
 
 
-def test_the_time_is_written_once_a_second_where_that_is_wanted():
+def test_the_time_is_written_once_a_second_where_that_is_wanted() -> None:
     server = Server(aof_timestamp_enabled="yes")
     server.turn("SET a 1")
     server.turn("SET a 2")
@@ -203,13 +206,13 @@ def test_the_time_is_written_once_a_second_where_that_is_wanted():
 # -- trouble ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_write_that_fails_is_told_to_whoever_wrote(server):
+def test_a_write_that_fails_is_told_to_whoever_wrote(server: Server) -> None:
     server.disk.room = 5
     server.turn("SET a 1")
     assert server.turns == [MISCONF + b"No space left on device"]
 
 
-def test_in_trouble_writers_are_refused_and_readers_go_on(server):
+def test_in_trouble_writers_are_refused_and_readers_go_on(server: Server) -> None:
     server.disk.room = 5
     server.turn("SET a 1")
 
@@ -220,7 +223,7 @@ def test_in_trouble_writers_are_refused_and_readers_go_on(server):
     assert ("aof_last_write_status", "err") in server.engine.persistence.fields()
 
 
-def test_a_full_disk_that_is_emptied_ends_the_trouble(server):
+def test_a_full_disk_that_is_emptied_ends_the_trouble(server: Server) -> None:
     server.disk.room = 5
     server.turn("SET a 1")
     server.disk.room = None
@@ -231,13 +234,13 @@ def test_a_full_disk_that_is_emptied_ends_the_trouble(server):
     assert [again.client("GET a"), again.client("GET b")] == [b"1", b"2"]
 
 
-def test_a_sync_that_failed_is_told_to_whoever_wrote(server):
+def test_a_sync_that_failed_is_told_to_whoever_wrote(server: Server) -> None:
     server.disk.failures["sync"] = [errno.EIO]
     server.turn("SET a 1")
     assert server.turns == [MISCONF + b"Input/output error"]
 
 
-def test_a_sync_that_failed_is_over_with_a_fresh_base_only(server):
+def test_a_sync_that_failed_is_over_with_a_fresh_base_only(server: Server) -> None:
     server.disk.failures["sync"] = [errno.EIO]
     server.turn("SET a 1")
     assert str(server.turn("SET b 1")).startswith("MISCONF")
@@ -248,7 +251,7 @@ def test_a_sync_that_failed_is_over_with_a_fresh_base_only(server):
     assert [again.client("GET a"), again.client("GET b")] == [b"1", b"2"]
 
 
-def test_a_background_sync_that_fails_refuses_writers(everysec):
+def test_a_background_sync_that_fails_refuses_writers(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.disk.failures["sync"] = [errno.EIO]
     everysec.later(1000)
@@ -257,7 +260,7 @@ def test_a_background_sync_that_fails_refuses_writers(everysec):
     assert str(everysec.turn("SET b 1")).startswith("MISCONF")
 
 
-def test_writers_are_refused_while_no_thread_can_be_started_to_sync(everysec):
+def test_writers_are_refused_while_no_thread_can_be_started_to_sync(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.threads.refusal = RuntimeError("can't start new thread")
     everysec.later(1000)
@@ -267,7 +270,7 @@ def test_writers_are_refused_while_no_thread_can_be_started_to_sync(everysec):
 
 
 @pytest.mark.parametrize("refusal", [RuntimeError("can't start new thread"), MemoryError()])
-def test_writers_are_served_again_once_a_sync_has_worked(everysec, refusal):
+def test_writers_are_served_again_once_a_sync_has_worked(everysec: Server, refusal: MemoryError | RuntimeError) -> None:
     everysec.turn("SET a 1")
     everysec.threads.refusal = refusal
     everysec.later(1000)
@@ -282,15 +285,15 @@ def test_writers_are_served_again_once_a_sync_has_worked(everysec, refusal):
     assert everysec.again(power=True).client("GET a") == b"1"
 
 
-def out_of_memory(wanted):
-    def reach(point):
+def out_of_memory(wanted: str) -> Callable[..., Any]:
+    def reach(point: str) -> None:
         if point == wanted:
             raise MemoryError
 
     return reach
 
 
-def test_a_thread_that_runs_out_of_memory_before_it_syncs_is_tried_again(everysec):
+def test_a_thread_that_runs_out_of_memory_before_it_syncs_is_tried_again(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.disk.on_reach = out_of_memory("sync")
     everysec.later(1000)
@@ -306,20 +309,20 @@ def test_a_thread_that_runs_out_of_memory_before_it_syncs_is_tried_again(everyse
     assert everysec.again(power=True).client("GET a") == b"1"
 
 
-def test_a_sync_whose_end_is_not_known_is_not_trusted(everysec):
+def test_a_sync_whose_end_is_not_known_is_not_trusted(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.disk.failures["sync"] = [OUT_OF_MEMORY]
     everysec.later(1000)
     everysec.threads.run()
     everysec.durability.cron()
     assert str(everysec.turn("SET b 1")).startswith("MISCONF")
-    assert everysec.durability.log.held
+    assert everysec.durability.log is not None and everysec.durability.log.held
 
     everysec.finish_rewriting()
     assert everysec.turn("SET b 2") == b"OK"
 
 
-def test_files_are_swapped_although_no_thread_can_be_started(server):
+def test_files_are_swapped_although_no_thread_can_be_started(server: Server) -> None:
     server.turn("SET a 1", "SET a 2", "BGREWRITEAOF")
     server.threads.refusal = RuntimeError("can't start new thread")
     server.finish_rewriting()
@@ -331,7 +334,7 @@ def test_files_are_swapped_although_no_thread_can_be_started(server):
 # -- rewriting and saving ---------------------------------------------------------------------------------------------
 
 
-def test_a_rewrite_writes_a_fresh_base(server):
+def test_a_rewrite_writes_a_fresh_base(server: Server) -> None:
     server.turn("SET a 1", "SET a 2", "SET a 3", "BGREWRITEAOF")
     server.finish_rewriting()
     base = bytes(server.disk.files[DIRECTORY + "/appendonly.aof.2.base.aof"].seen)
@@ -339,7 +342,7 @@ def test_a_rewrite_writes_a_fresh_base(server):
     assert server.again(power=True).client("GET a") == b"3"
 
 
-def test_a_rewrite_that_fails_leaves_everything_as_it_was(server):
+def test_a_rewrite_that_fails_leaves_everything_as_it_was(server: Server) -> None:
     server.turn("SET a 1", "BGREWRITEAOF")
     server.disk.failures["rename"] = [errno.EIO]
     server.finish_rewriting()
@@ -348,13 +351,13 @@ def test_a_rewrite_that_fails_leaves_everything_as_it_was(server):
     assert server.again(power=True).client("GET a") == b"2"
 
 
-def test_history_is_deleted_in_the_background(server):
+def test_history_is_deleted_in_the_background(server: Server) -> None:
     server.turn("BGREWRITEAOF")
     server.finish_rewriting()
     assert [name for name in server.disk.names(DIRECTORY) if ".1." in name] == []
 
 
-def test_loadaof_gives_what_a_restart_would(server):
+def test_loadaof_gives_what_a_restart_would(server: Server) -> None:
     server.turn("SET a 1")
     server.engine.keyspace.databases[0].put(b"ghostly", b"never logged")
     assert server.turn("DEBUG LOADAOF") == b"OK"
@@ -366,21 +369,21 @@ def test_loadaof_gives_what_a_restart_would(server):
 # -- appendonly -------------------------------------------------------------------------------------------------------
 
 
-def test_without_a_log_nothing_is_written():
+def test_without_a_log_nothing_is_written() -> None:
     server = Server(appendonly="no")
     server.turn("SET a 1")
     assert server.turns == ["sent"]
     assert server.disk.files == {}
 
 
-def test_a_log_that_is_turned_off_keeps_what_it_has(server):
+def test_a_log_that_is_turned_off_keeps_what_it_has(server: Server) -> None:
     server.turn("SET a 1")
     server.turn("CONFIG SET appendonly no")
     server.turn("SET a 2")
     assert server.again(power=True).client("GET a") == b"1"
 
 
-def test_a_log_that_is_turned_on_begins_with_what_is_there():
+def test_a_log_that_is_turned_on_begins_with_what_is_there() -> None:
     server = Server(appendonly="no")
     server.turn("SET a 1")
     server.client("CONFIG SET appendonly yes", "SET b 2")
@@ -391,21 +394,21 @@ def test_a_log_that_is_turned_on_begins_with_what_is_there():
     assert [again.client(f"GET {key}") for key in "abc"] == [b"1", b"2", b"3"]
 
 
-def test_a_rewrite_without_a_log_writes_what_a_log_can_begin_with():
+def test_a_rewrite_without_a_log_writes_what_a_log_can_begin_with() -> None:
     server = Server(appendonly="no")
     server.turn("SET a 1", "BGREWRITEAOF")
     server.finish_rewriting()
     assert server.again(power=True).client("GET a") == b"1"
 
 
-def test_a_damaged_log_stops_the_start(server):
+def test_a_damaged_log_stops_the_start(server: Server) -> None:
     server.turn("SET a 1")
     server.disk.files[DIRECTORY + "/appendonly.aof.1.incr.aof"].seen[0:0] = b"?"
     with pytest.raises(UsageError, match=r"incr.aof: a request .* was expected at byte 0"):
         server.again()
 
 
-def test_closing_writes_and_syncs_what_is_left(everysec):
+def test_closing_writes_and_syncs_what_is_left(everysec: Server) -> None:
     everysec.client("SET a 1")
     assert everysec.durability.close()
     assert everysec.again(power=True).client("GET a") == b"1"
@@ -417,32 +420,32 @@ def test_closing_writes_and_syncs_what_is_left(everysec):
 class RealServer:
     """A server's engine and log on the real disk."""
 
-    def __init__(self, root, disk=None, **settings):
+    def __init__(self, root: Path, disk: "FlakyDisk | HaltingDisk | None" = None, **settings: str) -> None:
         self.settings = Settings()
         for name, value in ({"dir": str(root)} | settings).items():
             self.settings.read_line([name.replace("_", "-"), value], set())
-        self.said = []
+        self.said: list[Any] = []
         self.engine = make_engine(SystemClock(), settings=self.settings)
         self.durability = AofWriter.open(self.settings, self.engine, self.said.append, disk)
         self.client = Dialogue(self.engine)
         self.answered = 0
 
-    def turn(self, *lines):
+    def turn(self, *lines: str) -> bytes | int:
         answer = self.client(*lines)
         self.durability.end_of_turn(self._answer)
         return answer
 
-    def until_ready(self):
+    def until_ready(self) -> None:
         """Time passes until writers are served again."""
         deadline = time.monotonic() + 20
         while self.engine.trouble is not None and time.monotonic() < deadline:
             time.sleep(0.01)  # a process of its own writes the base
             self.durability.cron()
 
-    def _answer(self):
+    def _answer(self) -> None:
         self.answered += 1
 
-    def until_reported(self):
+    def until_reported(self) -> dict[str, str]:
         """Time passes until the child has told how far it is: INFO's fields then."""
         deadline = time.monotonic() + 20
         while not self.engine.persistence.progress.copied and time.monotonic() < deadline:
@@ -450,7 +453,7 @@ class RealServer:
             self.durability.cron()
         return dict(self.engine.persistence.fields())
 
-    def until_rewritten(self):
+    def until_rewritten(self) -> int:
         """Turn after turn while a child writes the base; how many there were."""
         deadline = time.monotonic() + 20
         turns = 0
@@ -462,7 +465,7 @@ class RealServer:
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec", "no"])
-def test_a_forked_rewrite_loses_nothing_that_comes_meanwhile(tmp_path, policy):
+def test_a_forked_rewrite_loses_nothing_that_comes_meanwhile(tmp_path: Path, policy: str) -> None:
     server = RealServer(tmp_path, appendfsync=policy)
     for number in range(2000):
         server.client(f"XADD s {number + 1}-0 f v")
@@ -490,17 +493,17 @@ def test_a_forked_rewrite_loses_nothing_that_comes_meanwhile(tmp_path, policy):
 class DelegatingDisk:
     """The system's, but for what a subclass does itself."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         return getattr(SystemDisk(), name)
 
 
 class FlakyDisk(DelegatingDisk):
     """Fails once at each of the named moments that `fails` lists."""
 
-    def __init__(self):
-        self.fails = []
+    def __init__(self) -> None:
+        self.fails: list[Any] = []
 
-    def reach(self, point):
+    def reach(self, point: str) -> None:
         if point in self.fails:
             self.fails.remove(point)
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -509,17 +512,17 @@ class FlakyDisk(DelegatingDisk):
 class HaltingDisk(DelegatingDisk):
     """Waits at a named moment until there is a file."""
 
-    def __init__(self, point, file):
+    def __init__(self, point: str, file: Path) -> None:
         self._point = point
         self._file = file
 
-    def reach(self, point):
+    def reach(self, point: str) -> None:
         while point == self._point and not self._file.exists():
             time.sleep(0.01)
 
 
 @pytest.mark.parametrize("fails", [["sync"], ["sync", "base-renamed"], ["sync", "manifest-written"]])
-def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path, fails):
+def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path: Path, fails: list[str]) -> None:
     disk = FlakyDisk()
     server = RealServer(tmp_path, disk, appendfsync="always")
     server.turn("SET a 1")
@@ -535,7 +538,7 @@ def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path, fails):
     again.durability.close()
 
 
-def test_a_child_that_is_killed_changes_nothing(tmp_path):
+def test_a_child_that_is_killed_changes_nothing(tmp_path: Path) -> None:
     server = RealServer(tmp_path)
     server.turn("SET a 1", "BGREWRITEAOF")
     server.durability.aof_rewrite.process.kill() if server.durability.aof_rewrite.process.pid else None
@@ -545,7 +548,7 @@ def test_a_child_that_is_killed_changes_nothing(tmp_path):
     again.durability.close()
 
 
-def test_a_server_that_stops_takes_its_child_along(tmp_path):
+def test_a_server_that_stops_takes_its_child_along(tmp_path: Path) -> None:
     server = RealServer(tmp_path, appendfsync="always")
     server.turn("SET a 1", "BGREWRITEAOF")
     pid = server.durability.aof_rewrite.process.pid
@@ -555,7 +558,7 @@ def test_a_server_that_stops_takes_its_child_along(tmp_path):
         os.kill(pid, signal.SIGCONT)
 
 
-def test_info_tells_how_far_a_rewrite_is_and_what_it_copied(tmp_path):
+def test_info_tells_how_far_a_rewrite_is_and_what_it_copied(tmp_path: Path) -> None:
     server = RealServer(tmp_path, HaltingDisk(BASE_WRITTEN, tmp_path / "go on"))
     for number in range(200):
         server.client(f"SET key{number} {'v' * 5000}")
@@ -575,17 +578,18 @@ def test_info_tells_how_far_a_rewrite_is_and_what_it_copied(tmp_path):
     server.durability.close()
 
 
-def test_a_child_says_why_it_failed_after_all_its_reports(tmp_path):
-    server = RealServer(tmp_path, FlakyDisk())
+def test_a_child_says_why_it_failed_after_all_its_reports(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    server = RealServer(tmp_path, disk)
     server.client("SET a 1")
-    server.durability.disk.fails = [BASE_WRITTEN]
+    disk.fails = [BASE_WRITTEN]
     server.turn("BGREWRITEAOF")
     server.until_rewritten()
     assert any("Rewriting the log failed: Input/output error (" in line for line in server.said)
     server.durability.close()
 
 
-def test_a_log_that_grows_is_rewritten_of_itself(tmp_path):
+def test_a_log_that_grows_is_rewritten_of_itself(tmp_path: Path) -> None:
     server = RealServer(
         tmp_path, appendfsync="always", auto_aof_rewrite_min_size="1000", auto_aof_rewrite_percentage="100"
     )
@@ -598,7 +602,7 @@ def test_a_log_that_grows_is_rewritten_of_itself(tmp_path):
     server.durability.close()
 
 
-def test_a_second_rewrite_waits_for_the_first(tmp_path):
+def test_a_second_rewrite_waits_for_the_first(tmp_path: Path) -> None:
     server = RealServer(tmp_path, appendfsync="always")
     server.turn("SET a 1", "BGREWRITEAOF")
     assert str(server.turn("BGREWRITEAOF")) == "ERR Background append only file rewriting already in progress"

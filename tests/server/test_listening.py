@@ -2,6 +2,8 @@
 
 import socket
 import stat
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +26,7 @@ def bound(settings: Settings) -> list[socket.socket]:
 # -- admission --------------------------------------------------------------------------------------------------------
 
 
-def test_one_client_too_many_is_told_so():
+def test_one_client_too_many_is_told_so() -> None:
     fake_server = FakeServer(maxclients="2")
     fake_server.connect()
     fake_server.connect()
@@ -35,7 +37,7 @@ def test_one_client_too_many_is_told_so():
     assert fake_server.engine.statistics.rejected_connections == 1
 
 
-def test_a_client_that_was_not_let_in_is_not_heard():
+def test_a_client_that_was_not_let_in_is_not_heard() -> None:
     fake_server = FakeServer(maxclients="1")
     fake_server.connect()
     second = fake_server.connect()
@@ -44,14 +46,14 @@ def test_a_client_that_was_not_let_in_is_not_heard():
     assert second.says(b"PING\r\n") == b""
 
 
-def test_one_may_come_when_another_has_gone():
+def test_one_may_come_when_another_has_gone() -> None:
     fake_server = FakeServer(maxclients="1")
     fake_server.connect().connection.connection_lost(None)
 
     assert fake_server.connect().says(b"PING\r\n") == b"+PONG\r\n"
 
 
-def test_without_a_password_nobody_comes_in_from_elsewhere(fake_server):
+def test_without_a_password_nobody_comes_in_from_elsewhere(fake_server: FakeServer) -> None:
     stranger = fake_server.connect(peer=("192.0.2.7", 40000))
 
     assert stranger.received().startswith(b"-DENIED Redis is running in protected mode because ")
@@ -63,11 +65,11 @@ def test_without_a_password_nobody_comes_in_from_elsewhere(fake_server):
     [("127.0.0.1", 1), ("127.8.8.8", 1), ("::1", 1, 0, 0), ("::ffff:127.0.0.1", 1, 0, 0), ""],
     ids=["IPv4", "another of this host", "IPv6", "mapped", "unix"],
 )
-def test_this_machine_is_always_let_in(fake_server, peer):
+def test_this_machine_is_always_let_in(fake_server: FakeServer, peer: str | tuple[Any, ...]) -> None:
     assert fake_server.connect(peer=peer).says(b"PING\r\n") == b"+PONG\r\n"
 
 
-def test_with_a_password_strangers_may_ask_for_it():
+def test_with_a_password_strangers_may_ask_for_it() -> None:
     stranger = FakeServer(requirepass="secret").connect(peer=("192.0.2.7", 40000))
 
     assert stranger.says(b"PING\r\nAUTH secret\r\nPING\r\n") == (
@@ -75,7 +77,7 @@ def test_with_a_password_strangers_may_ask_for_it():
     )
 
 
-def test_without_protected_mode_everybody_is_let_in():
+def test_without_protected_mode_everybody_is_let_in() -> None:
     assert FakeServer(protected_mode="no").connect(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
 
 
@@ -83,14 +85,14 @@ def test_without_protected_mode_everybody_is_let_in():
     ("host", "own"),
     [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("192.0.2.7", False), ("fe80::1%eth0", False)],
 )
-def test_loopback_is_told_from_elsewhere(host, own):
+def test_loopback_is_told_from_elsewhere(host: str, own: bool) -> None:
     assert admission.is_loopback(host) is own
 
 
 # -- TCP --------------------------------------------------------------------------------------------------------------
 
 
-def test_several_addresses_share_a_free_port():
+def test_several_addresses_share_a_free_port() -> None:
     sockets = bound(settings_with(port="0", bind="127.0.0.1 127.0.0.2"))
     names = [each.getsockname() for each in sockets]
     for each in sockets:
@@ -100,7 +102,7 @@ def test_several_addresses_share_a_free_port():
     assert names[0][1] == names[1][1] > 0
 
 
-def test_an_address_that_may_be_missing_is_no_error():
+def test_an_address_that_may_be_missing_is_no_error() -> None:
     sockets = bound(settings_with(port="0", bind="127.0.0.1 -192.0.2.254"))
     for each in sockets:
         each.close()
@@ -108,12 +110,12 @@ def test_an_address_that_may_be_missing_is_no_error():
     assert len(sockets) == 1
 
 
-def test_an_address_that_is_not_ours_is_an_error():
+def test_an_address_that_is_not_ours_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.254:"):
         bound(settings_with(port="0", bind="127.0.0.1 192.0.2.254"))
 
 
-def test_a_port_that_is_taken_is_an_error():
+def test_a_port_that_is_taken_is_an_error() -> None:
     with socket.socket() as owner:
         owner.bind(("127.0.0.1", 0))
         owner.listen()
@@ -124,14 +126,14 @@ def test_a_port_that_is_taken_is_an_error():
 # -- unix -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_unix_socket_has_the_permissions_that_were_asked_for(tmp_path):
+def test_a_unix_socket_has_the_permissions_that_were_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
     unix_socket(str(path), 0o700).close()
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
-def test_the_socket_of_a_dead_server_is_removed(tmp_path):
+def test_the_socket_of_a_dead_server_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
     unix_socket(str(path), 0).close()
     remove_stale(str(path))
@@ -139,7 +141,7 @@ def test_the_socket_of_a_dead_server_is_removed(tmp_path):
     assert not path.exists()
 
 
-def test_the_socket_of_a_living_server_stays(tmp_path):
+def test_the_socket_of_a_living_server_stays(tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
     with socket.socket(socket.AF_UNIX) as owner:
         owner.bind(str(path))
@@ -150,7 +152,7 @@ def test_the_socket_of_a_living_server_stays(tmp_path):
     assert path.exists()
 
 
-def test_a_file_in_the_way_of_a_unix_socket_stays(tmp_path):
+def test_a_file_in_the_way_of_a_unix_socket_stays(tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
     path.write_text("precious")
     with pytest.raises(UsageError, match="no socket"):
@@ -162,7 +164,7 @@ def test_a_file_in_the_way_of_a_unix_socket_stays(tmp_path):
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
-def test_output_limits_follow_the_setting(fake_server):
+def test_output_limits_follow_the_setting(fake_server: FakeServer) -> None:
     limits = OutputLimits(fake_server.settings)
     session = fake_server.connect().session
     before = limits.of(session)
@@ -171,21 +173,21 @@ def test_output_limits_follow_the_setting(fake_server):
     assert (before, limits.of(session)) == ((0, 0, 0), (10 * 2**20, 2**20, 7))
 
 
-def test_subscribers_have_limits_of_their_own(fake_server):
+def test_subscribers_have_limits_of_their_own(fake_server: FakeServer) -> None:
     session = fake_server.connect().session
     session.channels[b"news"] = None
 
     assert OutputLimits(fake_server.settings).of(session) == (32 * 2**20, 8 * 2**20, 60)
 
 
-def test_few_clients_need_no_more_files():
+def test_few_clients_need_no_more_files() -> None:
     assert raise_file_limit(1) == 1
 
 
 # -- what is said -----------------------------------------------------------------------------------------------------
 
 
-def test_a_line_for_people_has_the_form_of_redis(tmp_path, capsys):
+def test_a_line_for_people_has_the_form_of_redis(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = settings_with(loglevel="verbose")
     server_log = ServerLog(settings, ManualClock(NOW_MS))
     server_log.verbose("Accepted 127.0.0.1:50000")
@@ -197,7 +199,7 @@ def test_a_line_for_people_has_the_form_of_redis(tmp_path, capsys):
     assert said.endswith(".000 - Accepted 127.0.0.1:50000\n")
 
 
-def test_what_is_said_can_go_to_a_file(tmp_path, capsys):
+def test_what_is_said_can_go_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "server.log"
     settings = Settings()
     settings.read_line(["logfile", str(path)], set())

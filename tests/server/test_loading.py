@@ -3,6 +3,7 @@
 import errno
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ class Loading:
         self.engine = make_engine(self.clock, settings=settings)
         self.said: list[str] = []
         self.durability = AofWriter(settings, self.engine, self.said.append, self.disk)
-        self.steps = self.durability.loading()
+        self.steps: Any = self.durability.loading()
         self.client = Dialogue(self.engine)
 
     def step(self, later_ms: int = 0) -> tuple[int, int]:

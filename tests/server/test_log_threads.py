@@ -1,8 +1,10 @@
 """The log's threads: work is done, or somebody is told that it is not."""
 
+import functools
 import resource
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 import redis
@@ -14,22 +16,22 @@ FIVE_MB = 5 * 2**20  # less than a thread's stack
 
 
 @pytest.fixture
-def threads():
+def threads() -> Iterator[LogThreads]:
     of_a_log = LogThreads()
     yield of_a_log
     of_a_log.shutdown()
 
 
-def test_a_job_is_done_in_a_thread_of_its_own(threads):
+def test_a_job_is_done_in_a_thread_of_its_own(threads: LogThreads) -> None:
     names = []
     threads.submit(lambda: names.append(threading.current_thread().name)).result()
 
     assert names == ["log"]
 
 
-def test_a_job_does_not_wait_for_another(threads):
+def test_a_job_does_not_wait_for_another(threads: LogThreads) -> None:
     first, second = threading.Event(), threading.Event()
-    waiting = threads.submit(lambda: first.wait(30) and second.set())
+    waiting = threads.submit(lambda: second.set() if first.wait(30) else None)
     threads.submit(first.set)
     waiting.result()
 
@@ -37,17 +39,20 @@ def test_a_job_does_not_wait_for_another(threads):
 
 
 @pytest.mark.parametrize("failure", [OSError(5, "Input/output error"), MemoryError(), SystemExit()])
-def test_what_went_wrong_is_told_and_the_next_job_is_done(threads, failure):
-    def fail():
+def test_what_went_wrong_is_told_and_the_next_job_is_done(
+    threads: LogThreads, failure: MemoryError | OSError | SystemExit
+) -> None:
+    def fail() -> None:
         raise failure
 
     assert threads.submit(fail).exception() is failure
     assert threads.submit(lambda: None).exception() is None
 
 
-def test_jobs_wait_in_turn_where_there_are_enough_threads():
-    threads, done = LogThreads(1), []
-    futures = [threads.submit(lambda number=number: done.append(number)) for number in range(5)]
+def test_jobs_wait_in_turn_where_there_are_enough_threads() -> None:
+    threads = LogThreads(1)
+    done: list[int] = []
+    futures = [threads.submit(functools.partial(done.append, number)) for number in range(5)]
     assert [future.exception() for future in futures] == [None] * 5
     threads.shutdown()
 
@@ -79,7 +84,7 @@ def writes_until(client: redis.Redis, refused: bool) -> str:
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
-def test_a_server_that_may_start_no_thread_refuses_writers_until_it_may():
+def test_a_server_that_may_start_no_thread_refuses_writers_until_it_may() -> None:
     with running_server("--appendfsync", "everysec") as server:
         client = redis.Redis(port=server.port)
         client.ping()

@@ -1,7 +1,8 @@
 """What INFO calls used_memory is what the process grew by, within a tenth; and maxmemory holds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -39,20 +40,20 @@ class Watched:
 
 
 @pytest.fixture
-def watched():
+def watched() -> Iterator[Any]:
     with running_server("--appendonly", "no") as server, redis.Redis(port=server.port) as client:
         yield Watched(client)
 
 
-def strings(count):
+def strings(count: Any) -> Any:
     return (("SET", f"string{number}", "x" * (20, 200, 2000)[number % 3]) for number in range(count))
 
 
-def entries(count):
+def entries(count: Any) -> Any:
     return (("XADD", f"stream{number % 7}", "*", "field", "y" * 100) for number in range(count))
 
 
-def fields(count):
+def fields(count: Any) -> Any:
     return (("HSET", f"hash{number % 500}", f"field{number}", "z" * 30) for number in range(count))
 
 
@@ -67,14 +68,14 @@ pytestmark = [
     [lambda: strings(60_000), lambda: entries(150_000), lambda: fields(80_000)],
     ids=["strings", "entries", "fields"],
 )
-def test_used_memory_is_the_process_s_growth_within_a_tenth(watched, filling):
+def test_used_memory_is_the_process_s_growth_within_a_tenth(watched: Any, filling: Callable[..., Any]) -> None:
     watched.fill(filling())
     used, resident = watched.growth()
 
     assert used == pytest.approx(resident, rel=0.1)
 
 
-def test_what_is_freed_is_not_counted_although_the_process_keeps_it(watched):
+def test_what_is_freed_is_not_counted_although_the_process_keeps_it(watched: Any) -> None:
     watched.fill(strings(60_000), entries(60_000))
     full, resident = watched.growth()
     watched.fill(("DEL", f"string{number}") for number in range(60_000))
@@ -87,7 +88,7 @@ def test_what_is_freed_is_not_counted_although_the_process_keeps_it(watched):
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random"])
-def test_a_limit_with_eviction_holds_within_a_tenth(watched, policy):
+def test_a_limit_with_eviction_holds_within_a_tenth(watched: Any, policy: str) -> None:
     limit = watched.client.info("memory")["used_memory"] + 24 * MIB
     watched.client.config_set("maxmemory-policy", policy)
     watched.client.config_set("maxmemory", limit)
@@ -99,7 +100,7 @@ def test_a_limit_with_eviction_holds_within_a_tenth(watched, policy):
     assert watched.client.set("one", "more")
 
 
-def test_a_limit_without_eviction_holds_within_a_tenth(watched):
+def test_a_limit_without_eviction_holds_within_a_tenth(watched: Any) -> None:
     limit = watched.client.info("memory")["used_memory"] + 24 * MIB
     watched.client.config_set("maxmemory", limit)
     watched.fill(strings(120_000))

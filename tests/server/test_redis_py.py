@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -27,10 +28,10 @@ def server() -> Iterator[ServerProcess]:
         yield process
 
 
-def streams_of(answer: object) -> dict[str, list[object]]:
+def streams_of(answer: Any) -> dict[str, list[Any]]:
     """What a read answers, whichever of its shapes the protocol and the client's version give it."""
     pairs = answer.items() if isinstance(answer, dict) else answer
-    found: dict[str, list[object]] = {}
+    found: dict[str, list[Any]] = {}
     for name, entries in pairs or ():
         nested = (
             bool(entries) and isinstance(entries[0], list) and bool(entries[0]) and isinstance(entries[0][0], tuple)
@@ -81,7 +82,9 @@ def test_a_waiting_task_is_woken(server: ServerProcess, protocol: int, parser: t
         client = redis.asyncio.Redis(connection_pool=pool)
         await client.flushall()
         await client.xgroup_create("jobs", "workers", "0", mkstream=True)
-        waiting = asyncio.create_task(client.xreadgroup("workers", "alice", {"jobs": ">"}, count=10, block=20_000))
+        waiting: asyncio.Future[Any] = asyncio.ensure_future(
+            client.xreadgroup("workers", "alice", {"jobs": ">"}, count=10, block=20_000)
+        )
         while (await client.info("clients"))["blocked_clients"] == 0:
             pass
         added = await client.xadd("jobs", {"n": "1"})

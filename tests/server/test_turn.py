@@ -8,7 +8,7 @@ from tests.support.fake_server import FakeServer
 MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
 
 
-def test_nobody_is_answered_before_the_log_is_safe(fake_server):
+def test_nobody_is_answered_before_the_log_is_safe(fake_server: FakeServer) -> None:
     one, other = fake_server.connect(), fake_server.connect()
     fake_server.log_writer.holds = True
     answers_before = (one.says(b"XADD s 1-0 f v\r\n"), other.says(b"PING\r\n"))
@@ -18,7 +18,7 @@ def test_nobody_is_answered_before_the_log_is_safe(fake_server):
     assert (one.received(), other.received()) == (b"$3\r\n1-0\r\n", b"+PONG\r\n")
 
 
-def test_clients_of_one_turn_share_one_write_of_the_log(fake_server):
+def test_clients_of_one_turn_share_one_write_of_the_log(fake_server: FakeServer) -> None:
     clients = [fake_server.connect() for _ in range(10)]
     turns_before = fake_server.log_writer.turns
     for client in clients:
@@ -28,7 +28,7 @@ def test_clients_of_one_turn_share_one_write_of_the_log(fake_server):
     assert fake_server.log_writer.turns - turns_before == 1
 
 
-def test_the_turns_of_a_client_that_is_alone_end_at_once(fake_server):
+def test_the_turns_of_a_client_that_is_alone_end_at_once(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
     client, other = fake_server.connect(), fake_server.connect()
     for number in range(1, TURNS_ALONE + 1):
@@ -47,7 +47,7 @@ def test_the_turns_of_a_client_that_is_alone_end_at_once(fake_server):
     assert fake_server.log_writer.turns - turns_before == 2
 
 
-def test_a_turn_that_ends_at_once_waits_for_its_log(fake_server):
+def test_a_turn_that_ends_at_once_waits_for_its_log(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
     client = fake_server.connect()
     for number in range(1, TURNS_ALONE + 2):
@@ -61,7 +61,7 @@ def test_a_turn_that_ends_at_once_waits_for_its_log(fake_server):
     assert (before, client.received()) == (b"", b"$5\r\n100-0\r\n")
 
 
-def test_held_turns_are_answered_in_order(fake_server):
+def test_held_turns_are_answered_in_order(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     fake_server.log_writer.holds = True
     client.says(b"ECHO 1\r\n")
@@ -71,7 +71,7 @@ def test_held_turns_are_answered_in_order(fake_server):
     assert client.received() == b"$1\r\n1\r\n$1\r\n2\r\n"
 
 
-def test_quit_is_answered_although_the_log_holds_it_back(fake_server):
+def test_quit_is_answered_although_the_log_holds_it_back(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     fake_server.log_writer.holds = True
     client.says(b"QUIT\r\n")
@@ -81,7 +81,7 @@ def test_quit_is_answered_although_the_log_holds_it_back(fake_server):
     assert (closed_early, client.received(), client.transport.closed) == (False, b"+OK\r\n", True)
 
 
-def test_a_client_that_has_gone_meanwhile_is_not_written_to(fake_server):
+def test_a_client_that_has_gone_meanwhile_is_not_written_to(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     fake_server.log_writer.holds = True
     client.says(b"PING\r\n")
@@ -91,7 +91,7 @@ def test_a_client_that_has_gone_meanwhile_is_not_written_to(fake_server):
     assert client.received() == b""
 
 
-def test_a_change_that_could_not_be_logged_is_not_confirmed(fake_server):
+def test_a_change_that_could_not_be_logged_is_not_confirmed(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     fake_server.keeps_a_log()
     fake_server.log_writer.trouble = MISCONF
@@ -99,7 +99,7 @@ def test_a_change_that_could_not_be_logged_is_not_confirmed(fake_server):
     assert client.says(b"PING\r\nXADD s 1-0 f v\r\nXLEN s\r\n") == b"+PONG\r\n-" + MISCONF + b"\r\n:1\r\n"
 
 
-def test_a_delivery_that_could_not_be_logged_is_not_made(fake_server):
+def test_a_delivery_that_could_not_be_logged_is_not_made(fake_server: FakeServer) -> None:
     reader, writer = fake_server.connect(), fake_server.connect()
     fake_server.keeps_a_log()
     writer.says(b"XGROUP CREATE s g $ MKSTREAM\r\n")
@@ -110,20 +110,20 @@ def test_a_delivery_that_could_not_be_logged_is_not_made(fake_server):
     assert reader.received() == b"-" + MISCONF + b"\r\n"
 
 
-def test_blocked_readers_need_one_timer(fake_server):
+def test_blocked_readers_need_one_timer(fake_server: FakeServer) -> None:
     for _ in range(100):
         fake_server.connect().says(b"XREAD BLOCK 5000 STREAMS s $\r\n")
 
     assert len([timer for timer in fake_server.loop.timers if not timer.cancelled]) == 1
 
 
-def test_readers_that_wait_for_ever_need_no_timer(fake_server):
+def test_readers_that_wait_for_ever_need_no_timer(fake_server: FakeServer) -> None:
     fake_server.connect().says(b"XREAD BLOCK 0 STREAMS s $\r\n")
 
     assert fake_server.loop.timers == []
 
 
-def test_an_earlier_deadline_moves_the_timer(fake_server):
+def test_an_earlier_deadline_moves_the_timer(fake_server: FakeServer) -> None:
     patient, hasty = fake_server.connect(), fake_server.connect()
     patient.says(b"XREAD BLOCK 5000 STREAMS s $\r\n")
     hasty.says(b"XREAD BLOCK 100 STREAMS s $\r\n")
@@ -134,7 +134,7 @@ def test_an_earlier_deadline_moves_the_timer(fake_server):
     assert patient.received() == b"*-1\r\n"
 
 
-def test_paused_requests_run_when_the_pause_is_over(fake_server):
+def test_paused_requests_run_when_the_pause_is_over(fake_server: FakeServer) -> None:
     client, other = fake_server.connect(), fake_server.connect()
     other.says(b"CLIENT PAUSE 500 ALL\r\n")
 
@@ -143,7 +143,7 @@ def test_paused_requests_run_when_the_pause_is_over(fake_server):
     assert client.received() == b"+PONG\r\n$1\r\na\r\n"
 
 
-def test_shutdown_stops_the_server_and_is_not_answered(fake_server):
+def test_shutdown_stops_the_server_and_is_not_answered(fake_server: FakeServer) -> None:
     client, other = fake_server.connect(), fake_server.connect()
 
     assert client.says(b"PING\r\nSHUTDOWN NOSAVE\r\nPING\r\n") == b"+PONG\r\n"
@@ -151,7 +151,7 @@ def test_shutdown_stops_the_server_and_is_not_answered(fake_server):
     assert fake_server.stops == ["stop"]
 
 
-def test_the_end_answers_what_was_read_and_then_closes_the_log(fake_server):
+def test_the_end_answers_what_was_read_and_then_closes_the_log(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.sends(b"PING\r\n" * 2500)
     fake_server.turn.close()
@@ -160,7 +160,7 @@ def test_the_end_answers_what_was_read_and_then_closes_the_log(fake_server):
     assert fake_server.log_writer.closed
 
 
-def test_the_end_lets_out_what_the_log_held_back(fake_server):
+def test_the_end_lets_out_what_the_log_held_back(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     fake_server.log_writer.holds = True
     client.says(b"XADD s 1-0 f v\r\n")
@@ -169,7 +169,7 @@ def test_the_end_lets_out_what_the_log_held_back(fake_server):
     assert client.received() == b"$3\r\n1-0\r\n"
 
 
-def test_nothing_reaches_the_log_after_the_end(fake_server):
+def test_nothing_reaches_the_log_after_the_end(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     fake_server.turn.close()
     turns = fake_server.log_writer.turns
@@ -179,7 +179,7 @@ def test_nothing_reaches_the_log_after_the_end(fake_server):
     assert fake_server.log_writer.turns == turns
 
 
-def test_an_idle_client_is_closed_and_a_waiting_one_is_not():
+def test_an_idle_client_is_closed_and_a_waiting_one_is_not() -> None:
     fake_server = FakeServer(timeout="10")
     idle, waiting = fake_server.connect(), fake_server.connect()
     waiting.says(b"XREAD BLOCK 0 STREAMS s $\r\n")

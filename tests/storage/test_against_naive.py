@@ -1,6 +1,7 @@
 """Streams, groups and their pending blocks beside a naive model, under random operations."""
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -46,7 +47,7 @@ class Model(RuleBasedStateMachine):
     def both(self, name: str) -> tuple[NaiveGroup, Group]:
         return self.naive.groups[name], self.stream.groups[name.encode()]
 
-    def consumer(self, group: Group, name: str):  # type: ignore[no-untyped-def]
+    def consumer(self, group: Group, name: str) -> Any:
         return group.consumers.get(name.encode()) or group.add_consumer(name.encode(), self.now_ms)
 
     @rule(step=STEPS)
@@ -65,14 +66,14 @@ class Model(RuleBasedStateMachine):
             self.naive.last_id = entry_id
 
     @rule(chance=st.randoms(use_true_random=False), most=MOST)
-    def delete(self, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+    def delete(self, chance: Any, most: int) -> None:
         for entry_id in chance.sample(sorted(self.naive.entries), min(most, len(self.naive.entries))):
             assert self.stream.delete(entry_id)
             assert not self.stream.delete(entry_id)
             del self.naive.entries[entry_id]
 
     @rule(chance=st.randoms(use_true_random=False), most=MOST)
-    def delete_neighbours(self, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+    def delete_neighbours(self, chance: Any, most: int) -> None:
         listed = sorted(self.naive.entries)
         at = chance.randrange(len(listed) + 1)
         wanted = [one for one in listed[at : at + most] if chance.random() < 0.97]
@@ -130,7 +131,7 @@ class Model(RuleBasedStateMachine):
                 naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
 
     @rule(name=GROUPS, chance=st.randoms(use_true_random=False), most=MOST)
-    def acknowledge(self, name: str, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+    def acknowledge(self, name: str, chance: Any, most: int) -> None:
         naive, group = self.both(name)
         gone = chance.sample(sorted(naive.pending), min(most, len(naive.pending)))
         gone = sorted(gone) if most > 1 else gone
@@ -150,7 +151,7 @@ class Model(RuleBasedStateMachine):
             naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
 
     @rule(name=GROUPS, who=CONSUMERS, chance=st.randoms(use_true_random=False), ago_ms=AGO)
-    def claim_by_id(self, name: str, who: str, chance, ago_ms: int) -> None:  # type: ignore[no-untyped-def]
+    def claim_by_id(self, name: str, who: str, chance: Any, ago_ms: int) -> None:
         naive, group = self.both(name)
         for entry_id in chance.sample(sorted(naive.pending), min(5, len(naive.pending))):
             held = group.find(entry_id)
@@ -168,7 +169,7 @@ class Model(RuleBasedStateMachine):
             naive.put(entry_id, who, time_ms, 3)
 
     @rule(name=GROUPS, chance=st.randoms(use_true_random=False), most=MOST)
-    def release(self, name: str, chance, most: int) -> None:  # type: ignore[no-untyped-def]
+    def release(self, name: str, chance: Any, most: int) -> None:
         naive, group = self.both(name)
         wanted = sorted(chance.sample(sorted(naive.pending), min(most, len(naive.pending))))
         counting, at = chance.choice((2, KEEP_COUNT, COUNT_DOWN, MAX_COUNT)), 0
@@ -248,7 +249,7 @@ class Model(RuleBasedStateMachine):
                 assert (group.smallest_id(), group.largest_id()) == (min(naive.pending), max(naive.pending))
 
 
-def _blocks(group: Group):  # type: ignore[no-untyped-def]
+def _blocks(group: Group) -> Any:
     return [(block, 0) for block in [*group.blocks, *group.rewound.values()]]
 
 

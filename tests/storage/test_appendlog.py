@@ -2,6 +2,7 @@
 
 import errno
 import random
+from pathlib import Path
 
 import pytest
 
@@ -17,32 +18,32 @@ MANIFEST = DIRECTORY + "/appendonly.aof.manifest"
 FIRST = DIRECTORY + "/appendonly.aof.1.incr.aof"
 
 
-def opened(disk, root=ROOT):
+def opened(disk: SystemDisk | MemoryDisk, root: str = ROOT) -> AppendLog:
     """The log of a directory, before anything is loaded."""
     log = AppendLog(LogDirectory(disk, root, "appendonlydir", "appendonly.aof"))
     log.directory.open()
     return log
 
 
-def started(disk, root=ROOT):
+def started(disk: SystemDisk | MemoryDisk, root: str = ROOT) -> AppendLog:
     log = opened(disk, root)
     log.start()
     return log
 
 
-def content(log):
+def content(log: AppendLog) -> bytes:
     """The bytes of all files that make up the log."""
     directory = log.directory
     paths = [directory.path_of(file) for file in directory.manifest.files()]
     return b"".join(directory.disk.read(path, 0, directory.disk.size(path)) for path in paths)
 
 
-def put(disk, path, text):
+def put(disk: MemoryDisk, path: str, text: bytes) -> None:
     node = disk.files[path] = disk.safe_files[path] = MemoryNode()
     node.seen, node.safe = bytearray(text), text
 
 
-def write_base(log, lines):
+def write_base(log: AppendLog, lines: bytes) -> None:
     """What the child of a rewrite does."""
     file = log.directory.disk.create(log.directory.temporary_base(1))
     write_all(file, lines)
@@ -51,19 +52,19 @@ def write_base(log, lines):
 
 
 @pytest.fixture
-def disk():
+def disk() -> MemoryDisk:
     return MemoryDisk()
 
 
 @pytest.fixture
-def log(disk):
+def log(disk: MemoryDisk) -> AppendLog:
     return started(disk)
 
 
 # -- the start --------------------------------------------------------------------------------------------------------
 
 
-def test_a_fresh_log_has_the_files_that_redis_makes(tmp_path):
+def test_a_fresh_log_has_the_files_that_redis_makes(tmp_path: Path) -> None:
     started(SystemDisk(), str(tmp_path)).close()
 
     names = sorted(path.name for path in (tmp_path / "appendonlydir").iterdir())
@@ -75,7 +76,7 @@ def test_a_fresh_log_has_the_files_that_redis_makes(tmp_path):
     ]
 
 
-def test_a_log_goes_on_where_it_ended(disk):
+def test_a_log_goes_on_where_it_ended(disk: MemoryDisk) -> None:
     first = started(disk)
     first.append(b"one ")
     first.write()
@@ -88,7 +89,7 @@ def test_a_log_goes_on_where_it_ended(disk):
     assert second.total_size == 7
 
 
-def test_two_servers_cannot_have_one_log(tmp_path):
+def test_two_servers_cannot_have_one_log(tmp_path: Path) -> None:
     log = started(SystemDisk(), str(tmp_path))
     with pytest.raises(UsageError, match="Another server is using the log in"):
         opened(SystemDisk(), str(tmp_path))
@@ -96,14 +97,14 @@ def test_two_servers_cannot_have_one_log(tmp_path):
     opened(SystemDisk(), str(tmp_path)).close()
 
 
-def test_a_listed_file_that_is_missing_stops_the_start(disk):
+def test_a_listed_file_that_is_missing_stops_the_start(disk: MemoryDisk) -> None:
     started(disk).close()
     disk.remove(FIRST)
     with pytest.raises(UsageError, match=r"incr.aof is missing"):
         opened(disk)
 
 
-def test_missing_history_is_harmless(disk):
+def test_missing_history_is_harmless(disk: MemoryDisk) -> None:
     put(disk, MANIFEST, b"file gone seq 1 type h\nfile there seq 2 type b\n")
     put(disk, DIRECTORY + "/there", b"")
     assert [file.name for file in opened(disk).directory.manifest.files()] == ["there"]
@@ -112,31 +113,31 @@ def test_missing_history_is_harmless(disk):
 @pytest.mark.parametrize(
     "name", ["appendonly.aof.1.base.aof", "appendonly.aof.7.incr.aof", "appendonly.aof.1.base.rdb"]
 )
-def test_data_without_a_manifest_is_refused_rather_than_forgotten(disk, name):
+def test_data_without_a_manifest_is_refused_rather_than_forgotten(disk: MemoryDisk, name: str) -> None:
     put(disk, f"{DIRECTORY}/{name}", b"data")
     with pytest.raises(UsageError, match=f"{name} but no appendonly.aof.manifest"):
         opened(disk)
 
 
-def test_what_a_crash_at_the_first_start_left_is_no_data(disk):
+def test_what_a_crash_at_the_first_start_left_is_no_data(disk: MemoryDisk) -> None:
     put(disk, FIRST, b"")
     assert content(started(disk)) == b""
 
 
-def test_a_damaged_manifest_names_its_path(disk):
+def test_a_damaged_manifest_names_its_path(disk: MemoryDisk) -> None:
     put(disk, MANIFEST, b"nonsense\n")
     with pytest.raises(UsageError, match=f"{MANIFEST}: Invalid AOF manifest file format"):
         opened(disk)
 
 
-def test_a_snapshot_is_refused_with_the_way_out(disk):
+def test_a_snapshot_is_refused_with_the_way_out(disk: MemoryDisk) -> None:
     put(disk, MANIFEST, b"file appendonly.aof.1.base.rdb seq 1 type b\n")
     put(disk, DIRECTORY + "/appendonly.aof.1.base.rdb", b"REDIS0012...")
     with pytest.raises(UsageError, match=r"CONFIG SET aof-use-rdb-preamble no.*BGREWRITEAOF"):
         opened(disk)
 
 
-def test_an_old_single_file_log_is_moved_in(disk):
+def test_an_old_single_file_log_is_moved_in(disk: MemoryDisk) -> None:
     put(disk, "/data/appendonly.aof", b"old ")
     log = started(disk)
     log.append(b"new")
@@ -147,21 +148,21 @@ def test_an_old_single_file_log_is_moved_in(disk):
     assert disk.files[MANIFEST].seen.startswith(b"file appendonly.aof seq 1 type b\n")
 
 
-def test_an_old_log_is_safe_from_a_crash_while_it_is_moved_in(disk):
+def test_an_old_log_is_safe_from_a_crash_while_it_is_moved_in(disk: MemoryDisk) -> None:
     put(disk, "/data/appendonly.aof", b"old")
     opened(disk)  # and no further
 
     assert content(started(disk.restart())) == b"old"
 
 
-def test_an_old_log_that_is_a_snapshot_stays_where_it_is(disk):
+def test_an_old_log_that_is_a_snapshot_stays_where_it_is(disk: MemoryDisk) -> None:
     put(disk, "/data/appendonly.aof", b"REDIS0012")
     with pytest.raises(UsageError, match="does not read"):
         opened(disk)
     assert disk.exists("/data/appendonly.aof")
 
 
-def test_leftovers_of_a_rewrite_are_removed(disk):
+def test_leftovers_of_a_rewrite_are_removed(disk: MemoryDisk) -> None:
     started(disk).close()
     put(disk, DIRECTORY + "/temp-rewriteaof-bg-17.aof", b"half a base")
     opened(disk)
@@ -171,7 +172,7 @@ def test_leftovers_of_a_rewrite_are_removed(disk):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_turn_is_one_write(disk, log):
+def test_a_turn_is_one_write(disk: MemoryDisk, log: AppendLog) -> None:
     log.append(b"one ")
     log.append(b"two")
     log.write()
@@ -180,14 +181,14 @@ def test_a_turn_is_one_write(disk, log):
     assert (log.appended, log.written, log.synced, log.buffered) == (2, 2, 0, 0)
 
 
-def test_short_writes_are_continued(disk, log):
+def test_short_writes_are_continued(disk: MemoryDisk, log: AppendLog) -> None:
     disk.shortest = 3
     log.append(b"a long unit")
     log.write()
     assert content(log) == b"a long unit"
 
 
-def test_a_full_disk_cuts_the_file_back_to_whole_units(disk, log):
+def test_a_full_disk_cuts_the_file_back_to_whole_units(disk: MemoryDisk, log: AppendLog) -> None:
     disk.room = 9
     log.append(b"first ")
     log.append(b"second")
@@ -199,7 +200,7 @@ def test_a_full_disk_cuts_the_file_back_to_whole_units(disk, log):
     assert (log.written, log.buffered) == (1, 6)
 
 
-def test_what_could_not_be_written_is_written_later(disk, log):
+def test_what_could_not_be_written_is_written_later(disk: MemoryDisk, log: AppendLog) -> None:
     disk.room = 9
     log.append(b"first ")
     log.append(b"second")
@@ -210,7 +211,7 @@ def test_what_could_not_be_written_is_written_later(disk, log):
     assert content(log) == b"first second"
 
 
-def test_a_cut_that_fails_is_made_before_the_next_write(disk, log):
+def test_a_cut_that_fails_is_made_before_the_next_write(disk: MemoryDisk, log: AppendLog) -> None:
     disk.room = 3
     disk.failures["truncate"] = [errno.EIO]
     log.append(b"unit")
@@ -223,7 +224,7 @@ def test_a_cut_that_fails_is_made_before_the_next_write(disk, log):
     assert content(log) == b"unit"
 
 
-def test_what_was_synced_survives_a_loss_of_power(disk, log):
+def test_what_was_synced_survives_a_loss_of_power(disk: MemoryDisk, log: AppendLog) -> None:
     log.append(b"safe ")
     log.write()
     log.sync()
@@ -235,7 +236,7 @@ def test_what_was_synced_survives_a_loss_of_power(disk, log):
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_a_loss_of_power_never_takes_what_was_synced(disk, log, seed):
+def test_a_loss_of_power_never_takes_what_was_synced(disk: MemoryDisk, log: AppendLog, seed: int) -> None:
     log.append(b"safe ")
     log.write()
     log.sync()
@@ -248,7 +249,7 @@ def test_a_loss_of_power_never_takes_what_was_synced(disk, log, seed):
 # -- rewriting --------------------------------------------------------------------------------------------------------
 
 
-def rewritten(log, base=b"base "):
+def rewritten(log: AppendLog, base: bytes = b"base ") -> None:
     """Rewrite a log, with one unit arriving meanwhile."""
     log.begin_rewrite()
     log.append(b"meanwhile")
@@ -257,7 +258,7 @@ def rewritten(log, base=b"base "):
     log.finish_rewrite(log.directory.temporary_base(1))
 
 
-def test_a_rewrite_replaces_what_came_before_it(disk, log):
+def test_a_rewrite_replaces_what_came_before_it(disk: MemoryDisk, log: AppendLog) -> None:
     log.append(b"before")
     log.write()
     rewritten(log)
@@ -270,7 +271,7 @@ def test_a_rewrite_replaces_what_came_before_it(disk, log):
     assert (log.base_size, log.total_size, log.grown_from) == (5, 14, 14)
 
 
-def test_history_is_deleted_and_forgotten(disk, log):
+def test_history_is_deleted_and_forgotten(disk: MemoryDisk, log: AppendLog) -> None:
     rewritten(log)
     log.directory.remove_history()
 
@@ -278,7 +279,7 @@ def test_history_is_deleted_and_forgotten(disk, log):
     assert b"type h" not in disk.files[MANIFEST].seen
 
 
-def test_an_abandoned_rewrite_keeps_everything(disk, log):
+def test_an_abandoned_rewrite_keeps_everything(disk: MemoryDisk, log: AppendLog) -> None:
     log.append(b"before ")
     log.begin_rewrite()
     log.append(b"after")
@@ -289,7 +290,7 @@ def test_an_abandoned_rewrite_keeps_everything(disk, log):
 
 
 @pytest.mark.parametrize("call", ["rename", "sync_directory", "create"])
-def test_a_rewrite_that_cannot_begin_changes_nothing(disk, log, call):
+def test_a_rewrite_that_cannot_begin_changes_nothing(disk: MemoryDisk, log: AppendLog, call: str) -> None:
     log.append(b"before ")
     disk.failures[call] = [errno.EIO]
     with pytest.raises(OSError, match="Input/output error"):
@@ -308,7 +309,9 @@ def test_a_rewrite_that_cannot_begin_changes_nothing(disk, log, call):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("seed", [None, 1, 2, 3, 4, 5])
-def test_a_loss_of_power_at_any_moment_of_a_rewrite_leaves_a_loadable_log(disk, log, point, seed):
+def test_a_loss_of_power_at_any_moment_of_a_rewrite_leaves_a_loadable_log(
+    disk: MemoryDisk, log: AppendLog, point: str, seed: int | None
+) -> None:
     disks = []
     chance = random.Random(seed) if seed else None
     log.append(b"before ")
@@ -328,7 +331,7 @@ def test_a_loss_of_power_at_any_moment_of_a_rewrite_leaves_a_loadable_log(disk, 
 # -- after a sync that failed -----------------------------------------------------------------------------------------
 
 
-def test_only_a_fresh_base_ends_a_sync_that_failed(disk, log):
+def test_only_a_fresh_base_ends_a_sync_that_failed(disk: MemoryDisk, log: AppendLog) -> None:
     log.append(b"perhaps lost")
     log.write()
     disk.failures["sync"] = [errno.EIO]
@@ -348,7 +351,7 @@ def test_only_a_fresh_base_ends_a_sync_that_failed(disk, log):
     assert log.synced == log.appended == 3
 
 
-def test_held_units_outlive_a_rewrite_that_fails(disk, log):
+def test_held_units_outlive_a_rewrite_that_fails(disk: MemoryDisk, log: AppendLog) -> None:
     log.hold()
     log.append(b"one ")
     log.begin_rewrite()

@@ -1,5 +1,7 @@
 """What the compiled build does in its own way comes to what Python's way comes to, on either build."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def ids_of(found: IdColumns) -> list[int]:
 
 
 @given(st.lists(texts, max_size=6) | st.lists(st.builds(b"7-%d".__mod__, numbers), max_size=6))
-def test_ids_are_read_as_each_of_them_is(words):
+def test_ids_are_read_as_each_of_them_is(words: Any) -> None:
     try:
         wanted = [parse(word) for word in words]
     except ValueError:
@@ -43,7 +45,7 @@ def test_ids_are_read_as_each_of_them_is(words):
         assert ids_of(parse_all(words)) == wanted
 
 
-def test_ordinary_ids_are_read_digit_by_digit():
+def test_ordinary_ids_are_read_digit_by_digit() -> None:
     ms: list[int] = []
     seq: list[int] = []
 
@@ -54,7 +56,7 @@ def test_ordinary_ids_are_read_digit_by_digit():
 
 
 @given(st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(values, min_size=width, max_size=width), min_size=1)))
-def test_entries_are_measured_alike_together_and_one_by_one(rows):
+def test_entries_are_measured_alike_together_and_one_by_one(rows: Any) -> None:
     columns = [list(column) for column in zip(*rows, strict=True)]
     run = SameFieldEntries([b"name"] * len(columns), columns)
     run._measure_together()

@@ -1,5 +1,8 @@
 """Databases and the order in which their keys are walked."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -66,7 +69,7 @@ TestAnyDatabase = AnyDatabase.TestCase
 
 
 @given(st.sets(st.binary(max_size=4)), st.integers(1, 5))
-def test_a_walk_meets_each_key_once(keys, count):
+def test_a_walk_meets_each_key_once(keys: Any, count: Any) -> None:
     order = HashOrder(keys, 0)
     met, place = order.walk(0, count)
 
@@ -77,7 +80,7 @@ def test_a_walk_meets_each_key_once(keys, count):
     assert sorted(met) == sorted(keys)
 
 
-def test_keys_at_one_place_come_together(monkeypatch):
+def test_keys_at_one_place_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.storage.types.scan_order.xxh64_digest", lambda key: key[:1].rjust(8, b"\0"))
     order = HashOrder([b"a1", b"a2", b"a3", b"b1"], 0)
 
@@ -85,7 +88,7 @@ def test_keys_at_one_place_come_together(monkeypatch):
     assert order.walk(ord("b"), 1) == ([b"b1"], 0)
 
 
-def test_a_place_outlives_the_order_it_came_from():
+def test_a_place_outlives_the_order_it_came_from() -> None:
     keys = [b"key:%d" % number for number in range(100)]
     first, place = HashOrder(keys, 0).walk(0, 50)
 
@@ -94,14 +97,14 @@ def test_a_place_outlives_the_order_it_came_from():
     assert (sorted(first + rest), end) == (sorted(keys), 0)
 
 
-def test_every_index_has_its_key():
+def test_every_index_has_its_key() -> None:
     keys = [b"a", b"b", b"c"]
     order = HashOrder(keys, 0)
 
     assert sorted(order.at(index) for index in range(len(order))) == keys
 
 
-def test_two_databases_change_places():
+def test_two_databases_change_places() -> None:
     keyspace = Keyspace(2)
     keyspace.databases[0].put(b"a", b"1")
 

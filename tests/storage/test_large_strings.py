@@ -1,12 +1,14 @@
 """Long strings that are changed where they stand: nobody else's bytes change with them."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.storage.types.large_strings import SHORTEST, LargeString
 from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine
+from tests.support.engines import make_engine, value_of
 
 LONG = b"0123456789abcdef" * (SHORTEST // 16)
 CHANGES = [
@@ -18,12 +20,12 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("request_", "changed"), CHANGES, ids=["append", "setrange", "setbit", "bitfield"])
-def test_a_long_string_changes_without_being_copied(dialogue, request_, changed):
+def test_a_long_string_changes_without_being_copied(dialogue: Dialogue, request_: str, changed: bytes) -> None:
     dialogue.words(b"SET", b"k", LONG)
     dialogue(request_)
-    before = dialogue.engine.keyspace.databases[0].values[b"k"]
+    before = value_of(dialogue.engine, b"k")
     dialogue("APPEND k more", request_)
-    after = dialogue.engine.keyspace.databases[0].values[b"k"]
+    after = value_of(dialogue.engine, b"k")
 
     assert isinstance(before, LargeString)
     assert before is after
@@ -31,7 +33,7 @@ def test_a_long_string_changes_without_being_copied(dialogue, request_, changed)
 
 
 @pytest.mark.parametrize(("request_", "changed"), CHANGES, ids=["append", "setrange", "setbit", "bitfield"])
-def test_a_copy_and_a_reply_keep_what_the_string_was(dialogue, request_, changed):
+def test_a_copy_and_a_reply_keep_what_the_string_was(dialogue: Dialogue, request_: str, changed: bytes) -> None:
     dialogue.words(b"SET", b"k", LONG)
     dialogue("APPEND k x", "COPY k c")
     payload, answer = dialogue("DUMP k"), dialogue.words(b"GET", b"k")
@@ -44,7 +46,7 @@ def test_a_copy_and_a_reply_keep_what_the_string_was(dialogue, request_, changed
     assert last == dialogue("GET k") != first
 
 
-def test_a_long_string_is_a_string_to_every_command(dialogue):
+def test_a_long_string_is_a_string_to_every_command(dialogue: Dialogue) -> None:
     dialogue.words(b"SET", b"k", LONG)
     dialogue("APPEND k x", "EXPIRE k 100")
 
@@ -62,14 +64,14 @@ def test_a_long_string_is_a_string_to_every_command(dialogue):
     assert dialogue("EXISTS k") == 0
 
 
-def test_who_watches_a_long_string_learns_that_it_was_changed_in_place(dialogue):
+def test_who_watches_a_long_string_learns_that_it_was_changed_in_place(dialogue: Dialogue) -> None:
     dialogue.words(b"SET", b"k", LONG)
     dialogue("APPEND k x", "WATCH k", "SETBIT k 7 1", "MULTI", "PING")
 
     assert dialogue("EXEC") is None
 
 
-def test_the_same_string_has_the_same_digest_however_it_is_kept(dialogue):
+def test_the_same_string_has_the_same_digest_however_it_is_kept(dialogue: Dialogue) -> None:
     dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
     dialogue.words(b"SET", b"k", LONG)
     dialogue("APPEND k x")
@@ -96,7 +98,7 @@ def naive(text: bytes, step: tuple[bytes, ...]) -> bytes:
 
 
 @given(st.integers(SHORTEST - 20, SHORTEST + 20), st.lists(STEPS, min_size=1, max_size=6))
-def test_a_string_that_grows_into_a_long_one_holds_what_the_plainest_model_does(length, steps):
+def test_a_string_that_grows_into_a_long_one_holds_what_the_plainest_model_does(length: int, steps: list[Any]) -> None:
     dialogue = Dialogue(make_engine())
     model = bytes(length)
     dialogue.words(b"SET", b"k", model)

@@ -12,7 +12,7 @@ EVERYTHING = 2**63 - 1
 
 @pytest.mark.parametrize("start", [0, 1, 99, 150, 199])
 @pytest.mark.parametrize("stop", [1, 100, 151, 200])
-def test_a_slice_is_what_a_plain_list_gives_and_leaves_the_list_as_it_was(start, stop):
+def test_a_slice_is_what_a_plain_list_gives_and_leaves_the_list_as_it_was(start: int, stop: int) -> None:
     held = List(ITEMS)
 
     assert held.slice(min(start, stop), stop) == ITEMS[min(start, stop) : stop]
@@ -21,7 +21,7 @@ def test_a_slice_is_what_a_plain_list_gives_and_leaves_the_list_as_it_was(start,
 
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("count", [0, 1, 7, 200, 201])
-def test_items_are_popped_outermost_first(left, count):
+def test_items_are_popped_outermost_first(left: bool, count: int) -> None:
     held = List(ITEMS)
     ordered = ITEMS if left else ITEMS[::-1]
 
@@ -30,7 +30,7 @@ def test_items_are_popped_outermost_first(left, count):
 
 
 @pytest.mark.parametrize("kept", [(0, 200), (1, 199), (0, 10), (150, 151), (30, 190), (0, 0)])
-def test_a_trimmed_list_keeps_the_range(kept):
+def test_a_trimmed_list_keeps_the_range(kept: tuple[int, int]) -> None:
     held = List(ITEMS)
 
     held.trim(*kept)
@@ -38,7 +38,7 @@ def test_a_trimmed_list_keeps_the_range(kept):
     assert list(held.items) == ITEMS[kept[0] : kept[1]]
 
 
-def naively_removed(items, item, most, from_left):
+def naively_removed(items: list[bytes], item: bytes, most: int, from_left: bool) -> list[bytes]:
     rest = items.copy() if from_left else items[::-1]
     for _ in range(most):
         if item in rest:
@@ -48,7 +48,7 @@ def naively_removed(items, item, most, from_left):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("from_left", [True, False])
-def test_removing_takes_the_nearest_equals(seed, from_left):
+def test_removing_takes_the_nearest_equals(seed: int, from_left: bool) -> None:
     chance = random.Random(seed)
     items = [chance.choice((b"a", b"b", b"c")) for _ in range(chance.randrange(1, 40))]
     most = chance.randrange(0, 8)
@@ -61,7 +61,7 @@ def test_removing_takes_the_nearest_equals(seed, from_left):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_places_are_found_from_either_end(seed):
+def test_places_are_found_from_either_end(seed: int) -> None:
     chance = random.Random(seed)
     items = [chance.choice((b"a", b"b", b"c")) for _ in range(chance.randrange(0, 40))]
     skipped, most, longest = chance.randrange(4), chance.choice((1, 2, EVERYTHING)), chance.choice((3, 20, EVERYTHING))
@@ -74,7 +74,7 @@ def test_places_are_found_from_either_end(seed):
     assert held.positions(b"a", skipped, most, longest, from_left=False) == from_right
 
 
-def test_a_copy_shares_nothing_that_changes():
+def test_a_copy_shares_nothing_that_changes() -> None:
     held = List([b"a"])
     copied = held.copy()
 
@@ -83,7 +83,7 @@ def test_a_copy_shares_nothing_that_changes():
     assert list(copied.parts()) == [b"a"]
 
 
-def test_the_estimate_of_memory_grows_with_what_is_held():
+def test_the_estimate_of_memory_grows_with_what_is_held() -> None:
     few, many, large = List([b"x"] * 10), List([b"x"] * 1000), List([b"x" * 1000] * 1000)
 
     assert few.memory_usage() < many.memory_usage() < large.memory_usage()

@@ -11,7 +11,7 @@ from penstock.storage.aof.manifest import BASE, INCREMENT, LogFile, Manifest
 FRESH = b"file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n"
 
 
-def test_what_redis_writes_is_read():
+def test_what_redis_writes_is_read() -> None:
     manifest = manifests.parse(
         b"file appendonly.aof.2.base.aof seq 2 type b\n"
         b"file appendonly.aof.1.incr.aof seq 1 type h\n"
@@ -25,11 +25,11 @@ def test_what_redis_writes_is_read():
     assert [file.name for file in manifest.history] == ["appendonly.aof.1.incr.aof"]
 
 
-def test_a_manifest_survives_the_way_there_and_back():
+def test_a_manifest_survives_the_way_there_and_back() -> None:
     assert manifests.text_of(manifests.parse(FRESH)) == FRESH
 
 
-def test_the_base_comes_first_wherever_it_stood():
+def test_the_base_comes_first_wherever_it_stood() -> None:
     text = b"file i seq 3 type i\nfile b seq 1 type b\n"
     assert manifests.text_of(manifests.parse(text)) == b"file b seq 1 type b\nfile i seq 3 type i\n"
 
@@ -43,7 +43,7 @@ def test_the_base_comes_first_wherever_it_stood():
         pytest.param(b"file a seq 1 type b fur ther\n", id="unknown pair"),
     ],
 )
-def test_forms_that_redis_takes_are_taken(text):
+def test_forms_that_redis_takes_are_taken(text: bytes) -> None:
     assert manifests.text_of(manifests.parse(text)) == b"file a seq 1 type b\n"
 
 
@@ -67,14 +67,14 @@ def test_forms_that_redis_takes_are_taken(text):
         (b"file a seq 1 type b", "The AOF manifest file contains too long line"),
     ],
 )
-def test_what_is_no_manifest_is_refused_in_rediss_words(text, refusal):
+def test_what_is_no_manifest_is_refused_in_rediss_words(text: bytes, refusal: str) -> None:
     with pytest.raises(UsageError) as refused:
         manifests.parse(text)
     assert str(refused.value).startswith(refusal)
 
 
-@given(st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="/"), min_size=1, max_size=60))
-def test_any_file_name_survives(name):
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1, max_size=60))
+def test_any_file_name_survives(name: str) -> None:
     manifest = Manifest()
     manifest.base = LogFile(name, 7, BASE)
     manifest.increments.append(LogFile("plain", 1, INCREMENT))

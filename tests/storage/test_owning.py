@@ -9,6 +9,7 @@ from penstock.storage.streams.pending_block import PendingBlock
 from penstock.storage.streams.pending_list import each_of
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
+from tests.support.engines import value_of
 
 OWN = ("1-0", "400-0", "800-0")
 
@@ -51,7 +52,7 @@ def crowded(dialogue: Dialogue) -> Stream:
         dialogue(f"XADD s {number}-0 f v")
         reader = "few" if f"{number}-0" in OWN else f"other{number % 8}"
         dialogue(f"XREADGROUP GROUP g {reader} COUNT 1 STREAMS s >")
-    stream = dialogue.engine.keyspace.databases[0].values[b"s"]
+    stream = value_of(dialogue.engine, b"s")
     assert isinstance(stream, Stream)
     return stream
 

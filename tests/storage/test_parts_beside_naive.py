@@ -1,6 +1,7 @@
 """What sets and hashes keep beside their parts, driven beside the plainest model."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,9 @@ TIMES = some.integers(1, 9)
 
 
 @given(some.lists(some.tuples(NAMES, some.one_of(some.none(), TIMES))), TIMES)
-def test_deadlines_are_a_dict_in_order(steps, now_ms):
-    deadlines, model = Deadlines(), {}
+def test_deadlines_are_a_dict_in_order(steps: Any, now_ms: Any) -> None:
+    deadlines = Deadlines()
+    model: dict[bytes, int] = {}
     for name, when_ms in steps:
         if when_ms is None:
             assert deadlines.drop(name) == (model.pop(name, None) is not None)
@@ -37,7 +39,7 @@ def test_deadlines_are_a_dict_in_order(steps, now_ms):
 
 
 @given(some.lists(some.tuples(some.booleans(), some.lists(NAMES, max_size=3)), min_size=1))
-def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps):
+def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps: Any) -> None:
     found, model = Set([b"stays"]), {b"stays"}
     found.scan_order, found.indexed = HashOrder(found.members, 0), IndexedNames(found.members)
     for adds, members in steps:
@@ -53,8 +55,9 @@ def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps):
 
 
 @given(some.lists(some.tuples(some.sampled_from(["put", "remove", "expire", "persist"]), NAMES, TIMES)))
-def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps):
-    found, model, times = Hash(), {b"stays": b"1"}, {}
+def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps: Any) -> None:
+    found, model = Hash(), {b"stays": b"1"}
+    times: dict[bytes, int] = {}
     found.put(b"stays", b"1")
     found.scan_order, found.indexed = HashOrder(found.fields, 0), IndexedNames(found.fields)
     for step, field, when_ms in steps:
@@ -76,7 +79,7 @@ def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps):
 
 
 @pytest.mark.parametrize("gone", [b"a", b"b", b"c"])
-def test_what_is_removed_is_drawn_no_more(gone):
+def test_what_is_removed_is_drawn_no_more(gone: bytes) -> None:
     draw = IndexedNames([b"a", b"b", b"c"])
 
     draw.remove(gone)

@@ -1,6 +1,7 @@
 """Sorted sets beside a plain dictionary that is sorted anew for every question."""
 
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,29 +17,29 @@ LEX_BOUNDS = st.builds(LexBound, MEMBERS, st.booleans(), st.sampled_from([0, 0, 
 PAIRS = st.dictionaries(MEMBERS, SCORES)
 
 
-def in_order(scores):
+def in_order(scores: Any) -> Any:
     return sorted((score, member) for member, score in scores.items())
 
 
 class BesideADictionary(RuleBasedStateMachine):
     """Whatever is done to a sorted set is done to a dictionary, too."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.held = SortedSet()
-        self.naive = {}
+        self.naive: dict[Any, Any] = {}
 
     @rule(member=MEMBERS, score=SCORES)
-    def put(self, member, score):
+    def put(self, member: Any, score: Any) -> None:
         self.held.put(member, score)
         self.naive[member] = score
 
     @rule(member=MEMBERS)
-    def remove(self, member):
+    def remove(self, member: Any) -> None:
         assert self.held.remove(member) == (self.naive.pop(member, None) is not None)
 
     @rule(start=st.integers(0, 12), length=st.integers(0, 12))
-    def take(self, start, length):
+    def take(self, start: Any, length: Any) -> None:
         stop = min(start + length, len(self.naive))
         expected = in_order(self.naive)[start:stop]
 
@@ -47,7 +48,7 @@ class BesideADictionary(RuleBasedStateMachine):
         self.naive = {member: score for member, score in self.naive.items() if (score, member) not in expected}
 
     @rule(count=st.integers(1, 4))
-    def walk(self, count):
+    def walk(self, count: Any) -> None:
         place, met = -1, []
         while place:
             some, place = self.held.walk(max(place, 0), count)
@@ -56,11 +57,11 @@ class BesideADictionary(RuleBasedStateMachine):
         assert sorted(met) == sorted(self.naive)
 
     @rule()
-    def walk_in_part(self):
+    def walk_in_part(self) -> None:
         self.held.walk(0, 1)
 
     @invariant()
-    def it_holds_the_same(self):
+    def it_holds_the_same(self) -> None:
         self.held.check()
         assert list(self.held.order) == in_order(self.naive)
         assert [self.held.rank(member) for _, member in in_order(self.naive)] == list(range(len(self.naive)))
@@ -69,13 +70,13 @@ class BesideADictionary(RuleBasedStateMachine):
 TestBesideADictionary = BesideADictionary.TestCase
 
 
-def lies_between(score, low, high):
+def lies_between(score: Any, low: Any, high: Any) -> Any:
     above = score > low.score if low.excludes else score >= low.score
     return above and (score < high.score if high.excludes else score <= high.score)
 
 
 @given(PAIRS, SCORE_BOUNDS, SCORE_BOUNDS)
-def test_a_range_of_scores_holds_what_lies_between_its_bounds(scores, low, high):
+def test_a_range_of_scores_holds_what_lies_between_its_bounds(scores: Any, low: Any, high: Any) -> None:
     held = SortedSet([(score, member) for member, score in scores.items()])
     start, stop = held.score_range(low, high)
 
@@ -83,7 +84,7 @@ def test_a_range_of_scores_holds_what_lies_between_its_bounds(scores, low, high)
 
 
 @given(st.sets(MEMBERS), LEX_BOUNDS, LEX_BOUNDS, st.booleans())
-def test_a_range_of_bytes_holds_what_lies_between_its_bounds(members, low, high, backwards):
+def test_a_range_of_bytes_holds_what_lies_between_its_bounds(members: Any, low: Any, high: Any, backwards: Any) -> None:
     held = SortedSet([(2.5, member) for member in members])
     start, stop = held.lex_range(low, high, backwards)
 
@@ -91,7 +92,7 @@ def test_a_range_of_bytes_holds_what_lies_between_its_bounds(members, low, high,
     assert [member for _, member in held.order[start:stop]] == between
 
 
-def lex(word):
+def lex(word: Any) -> Any:
     return LexBound(word[1:], word[:1] == b"(")
 
 
@@ -111,14 +112,16 @@ def lex(word):
         (b"[a", b"[b", True, [b"a", b"b"]),
     ],
 )
-def test_a_range_of_bytes_in_a_set_of_unequal_scores_is_what_redis_makes_of_a_small_one(low, high, backwards, members):
+def test_a_range_of_bytes_in_a_set_of_unequal_scores_is_what_redis_makes_of_a_small_one(
+    low: bytes, high: bytes, backwards: bool, members: Any
+) -> None:
     held = SortedSet([(1.0, b"b"), (2.0, b"a"), (3.0, b"d"), (4.0, b"c")])
     start, stop = held.lex_range(lex(low), lex(high), backwards)
 
     assert [member for _, member in held.order.islice(start, stop, reverse=backwards)] == members
 
 
-def test_a_copy_shares_nothing_that_changes():
+def test_a_copy_shares_nothing_that_changes() -> None:
     held = SortedSet([(1.0, b"a")])
     copied = held.copy()
 
@@ -129,13 +132,13 @@ def test_a_copy_shares_nothing_that_changes():
     assert list(copied.order) == [(2.0, b"b"), (3.0, b"a")]
 
 
-def test_equal_sets_have_equal_parts():
+def test_equal_sets_have_equal_parts() -> None:
     one, other = SortedSet([(1.0, b"a"), (2.0, b"b")]), SortedSet([(2.0, b"b"), (1.0, b"a")])
 
     assert list(one.parts()) == list(other.parts())
 
 
-def test_a_set_of_more_members_uses_more_memory():
+def test_a_set_of_more_members_uses_more_memory() -> None:
     few, many = SortedSet([(1.0, b"a")]), SortedSet([(1.0, b"%d" % number) for number in range(1000)])
 
     assert many.memory_usage() > few.memory_usage() + 100_000

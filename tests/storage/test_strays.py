@@ -2,11 +2,12 @@
 
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
+from tests.support.engines import value_of
 
 
 def in_time_order(dialogue: Dialogue) -> list[int]:
     """The milliseconds of what is pending; the stream is checked."""
-    stream = dialogue.engine.keyspace.databases[0].values[b"s"]
+    stream = value_of(dialogue.engine, b"s")
     assert isinstance(stream, Stream)
     stream.check()
     return [block.id_at(slot) >> 64 for block, slot in stream.groups[b"g"].in_time_order()]

@@ -6,6 +6,7 @@ from penstock.clock import ManualClock
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
+from tests.support.engines import value_of
 
 ENTRIES = 300  # of several blocks
 
@@ -16,7 +17,7 @@ def group(dialogue: Dialogue) -> Group:
     for number in range(1, ENTRIES + 1):
         dialogue(f"XADD s {number}-0 f v")
     dialogue("XREADGROUP GROUP g alice STREAMS s >")
-    stream = dialogue.engine.keyspace.databases[0].values[b"s"]
+    stream = value_of(dialogue.engine, b"s")
     assert isinstance(stream, Stream)
     return stream.groups[b"g"]
 

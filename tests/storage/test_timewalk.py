@@ -10,13 +10,14 @@ from penstock.storage.streams.group import Group
 from penstock.storage.streams.pending_list import each_of
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
+from tests.support.engines import value_of
 
 ENTRIES = 400  # several blocks
 WORKERS = ("alice", "bob", "carol")
 
 
 def group_of(dialogue: Dialogue) -> Group:
-    stream = dialogue.engine.keyspace.databases[0].values[b"s"]
+    stream = value_of(dialogue.engine, b"s")
     assert isinstance(stream, Stream)
     return stream.groups[b"g"]
 

@@ -13,7 +13,6 @@ from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from penstock.storage.streams.stream import Stream
 from tests.support.engines import make_engine, settings_with
-from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known, Strict
 from tests.support.wire import Array, Bulk, Incomplete, Map, Value, pack, parse
 
@@ -32,7 +31,7 @@ def wall_ms() -> int:
 class Side(Protocol):
     """Somebody to ask: the requests of a batch first, then one answer after the other."""
 
-    def send(self, requests: Sequence[Request]) -> None: ...
+    def send(self, requests: Sequence[Sequence[str | bytes]]) -> None: ...
 
     def answer(self, now_ms: int = 0) -> bytes:
         """The next reply; now_ms, if not 0, is what the time was when the other side handled the request."""
@@ -50,7 +49,7 @@ class Piped:
     def close(self) -> None:
         self._socket.close()
 
-    def send(self, requests: Sequence[Request]) -> None:
+    def send(self, requests: Sequence[Sequence[str | bytes]]) -> None:
         self.send_raw(b"".join([pack(*request) for request in requests]))
 
     def send_raw(self, packed: bytes) -> None:
@@ -98,9 +97,9 @@ class InProcess:
         settings = settings_with(compat_version=compat_version)
         self.engine = make_engine(self._clock, settings=settings)
         self._session = self.engine.connect()
-        self._requests: deque[Request] = deque()
+        self._requests: deque[Sequence[str | bytes]] = deque()
 
-    def send(self, requests: Sequence[Request]) -> None:
+    def send(self, requests: Sequence[Sequence[str | bytes]]) -> None:
         self._requests.extend(requests)
         self._turn_to(wall_ms() - LATE_MS)
         self.engine.tick()
@@ -127,10 +126,10 @@ class InProcess:
                     value.check()
 
 
-def handled(engine: Engine, session: Session, request: Request) -> bytes:
+def handled(engine: Engine, session: Session, request: Sequence[str | bytes]) -> bytes:
     """An engine's reply; a failure of its own is shown as one, so that it is found and shortened like a difference."""
     try:
-        return engine.handle(session, [word.encode() for word in request])
+        return engine.handle(session, [word if isinstance(word, bytes) else word.encode() for word in request])
     except Exception as failure:  # whatever it is: to find it is what the comparison is for
         place = traceback.extract_tb(failure.__traceback__)[-1]
         return f"-FAILED {failure!r} at {place.filename.rpartition('/')[2]}:{place.lineno}\r\n".encode()

@@ -7,17 +7,9 @@ import hiredis
 
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
+from tests.support.engines import EngineProxy
 
 NO_REPLY = "(no answer)"  # the session waits, or its replies are turned off
-
-
-class EngineProxy:
-    """Something that behaves as the engine inside it, and does more besides."""
-
-    engine: Engine
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.engine, name)
 
 
 class Dialogue:

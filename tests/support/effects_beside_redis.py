@@ -13,8 +13,8 @@ from typing import NamedTuple
 import hiredis
 
 from penstock.engine.session import Session
-from tests.support.dialogue import Dialogue, EngineProxy, decoded
-from tests.support.engines import make_engine
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.engines import EngineProxy, make_engine
 from tests.support.wire import pack
 
 EVERY_EVENT = "KEAnmoc"

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 from penstock.clock import Clock, ManualClock
 from penstock.commands.registry import new_engine
@@ -15,6 +16,20 @@ from tests.support.clock import NOW_MS
 def make_engine(clock: Clock | None = None, log: EffectLog | None = None, settings: Settings | None = None) -> Engine:
     """An engine; by default its clock stands at NOW_MS, it has no log, and its settings are the defaults."""
     return new_engine(settings or Settings(), clock or ManualClock(NOW_MS), random.Random(1), log=log)
+
+
+class EngineProxy:
+    """Something that behaves as the engine inside it, and does more besides."""
+
+    engine: Engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+
+def value_of(engine: Engine | EngineProxy, key: bytes, database: int = 0) -> Any:
+    """The value kept at a key; which type it has, the test knows that put it there."""
+    return engine.keyspace.databases[database].values[key]
 
 
 def settings_with(**directives: str) -> Settings:

@@ -6,6 +6,7 @@ from typing import cast
 
 from penstock.clock import ManualClock
 from penstock.config.settings import Settings
+from penstock.engine.session import Session
 from penstock.server.connection import Connection
 from penstock.server.server_log import ServerLog
 from penstock.server.turn import Turn
@@ -163,7 +164,7 @@ class Client:
         self.connection.connection_made(transport)
 
     @property
-    def session(self):  # type: ignore[no-untyped-def]
+    def session(self) -> Session:
         return self.connection.session
 
     def sends(self, data: bytes) -> None:

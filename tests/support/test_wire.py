@@ -1,5 +1,7 @@
 """The tests' own client: types told apart, replies cut anywhere, a real server."""
 
+from typing import Any
+
 import pytest
 
 from tests.support import wire
@@ -27,12 +29,12 @@ REPLIES = [
 
 
 @pytest.mark.parametrize(("data", "value"), REPLIES)
-def test_a_reply_is_read_with_its_type(data, value):
+def test_a_reply_is_read_with_its_type(data: Any, value: Any) -> None:
     assert wire.parse(data + b"+more\r\n") == (value, len(data))
 
 
 @pytest.mark.parametrize("data", [data[:end] for data, _ in REPLIES for end in range(len(data))])
-def test_a_cut_reply_is_incomplete(data):
+def test_a_cut_reply_is_incomplete(data: Any) -> None:
     with pytest.raises(wire.Incomplete):
         wire.parse(data)
 
@@ -40,17 +42,18 @@ def test_a_cut_reply_is_incomplete(data):
 @pytest.mark.parametrize(
     "data", [b"PONG\r\n", b"#x\r\n", b"_x\r\n", b"$-2\r\n", b"*x\r\n", b"$1\r\nabc\r\n", b"=1\r\na\r\n"]
 )
-def test_what_is_no_reply_is_refused(data):
+def test_what_is_no_reply_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):
         wire.parse(data)
 
 
-def test_values_of_different_types_differ():
+def test_values_of_different_types_differ() -> None:
     assert len({value for _, value in REPLIES}) == len(REPLIES)
-    assert wire.Bulk(b"OK") != wire.Simple(b"OK")
+    bulk: wire.Value = wire.Bulk(b"OK")
+    assert bulk != wire.Simple(b"OK")
 
 
-def test_a_real_server_answers_in_both_protocols(reference_port):
+def test_a_real_server_answers_in_both_protocols(reference_port: int) -> None:
     with wire.Connection(LOCALHOST, reference_port) as client:
         assert client.ask("PING") == wire.Simple(b"PONG")
         assert client.ask("GET", "no such key") == wire.NullBulk()
