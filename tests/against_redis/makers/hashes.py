@@ -3,8 +3,9 @@
 from typing import ClassVar
 
 from tests.against_redis.makers.sets import COUNTS, chosen
-from tests.against_redis.makers.shared import FAR_MS, Maker, Row, elements_of
+from tests.against_redis.makers.shared import FAR_MS, Maker, elements_of
 from tests.support.random_words import Request
+from tests.support.table_requests import Vocabulary
 from tests.support.wire import Array, Value
 
 TIMES = (str(FAR_MS), str(FAR_MS), str(FAR_MS), str(FAR_MS + 100_000), "1", "0", "1600000000000")
@@ -21,108 +22,51 @@ class Hashes(Maker):
     scans: ClassVar[dict[str, bool]] = {"HSCAN": True}
     by_chance: ClassVar[frozenset[str]] = frozenset(["HRANDFIELD"])
 
-    def rows(self) -> list[Row]:
-        return [
-            (12, "HSET", self.hset), (2, "HSETNX", self.hsetnx), (8, "HGET", self.asked), (5, "HDEL", self.hdel),
-            (4, "HINCRBY", self.hincrby), (3, "HINCRBYFLOAT", self.hincrbyfloat), (2, "HSCAN", self.hscan),
-            (2, "HRANDFIELD", self.hrandfield), (9, "HPEXPIREAT", self.expire), (5, "HPEXPIRETIME", self.times),
-            (3, "HPERSIST", self.hpersist), (3, "HGETDEL", self.hgetdel), (4, "HGETEX", self.hgetex),
-            (6, "HSETEX", self.hsetex),
-        ]  # fmt: skip
+    weights: ClassVar[dict[str, int]] = {
+        "HSET": 8, "HMSET": 4, "HSETNX": 2, "HGET": 1, "HMGET": 1, "HGETALL": 1, "HKEYS": 1, "HVALS": 1, "HLEN": 1,
+        "HSTRLEN": 1, "HEXISTS": 1, "HDEL": 5, "HINCRBY": 4, "HINCRBYFLOAT": 3, "HSCAN": 2, "HRANDFIELD": 2,
+        "HPEXPIREAT": 8, "HEXPIREAT": 1, "HEXPIRE": 1, "HPEXPIRE": 1, "HPEXPIRETIME": 4, "HEXPIRETIME": 2,
+        "HPERSIST": 3, "HGETDEL": 3, "HGETEX": 4, "HSETEX": 6,
+    }  # fmt: skip
+
+    def words(self) -> Vocabulary:
+        return Vocabulary(
+            {
+                "key": self.word(self.key), "field": self.word(self.field), "value": self.word(self.value),
+                "HINCRBY field": self.word(lambda: self.of("n", "n", self.field())),
+                "HINCRBYFLOAT field": self.word(lambda: self.of("n", "x", self.field())),
+                "HINCRBYFLOAT increment": FLOATS, "HINCRBY increment": self.word(self.increment), "cursor": ("0",),
+                "HSCAN count": ("1000",), "pattern": ("*", "f*", "?", "[a-c]"), "count": COUNTS,
+                "seconds": ("0", "-1", "x"), "milliseconds": ("0", "-1", "x"), "integer": self.word(self.number),
+                "unix-time-seconds": (str(FAR_MS // 1000), str(FAR_MS // 1000), "1", "0", "x"),
+                "unix-time-milliseconds": self.word(self.time),
+            },
+            {"HSCAN COUNT": 1, "NOVALUES": 0, "options": 0.6, "expiration": 0.6, "EX": 0.2, "PX": 0.2, "EXAT": 0.3,
+             "PXAT": 3, "condition": 0.4},
+            {"HSET data": 5, "HMSET data": 5, "HGETDEL field": 2},
+        )  # fmt: skip
+
+    def of_command(self, name: str) -> Request:
+        """Of HSETEX no field twice: of that, with a time, Redis 8.6.3 dies where the hash is large."""
+        request = super().of_command(name)
+        while name == "HSETEX" and self._has_a_field_twice(request):
+            request = super().of_command(name)
+        return request
+
+    def _has_a_field_twice(self, request: Request) -> bool:
+        fields = request[[word.upper() for word in request].index("FIELDS") + 2 :: 2]
+        return len(set(fields)) < len(fields)
 
     def field(self) -> str:
         return self.of("f1", "f2", "f3", "f4", "a", "1", self.value())
 
-    def pair(self) -> Request:
-        return [self.field(), self.value()]
-
-    def pairs(self, most: int = 5) -> Request:
-        return [word for _ in range(self.chance.randrange(1, most + 1)) for word in self.pair()]
-
-    def hset(self) -> Request:
-        return [self.of("HSET", "HSET", "HMSET"), self.key(), *self.pairs()]
-
-    def hsetnx(self) -> Request:
-        return ["HSETNX", self.key(), *self.pair()]
-
-    def asked(self) -> Request:
-        key = self.key()
-        return self.chance.choice((
-            ["HGET", key, self.field()], ["HMGET", key, *self.some(self.field)], ["HGETALL", key], ["HKEYS", key],
-            ["HVALS", key], ["HLEN", key], ["HSTRLEN", key, self.field()], ["HEXISTS", key, self.field()],
-        ))  # fmt: skip
-
-    def hdel(self) -> Request:
-        return ["HDEL", self.key(), *self.some(self.field)]
-
-    def hincrby(self) -> Request:
-        increment = self.of("9223372036854775807", "-9223372036854775808", *[self.number() for _ in range(8)])
-        return ["HINCRBY", self.key(), self.of("n", "n", self.field()), increment]
-
-    def hincrbyfloat(self) -> Request:
-        return ["HINCRBYFLOAT", self.key(), self.of("n", "x", self.field()), self.of(*FLOATS)]
-
-    def hscan(self) -> Request:
-        match = self.maybe(0.3, "MATCH", self.of("*", "f*", "?", "[a-c]"))
-        return ["HSCAN", self.key(), "0", "COUNT", "1000", *match]
-
-    # -- times ------------------------------------------------------------------------------------------------------
+    def increment(self) -> str:
+        return self.of("9223372036854775807", "-9223372036854775808", *[self.number() for _ in range(8)])
 
     def time(self) -> str:
         return self.of(*TIMES) if self.chance.random() < 0.93 else self.of(*WRONG_TIMES)
 
-    def fields(self, most: int = 4) -> Request:
-        fields = self.some(self.field, most)
-        return [self.cased("FIELDS"), self.counted(len(fields)), *fields]
-
-    def counted(self, count: int) -> str:
-        return str(count) if self.chance.random() < 0.95 else self.number()
-
-    def expiration(self, keeping: str) -> Request:
-        roll = self.chance.random()
-        if roll < 0.4:
-            return []
-        if roll < 0.55:
-            return [keeping]
-        if roll < 0.6:
-            return [self.of("EX", "PX", "EXAT"), self.of("0", "-1", "x")]
-        if roll < 0.63:
-            return ["EXAT", str(FAR_MS // 1000)]
-        return [self.cased("PXAT"), self.time(), *self.maybe(0.05, keeping)]
-
-    def expire(self) -> Request:
-        condition = self.maybe(0.5, self.cased(self.of("NX", "XX", "GT", "LT", "GT", "LT", "FOO")))
-        options = self.shuffled(condition, self.fields(), self.maybe(0.03, "LT"))
-        if self.chance.random() < 0.1:
-            return ["HEXPIREAT", self.key(), self.of(str(FAR_MS // 1000), "1", "0", "x"), *options]
-        if self.chance.random() < 0.05:
-            return [self.of("HEXPIRE", "HPEXPIRE"), self.key(), self.of("0", "-1", "x"), *options]
-        return ["HPEXPIREAT", self.key(), self.time(), *options]
-
-    def times(self) -> Request:
-        return [self.of("HPEXPIRETIME", "HPEXPIRETIME", "HEXPIRETIME"), self.key(), *self.fields()]
-
-    def hpersist(self) -> Request:
-        return ["HPERSIST", self.key(), *self.fields()]
-
-    def hgetdel(self) -> Request:
-        return ["HGETDEL", self.key(), *self.fields(2)]
-
-    def hgetex(self) -> Request:
-        return ["HGETEX", self.key(), *self.shuffled(self.expiration("PERSIST"), self.fields())]
-
-    def hsetex(self) -> Request:
-        """No field twice: of that, with a time, Redis 8.6.3 dies where the hash is large."""
-        given = {self.field(): self.value() for _ in range(self.chance.randrange(1, 4))}
-        pairs = [word for pair in given.items() for word in pair]
-        fields = [self.cased("FIELDS"), self.counted(len(pairs) // 2), *pairs]
-        existence = self.maybe(0.4, self.cased(self.of("FNX", "FXX")))
-        return ["HSETEX", self.key(), *self.shuffled(existence, self.expiration("KEEPTTL"), fields)]
-
     # -- chance -----------------------------------------------------------------------------------------------------
-
-    def hrandfield(self) -> Request:
-        return ["HRANDFIELD", self.key(), *self.maybe(0.6, self.of(*COUNTS), *self.maybe(0.5, "WITHVALUES"))]
 
     def look(self, request: Request) -> Request:
         return ["HGETALL", request[1]]

@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
-from tests.against_redis.makers.shared import Maker, Row, elements_of
+from tests.against_redis.makers.shared import Maker, elements_of
 from tests.support.random_words import Request
+from tests.support.table_requests import Vocabulary
 from tests.support.wire import Array, Bulk, Set, Value
 
 COUNTS = ("0", "1", "2", "3", "30", "-1", "-2", "-30")
@@ -17,53 +18,28 @@ class Sets(Maker):
     scans: ClassVar[dict[str, bool]] = {"SSCAN": False}
     by_chance: ClassVar[frozenset[str]] = frozenset(["SPOP", "SRANDMEMBER"])
 
-    def rows(self) -> list[Row]:
-        return [
-            (14, "SADD", self.sadd), (6, "SREM", self.srem), (4, "SMOVE", self.smove), (5, "SCARD", self.asked),
-            (2, "SSCAN", self.sscan), (2, "SPOP", self.spop), (2, "SRANDMEMBER", self.srandmember),
-            (5, "SINTER", self.together), (6, "SINTERSTORE", self.stored), (3, "SINTERCARD", self.sintercard),
-        ]  # fmt: skip
+    weights: ClassVar[dict[str, int]] = {
+        "SADD": 14, "SREM": 6, "SMOVE": 4, "SCARD": 1, "SMEMBERS": 2, "SISMEMBER": 2, "SMISMEMBER": 1, "SSCAN": 2,
+        "SPOP": 2, "SRANDMEMBER": 2, "SINTER": 2, "SUNION": 2, "SDIFF": 2, "SINTERSTORE": 2, "SUNIONSTORE": 2,
+        "SDIFFSTORE": 2, "SINTERCARD": 3,
+    }  # fmt: skip
+
+    def words(self) -> Vocabulary:
+        key = self.word(self.key)
+        return Vocabulary(
+            {
+                "key": key, "source": key, "destination": key, "member": self.word(self.member), "cursor": ("0",),
+                "SSCAN count": ("1000",), "pattern": ("*", "a*", "?", "[1-3]"), "count": COUNTS,
+                "limit": self.word(self.number), "integer": self.word(self.number),
+            },
+            {"SSCAN COUNT": 1, "count": 0.6},
+            {"SADD member": 8},
+        )  # fmt: skip
 
     def member(self) -> str:
         return self.of("a", "b", "c", "d", "1", "2", "3", self.value())
 
-    def sadd(self) -> Request:
-        return ["SADD", self.key(), *self.some(self.member, 8)]
-
-    def srem(self) -> Request:
-        return ["SREM", self.key(), *self.some(self.member)]
-
-    def smove(self) -> Request:
-        return ["SMOVE", self.key(), self.key(), self.member()]
-
-    def asked(self) -> Request:
-        return self.chance.choice((
-            ["SCARD", self.key()], ["SMEMBERS", self.key()], ["SISMEMBER", self.key(), self.member()],
-            ["SMISMEMBER", self.key(), *self.some(self.member)],
-        ))  # fmt: skip
-
-    def sscan(self) -> Request:
-        options = [self.maybe(0.3, "MATCH", self.of("*", "a*", "?", "[1-3]")), self.maybe(0.1, "FOO")]
-        return ["SSCAN", self.key(), "0", "COUNT", "1000", *self.shuffled(*options)]
-
-    def together(self) -> Request:
-        return [self.of("SINTER", "SUNION", "SDIFF"), *self.some(self.key)]
-
-    def stored(self) -> Request:
-        return [self.of("SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE"), self.key(), *self.some(self.key)]
-
-    def sintercard(self) -> Request:
-        keys = self.some(self.key)
-        count = str(len(keys)) if self.chance.random() < 0.9 else self.number()
-        return ["SINTERCARD", count, *keys, *self.maybe(0.4, self.cased("LIMIT"), self.number())]
-
     # -- chance -----------------------------------------------------------------------------------------------------
-
-    def spop(self) -> Request:
-        return ["SPOP", self.key(), *self.maybe(0.6, self.of(*COUNTS))]
-
-    def srandmember(self) -> Request:
-        return ["SRANDMEMBER", self.key(), *self.maybe(0.6, self.of(*COUNTS))]
 
     def look(self, request: Request) -> Request:
         return ["SMEMBERS", request[1]]

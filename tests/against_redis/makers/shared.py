@@ -6,10 +6,12 @@ broken afterwards by the frame (tests/against_redis/typed.py). A seed gives the 
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
-from tests.support.random_words import RandomWords, Request
+from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
+from tests.support.table_requests import TableRequests, Vocabulary, Words
 from tests.support.wire import Array, Map, Set, Value
 
 Row: TypeAlias = tuple[int, str, Callable[[], Request]]  # weight, the command that must be known, its maker
@@ -33,10 +35,12 @@ NUMBERS: Final = ("0", "1", "2", "3", "-1", "-2", "-3", "5", "10", "-100", "100"
 WRONG_NUMBERS: Final = ("x", "", "1.5", "9223372036854775808", "-9223372036854775809", " 1", "+1", "01")
 
 
-class Maker(RandomWords):
+class Maker(TableRequests):
     """Requests about one type of value, from one source of chance, for a server of which it is known what it knows.
 
     kind: the name of its keys in OWN.
+    weights: how often each command is asked whose form the table gives; `words` fills it. `rows` adds what the table
+    does not say.
     unordered: commands whose reply's elements have no order (SMEMBERS, HKEYS).
     pairwise: commands whose reply is pairs without an order: flat in RESP2 (HGETALL).
     scans: commands that answer a cursor and elements without an order; True: in pairs. Send them with COUNT 1000.
@@ -45,6 +49,7 @@ class Maker(RandomWords):
     """
 
     kind: ClassVar[str]
+    weights: ClassVar[dict[str, int]] = {}
     unordered: ClassVar[frozenset[str]] = frozenset()
     pairwise: ClassVar[frozenset[str]] = frozenset()
     scans: ClassVar[dict[str, bool]] = {}
@@ -54,10 +59,15 @@ class Maker(RandomWords):
     def __init__(self, chance: random.Random, known: Known) -> None:
         super().__init__(chance)
         self.known = known
+        self.vocabulary = self.words()
+
+    def words(self) -> Vocabulary:
+        """What fills the requests of `weights`."""
+        return Vocabulary({})
 
     def rows(self) -> list[Row]:
         """What it makes, and how often; commands that the reference does not know are left out by the frame."""
-        raise NotImplementedError
+        return [(weight, name, partial(self.of_command, name)) for name, weight in self.weights.items()]
 
     # -- what chance decides ----------------------------------------------------------------------------------------
 
@@ -74,6 +84,10 @@ class Maker(RandomWords):
         return []
 
     # -- words ------------------------------------------------------------------------------------------------------
+
+    def word(self, made: Callable[[], str]) -> Words:
+        """Words of a vocabulary that do not depend on the request."""
+        return lambda _: made()
 
     def key(self) -> str:
         """A key of the maker's own, mostly."""
