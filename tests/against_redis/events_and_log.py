@@ -40,7 +40,7 @@ def requests_of(seed: str, known: Known, count: int, makers: tuple[type[Maker], 
     return [
         request
         for request in mixture.requests(count)
-        if mixture.shapes.maker_by_chance(request) is None and LEFT_OUT.keys().isdisjoint(request)
+        if mixture.shapes.maker_by_chance(request) is None and LEFT_OUT.keys().isdisjoint(map(str.upper, request))
     ]
 
 

@@ -1,10 +1,10 @@
 """Random requests about sorted sets."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from tests.against_redis.makers.shared import OWN, Maker, Row, elements_of
 from tests.support.random_words import Request
+from tests.support.table_requests import Vocabulary, Words
 from tests.support.wire import Array, Bulk, Integer, Value
 
 SCORES = (
@@ -49,16 +49,38 @@ class SortedSets(Maker):
     by_chance: ClassVar[frozenset[str]] = frozenset(["ZRANDMEMBER"])
     blocking: ClassVar[frozenset[str]] = frozenset(["BZPOPMIN", "BZPOPMAX", "BZMPOP"])
 
+    weights: ClassVar[dict[str, int]] = {
+        "ZADD": 16, "ZINCRBY": 2, "ZREM": 4, "ZCARD": 1, "ZSCORE": 2, "ZMSCORE": 2, "ZRANK": 1, "ZREVRANK": 1,
+        "ZCOUNT": 3, "ZREVRANGE": 2, "ZRANGEBYSCORE": 2, "ZREVRANGEBYSCORE": 2, "ZREMRANGEBYRANK": 2,
+        "ZREMRANGEBYSCORE": 2, "ZPOPMIN": 2, "ZPOPMAX": 2, "ZMPOP": 3, "BZPOPMIN": 1, "BZPOPMAX": 1, "BZMPOP": 1,
+        "ZUNION": 4, "ZINTER": 4, "ZDIFF": 2, "ZUNIONSTORE": 2, "ZINTERSTORE": 2, "ZDIFFSTORE": 1, "ZINTERCARD": 2,
+        "ZRANDMEMBER": 3, "ZSCAN": 2,
+    }  # fmt: skip
+
+    def words(self) -> Vocabulary:
+        number = self.word(self.number)
+        combined: dict[str, Words] = {
+            f"{name} key": self.word(self.source)
+            for name in ("ZUNION", "ZINTER", "ZDIFF", "ZUNIONSTORE", "ZINTERSTORE", "ZDIFFSTORE", "ZINTERCARD")
+        }
+        return Vocabulary(
+            combined
+            | {
+                "key": self.word(self.key), "destination": self.word(self.key), "member": self.word(self.member),
+                "score": self.word(self.score), "increment": self.word(self.score), "weight": self.word(self.score),
+                "min": self.word(self.bound), "max": self.word(self.bound), "timeout": TIMEOUTS, "integer": number,
+                "cursor": ("0",), "ZSCAN count": ("1000",), "pattern": ("*", "a*", "?", "[ab]*"),
+            },
+            {"ZSCAN COUNT": 1, "condition": 0.2, "comparison": 0.2, "CH": 0.1, "INCR": 0.15, "count": 0.5,
+             "options": 0.8, "WITHSCORE": 0.3},
+            {"ZADD data": 5},
+        )  # fmt: skip
+
     def rows(self) -> list[Row]:
+        """Beyond the table: ranges whose ends and options go together, and sets of one score, which have an order."""
         return [
-            (14, "ZADD", self.zadd), (6, "ZADD", self.even), (8, "ZLEXCOUNT", self.lex_ranges),
-            (4, "ZINCRBY", self.zincrby), (4, "ZREM", self.zrem), (6, "ZSCORE", self.asked),
-            (3, "ZCOUNT", self.counted), (10, "ZRANGE", self.zrange), (6, "ZRANGEBYSCORE", self.older_ranges),
-            (4, "ZRANGESTORE", self.zrangestore), (4, "ZREMRANGEBYRANK", self.removal), (4, "ZPOPMIN", self.pop),
-            (3, "ZMPOP", self.zmpop), (3, "BZPOPMIN", self.waiting), (10, "ZUNION", self.combination),
-            (4, "ZUNIONSTORE", self.stored),
-            (2, "ZINTERCARD", self.zintercard), (3, "ZRANDMEMBER", self.zrandmember), (2, "ZSCAN", self.zscan),
-            (1, "OBJECT", self.encoding), (2, "SADD", self.plain_sets),
+            *super().rows(), (6, "ZADD", self.even), (8, "ZLEXCOUNT", self.lex_ranges), (10, "ZRANGE", self.zrange),
+            (4, "ZRANGESTORE", self.zrangestore), (1, "OBJECT", self.encoding), (2, "SADD", self.plain_sets),
         ]  # fmt: skip
 
     # -- words ------------------------------------------------------------------------------------------------------
@@ -89,11 +111,6 @@ class SortedSets(Maker):
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def zadd(self) -> Request:
-        options = [self.maybe(0.1, self.cased(name)) for name in ("NX", "XX", "GT", "LT", "CH", "INCR")]
-        pairs = [word for _ in range(self.chance.randrange(1, 6)) for word in (self.score(), self.member())]
-        return ["ZADD", self.key(), *self.shuffled(*options), *pairs]
-
     def even(self) -> Request:
         """What is done to sets of equal scores."""
         key, member = self.of(*EVEN), self.of("a", "aa", "ab", "b", "c", "d", "", "B", "x" * 70)
@@ -115,26 +132,6 @@ class SortedSets(Maker):
             ["ZLEXCOUNT", key, low, high],
         ))  # fmt: skip
 
-    def zincrby(self) -> Request:
-        if self.chance.random() < 0.4:
-            condition = self.of("NX", "XX", "GT", "LT", "CH")
-            return ["ZADD", self.key(), *self.maybe(0.5, condition), "INCR", self.score(), self.member()]
-        return ["ZINCRBY", self.key(), self.score(), self.member()]
-
-    def zrem(self) -> Request:
-        return ["ZREM", self.key(), *self.some(self.member)]
-
-    def asked(self) -> Request:
-        key = self.key()
-        with_score = self.maybe(0.3, self.of("WITHSCORE", "withscore", "WITHSCORES"))
-        return self.chance.choice((
-            ["ZCARD", key], ["ZSCORE", key, self.member()], ["ZMSCORE", key, *self.some(self.member)],
-            [self.of("ZRANK", "ZREVRANK"), key, self.member(), *with_score],
-        ))  # fmt: skip
-
-    def counted(self) -> Request:
-        return ["ZCOUNT", self.key(), self.bound(), self.bound()]
-
     def ends(self) -> Request:
         """The ends of a range with the words that say of what kind it is."""
         roll = self.chance.random()
@@ -151,67 +148,6 @@ class SortedSets(Maker):
     def zrangestore(self) -> Request:
         return ["ZRANGESTORE", self.key(), self.key(), *self.ends()]
 
-    def older_ranges(self) -> Request:
-        key = self.key()
-        scores, limit = self.maybe(0.4, "WITHSCORES"), self.maybe(0.4, *self.limit())
-        return self.chance.choice((
-            ["ZREVRANGE", key, self.number(), self.number(), *scores],
-            ["ZRANGEBYSCORE", key, self.bound(), self.bound(), *self.shuffled(scores, limit)],
-            ["ZREVRANGEBYSCORE", key, self.bound(), self.bound(), *self.shuffled(scores, limit)],
-        ))  # fmt: skip
-
-    def removal(self) -> Request:
-        key = self.key()
-        return self.chance.choice((
-            ["ZREMRANGEBYRANK", key, self.number(), self.number()],
-            ["ZREMRANGEBYSCORE", key, self.bound(), self.bound()],
-        ))  # fmt: skip
-
-    def pop(self) -> Request:
-        return [self.of("ZPOPMIN", "ZPOPMAX"), self.key(), *self.maybe(0.5, self.number())]
-
-    def zmpop(self) -> Request:
-        return ["ZMPOP", *self._from_several()]
-
-    def _from_several(self) -> Request:
-        return [*self._numbered(self.key), self.of("MIN", "MAX", "min"), *self.maybe(0.6, "COUNT", self.number())]
-
-    def waiting(self) -> Request:
-        """What would wait: inside MULTI it does not."""
-        timeout = self.of(*TIMEOUTS)
-        if self.chance.random() < 0.4:
-            return ["BZMPOP", timeout, *self._from_several()]
-        return [self.of("BZPOPMIN", "BZPOPMAX"), *self.some(self.key, 3), timeout]
-
-    def _numbered(self, key: Callable[[], str]) -> Request:
-        keys = self.some(key, 3)
-        return [self.of("0", "5", "-1", "x") if self.chance.random() < 0.04 else str(len(keys)), *keys]
-
-    def combination(self) -> Request:
-        sources = self._numbered(self.source)
-        scores = self.maybe(0.5, "WITHSCORES")
-        if self.chance.random() < 0.25:
-            return ["ZDIFF", *sources, *scores]
-        return [self.of("ZUNION", "ZINTER"), *sources, *self.shuffled(*self._reckoning(len(sources) - 1), scores)]
-
-    def _reckoning(self, count: int) -> list[Request]:
-        weights = self.maybe(0.4, "WEIGHTS", *[self.score() for _ in range(count)])
-        return [weights, self.maybe(0.4, "AGGREGATE", self.of("SUM", "MIN", "MAX", "max", "FOO"))]
-
-    def stored(self) -> Request:
-        sources = self._numbered(self.source)
-        if self.chance.random() < 0.25:
-            return ["ZDIFFSTORE", self.key(), *sources]
-        options = self.shuffled(*self._reckoning(len(sources) - 1))
-        return [self.of("ZUNIONSTORE", "ZINTERSTORE"), self.key(), *sources, *options]
-
-    def zintercard(self) -> Request:
-        return ["ZINTERCARD", *self._numbered(self.source), *self.maybe(0.5, "LIMIT", self.number())]
-
-    def zscan(self) -> Request:
-        pattern = self.maybe(0.4, "MATCH", self.of("*", "a*", "?", "[ab]*"))
-        return ["ZSCAN", self.key(), "0", "COUNT", "1000", *pattern]
-
     def plain_sets(self) -> Request:
         return [self.of("SADD", "SADD", "SREM"), self.of(*OWN["sets"], "any"), *self.some(self.member)]
 
@@ -219,9 +155,6 @@ class SortedSets(Maker):
         return ["OBJECT", "ENCODING", self.key()]
 
     # -- what chance decides ----------------------------------------------------------------------------------------
-
-    def zrandmember(self) -> Request:
-        return ["ZRANDMEMBER", self.key(), *self.maybe(0.8, self.number(), *self.maybe(0.5, "WITHSCORES"))]
 
     def look(self, request: Request) -> Request:
         return ["ZRANGE", request[1], "0", "-1", "WITHSCORES"]
