@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.keys import digests
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
 from penstock.engine.scripting.script_runner import Lock, ScriptRunner
@@ -22,12 +21,12 @@ from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks
 from penstock.protocol.request_batch import RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
-from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
+from tests.support.keyspace_picture import keyspace
 from tests.support.log import UnitLog
+from tests.support.table_engine import APART, OWN_WORDS, SETUP, rows
 from tests.support.table_requests import TableRequests
-from tests.test_laws import APART, OWN_WORDS, SETUP, rows, stream_picture
 
 Request = list[bytes]
 MOST_BYTES = 1 << 30
@@ -111,17 +110,6 @@ class World:
         statistics = {name: (row.calls, row.failed, row.rejected) for name, row in self.engine.statistics.rows.items()}
         errors = dict(self.engine.statistics.errors)
         return [b"".join(self.replies), self.pushed, keyspace(self.engine), statistics, errors]
-
-
-def keyspace(engine: Engine, seen_times: bool = True) -> list[object]:
-    """What the keyspace holds: streams in full, of other values their digest."""
-    found: list[object] = []
-    for number, db in enumerate(engine.keyspace.databases):
-        for key in sorted(db.values):
-            value = db.values[key]
-            shown = stream_picture(value, seen_times) if isinstance(value, Stream) else digests.of_value(value)
-            found.append((number, key, db.expires.get(key), shown))
-    return found
 
 
 # -- the doors --------------------------------------------------------------------------------------------------------

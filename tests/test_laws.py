@@ -2,7 +2,6 @@
 
 import random
 import re
-from collections.abc import Iterator
 
 import hiredis
 import pytest
@@ -10,75 +9,18 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.engine.aof import rewrite
 from penstock.engine.engine import Engine
-from penstock.engine.session import Session
-from penstock.engine.table.row import Row
 from penstock.storage.streams.stream import Stream
 from tests.against_redis.generator import Generator, with_new_only
 from tests.support import wire
 from tests.support.clock import NOW_MS
 from tests.support.engines import loaded_engine, make_engine
+from tests.support.keyspace_picture import picture, stream_picture
 from tests.support.log import UnitLog
 from tests.support.reference_knowledge import Known
+from tests.support.table_engine import OWN_WORDS, prepared, rows
 from tests.support.table_requests import TableRequests
 
 SEEDS = range(4)
-
-SETUP = (
-    "SET text hello", "XADD s 1-0 f v", "XADD s 2-0 f v g w", "XADD s 3-0 f v", "XADD n 1-0 f v",
-    "XGROUP CREATE s g 0", "XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "XNACK s g FAIL IDS 1 1-0",
-    "XGROUP CREATECONSUMER s g bob", "XGROUP CREATE n g $", "EXPIRE n 1000",
-)  # fmt: skip
-
-# What a request cannot be asked of an engine alone, or changes by being asked.
-APART = {"DEBUG", "SHUTDOWN", "CONFIG|REWRITE", "MONITOR", "DEBUG|SLEEP"}
-
-# Their replies hold what no two moments or sessions have in common, or are texts of their own in one of the protocols.
-OWN_WORDS = {
-    "HELLO", "INFO", "CLIENT|LIST", "CLIENT|INFO", "CLIENT|ID", "COMMAND", "COMMAND|INFO", "COMMAND|DOCS",
-    "RESET", "QUIT", "MEMORY|STATS", "MEMORY|USAGE", "MEMORY|MALLOC-STATS", "ACL|GENPASS", "RANDOMKEY",
-    "LATENCY|HISTOGRAM", "MEMORY|DOCTOR", "ROLE", "SLOWLOG|GET",
-}  # fmt: skip
-
-
-def prepared(log: UnitLog | None = None) -> tuple[Engine, Session]:
-    engine = make_engine(log=log)
-    session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
-    for line in SETUP:
-        assert not engine.handle(session, [word.encode() for word in line.split()]).startswith(b"-"), line
-    return engine, session
-
-
-def rows(engine: Engine) -> Iterator[Row]:
-    for row in engine.rows.values():
-        for one in (row, *row.subcommands.values()):
-            if not one.is_container and one.name not in APART:
-                yield one
-
-
-def picture(engine: Engine) -> list[object]:
-    """Everything that clients can see of the keyspace, without touching it."""
-    seen: list[object] = []
-    for number, db in enumerate(engine.keyspace.databases):
-        for key in sorted(db.values):
-            value = db.values[key]
-            shown = stream_picture(value) if isinstance(value, Stream) else value
-            seen.append((number, key, db.expires.get(key), shown))
-    return seen
-
-
-def stream_picture(stream: Stream, seen_times: bool = True) -> list[object]:
-    stream.check()
-    entries = [segment.entries(start, stop) for segment, start, stop in stream.runs(0, 2**128 - 1, 2**63)]
-    groups = []
-    for group in stream.groups_by_name():
-        held = [(b.id_at(i), group.owner_name((b, i)), b.times[i], b.counts[i]) for b, i in group.walk(0)]
-        order = [b.id_at(i) for b, i in [*group.nack_zone(), *group.in_time_order()]]
-        people = [(c.name, *((c.seen_ms, c.active_ms) if seen_times else ())) for c in group.consumers_by_name()]
-        groups.append((group.name, group.last_id, group.entries_read, stream.lag(group), held, order, people))
-    producers = stream.producers
-    idempotence = (producers.duration_s, producers.max_size, {p: list(i.items()) for p, i in producers.pids.items()})
-    counters = (stream.length, stream.last_id, stream.max_deleted_id, stream.entries_added)
-    return [b"".join(entries), counters, groups, idempotence]
 
 
 def replies_of(answer: bytes) -> list[object]:
