@@ -19,7 +19,7 @@ def bench(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_load_is_measured_on_two_builds_in_one_run():
+def test_a_load_is_measured_on_two_builds_in_one_run() -> None:
     ran = bench("--parts", "loads", "--loads", "ping", "--servers", "", "--builds", f"before={ROOT}", f"after={ROOT}")
 
     assert ran.returncode == 0, ran.stderr
@@ -29,7 +29,7 @@ def test_a_load_is_measured_on_two_builds_in_one_run():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["tail", "wakeups", "stalls", "memory", "growth", "group-commit", "loading"])
-def test_a_part_runs_on_plain_penstock(part: str):
+def test_a_part_runs_on_plain_penstock(part: str) -> None:
     ran = bench("--parts", part, "--servers", "plain", "--entries", "20000")
 
     assert ran.returncode == 0, ran.stderr
@@ -37,21 +37,21 @@ def test_a_part_runs_on_plain_penstock(part: str):
     assert "left out" not in ran.stderr
 
 
-def test_an_unknown_part_is_refused_with_the_names_of_all():
+def test_an_unknown_part_is_refused_with_the_names_of_all() -> None:
     ran = bench("--parts", "speed")
 
     assert ran.returncode == 2
     assert "no part is called 'speed': there are loads, tail," in ran.stderr
 
 
-def test_a_build_may_not_have_the_name_of_a_usual_server():
+def test_a_build_may_not_have_the_name_of_a_usual_server() -> None:
     ran = bench("--parts", "loads", "--builds", "redis=/tmp")
 
     assert ran.returncode == 2
     assert "NAME=PATH, with a name other than plain, compiled, redis, valkey, fakeredis" in ran.stderr
 
 
-def test_a_build_is_a_checkout_a_virtual_environment_or_a_python(tmp_path: Path):
+def test_a_build_is_a_checkout_a_virtual_environment_or_a_python(tmp_path: Path) -> None:
     python = tmp_path / "env/bin/python"
     python.parent.mkdir(parents=True)
     python.touch()
@@ -63,12 +63,12 @@ def test_a_build_is_a_checkout_a_virtual_environment_or_a_python(tmp_path: Path)
         build("before", tmp_path, PYTHON)
 
 
-def test_plain_source_runs_from_this_folder_and_a_compiled_wheel_without_it():
+def test_plain_source_runs_from_this_folder_and_a_compiled_wheel_without_it() -> None:
     assert usual("plain", PYTHON, PYTHON).environment()["PYTHONPATH"] == str(ROOT)
     assert "PYTHONPATH" not in usual("compiled", PYTHON, PYTHON).environment()
 
 
-def test_the_report_keeps_what_people_wrote_around_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_report_keeps_what_people_wrote_around_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = tmp_path / "benchmarks.md"
     document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     monkeypatch.setattr(report, "DOCUMENT", document)

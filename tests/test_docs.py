@@ -10,14 +10,14 @@ PAGE = re.sub(r"```.*?```", "", (ROOT / "docs/architecture.md").read_text(), fla
 NAMED = re.findall(r"`@?([\w./]+)(?:\(\w*\))?`", PAGE)
 
 
-def test_every_file_that_the_architecture_page_names_is_there():
+def test_every_file_that_the_architecture_page_names_is_there() -> None:
     named = [name for name in NAMED if name.endswith((".py", ".lua"))]
 
     assert len(named) > 20
     assert [name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in FILES)] == []
 
 
-def test_every_function_and_class_that_the_architecture_page_names_is_there():
+def test_every_function_and_class_that_the_architecture_page_names_is_there() -> None:
     named = [name.rpartition(".")[2] for name in NAMED if not name.endswith((".py", ".lua")) and "/" not in name]
 
     assert len(named) > 20

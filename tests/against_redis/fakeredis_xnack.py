@@ -12,7 +12,7 @@ from tests.support.wire import Connection
 
 
 def main() -> int:
-    from fakeredis import TcpFakeServer  # type: ignore[import-not-found]  # no dependency of the tests
+    from fakeredis import TcpFakeServer  # no dependency of the tests
 
     server = TcpFakeServer(("127.0.0.1", 0), server_type="redis", server_version=(8, 8))
     server.daemon_threads = True
