@@ -8,6 +8,8 @@ in both protocols, and while something stands in the way of requests or looks at
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 import pytest

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.globs import LONGEST_EXPRESSION, Glob
+from penstock.engine.matching.globs import LONGEST_EXPRESSION, Glob
 from tests.against_redis.conftest import Reference
 from tests.support.wire import Array, Bulk, parse
 

@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.engine.aof import reload
 from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.aof.rewrite import base_lines
 from penstock.protocol.log_reader import next_request

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.commands import registry
 from penstock.commands.server.descriptions import docs, info
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.wire import pack
 

@@ -10,6 +10,7 @@ from penstock.engine.aof.replay import Replay
 from penstock.engine.effects import pack
 from penstock.engine.engine import Engine
 from penstock.engine.table import command_table
+from penstock.engine.table.command_table import Command
 from penstock.storage.streams.stream import Stream
 from tests.commands.test_rewrite import picture
 from tests.support.builds import replaces_functions
@@ -167,6 +168,6 @@ def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None
     engine = make_engine()
     Replay(engine, pytest.fail).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
 
-    handler = engine.rows[words[0]].replay_handler
-    assert handler is not None
-    assert handler(engine.context, [list(words)], 0) == 0
+    row = engine.rows[words[0]]
+    assert isinstance(row, Command) and row.replay_handler is not None
+    assert row.replay_handler(engine.context, [list(words)], 0) == 0

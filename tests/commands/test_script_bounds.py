@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.engine.scripting import lua_machine, script_source, script_worker
+from penstock.engine.scripting import lua_machine, script_source
+from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import LIBRARY, Late, script
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
@@ -193,7 +194,7 @@ def failing_start(thread: threading.Thread) -> None:
 
 
 def test_a_script_that_ends_with_an_exception_leaves_nobody_busy() -> None:
-    worker = script_worker.Worker()
+    worker = ScriptThread(lambda: None)
 
     assert b"not enough memory" in (worker.run(out_of_memory, PATIENCE_S) or b"")
     assert b"ZeroDivisionError" in (worker.run(divided, PATIENCE_S) or b"")

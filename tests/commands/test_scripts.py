@@ -8,6 +8,7 @@ from penstock.clock import ManualClock, SystemClock
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.scripting import function_payload, lock_scripts, scripts
+from penstock.server.script_thread import ScriptThread
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import NO_REPLY, Dialogue, decoded
 from tests.support.engines import make_engine
@@ -339,7 +340,7 @@ class Late:
     def __init__(self, log: UnitLog) -> None:
         self.over = threading.Event()
         self.engine = make_engine(SystemClock(), log)
-        self.engine.scripts.wake = self.over.set
+        self.engine.scripts.use(ScriptThread(self.over.set))
         self.caller, self.other = Dialogue(self.engine), Dialogue(self.engine)
         self.caller("CONFIG SET busy-reply-threshold 20")
 

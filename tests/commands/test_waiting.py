@@ -6,6 +6,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from tests.support.builds import replaces_functions
 from tests.support.dialogue import NO_REPLY, Dialogue
 

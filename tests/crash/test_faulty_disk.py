@@ -5,11 +5,10 @@ import errno
 import pytest
 
 from penstock.errors import UsageError
-from penstock.storage.aof.disk import Disk, SystemDisk
-from penstock.storage.aof.faulty_disk import FaultyDisk, chosen, parse
+from tests.crash.faulty_disk import FaultyDisk, parse
 
 
-def reached(disk: Disk, *points: str) -> list[int | None]:
+def reached(disk: FaultyDisk, *points: str) -> list[int | None]:
     """The error numbers that these moments led to; 0 for none."""
     numbers: list[int | None] = []
     for point in points:
@@ -19,11 +18,6 @@ def reached(disk: Disk, *points: str) -> list[int | None]:
         except OSError as failure:
             numbers.append(failure.errno)
     return numbers
-
-
-def test_a_server_without_faults_has_a_plain_disk() -> None:
-    assert type(chosen({})) is SystemDisk
-    assert type(chosen({"PENSTOCK_FAULT": "sync:eio"})) is FaultyDisk
 
 
 @pytest.mark.parametrize(
@@ -39,7 +33,7 @@ def test_a_server_without_faults_has_a_plain_disk() -> None:
     ],
 )
 def test_a_fault_strikes_at_its_occurrences(text: str, expected: list[int]) -> None:
-    assert reached(chosen({"PENSTOCK_FAULT": text}), *["sync"] * 4) == expected
+    assert reached(FaultyDisk(parse(text)), *["sync"] * 4) == expected
 
 
 @pytest.mark.parametrize("text", ["sync", "sync:burn", "sync:eio@", "sync:eio@x", "sync:eio,", "sync:sleepms"])

@@ -17,7 +17,7 @@ END_S = 60.0
 LISTENING = re.compile(r"Listening on (?:\[[^\]]*\]|[^ ]*):(\d+)$")
 
 
-FAULTY = Path(__file__).parent / "crash" / "faulty_disk.py"
+FAULTY = Path(__file__).parents[1] / "crash" / "faulty_disk.py"
 
 
 def program(environment: dict[str, str]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from tests.support.engines import make_engine
 from tests.support.log import UnitLog
 
@@ -36,5 +36,5 @@ def prepared(log: UnitLog | None = None) -> tuple[Engine, Session]:
 def rows(engine: Engine) -> Iterator[Row]:
     for row in engine.rows.values():
         for one in (row, *row.subcommands.values()):
-            if one.handler is not None and one.name not in APART:
+            if not one.is_container and one.name not in APART:
                 yield one

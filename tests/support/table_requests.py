@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from penstock.commands.registry import table
 from penstock.engine.table import command_syntax
 from penstock.engine.table.argument_tree import Argument
-from penstock.engine.table.command_table import Row
+from penstock.engine.table.row import Row
 from tests.support.random_words import RandomWords, Request
 
 Words: TypeAlias = Sequence[str] | Callable[[Request], str]
@@ -186,5 +186,5 @@ def _arguments(syntax: str) -> list[Argument]:
 def rows_by_name() -> dict[str, Row]:
     """Every command and subcommand that has a handler."""
     return {
-        one.name: one for row in table().values() for one in (row, *row.subcommands.values()) if one.handler is not None
+        one.name: one for row in table().values() for one in (row, *row.subcommands.values()) if not one.is_container
     }
