@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.engine.scripting import lua_machine, script_source
+from penstock.engine.scripting import lua_machine
 from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import LIBRARY, Late, script
 from tests.support.dialogue import Dialogue, decoded
@@ -99,34 +99,6 @@ def test_a_library_that_does_not_end_is_not_loaded(dialogue: Dialogue, body: str
     assert dialogue("FCALL twice 0 4") == 8
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "return redis.call('GET', KEYS[1])", "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])",
-        "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
-        "local n = tonumber(redis.call('INCR', KEYS[1])) return {math.max(n, 2), 'x', {ok = 'y'}}", "return {1, 2}",
-    ],
-)  # fmt: skip
-def test_a_script_of_few_calls_is_known_to_be_short(code: str) -> None:
-    assert script_source.is_short(code.encode())
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "while true do end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
-        "return ('x'):rep(1e9)", "local redis = ARGV return redis.call('x')", "return pcall(pcall)",
-        "redis['call']('x')", "local t = {call = string.rep} return t.call('x', 9)",
-        "local tonumber = x return tonumber(1)",
-        "return cjson.decode(ARGV[1])", "x = redis", "return redis.call 'x' 'y'", "return (redis.call)('x')",
-        "redis.call[[get]] [[x]]", "local x = {} {}", "return string.rep{}", "return a.redis.call('x')",
-        "return redis:call('x')", "local math = 1 return math.max(1)",
-    ],
-)  # fmt: skip
-def test_a_script_that_calls_anything_else_is_watched(code: str) -> None:
-    assert not script_source.is_short(code.encode())
-
-
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -136,14 +108,6 @@ def test_a_script_gets_so_much_memory_and_leaves_nothing(alone: Dialogue, code: 
     assert "not enough memory" in str(script(alone, before + code))
     assert alone.engine.scripts.memory() < 32 * MIB
     assert script(alone, "return redis.call('PING').ok") == b"PONG"
-
-
-def test_a_script_that_is_not_watched_has_the_same_bound(alone: Dialogue) -> None:
-    doubling = "local s = ARGV[1] " + "s = s .. s " * 40 + "return s"
-
-    assert script_source.is_short(doubling.encode())
-    assert "not enough memory" in str(script(alone, doubling, "0", "x"))
-    assert alone.engine.scripts.memory() < 32 * MIB
 
 
 def test_scripts_that_stop_the_collector_take_no_more_and_more(alone: Dialogue) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.scripting import function_payload
 from tests.support.dialogue import Dialogue, decoded
 
 pytest.importorskip("lupa")
@@ -81,7 +82,7 @@ def test_compiled_code_is_refused(dialogue: Dialogue, words: tuple[bytes, bytes,
     assert "Error compiling" in answer and "unexpected symbol near" in answer
 
 
-def test_a_library_of_compiled_code_is_not_restored(dialogue):
+def test_a_library_of_compiled_code_is_not_restored(dialogue: Dialogue) -> None:
     kept = b"#!lua name=kept\nredis.register_function('f', function() return 1 end)"
     dialogue.words(b"FUNCTION", b"LOAD", kept)
     payload = function_payload.written([kept.replace(b"kept", b"other").replace(b"'f'", b"'g'"), LIBRARY_OF_CODE])
@@ -166,7 +167,9 @@ def test_what_luajit_reads_otherwise_is_read_as_in_lua_5_1(
         ("error((select(2, pcall())), 0)", "attempt to call a boolean value"),
     ],
 )
-def test_a_missing_argument_is_named_and_is_not_what_was_left_on_the_stack(dialogue, call, problem):
+def test_a_missing_argument_is_named_and_is_not_what_was_left_on_the_stack(
+    dialogue: Dialogue, call: str, problem: str
+) -> None:
     """Redis 8.6.3. LuaJIT's math.floor took a number that an earlier call had left for its argument."""
     answer = str(ask(dialogue, f"do local a, b, c, d, e = 16, 17, 18, 19, 20 end return ({call})"))
 
@@ -184,11 +187,13 @@ def test_a_missing_argument_is_named_and_is_not_what_was_left_on_the_stack(dialo
         ("return struct.pack('>i8', 0/0)", b"$8\r\n\x80" + bytes(7) + b"\r\n"),
     ],
 )  # fmt: skip
-def test_line_ends_and_zeros_in_what_a_script_answers_are_as_in_redis(dialogue, code, answer):
+def test_line_ends_and_zeros_in_what_a_script_answers_are_as_in_redis(
+    dialogue: Dialogue, code: str, answer: bytes
+) -> None:
     assert dialogue.words(b"EVAL", code.encode(), b"0") == answer  # Redis 8.6.3
 
 
-def test_functions_and_scripts_have_settings_of_json_of_their_own(dialogue):
+def test_functions_and_scripts_have_settings_of_json_of_their_own(dialogue: Dialogue) -> None:
     code = b"#!lua name=a\nredis.register_function('f', function() return cjson.decode_max_depth(5) end)"
     dialogue.words(b"FUNCTION", b"LOAD", code)
 

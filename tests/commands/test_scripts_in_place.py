@@ -1,17 +1,17 @@
 """Scripts without loops begin in place, and go on in a thread where they take more than a few steps."""
 
-import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.commands.registry import new_engine
-from penstock.config.settings import Settings
 from penstock.engine.scripting import script_source
 from penstock.server.script_thread import ScriptThread
-from tests.commands.test_scripts import Late, Units, script
-from tests.dialogue import Dialogue, decoded
+from tests.commands.test_scripts import Late, script
+from tests.support.dialogue import Dialogue, decoded
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
 MIB = 1024 * 1024
 IN_PLACE = (
@@ -51,7 +51,7 @@ SMALL_SCRIPTS = (
 
 @pytest.fixture
 def late() -> Late:
-    return Late(Units())
+    return Late(UnitLog())
 
 
 @pytest.fixture
@@ -69,20 +69,20 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], bytes]]:
 
 
 def fresh() -> Dialogue:
-    return Dialogue(new_engine(Settings(), SystemClock(), random.Random(1)))
+    return Dialogue(make_engine(SystemClock()))
 
 
 @pytest.mark.parametrize("code", IN_PLACE)
-def test_a_script_of_small_calls_begins_in_place(code):
+def test_a_script_of_small_calls_begins_in_place(code: Any) -> None:
     assert script_source.steps_in_place(code.encode())
 
 
 @pytest.mark.parametrize("code", WATCHED)
-def test_a_script_that_calls_anything_else_is_watched(code):
+def test_a_script_that_calls_anything_else_is_watched(code: Any) -> None:
     assert not script_source.steps_in_place(code.encode())
 
 
-def test_a_script_whose_texts_may_grow_large_is_watched():
+def test_a_script_whose_texts_may_grow_large_is_watched() -> None:
     assert script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 5) == script_source.MOST_STEPS
     assert 0 < script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 9) < script_source.MOST_STEPS
     assert not script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 40)
@@ -90,7 +90,7 @@ def test_a_script_whose_texts_may_grow_large_is_watched():
     assert script_source.steps_in_place(b"local s = 'x' " + b"s = 'x:' .. KEYS[1] .. ':y' " * 20)
 
 
-def test_a_small_script_needs_no_thread(late, threads):
+def test_a_small_script_needs_no_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:
     for code in IN_PLACE:
         script(late.caller, code, "1", "key", "1")
 
@@ -98,10 +98,10 @@ def test_a_small_script_needs_no_thread(late, threads):
 
 
 @pytest.mark.parametrize("code", SMALL_SCRIPTS)
-def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code, monkeypatch):
+def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script_source, "MOST_STEPS", 20_000_000)
     expected = fresh().words(b"EVAL", code.encode(), b"1", b"k", b"w")
-    handed_over = Late(Units())
+    handed_over = Late(UnitLog())
     handed_over.caller("CONFIG SET busy-reply-threshold 60000")
     for steps in range(150, 1200, 100):
         monkeypatch.setattr(script_source, "MOST_STEPS", steps)
@@ -117,7 +117,9 @@ def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code, monkeyp
         "return redis.call('STRLEN', 'big') + #cmsgpack.pack(redis.call('GET', 'big'))",
     ],
 )  # fmt: skip
-def test_a_script_that_reads_much_goes_on_in_a_thread(late, threads, code):
+def test_a_script_that_reads_much_goes_on_in_a_thread(
+    late: Late, threads: list[Callable[[], bytes]], code: str
+) -> None:
     late.caller("CONFIG SET busy-reply-threshold 60000")
     late.caller.words(b"SET", b"big", b"x" * MIB)
 
@@ -125,14 +127,14 @@ def test_a_script_that_reads_much_goes_on_in_a_thread(late, threads, code):
     assert len(threads) == 1
 
 
-def test_a_script_given_large_words_runs_in_a_thread(late, threads):
+def test_a_script_given_large_words_runs_in_a_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:
     late.caller("CONFIG SET busy-reply-threshold 60000")
 
     assert decoded(late.caller.words(b"EVAL", b"return #ARGV[1]", b"0", b"x" * MIB)) == MIB
     assert len(threads) == 1
 
 
-def test_what_a_script_wrote_before_it_went_on_in_a_thread_is_logged_once(late):
+def test_what_a_script_wrote_before_it_went_on_in_a_thread_is_logged_once(late: Late) -> None:
     late.caller("CONFIG SET busy-reply-threshold 60000")
     late.caller.words(b"SET", b"big", b"x" * MIB)
 
@@ -141,7 +143,7 @@ def test_what_a_script_wrote_before_it_went_on_in_a_thread_is_logged_once(late):
     assert late.caller("GET n") == b"2"
 
 
-def test_a_script_is_not_killed_once_it_wrote_in_place(late):
+def test_a_script_is_not_killed_once_it_wrote_in_place(late: Late) -> None:
     script(late.caller, "redis.call('SET', 'a', '1') local t={} " + "t={t,t} " * 17 + "return #cjson.encode(t)")
 
     assert str(late.other("SCRIPT KILL")).startswith("UNKILLABLE")
@@ -149,7 +151,7 @@ def test_a_script_is_not_killed_once_it_wrote_in_place(late):
     assert late.other("GET a") == b"1"
 
 
-def test_scripts_run_in_place_after_one_that_was_killed(late, threads):
+def test_scripts_run_in_place_after_one_that_was_killed(late: Late, threads: list[Callable[[], bytes]]) -> None:
     script(late.caller, "local t={} " + "t={t,t} " * 60 + "return t")
     assert late.other("SCRIPT KILL") == b"OK"
     late.finish()
@@ -158,7 +160,9 @@ def test_scripts_run_in_place_after_one_that_was_killed(late, threads):
     assert len(threads) == 1
 
 
-def test_a_script_whose_thread_cannot_start_leaves_the_next_one_alone(late, monkeypatch):
+def test_a_script_whose_thread_cannot_start_leaves_the_next_one_alone(
+    late: Late, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = "redis.call('SET', 'a', ('x'):rep(100000)) return #redis.call('GET', 'a')"
     with monkeypatch.context() as patched:
         patched.setattr(ScriptThread, "_begin", failing_begin)

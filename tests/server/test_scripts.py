@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -31,7 +32,7 @@ def server() -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[redis.Redis]:
-    with redis.Redis(port=server.port, socket_timeout=60, retry=NO_RETRY) as one:
+    with redis.Redis(port=server.port, socket_timeout=120) as one:
         yield one
 
 
@@ -75,8 +76,15 @@ def refusal(ask: Callable[..., object], *words: object) -> str:
     return ""
 
 
-def test_a_library_without_end_in_the_log_is_left_out_and_the_server_starts(tmp_path: Path) -> None:
-    words = [b"FUNCTION", b"LOAD", b"#!lua name=a\nwhile true do end"]
+BAD_LIBRARIES = {
+    "without end": (b"#!lua name=a\nwhile true do end", "FUNCTION LOAD timeout"),
+    "of compiled code": (b"#!lua name=a\n\x1bLJ\x02\x08\x00", "unexpected symbol near 'char(27)'"),
+}
+
+
+@pytest.mark.parametrize(("code", "complaint"), BAD_LIBRARIES.values(), ids=BAD_LIBRARIES.keys())
+def test_a_bad_library_in_the_log_is_left_out_and_the_server_starts(tmp_path: Path, code: Any, complaint: Any) -> None:
+    words = [b"FUNCTION", b"LOAD", code]
     folder = tmp_path / "appendonlydir"
     folder.mkdir()
     lines = b"*3\r\n" + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
@@ -161,8 +169,8 @@ def lowered(server: ServerProcess, limit: int, most: int) -> Iterator[None]:
 
 
 @limits_of_another_process
-def test_a_server_that_may_map_no_stack_says_so_and_runs_scripts_once_it_may():
-    with running_server() as process, redis.Redis(port=process.port, retry=None) as client:
+def test_a_server_that_may_map_no_stack_says_so_and_runs_scripts_once_it_may() -> None:
+    with running_server() as process, redis.Redis(port=process.port, retry=NO_RETRY) as client:
         assert client.eval("return 1", 0) == 1
         with lowered(process, resource.RLIMIT_AS, address_space(process) + 5 * 2**20):
             refused = [refusal(client.eval, LASTS, 0) for _ in range(3)]
@@ -173,11 +181,11 @@ def test_a_server_that_may_map_no_stack_says_so_and_runs_scripts_once_it_may():
 
 
 @pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="root is under no such limit")
-def test_a_server_whose_user_may_start_no_thread_says_so_and_serves_on():
+def test_a_server_whose_user_may_start_no_thread_says_so_and_serves_on() -> None:
     wrapper = (*(OTHER_USER if os.getuid() == 0 else ()), *ONE_THREAD)
     with (
         running_server("--appendonly", "no", wrapper=wrapper) as process,
-        redis.Redis(port=process.port, retry=None) as client,
+        redis.Redis(port=process.port, retry=NO_RETRY) as client,
     ):
         refused = [refusal(client.eval, LASTS, 0) for _ in range(3)]
 
@@ -187,14 +195,14 @@ def test_a_server_whose_user_may_start_no_thread_says_so_and_serves_on():
 
 @limits_of_another_process
 @pytest.mark.parametrize("code", MEMORY_EATERS.values(), ids=MEMORY_EATERS.keys())
-def test_a_script_that_gets_no_memory_from_the_system_leaves_the_server_able_to_serve(code):
+def test_a_script_that_gets_no_memory_from_the_system_leaves_the_server_able_to_serve(code: Any) -> None:
     with running_server("--busy-reply-threshold", "50") as process:
-        with redis.Redis(port=process.port, retry=None) as first:
+        with redis.Redis(port=process.port, retry=NO_RETRY) as first:
             assert first.eval(LASTS, 0) == b"done"  # its thread is there
         asking = threading.Thread(target=ask_once, args=(process.port, code), daemon=True)
         with (
             lowered(process, resource.RLIMIT_AS, address_space(process) + 100 * 2**20),
-            redis.Redis(port=process.port, retry=None) as other,
+            redis.Redis(port=process.port, retry=NO_RETRY) as other,
         ):
             asking.start()
             while asking.is_alive():
@@ -208,5 +216,5 @@ def test_a_script_that_gets_no_memory_from_the_system_leaves_the_server_able_to_
 
 def ask_once(port: int, code: str) -> None:
     """Ask a script whose answer does not matter."""
-    with contextlib.suppress(redis.RedisError), redis.Redis(port=port, retry=None) as asking:
+    with contextlib.suppress(redis.RedisError), redis.Redis(port=port, retry=NO_RETRY) as asking:
         asking.eval(code, 0)

@@ -36,7 +36,7 @@ class ServerProcess:
         self.lines: list[str] = []
         self._ready = threading.Event()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "serve", "--port", "0", "--dir", str(directory), *flags],
+            [*wrapper, sys.executable, *program(environment), "--port", "0", "--dir", str(directory), *flags],
             cwd=Path(__file__).parents[2],
             env=os.environ | environment,
             stdout=subprocess.PIPE,
