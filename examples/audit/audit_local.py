@@ -11,8 +11,8 @@ from typing import Final
 
 from examples.audit.checks import CHECKS, Finding
 from examples.audit.journals import ACKED, ENDING, PROCESSED, SENT, WORKED, Line, lines
-from penstock.pipeline.aof.log_files import opened, parts_of
-from penstock.pipeline.aof.log_parser import Request, Unfinished, runs
+from penstock.pipeline.aof.log_files import DamagedLog, bytes_of, opened, parts_of
+from penstock.protocol.log_reader import LogReader, Request
 from penstock.storage.streams import ids
 
 PENDING_EVENTS: Final = (b"XCLAIM", b"XNACK", b"XACK", b"XACKDEL")
@@ -47,16 +47,17 @@ def check(
 
 
 def requests(path: str) -> Iterator[Request]:
-    """Every line of a log, in order. A torn end of its last file is left out; Damage is raised."""
+    """Every line of a log, in order. A torn end of its last file is left out; DamagedLog is raised."""
     parts, _ = parts_of(path)
     for part in parts:
         with opened(part.path) as file:
-            try:
-                for run in runs(file, 0, part.size):
-                    yield from run.requests
-            except Unfinished:
-                if not part.is_last:
-                    raise
+            reader = LogReader(bytes_of(file), 0, part.size)
+            while (block := reader.next_block()) is not None:
+                yield from filter(None, block.requests)  # an annotation has no words
+        if reader.damage is not None:
+            raise DamagedLog(f"{part.path}: {reader.damage}")
+        if reader.is_cut_off and not part.is_last:
+            raise DamagedLog(f"{part.path} ends within a request, and is not the log's last file")
 
 
 def journals_in(folder: Path) -> dict[str, Iterable[Line]]:

@@ -1,9 +1,21 @@
-"""Reading a log's bytes: the quick way gives what the exact way gives, or nothing."""
+"""Reading a log's bytes: what hiredis is believed is what `next_request` gives; offsets, blocks and ends."""
+
+from functools import partial
 
 import pytest
 
 from penstock.engine.effects import pack
-from penstock.protocol.log_reader import Damage, Unfinished, next_request, quick_requests
+from penstock.protocol.log_reader import (
+    BLOCK_BYTES,
+    Damage,
+    LogBlock,
+    LogReader,
+    Unfinished,
+    next_request,
+    only_zeros,
+    quick_requests,
+    whole_requests,
+)
 
 LINES = (
     "SELECT 0",
@@ -16,37 +28,120 @@ LINES = (
     "GET ~",
 )
 LOG = b"".join(pack(tuple(line.encode().split())) for line in LINES)
+STAMP = b"#TS:1795264424\r\n"
+A_SET = pack((b"SET", b"k", b"v"))
+Exact = tuple[list[list[bytes]], list[int], int, tuple[int, str] | None]
 
 
-def exactly(text: bytes, size: int) -> list[list[bytes]] | None:
-    """The requests in the first bytes of a text, by the exact way; None where it finds damage."""
-    requests, at = [], 0
+def exactly(text: bytes) -> Exact:
+    """The whole requests at the start of a text, their offsets, the bytes they take, the damage: by `next_request`."""
+    requests, offsets, at = [], [], 0
     try:
-        while at < size:
-            request, at = next_request(text, at)
+        while at < len(text):
+            request, end = next_request(text, at)
             requests.append(request)
-    except (Damage, Unfinished):
-        return None
-    return requests
+            offsets.append(at)
+            at = end
+    except Unfinished:
+        return requests, offsets, at, None
+    except Damage as damage:
+        return requests, offsets, at, (damage.offset, damage.expected)
+    return requests, offsets, at, None
 
 
-def test_the_quick_way_reads_all_but_the_last_request() -> None:
-    quick = quick_requests(LOG)
-    assert quick == ([line.encode().split() for line in LINES[:-1]], len(LOG) - len(pack((b"GET", b"~"))))
+def quickly(text: bytes) -> Exact:
+    """The same by `whole_requests`."""
+    block = whole_requests(text)
+    damage = None if block.damage is None else (block.damage.offset, block.damage.expected)
+    return block.requests, block.offsets(), block.taken, damage
+
+
+def read_from(text: bytes, offset: int, most: int) -> bytes:
+    return text[offset : offset + most]
+
+
+def blocks_of(reader: LogReader) -> list[LogBlock]:
+    return list(iter(reader.next_block, None))
 
 
 @pytest.mark.parametrize("at", range(len(LOG)))
-def test_whatever_a_byte_becomes_the_quick_way_is_right_or_in_doubt(at: int) -> None:
+def test_whatever_a_byte_becomes_a_block_is_read_exactly(at: int) -> None:
     altered = [LOG[:at] + bytes([value]) + LOG[at + 1 :] for value in range(256)]
-    read = [(text, quick) for text in altered if (quick := quick_requests(text)) is not None]
-    assert [quick[0] for text, quick in read] == [exactly(text, quick[1]) for text, quick in read]
+    assert [quickly(text) for text in altered] == [exactly(text) for text in altered]
+
+
+@pytest.mark.parametrize("size", range(len(LOG)))
+def test_wherever_a_block_ends_it_is_read_exactly(size: int) -> None:
+    assert quickly(LOG[:size]) == exactly(LOG[:size])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STAMP + LOG,
+        LOG + STAMP + STAMP + LOG + STAMP + LOG,
+        LOG + STAMP[:-1],
+        LOG + b"#a line for people\n" + LOG,
+        LOG + pack((b"SET", b"k", b"\r\n" + STAMP + b"\r\n*")) + STAMP + LOG,
+        LOG + b"*3\r\n$03\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n" + STAMP + LOG,
+        LOG + b"*0\r\n" + LOG,
+    ],
+    ids=["first", "several", "cut off", "another", "within a value", "leading zeros", "a request of no words"],
+)
+def test_annotations_and_odd_lengths_are_read_exactly(text: bytes) -> None:
+    assert quickly(text) == exactly(text)
 
 
 @pytest.mark.parametrize(
     "request_of_one",
-    [b"*1\r\n=5\r\ntxt:a\r\n", b"~1\r\n$1\r\na\r\n", b"*1\r\n%1\r\n*0\r\n$1\r\na\r\n", b"*1\r\n,inf\r\n"],
-    ids=["verbatim", "set", "map with a list for a key", "double"],
+    [b"*1\r\n=5\r\ntxt:a\r\n", b"~1\r\n$1\r\na\r\n", b"*1\r\n%1\r\n*0\r\n$1\r\na\r\n", b"*1\r\n,inf\r\n", b"*0\r\n"],
+    ids=["verbatim", "set", "map with a list for a key", "double", "empty"],
 )
-@pytest.mark.parametrize("before", [b"", pack((b"SET", b"a", b"1"))], ids=["first", "later"])
-def test_what_only_replies_have_is_left_to_the_exact_way(before: bytes, request_of_one: bytes) -> None:
-    assert quick_requests(before + request_of_one + pack((b"SET", b"a", b"1"))) is None
+@pytest.mark.parametrize("before", [b"", A_SET], ids=["first", "later"])
+def test_what_only_replies_have_hiredis_is_not_believed(before: bytes, request_of_one: bytes) -> None:
+    assert quick_requests(before + request_of_one + A_SET) is None
+
+
+def test_a_file_comes_in_blocks_and_a_long_request_in_one_of_its_own() -> None:
+    long = pack((b"SET", b"k", b"x" * (3 * BLOCK_BYTES)))
+    text = A_SET * 4000 + long + A_SET
+    reader = LogReader(partial(read_from, text), len(A_SET), len(text))
+
+    blocks = blocks_of(reader)
+
+    assert [offset for block in blocks for offset in block.offsets()] == exactly(text)[1][1:]
+    assert [request for block in blocks for request in block.requests] == exactly(text)[0][1:]
+    assert max(len(block.text) for block in blocks[:2]) == BLOCK_BYTES
+    assert (reader.offset, reader.damage, reader.is_cut_off) == (len(text), None, False)
+
+
+def test_an_end_within_a_request_is_told_with_where_the_whole_ones_end() -> None:
+    text = A_SET * 9000
+    reader = LogReader(partial(read_from, text), 0, len(text) - 1)
+
+    blocks_of(reader)
+
+    assert (reader.offset, reader.damage, reader.is_cut_off) == (len(A_SET) * 8999, None, True)
+
+
+def test_a_file_that_is_shorter_than_it_was_ends_the_reading() -> None:
+    reader = LogReader(partial(read_from, A_SET * 3), 0, len(A_SET) * 9000)
+
+    assert [len(block.requests) for block in blocks_of(reader)] == [3]
+    assert reader.is_cut_off
+
+
+def test_damage_has_its_offset_in_the_file() -> None:
+    text = A_SET * 9000 + b"+OK\r\n" + A_SET
+    reader = LogReader(partial(read_from, text), 0, len(text))
+
+    count = sum(len(block.requests) for block in blocks_of(reader))
+
+    assert (count, reader.offset, reader.is_cut_off) == (9000, len(A_SET) * 9000, False)
+    assert reader.damage is not None
+    assert reader.damage.offset == len(A_SET) * 9000
+
+
+@pytest.mark.parametrize(("tail", "expected"), [(b"", True), (bytes(3_000_000), True), (bytes(9) + b"\1", False)])
+def test_zeros_at_an_end_are_known(tail: bytes, expected: bool) -> None:
+    assert only_zeros(partial(read_from, A_SET + tail), len(A_SET)) is expected

@@ -5,11 +5,11 @@ What a start would refuse is found here too: damage, a MULTI without its EXEC, n
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from penstock.protocol.log_reader import BLOCK_BYTES, Damage, Unfinished, next_request, quick_requests
+from penstock.protocol.log_reader import LogBlock, LogReader, only_zeros
 from penstock.storage.aof.disk import Disk
-from penstock.storage.aof.torn_tail import only_zeros
 
 WHOLE: Final = "whole"
 TORN: Final = "torn"  # cut off within a request or a MULTI, as a crash leaves it
@@ -60,22 +60,19 @@ class Inspection:
     def run(self, progress: Callable[[int], None]) -> Findings:
         """Look through the file. `progress` is told the bytes done."""
         found = self.findings
-        offset = 0
-        length = BLOCK_BYTES
-        while offset < found.size and not found.problem:
-            block = self._disk.read(self._path, offset, length)
-            done = self._block(block, offset)
-            if done:
-                length = BLOCK_BYTES
-            elif found.problem:
-                break
-            elif offset + len(block) >= found.size:
-                self._note(TORN, f"the request at byte {offset} is cut off", offset)
-            else:
-                length *= 2  # one request is larger than the block
-            offset += done
-            progress(offset)
-        found.whole = offset
+        read = partial(self._disk.read, self._path)
+        reader = LogReader(read, 0, found.size)
+        while (block := reader.next_block()) is not None and self._count(block):
+            found.whole = reader.offset
+            progress(reader.offset)
+        damage = reader.damage
+        if damage is not None and not found.problem:
+            zeros = only_zeros(read, damage.offset)
+            expected = f"{damage.expected} was expected at byte {damage.offset}"
+            expected += ", and only zeros follow" if zeros else ""
+            self._note(TORN if zeros else DAMAGED, expected, damage.offset)
+        elif reader.is_cut_off and not found.problem:
+            self._note(TORN, f"the request at byte {reader.offset} is cut off", reader.offset)
         if self._multi_at != NOWHERE:
             found.whole = self._multi_at
             if not found.problem:
@@ -86,36 +83,25 @@ class Inspection:
     def _note(self, state: str, problem: str, at: int) -> None:
         self.findings.state, self.findings.problem, self.findings.problem_at = state, problem, at
 
-    def _block(self, block: bytes, offset: int) -> int:
-        """Count the whole requests at the start of a block; the bytes they take."""
-        quick = quick_requests(block)
-        if quick is not None and self._is_plain(quick[0]):
-            self.findings.requests += len(quick[0])
-            self.findings.units += len(quick[0])
-            return quick[1]
-        at = 0
-        while at < len(block):
-            try:
-                request, end = next_request(block, at)
-            except Unfinished:
-                break
-            except Damage as damage:
-                place = offset + damage.offset
-                zeros = only_zeros(self._disk, self._path, place)
-                expected = f"{damage.expected} was expected at byte {place}"
-                self._note(TORN if zeros else DAMAGED, expected + (", and only zeros follow" if zeros else ""), place)
-                break
-            if request:
-                if not self._request(request, offset + at):
-                    break
-            else:
-                self._annotation(block[at:end], offset + at)
-            at = end
-        return at
+    def _count(self, block: LogBlock) -> bool:
+        """Count a block's requests; False, and `whole` says how far all is well, where one cannot stand there."""
+        if self._is_plain(block.requests):
+            self.findings.requests += len(block.requests)
+            self.findings.units += len(block.requests)
+            return True
+        for request, at in zip(block.requests, block.offsets(), strict=True):
+            if not request:
+                self._annotation(_TIMESTAMP.match(block.text, at - block.offset), at)
+            elif not self._request(request, at):
+                self.findings.whole = at
+                return False
+        return True
 
     def _is_plain(self, requests: list[list[bytes]]) -> bool:
-        """Whether a block holds nothing but known requests outside of any MULTI: then counting is enough."""
+        """Whether there are nothing but known requests, outside of any MULTI: then counting is enough."""
         if self._multi_at != NOWHERE:
+            return False
+        if not all(requests):
             return False
         names = {name.upper() for name in {request[0] for request in requests}}
         return names <= self._names and names.isdisjoint((b"MULTI", b"EXEC"))
@@ -150,8 +136,7 @@ class Inspection:
             self.findings.units += 1
         return True
 
-    def _annotation(self, line: bytes, at: int) -> None:
-        stamp = _TIMESTAMP.match(line)
+    def _annotation(self, stamp: re.Match[bytes] | None, at: int) -> None:
         if stamp is None or self._later_than_s == NOWHERE or self.findings.later_at != NOWHERE:
             return
         if int(stamp[1]) > self._later_than_s:

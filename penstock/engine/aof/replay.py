@@ -7,20 +7,20 @@ MULTI or EXEC would otherwise take what is whole with it. (Redis 8.6.3 goes on t
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from penstock.engine.context import Context
 from penstock.engine.engine_state import EngineState
 from penstock.engine.session import Session
 from penstock.errors import ReplyError, UsageError
-from penstock.protocol.log_reader import BLOCK_BYTES, Damage, Unfinished, next_request, quick_requests
+from penstock.protocol.log_reader import BLOCK_BYTES, LogBlock, LogReader, only_zeros, whole_requests
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
-from penstock.storage.aof.torn_tail import only_zeros
 
 SHOWN_ERRORS: Final = 10  # replies to lines that were refused; more are only counted
 
-Place = tuple[int, int]  # a request: the offset of a request before it in the file, and how many follow up to it
+Place = tuple[int, int]  # a request: the offset of a request before it in the file, and how many requests lie between
 
 
 class Tail:
@@ -77,56 +77,24 @@ class Replay:
         """
         self._session.db_index = 0
         self._disk, self._path = disk, path
-        offset = 0
-        length = BLOCK_BYTES
-        while offset < tail.size:
-            block = disk.read(path, offset, length)
-            at_end = offset + len(block) >= tail.size
-            done, damage = self._block(block, offset)
-            if damage is not None:
-                place = offset + damage.offset
-                tail.problem = f"{damage.expected} was expected at byte {place}"
-                # A power failure may leave the size of a file without its last bytes: zeros are a tail that is torn.
-                tail.garbage = not only_zeros(disk, path, place)
-                offset += done
-                break
-            if not done:
-                if at_end:
-                    tail.problem = f"the request at byte {offset} is cut off"
-                    break
-                length *= 2  # one request is larger than the block
-                continue
-            offset += done
-            length = BLOCK_BYTES
-            yield offset
-        tail.whole = offset
+        reader = LogReader(partial(disk.read, path), 0, tail.size)
+        while (block := reader.next_block()) is not None:
+            self._run(block)
+            del block  # two blocks at a time would be more garbage to look through
+            yield reader.offset
+        damage = reader.damage
+        if damage is not None:
+            tail.problem = f"{damage.expected} was expected at byte {damage.offset}"
+            # A power failure may leave the size of a file without its last bytes: zeros are a tail that is torn.
+            tail.garbage = not only_zeros(partial(disk.read, path), damage.offset)
+        elif reader.is_cut_off:
+            tail.problem = f"the request at byte {reader.offset} is cut off"
+        tail.whole = reader.offset
         if self._unit is not None:
             self._refuse_unknown(self._unit)
             tail.whole = self._offset_of(self._multi_at)
             tail.problem = tail.problem or f"the MULTI at byte {tail.whole} has no EXEC"
             self._unit = None
-
-    def _block(self, block: bytes, offset: int) -> tuple[int, Damage | None]:
-        """Run the whole requests of a block; the bytes they take, and what is wrong behind them."""
-        self._ctx.begin(self._session, self._engine.clock.now_us())
-        quick = quick_requests(block)
-        if quick is not None:
-            self._run(quick[0], offset)
-            return quick[1], None
-        at = 0
-        requests: list[list[bytes]] = []
-        damage: Damage | None = None
-        while at < len(block):
-            try:
-                request, at = next_request(block, at)
-            except Unfinished:
-                break
-            except Damage as found:
-                damage = found
-                break
-            requests.append(request)
-        self._run(requests, offset)
-        return at, damage
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
@@ -135,15 +103,18 @@ class Replay:
         for chunk in chunks:
             at = 0
             while at < len(chunk):
-                done, _ = self._block(chunk[at : at + BLOCK_BYTES], 0)
-                if not done:
-                    done, _ = self._block(chunk[at:], 0)
-                assert done, "a chunk holds whole requests"
-                at += done
+                block = whole_requests(chunk[at : at + BLOCK_BYTES])
+                if not block.taken:
+                    block = whole_requests(chunk[at:])
+                assert block.taken, "a chunk holds whole requests"
+                self._run(block)
+                at += block.taken
 
-    def _run(self, requests: list[list[bytes]], offset: int) -> None:
+    def _run(self, block: LogBlock) -> None:
         """Run requests in order, those within MULTI once their EXEC has come."""
         replay, ctx = self._engine.replay, self._ctx
+        ctx.begin(self._session, self._engine.clock.now_us())
+        requests, offset = block.requests, block.offset
         count = len(requests)
         index = 0
         try:
@@ -231,17 +202,12 @@ class Replay:
         offset, count = place
         if self._disk is None:
             return offset
-        length = BLOCK_BYTES
-        at = 0
-        block = self._disk.read(self._path, offset, length)
-        while count:
-            try:
-                _, at = next_request(block, at)
-                count -= 1
-            except Unfinished:
-                length *= 2
-                block = self._disk.read(self._path, offset, length)
-        return offset + at
+        reader = LogReader(partial(self._disk.read, self._path), offset, self._disk.size(self._path))
+        while (block := reader.next_block()) is not None:
+            if count < len(block.requests):
+                return block.offsets()[count]
+            count -= len(block.requests)
+        return reader.offset
 
 
 def line_of(text: bytes) -> str:

@@ -15,11 +15,16 @@ from typing import Any, BinaryIO, Final, cast
 
 from penstock.errors import UsageError
 from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.protocol.log_reader import Bytes
 from penstock.storage.aof import manifest as manifests
 
 SNAPSHOT_MAGIC: Final = b"REDIS"
 MANIFEST: Final = ".manifest"
 UNFINISHED: Final = "temp-"  # what a server is still writing
+
+
+class DamagedLog(PipelineError):
+    """A file of the log cannot be read as requests; the text names file, offset and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,11 @@ def parts_of(path: str) -> tuple[list[LogPart], list[str]]:
     else:
         above = manifest.rpartition("/")[0]
         try:
-            files = manifests.parse(_bytes_of(manifest)).files()
+            with opened(manifest) as file:
+                files = manifests.parse(file.read()).files()
         except UsageError as refusal:
             raise PipelineError(f"{manifest}: {refusal}") from None
-        named = [(f"{above}/{file.name}" if above else file.name, file.kind == manifests.BASE) for file in files]
+        named = [(f"{above}/{part.name}" if above else part.name, part.kind == manifests.BASE) for part in files]
     parts, warnings = [], []
     for seq, (name, is_base) in enumerate(named, 1):
         with opened(name) as file:
@@ -113,9 +119,14 @@ def opened(path: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _bytes_of(path: str) -> bytes:
-    with opened(path) as file:
-        return file.read()
+def bytes_of(file: BinaryIO) -> Bytes:
+    """An open file's bytes by offset, as the log's reader takes them."""
+
+    def read(offset: int, most: int) -> bytes:
+        file.seek(offset)
+        return file.read(most)
+
+    return read
 
 
 def _is_directory(path: str) -> bool:

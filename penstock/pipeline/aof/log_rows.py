@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from penstock.pipeline.aof.log_files import opened
-from penstock.pipeline.aof.log_parser import Damage, DamagedLog, Request, RequestRun, Unfinished, runs
+from penstock.pipeline.aof.log_files import DamagedLog, bytes_of, opened
 from penstock.pipeline.aof.log_splits import Split
+from penstock.protocol.log_reader import STAMP, LogBlock, LogReader, Request, only_zeros
 
 COLUMNS: Final = ("file", "file_seq", "offset", "ts", "db", "command", "key", "args", "in_multi", "split")
 BATCH_ROWS: Final = 10_000
@@ -26,7 +26,6 @@ KEYLESS: Final = frozenset(
 SECOND_WORD: Final = frozenset(b"XGROUP".split())  # its subcommand stands before the key
 NUMBERED: Final = frozenset(b"EVAL EVALSHA FCALL".split())  # script, number of keys, keys
 
-_STAMP: Final = b"#TS:"
 _SECOND: Final = 1_000_000  # in a timestamp's microseconds
 
 
@@ -48,6 +47,13 @@ class LogContext:
             self.in_multi = False
         elif len(request) == 2 and request[1].isdigit():  # SELECT
             self.db = int(request[1])
+
+
+def _time_of(text: bytes, at: int, otherwise: int | None) -> int | None:
+    """The microseconds of the annotation at an offset of a block; `otherwise` if it is not a time."""
+    line = text[at : text.find(b"\n", at)]
+    seconds = line.removeprefix(STAMP).strip()
+    return int(seconds) * _SECOND if line.startswith(STAMP) and seconds.isdigit() else otherwise
 
 
 class Commands:
@@ -87,24 +93,20 @@ class Rows:
         self.ts: list[int | None] = []
         self.in_multi: list[bool | None] = []
 
-    def add(self, run: RequestRun) -> None:
-        """Append the requests that the parser found, or take the time from an annotation."""
-        if run.annotation:
-            stamp = run.annotation.removeprefix(_STAMP).strip()
-            if run.annotation.startswith(_STAMP) and stamp.isdigit():
-                self._context.ts = int(stamp) * _SECOND
-            return
-        if not run.requests:
-            return
-        self.requests += run.requests
-        self.offsets += run.offsets
-        self.size += run.offsets[-1] - run.offsets[0] + sum(map(len, run.requests[-1]))
+    def add(self, block: LogBlock) -> None:
+        """Append a block's requests; the time of each is that of the annotation before it."""
+        self.size += block.taken
         context, of, changers = self._context, self._commands.of, Commands.CHANGERS
-        for request in run.requests:
+        for request, offset in zip(block.requests, block.offsets(), strict=True):
+            if not request:
+                context.ts = _time_of(block.text, offset - block.offset, context.ts)
+                continue
             command, key_at = of(request[0])
             changes = command in changers
             if changes:
                 context.read(command, request)
+            self.requests.append(request)
+            self.offsets.append(offset)
             self.commands.append(command)
             self.keys.append(request[key_at] if 0 < key_at < len(request) else None)
             self.db.append(context.db)
@@ -172,19 +174,19 @@ def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """
     context, commands = LogContext(split.start == 0), Commands()
     rows = Rows(context, commands)
-    try:
-        with opened(split.part.path) as file:
-            for run in runs(file, split.start, split.end):
-                rows.add(run)
-                if len(rows.requests) >= BATCH_ROWS or rows.size >= BATCH_BYTES:
-                    yield rows.batch(split, schema)
-                    rows = Rows(context, commands)
-    except Unfinished:
-        if not split.is_end:
-            raise DamagedLog(_not_even(split)) from None
-    except Damage as damage:
-        if not (split.is_end and _only_zeros(split, damage.offset)):
-            raise DamagedLog(f"{split.part.path}: {damage} (the split from byte {split.start})") from None
+    with opened(split.part.path) as file:
+        read = bytes_of(file)
+        reader = LogReader(read, split.start, split.end)
+        while (block := reader.next_block()) is not None:
+            rows.add(block)
+            if len(rows.requests) >= BATCH_ROWS or rows.size >= BATCH_BYTES:
+                yield rows.batch(split, schema)
+                rows = Rows(context, commands)
+        damage = reader.damage
+        if reader.is_cut_off and not split.is_end:
+            raise DamagedLog(_not_even(split))
+        if damage is not None and not (split.is_end and only_zeros(read, damage.offset)):
+            raise DamagedLog(f"{split.part.path}: {damage} (the split from byte {split.start})")
     if rows.requests:
         yield rows.batch(split, schema)
 
@@ -196,16 +198,3 @@ def _not_even(split: Split) -> str:
         f"{split.part.path}: byte {split.end} was taken for the beginning of a request and is within one "
         f"(a value that looks like a log?): {WHAT_HELPS}"
     )
-
-
-def _only_zeros(split: Split, offset: int) -> bool:
-    """Whether the rest of the file is zeros: a power failure may leave them in place of the last write."""
-    with opened(split.part.path) as file:
-        file.seek(offset)
-        left = split.part.size - offset
-        while left > 0:
-            block = file.read(min(left, BATCH_BYTES))
-            if not block or block.strip(b"\0"):
-                return False
-            left -= len(block)
-    return True

@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from typing import BinaryIO, Final
 
 from penstock.pipeline.aof.log_files import LogPart, opened
-from penstock.pipeline.aof.log_parser import ANNOTATION, LONGEST_HEADER, Damage, Unfinished, header
+from penstock.protocol.log_reader import ANNOTATION, LONGEST_HEADER, Damage, Unfinished, header
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
 LOOK_BACK: Final = 256 * 1024  # bytes before a split that are searched: values up to that size cannot deceive
@@ -119,7 +119,7 @@ class Walk:
         self._base = 0
 
     def behind(self, place: int) -> int:
-        """The offset after the request or annotation at `place`; Unfinished or Damage as in log_parser."""
+        """The offset after the request or annotation at `place`; Unfinished or Damage as in protocol/log_reader."""
         if self._bytes(place, 1) == ANNOTATION:
             line = self._bytes(place, 1024)
             end = line.find(b"\n")
@@ -139,8 +139,8 @@ class Walk:
         return place
 
     def _header(self, place: int, kind: bytes) -> tuple[int, int]:
-        number, length = header(self._bytes(place, LONGEST_HEADER + 2), 0, kind, "a header")
-        return number, place + length
+        number, size = header(self._bytes(place, LONGEST_HEADER + 2), 0, kind, "a header")
+        return number, place + size
 
     def _bytes(self, place: int, count: int) -> bytes:
         at = place - self._base

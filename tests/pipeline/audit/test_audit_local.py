@@ -8,7 +8,7 @@ import pytest
 from examples.audit import audit_local
 from examples.audit.__main__ import main
 from examples.audit.checks import CHECKS
-from penstock.pipeline.aof.log_parser import Unfinished
+from penstock.pipeline.aof.log_files import DamagedLog
 from penstock.pipeline.connector.connection.client import packed
 
 PRODUCER = ("sent 1-0 0", "lost ConnectionError", "found 2-0 1", "sent 3-0 2")
@@ -173,5 +173,5 @@ def test_a_file_that_ends_amid_a_line_and_is_not_the_last_stops_the_judge(tmp_pa
     (tmp_path / "b").write_bytes(packed(b"XADD", b"s", b"1-0", b"f", b"v")[:-3])
     (tmp_path / "a").write_bytes(b"")
 
-    with pytest.raises(Unfinished):
+    with pytest.raises(DamagedLog, match="b ends within a request, and is not the log's last file"):
         list(audit_local.requests(str(tmp_path)))

@@ -1,4 +1,4 @@
-"""A log's bytes as requests, and the places where a log may be cut; no Spark."""
+"""A log's files, and the places where they may be split; no Spark."""
 
 import io
 from pathlib import Path
@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.pipeline.aof import log_splits
-from penstock.pipeline.aof.log_files import LogPart, parts_of
-from penstock.pipeline.aof.log_parser import Damage, Unfinished, runs
+from penstock.pipeline.aof.log_files import DamagedLog, LogPart, bytes_of, parts_of
 from penstock.pipeline.aof.log_splits import boundary, splits_of
 from penstock.pipeline.connector.connection.client import packed
 from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.protocol.log_reader import LogReader
 
 MANIFEST = b"file a.1.base.aof seq 1 type b\nfile a.1.incr.aof seq 1 type i\nfile a.2.incr.aof seq 2 type i\n"
 
@@ -38,11 +38,15 @@ def packed_all(requests):
 
 
 def read(text, start=0, end=None):
-    """What the parser makes of the bytes: requests with their offsets, and annotations."""
+    """What the reader makes of the bytes: requests with their offsets (annotations have no words)."""
+    reader = LogReader(bytes_of(io.BytesIO(text)), start, len(text) if end is None else end)
     found = []
-    for run in runs(io.BytesIO(text), start, len(text) if end is None else end):
-        found += zip(run.offsets, run.requests, strict=True)
-        found += [run.annotation] if run.annotation else []
+    while (block := reader.next_block()) is not None:
+        found += zip(block.offsets(), block.requests, strict=True)
+    if reader.is_cut_off:
+        raise DamagedLog("ends within a request")
+    if reader.damage:
+        raise DamagedLog(reader.damage.offset)
     return found
 
 
@@ -85,7 +89,7 @@ def test_values_shorter_than_the_look_back_deceive_no_cut(tmp_path, requests, sp
 def pieces_of(text, splits):
     try:
         return [found for split in splits for found in read(text, split.start, split.end)]
-    except (Unfinished, Damage):
+    except DamagedLog:
         return "told"
 
 
@@ -93,9 +97,9 @@ def test_annotations_stand_between_requests_and_not_in_values():
     text = b"#TS:1795264424\r\n" + packed("SET", "k", b"\r\n#TS:9\r\n") + b"#TS:1795264425\r\n" + packed("DEL", "k")
 
     assert read(text) == [
-        b"#TS:1795264424\r\n",
+        (0, []),
         (16, [b"SET", b"k", b"\r\n#TS:9\r\n"]),
-        b"#TS:1795264425\r\n",
+        (51, []),
         (67, [b"DEL", b"k"]),
     ]
 
@@ -124,15 +128,15 @@ def test_a_value_longer_than_any_block_is_read():
     ],
 )
 def test_what_is_no_request_is_told_with_its_place(text, offset):
-    with pytest.raises(Damage) as told:
+    with pytest.raises(DamagedLog) as told:
         read(text)
 
-    assert told.value.offset == offset
+    assert told.value.args == (offset,)
 
 
 @pytest.mark.parametrize("missing", range(1, len(A_REQUEST)))
 def test_an_end_within_a_request_is_told_wherever_it_is(missing):
-    with pytest.raises(Unfinished):
+    with pytest.raises(DamagedLog, match="ends within"):
         read((A_REQUEST * 2)[:-missing])
 
 
@@ -153,7 +157,7 @@ def test_a_long_value_made_of_requests_is_noticed_by_the_task_before_it(tmp_path
     path.write_bytes(text := packed("SET", "k", "v") + packed("SET", "k", inner) + A_REQUEST * 3)
     first, *_ = splits_of([LogPart(str(path), 1, len(text), True)], len(text) // 2)
 
-    with pytest.raises(Unfinished):
+    with pytest.raises(DamagedLog, match="ends within"):
         read(text, first.start, first.end)
 
 
