@@ -91,12 +91,12 @@ def spark_session(master: str) -> Iterator[Any]:
 
 class _Baseline(BatchReader):
     def read(self, partition: Any) -> Iterator[Any]:
-        for piece in partition.pieces:
-            place = self.endpoint(piece.endpoint)
-            after, upto = exclusive(piece.after), ids.text(piece.upto)
+        for id_range in partition.ranges:
+            place = self.endpoint(id_range.endpoint)
+            after, upto = exclusive(id_range.after), ids.text(id_range.upto)
             with ExitStack() as stack:
                 fetch = self.fetcher(place, stack)
-                while entries := fetch(piece.key, after, upto):
+                while entries := fetch(id_range.key, after, upto):
                     yield from self.rows(entries)
                     after = b"(" + entries[-1][0]
 

@@ -1,4 +1,4 @@
-"""Reads a pipeline's description, `pipeline.toml`, into frozen rows; errors name the table and the key.
+"""Reads a pipeline's description, `pipeline.toml`, into rows that nothing changes; errors name the table and the key.
 
 Strings take environment variables (`$HOST`, `${HOST}`); paths are relative to where the pipeline is started.
 """

@@ -142,7 +142,7 @@ def test_a_batch_is_the_same_for_every_attempt_and_every_driver(server: redis.Re
     fill(server, "a", *range(200, 300))
 
     stream.start_driver()
-    assert [task.pieces for task in stream.tasks()] == [task.pieces for task in tasks]
+    assert [task.ranges for task in stream.tasks()] == [task.ranges for task in tasks]
     assert stream.run() == rows
     assert len(tasks) == 4
 

@@ -6,7 +6,7 @@ import random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.pipeline.connector.source.id_ranges import Piece, cut, even_cuts, how_many, pack, shares
+from penstock.pipeline.connector.source.id_ranges import IdRange, cut, even_cuts, how_many, pack, shares
 from penstock.storage.streams import ids
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
@@ -51,7 +51,7 @@ def test_a_large_backlog_does_not_starve_a_small_one() -> None:
 
 PIECES = st.lists(
     st.builds(
-        lambda key, after, span, weight: Piece("main", key, after, after + span, weight),
+        lambda key, after, span, weight: IdRange("main", key, after, after + span, weight),
         st.sampled_from([b"a", b"b", b"c"]),
         st.integers(0, 1000),
         st.integers(1, 50),
@@ -65,21 +65,23 @@ PIECES = st.lists(
 @UNHURRIED
 @given(PIECES, st.integers(1, 8), st.randoms(use_true_random=False))
 def test_packing_loses_nothing_and_does_not_depend_on_the_order(
-    pieces: list[Piece], tasks: int, chance: random.Random
+    ranges: list[IdRange], tasks: int, chance: random.Random
 ) -> None:
-    packed = pack(pieces, tasks)
-    shuffled = pieces[:]
+    packed = pack(ranges, tasks)
+    shuffled = ranges[:]
     chance.shuffle(shuffled)
 
-    assert sorted(piece.after for some in packed for piece in some) == sorted(piece.after for piece in pieces)
+    assert sorted(id_range.after for some in packed for id_range in some) == sorted(
+        id_range.after for id_range in ranges
+    )
     assert len(packed) <= tasks
     assert pack(shuffled, tasks) == packed
 
 
 def test_two_thousand_small_streams_are_four_even_tasks() -> None:
-    pieces = [Piece("main", b"k%d" % number, 0, 9, 50) for number in range(2_000)]
+    ranges = [IdRange("main", b"k%d" % number, 0, 9, 50) for number in range(2_000)]
 
-    assert [len(some) for some in pack(pieces, how_many(100_000, 25_000, 1, 64))] == [500] * 4
+    assert [len(some) for some in pack(ranges, how_many(100_000, 25_000, 1, 64))] == [500] * 4
 
 
 def test_tasks_follow_the_volume_within_their_bounds() -> None:

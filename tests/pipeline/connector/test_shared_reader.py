@@ -97,7 +97,7 @@ def test_a_batch_that_was_logged_is_run_again_with_the_same_rows(server: redis.R
 
     stream.start_driver()
     assert stream.run() == rows
-    assert [task.pieces for task in stream.tasks()] == [task.pieces for task in tasks]
+    assert [task.ranges for task in stream.tasks()] == [task.ranges for task in tasks]
     assert len(tasks) == 3
     assert len(stream.batch()) == 100
     assert stream.batch() is None

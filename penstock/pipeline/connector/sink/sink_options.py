@@ -1,4 +1,4 @@
-"""Every option of the sink, as one frozen row; options that exclude each other are refused when a query starts."""
+"""Every option of the sink, as one row; options that exclude each other are refused when a query starts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

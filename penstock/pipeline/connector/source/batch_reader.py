@@ -9,7 +9,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
 from penstock.pipeline.connector.source import source_options as reading_options
-from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack
+from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
 from penstock.pipeline.connector.source.source_options import EARLIEST, GROUP, LATEST
@@ -36,27 +36,27 @@ class BatchReader(TaskReader, DataSourceReader):
 
     def partitions(self) -> Sequence[Task]:
         sizing = self.options.sizing
-        pieces = []
+        ranges = []
         for endpoint in self.options.servers.endpoints:
             with Client(endpoint, self.options.servers.access) as client:
-                pieces += self._pieces(client)
-        weight = sum(piece.weight for piece in pieces)
+                ranges += self._ranges(client)
+        weight = sum(id_range.weight for id_range in ranges)
         tasks = how_many(weight, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
         finer = []
         for endpoint in self.options.servers.endpoints:
             with Client(endpoint, self.options.servers.access) as client:
-                for piece in pieces:
-                    if piece.endpoint == endpoint.name:
-                        finer += divide(client, piece, -(-weight // tasks))
+                for id_range in ranges:
+                    if id_range.endpoint == endpoint.name:
+                        finer += divide(client, id_range, -(-weight // tasks))
         return [Task(some) for some in pack(finer, tasks)]
 
     def wanted_keys(self, client: Client) -> list[bytes]:
         return find_keys(client, self.options.keys)
 
-    def _pieces(self, client: Client) -> list[Piece]:
-        """One piece for every stream of a server that has entries in the range."""
+    def _ranges(self, client: Client) -> list[IdRange]:
+        """A range for every stream of a server that has entries between the bounds."""
         states = stream_states(client, self.wanted_keys(client))
-        pieces = []
+        ranges = []
         for key, state in states.items():
             place = self.options.start.of(key.decode(errors="surrogateescape"))
             after = max(place_after(client, key, state, place, self.options.group), self.after)
@@ -65,8 +65,8 @@ class BatchReader(TaskReader, DataSourceReader):
                 continue
             everything = after < state.first and upto == state.last
             weight = state.length if everything else interpolated(state, after, upto)
-            pieces.append(Piece(client.endpoint.name, key, after, upto, weight, exact=everything))
-        return with_firsts(client, pieces) if self.options.fail_on_loss else pieces
+            ranges.append(IdRange(client.endpoint.name, key, after, upto, weight, exact=everything))
+        return with_firsts(client, ranges) if self.options.fail_on_loss else ranges
 
 
 def place_after(client: Client, key: bytes, state: StreamState, place: str, group: str | None) -> StreamId:
@@ -100,45 +100,50 @@ def interpolated(state: StreamState, after: StreamId, upto: StreamId) -> int:
     return max(state.length * inside // span, 1)
 
 
-def divide(client: Client, piece: Piece, per_task: int) -> list[Piece]:
-    """A piece in parts of about `per_task` entries."""
-    parts = -(-piece.weight // max(per_task, 1))
+def divide(client: Client, id_range: IdRange, per_task: int) -> list[IdRange]:
+    """A range in parts of about `per_task` entries."""
+    parts = -(-id_range.weight // max(per_task, 1))
     if parts < 2:
-        return [piece]
-    cuts = find_cuts(client, piece.key, piece.after, piece.upto, piece.weight, parts)
-    spans = cut(piece.after, piece.upto, cuts)
+        return [id_range]
+    cuts = find_cuts(client, id_range.key, id_range.after, id_range.upto, id_range.weight, parts)
+    spans = cut(id_range.after, id_range.upto, cuts)
     if len(spans) < 2:
-        return [piece]
-    weight = divide_evenly(piece.weight, len(spans))
-    return with_firsts(client, [Piece(piece.endpoint, piece.key, begin, end, weight) for begin, end in spans])
+        return [id_range]
+    weight = divide_evenly(id_range.weight, len(spans))
+    return with_firsts(client, [IdRange(id_range.endpoint, id_range.key, begin, end, weight) for begin, end in spans])
 
 
 def divide_evenly(entries: int, parts: int) -> int:
     return -(-entries // parts)
 
 
-def with_firsts(client: Client, pieces: list[Piece]) -> list[Piece]:
-    """All pieces; those without an exact count get the id of their first entry, or are left out if they are empty."""
-    firsts = first_ids(client, [piece for piece in pieces if not piece.exact])
+def with_firsts(client: Client, ranges: list[IdRange]) -> list[IdRange]:
+    """All ranges; those without an exact count get the id of their first entry, or are left out if they are empty."""
+    firsts = first_ids(client, [id_range for id_range in ranges if not id_range.exact])
     found = []
-    for piece in pieces:
-        if piece.exact:
-            found.append(piece)
-        elif (piece.key, piece.after) in firsts:
-            first = firsts[piece.key, piece.after]
-            found.append(Piece(piece.endpoint, piece.key, piece.after, piece.upto, piece.weight, first=first))
+    for id_range in ranges:
+        if id_range.exact:
+            found.append(id_range)
+        elif (id_range.key, id_range.after) in firsts:
+            first = firsts[id_range.key, id_range.after]
+            found.append(
+                IdRange(id_range.endpoint, id_range.key, id_range.after, id_range.upto, id_range.weight, first=first)
+            )
     return found
 
 
-def first_ids(client: Client, pieces: list[Piece]) -> dict[tuple[bytes, StreamId], StreamId]:
-    """The id of the first entry in each piece, by (key, after). An empty piece is not among them. One round trip."""
+def first_ids(client: Client, ranges: list[IdRange]) -> dict[tuple[bytes, StreamId], StreamId]:
+    """The id of the first entry in each range, by (key, after). An empty range is not among them. One round trip."""
     looks = client.pipeline(
-        [["XRANGE", piece.key, exclusive(piece.after), ids.text(piece.upto), "COUNT", 1] for piece in pieces]
+        [
+            ["XRANGE", id_range.key, exclusive(id_range.after), ids.text(id_range.upto), "COUNT", 1]
+            for id_range in ranges
+        ]
     )
     found = {}
-    for piece, entries in zip(pieces, looks, strict=True):
+    for id_range, entries in zip(ranges, looks, strict=True):
         if isinstance(entries, ReplyError):
-            raise refused(client, piece.key, entries)
+            raise refused(client, id_range.key, entries)
         if entries:
-            found[piece.key, piece.after] = ids.parse(entries[0][0])
+            found[id_range.key, id_range.after] = ids.parse(entries[0][0])
     return found

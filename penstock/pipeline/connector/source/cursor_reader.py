@@ -13,7 +13,7 @@ from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source import group_progress, rate_limit
 from penstock.pipeline.connector.source.batch_reader import divide_evenly, first_ids, place_after
 from penstock.pipeline.connector.source.data_loss import find_loss
-from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack, shares
+from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack, shares
 from penstock.pipeline.connector.source.offsets import Position, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
@@ -40,7 +40,7 @@ class CursorReader(StreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         if self._initial is None:
-            if not self.frozen:
+            if not self.available_now:
                 self.refresh_states()
             places = {}
             for name, keys in self.keys().items():
@@ -65,7 +65,7 @@ class CursorReader(StreamReader):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         self.refresh_states()
-        self.frozen = True
+        self.available_now = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The end of the next batch, or `start` if there is nothing to read.
@@ -77,12 +77,12 @@ class CursorReader(StreamReader):
         if self._idle and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
             return start
         found = self._plan(places, limit)
-        if found is None and not self._idle and not self.frozen and self._short_since_s is None:
+        if found is None and not self._idle and not self.available_now and self._short_since_s is None:
             self._idle = True
             if self._wait(places):
                 found = self._plan(places, limit)
         if found is None:
-            self._idle = not self.frozen
+            self._idle = not self.available_now
             return start
         self._idle = False
         return found
@@ -95,7 +95,7 @@ class CursorReader(StreamReader):
 
     def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
         """The end of the next batch; None if there are no new entries, or fewer than minEntriesPerTrigger."""
-        if not self.frozen:
+        if not self.available_now:
             self.refresh_states()
             self._refreshed_s = now_s()
         begin = self._checked(places)
@@ -142,7 +142,7 @@ class CursorReader(StreamReader):
     def _too_few(self, entries: int) -> bool:
         """Whether to wait for more entries: fewer than minEntriesPerTrigger, and maxTriggerDelay has not passed."""
         least = self.options.min_per_trigger
-        if least is None or self.frozen or entries >= least:
+        if least is None or self.available_now or entries >= least:
             self._short_since_s = None
             return False
         if self._short_since_s is None:
@@ -211,18 +211,18 @@ class CursorReader(StreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         """The tasks of a batch. They depend on the two offsets and the options only, so that a rerun has the same."""
         begin, ends = cursor_of(start), cursor_of(end)
-        pieces = []
+        ranges = []
         for stream in sorted(ends):
             until = ends[stream]
             place = begin.get(stream, Position(ids.ZERO, None))
             if until.id < place.id:
                 place = Position(ids.ZERO, None)  # the stream was deleted and created again
-            pieces += self._pieces(stream, place, until)
-        if not pieces:
+            ranges += self._ranges(stream, place, until)
+        if not ranges:
             return []
-        return [Task(some) for some in pack(self._with_firsts(pieces), self._tasks(sum(one.weight for one in pieces)))]
+        return [Task(some) for some in pack(self._with_firsts(ranges), self._tasks(sum(one.weight for one in ranges)))]
 
-    def _pieces(self, stream: StreamOf, place: Position, until: Position) -> list[Piece]:
+    def _ranges(self, stream: StreamOf, place: Position, until: Position) -> list[IdRange]:
         name, key = stream
         spans = cut(place.id, until.id, until.cuts)
         if not spans:
@@ -230,20 +230,20 @@ class CursorReader(StreamReader):
         counted = place.added is not None and until.added is not None and until.added >= place.added
         entries = until.added - place.added if counted and until.added is not None and place.added is not None else 0
         if len(spans) == 1:
-            return [Piece(name, key, place.id, until.id, max(entries, 1), exact=counted)]
+            return [IdRange(name, key, place.id, until.id, max(entries, 1), exact=counted)]
         weight = divide_evenly(entries, len(spans)) if counted else self.options.sizing.entries_per_partition
-        return [Piece(name, key, after, upto, max(weight, 1)) for after, upto in spans]
+        return [IdRange(name, key, after, upto, max(weight, 1)) for after, upto in spans]
 
-    def _with_firsts(self, pieces: list[Piece]) -> list[Piece]:
-        """The pieces; those without an exact count get their first id, by which a task notices that it was trimmed."""
+    def _with_firsts(self, ranges: list[IdRange]) -> list[IdRange]:
+        """The ranges; those without an exact count get their first id, by which a task notices that it was trimmed."""
         if not self.options.fail_on_loss:
-            return pieces
+            return ranges
         found = []
         for name, client in self.connections.asking.items():
-            some = [piece for piece in pieces if piece.endpoint == name]
-            firsts = first_ids(client, [piece for piece in some if not piece.exact])
+            some = [id_range for id_range in ranges if id_range.endpoint == name]
+            firsts = first_ids(client, [id_range for id_range in some if not id_range.exact])
             found += [
-                Piece(name, one.key, one.after, one.upto, one.weight, one.exact, firsts.get((one.key, one.after)))
+                IdRange(name, one.key, one.after, one.upto, one.weight, one.exact, firsts.get((one.key, one.after)))
                 for one in some
             ]
         return found

@@ -1,4 +1,4 @@
-"""Ranges of ids, split into pieces, and pieces packed into tasks. Pure functions: no server is asked.
+"""Ranges of ids, split into smaller ones and packed into tasks. Pure functions: no server is asked.
 
 A range is `(after, upto]`: ids after the one, up to and including the other. Ranges of successive batches touch and do
 not overlap.
@@ -12,11 +12,11 @@ from penstock.storage.streams.ids import StreamId
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class IdRange:
     """A part of one stream for a task to read: ids in `(after, upto]`, or only those in `ids` if it is not empty.
 
     `weight` is the number of entries: exact if `exact` (deleted entries aside), else an estimate. `first` is the id of
-    the first entry when the piece was planned; None if it was not looked up.
+    the first entry when the range was planned; None if it was not looked up.
     """
 
     endpoint: str
@@ -85,22 +85,24 @@ def how_many(weight: int, per_task: int, at_least: int, at_most: int) -> int:
     return min(max(-(-weight // per_task), at_least, 1), at_most)
 
 
-def pack(pieces: Sequence[Piece], tasks: int) -> list[tuple[Piece, ...]]:
-    """Pieces packed into at most `tasks` tasks of about equal weight: the largest piece first, into the lightest task.
+def pack(ranges: Sequence[IdRange], tasks: int) -> list[tuple[IdRange, ...]]:
+    """Ranges packed into at most `tasks` tasks of about equal weight: the largest range first, into the lightest task.
 
-    The result does not depend on the order of the pieces. Inside a task they are sorted by endpoint, key and id, so
+    The result does not depend on the order of the ranges. Inside a task they are sorted by endpoint, key and id, so
     that each stream is read in order. O(n log n).
     """
-    # + 1: an empty piece costs a request too, so a thousand of them are spread over the tasks.
-    ordered = sorted(pieces, key=lambda piece: (-piece.weight, piece.endpoint, piece.key, piece.after, piece.ids))
+    # + 1: an empty range costs a request too, so a thousand of them are spread over the tasks.
+    ordered = sorted(
+        ranges, key=lambda id_range: (-id_range.weight, id_range.endpoint, id_range.key, id_range.after, id_range.ids)
+    )
     loads: list[tuple[int, int]] = [(0, number) for number in range(tasks)]
-    packed: list[list[Piece]] = [[] for _ in range(tasks)]
-    for piece in ordered:
+    packed: list[list[IdRange]] = [[] for _ in range(tasks)]
+    for id_range in ordered:
         load, number = heapq.heappop(loads)
-        packed[number].append(piece)
-        heapq.heappush(loads, (load + piece.weight + 1, number))
+        packed[number].append(id_range)
+        heapq.heappush(loads, (load + id_range.weight + 1, number))
     return [
-        tuple(sorted(some, key=lambda piece: (piece.endpoint, piece.key, piece.after, piece.ids)))
+        tuple(sorted(some, key=lambda id_range: (id_range.endpoint, id_range.key, id_range.after, id_range.ids)))
         for some in packed
         if some
     ]

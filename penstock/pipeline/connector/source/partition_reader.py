@@ -1,6 +1,6 @@
-"""What an executor does: reads the pieces of a task, page by page, and yields record batches.
+"""What an executor does: reads the ranges of a task, page by page, and yields record batches.
 
-A piece can be read again at any time, with the same entries: by another attempt of the task, by another action on the
+A range can be read again at any time, with the same entries: by another attempt of the task, by another action on the
 batch, or by the next driver. Entries that are missing were deleted on purpose (XDEL) or trimmed too early; the stream's
 counters tell which, where they can.
 """
@@ -21,7 +21,7 @@ from penstock.pipeline.connector.connection.stream_info import refused, stream_s
 from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import Page, decode
-from penstock.pipeline.connector.source.id_ranges import Piece
+from penstock.pipeline.connector.source.id_ranges import IdRange
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import Entries
 from penstock.pipeline.errors import DataLoss, PipelineError
@@ -33,14 +33,14 @@ LARGE_REPLY: Final = 32 << 20  # bytes; pages become shorter where entries are l
 
 
 class Task(InputPartition):
-    """The pieces that one executor reads, one after the other."""
+    """The ranges that one executor reads, one after the other."""
 
-    def __init__(self, pieces: tuple[Piece, ...]) -> None:
-        super().__init__(pieces)
+    def __init__(self, ranges: tuple[IdRange, ...]) -> None:
+        super().__init__(ranges)
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
-        found: tuple[Piece, ...] = self.value
+    def ranges(self) -> tuple[IdRange, ...]:
+        found: tuple[IdRange, ...] = self.value
         return found
 
 
@@ -58,13 +58,13 @@ class TaskReader:
             return
         columns = self._columns()
         endpoints = self.options.servers.by_name()
-        for name, pieces in groupby(partition.pieces, attrgetter("endpoint")):
+        for name, ranges in groupby(partition.ranges, attrgetter("endpoint")):
             if name not in endpoints:
                 raise PipelineError(f"the batch was planned with an endpoint {name!r}, which is not among the options")
             with Client(endpoints[name], self.options.servers.access) as client:
                 counts = columns.wants("_deliveries")
                 reading = _Reading(client, self.options, ahead=not counts)
-                for keys, page in reading.pages(pieces):
+                for keys, page in reading.pages(ranges):
                     deliveries = reading.deliveries(keys, page) if counts else None
                     yield columns.batch(page, Origin(name, keys, deliveries))
 
@@ -76,19 +76,19 @@ class TaskReader:
         return Columns(arrow, self.options.fail_fast, self.options.replace_bad_text)
 
 
-class _PieceProgress:
-    """A piece and how far it has been read."""
+class _RangeProgress:
+    """A range and how far it has been read."""
 
-    __slots__ = ("after", "piece", "rows")
+    __slots__ = ("after", "id_range", "rows")
 
-    def __init__(self, piece: Piece) -> None:
-        self.piece = piece
-        self.after: StreamId = piece.after
+    def __init__(self, id_range: IdRange) -> None:
+        self.id_range = id_range
+        self.after: StreamId = id_range.after
         self.rows = 0
 
     @property
     def first_page(self) -> bool:
-        return self.after == self.piece.after
+        return self.after == self.id_range.after
 
 
 class _Reading:
@@ -101,50 +101,50 @@ class _Reading:
         self._fetch = options.sizing.fetch
         self._ahead = ahead
 
-    def pages(self, pieces: Iterable[Piece]) -> Iterator[tuple[tuple[bytes, ...], Page]]:
+    def pages(self, ranges: Iterable[IdRange]) -> Iterator[tuple[tuple[bytes, ...], Page]]:
         """Pages of about `fetchSize` entries at most, with the key of each reply in them.
 
         The next page is requested before the current one is yielded.
         """
-        waiting = deque(_PieceProgress(piece) for piece in pieces)
+        waiting = deque(_RangeProgress(id_range) for id_range in ranges)
         while waiting:
-            if waiting[0].piece.ids:
-                yield from self._listed(waiting.popleft().piece)
+            if waiting[0].id_range.ids:
+                yield from self._listed(waiting.popleft().id_range)
                 continue
             asked = self._next(waiting)
             while asked:
                 count = self._fetch
-                page = self._page(self._requests(asked), asked[0].piece.key)
-                keys = tuple(one.piece.key for one in asked)
+                page = self._page(self._requests(asked), asked[0].id_range.key)
+                keys = tuple(one.id_range.key for one in asked)
                 for number, one in reversed(list(enumerate(asked))):
                     self._check(one, page, number)
                     one.rows += page.counts[number]
                     if page.counts[number] == count:
                         one.after = ids.parse(page.last_id(number))
-                        if one.after < one.piece.upto:
+                        if one.after < one.id_range.upto:
                             waiting.appendleft(one)
                             continue
                     self._check_end(one)
-                asked = self._next(waiting) if waiting and not waiting[0].piece.ids else []
+                asked = self._next(waiting) if waiting and not waiting[0].id_range.ids else []
                 if asked and self._ahead:
                     self._client.send_ahead(_joined(self._requests(asked)))
                 if len(page):
                     yield keys, page
 
-    def _next(self, waiting: deque[_PieceProgress]) -> list[_PieceProgress]:
+    def _next(self, waiting: deque[_RangeProgress]) -> list[_RangeProgress]:
         """Pieces that fit into one page together, or the first alone."""
         asked = [waiting.popleft()]
-        weight = asked[0].piece.weight
-        while waiting and len(asked) < MOST_REQUESTS and not waiting[0].piece.ids:
-            weight += waiting[0].piece.weight
+        weight = asked[0].id_range.weight
+        while waiting and len(asked) < MOST_REQUESTS and not waiting[0].id_range.ids:
+            weight += waiting[0].id_range.weight
             if weight > self._fetch:
                 break
             asked.append(waiting.popleft())
         return asked
 
-    def _requests(self, asked: list[_PieceProgress]) -> list[Request]:
+    def _requests(self, asked: list[_RangeProgress]) -> list[Request]:
         return [
-            ["XRANGE", one.piece.key, exclusive(one.after), ids.text(one.piece.upto), "COUNT", self._fetch]
+            ["XRANGE", one.id_range.key, exclusive(one.after), ids.text(one.id_range.upto), "COUNT", self._fetch]
             for one in asked
         ]
 
@@ -157,50 +157,52 @@ class _Reading:
         except ReplyError as refusal:
             raise refused(self._client, key, refusal) from None
 
-    def _listed(self, piece: Piece) -> Iterator[tuple[tuple[bytes, ...], Page]]:
-        """The entries of a piece that is a list of ids. Deleted ones are left out, as XCLAIM leaves them out."""
-        for at in range(0, len(piece.ids), MOST_REQUESTS):
-            some = [ids.text(one) for one in piece.ids[at : at + MOST_REQUESTS]]
-            page = self._page([["XRANGE", piece.key, one, one] for one in some], piece.key)
+    def _listed(self, id_range: IdRange) -> Iterator[tuple[tuple[bytes, ...], Page]]:
+        """The entries of a range that is a list of ids. Deleted ones are left out, as XCLAIM leaves them out."""
+        for at in range(0, len(id_range.ids), MOST_REQUESTS):
+            some = [ids.text(one) for one in id_range.ids[at : at + MOST_REQUESTS]]
+            page = self._page([["XRANGE", id_range.key, one, one] for one in some], id_range.key)
             if len(page):
-                yield (piece.key,) * len(some), page
+                yield (id_range.key,) * len(some), page
 
     # -- what is missing ----------------------------------------------------------------------------------------------
 
-    def _check(self, one: _PieceProgress, page: Page, number: int) -> None:
-        """For a piece without an exact count: DataLoss if entries were trimmed since the previous page."""
-        piece = one.piece
-        if piece.exact or not self._options.fail_on_loss:
+    def _check(self, one: _RangeProgress, page: Page, number: int) -> None:
+        """For a range without an exact count: DataLoss if entries were trimmed since the previous page."""
+        id_range = one.id_range
+        if id_range.exact or not self._options.fail_on_loss:
             return
         if one.first_page:
-            if piece.first is None or (page.counts[number] and ids.parse(page.first_id(number)) == piece.first):
+            if id_range.first is None or (page.counts[number] and ids.parse(page.first_id(number)) == id_range.first):
                 return
-            seen = piece.first - 1
+            seen = id_range.first - 1
         else:
             seen = one.after
-        state = stream_states(self._client, [piece.key]).get(piece.key)
+        state = stream_states(self._client, [id_range.key]).get(id_range.key)
         if state is not None and (state.max_deleted > seen or (state.length and state.first <= seen)):
             return
-        raise DataLoss(self._lost(piece, f"entries after {ids.text(seen).decode()} were trimmed while they were read"))
+        raise DataLoss(
+            self._lost(id_range, f"entries after {ids.text(seen).decode()} were trimmed while they were read")
+        )
 
-    def _check_end(self, one: _PieceProgress) -> None:
-        """DataLoss, or a warning, if a piece with an exact count had fewer entries than planned."""
-        piece = one.piece
-        if not piece.exact or one.rows >= piece.weight:
+    def _check_end(self, one: _RangeProgress) -> None:
+        """DataLoss, or a warning, if a range with an exact count had fewer entries than planned."""
+        id_range = one.id_range
+        if not id_range.exact or one.rows >= id_range.weight:
             return
-        missing = piece.weight - one.rows
-        state = stream_states(self._client, [piece.key]).get(piece.key)
-        if state is not None and state.max_deleted > piece.after:
+        missing = id_range.weight - one.rows
+        state = stream_states(self._client, [id_range.key]).get(id_range.key)
+        if state is not None and state.max_deleted > id_range.after:
             return  # deleted by XDEL, on purpose
-        text = self._lost(piece, f"{missing} of {piece.weight} entries were trimmed before they were read")
+        text = self._lost(id_range, f"{missing} of {id_range.weight} entries were trimmed before they were read")
         if self._options.fail_on_loss:
             raise DataLoss(text)
         warnings.warn(text, stacklevel=2)
 
-    def _lost(self, piece: Piece, what: str) -> str:
+    def _lost(self, id_range: IdRange, what: str) -> str:
         return (
-            f"{self._client.endpoint.address}: stream {piece.key.decode(errors='replace')!r}, ids after "
-            f"{ids.text(piece.after).decode()} up to {ids.text(piece.upto).decode()}: {what} "
+            f"{self._client.endpoint.address}: stream {id_range.key.decode(errors='replace')!r}, ids after "
+            f"{ids.text(id_range.after).decode()} up to {ids.text(id_range.upto).decode()}: {what} "
             "(failOnDataLoss=false goes on without them)"
         )
 

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
-from penstock.pipeline.connector.source.id_ranges import Piece, how_many, pack
+from penstock.pipeline.connector.source.id_ranges import IdRange, how_many, pack
 from penstock.pipeline.connector.source.offsets import Delivered, DeliveredIds, StreamOf, delivered_json, delivered_of
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
@@ -60,7 +60,7 @@ class SharedReader(StreamReader):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         self.refresh_states()
         self._target = {stream: state.last for stream, state in self.states.items()}
-        self.frozen = True
+        self.available_now = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The next deliveries, or `start` if there are none. Acknowledges `start`, whose batch is complete."""
@@ -75,22 +75,22 @@ class SharedReader(StreamReader):
                 return start
             raise
         if not taken:
-            self._idle = not self.frozen
+            self._idle = not self.available_now
             return start
         self._idle = False
         return delivered_json(self._offset(done, taken))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         """The tasks of a batch, from its offset alone."""
-        pieces = []
+        ranges = []
         for (name, key), runs in delivered_of(end).runs.items():
             for run in runs:
-                pieces.append(
-                    Piece(name, key, run.first - 1, run.last, max(run.count, 1), exact=not run.ids, ids=run.ids)
+                ranges.append(
+                    IdRange(name, key, run.first - 1, run.last, max(run.count, 1), exact=not run.ids, ids=run.ids)
                 )
-        if not pieces:
+        if not ranges:
             return []
-        return [Task(some) for some in pack(pieces, self._tasks(sum(piece.weight for piece in pieces)))]
+        return [Task(some) for some in pack(ranges, self._tasks(sum(id_range.weight for id_range in ranges)))]
 
     def _tasks(self, entries: int) -> int:
         sizing = self.options.sizing
@@ -109,7 +109,7 @@ class SharedReader(StreamReader):
         if self.options.claim_min_idle_ms is not None:
             for name, client in self.connections.asking.items():
                 self._add(taken, self._claim(client, self._joined[name], per_key), together=False)
-        wanted = self._behind_target() if self.frozen else self._joined
+        wanted = self._behind_target() if self.available_now else self._joined
         blocks = self._idle and not taken
         self._add(taken, self._read_new(wanted, per_key, blocks, done), together=True)
         return taken

@@ -1,4 +1,4 @@
-"""Every option of the source, as one frozen row.
+"""Every option of the source, as one row.
 
 `docs/pipeline.md` explains them to users; the defaults are here.
 """

@@ -45,7 +45,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._keys: dict[str, list[bytes]] = {}
         self._discovered_s = 0.0
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
-        self.frozen = False  # states are not refreshed any more: Trigger.AvailableNow
+        self.available_now = False  # states are not refreshed any more: Trigger.AvailableNow
 
     def __getstate__(self) -> tuple[Entries, Any]:
         return self.options, self.schema

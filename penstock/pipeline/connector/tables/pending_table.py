@@ -18,7 +18,7 @@ from penstock.pipeline.connector.connection.stream_info import find_keys
 from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.source.entry_columns import LATEST_MS
 from penstock.pipeline.connector.source.entry_pages import decode
-from penstock.pipeline.connector.source.id_ranges import Piece, cut, how_many, pack
+from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
 from penstock.pipeline.connector.tables.pending_pages import NO_OWNER, PendingPage, decode_pending
 from penstock.pipeline.connector.tables.server_tables import TableReader, present, text
@@ -43,10 +43,10 @@ COLUMNS: Final = (
 
 
 class PendingTask(InputPartition):
-    """Parts of pending entries lists, and the group of each. A piece's key is the stream's."""
+    """Parts of pending entries lists, and the group of each. A range's key is the stream's."""
 
-    def __init__(self, pieces: tuple[Piece, ...], groups: tuple[bytes, ...]) -> None:
-        super().__init__((pieces, groups))
+    def __init__(self, ranges: tuple[IdRange, ...], groups: tuple[bytes, ...]) -> None:
+        super().__init__((ranges, groups))
 
 
 class PendingReader(TableReader):
@@ -55,24 +55,24 @@ class PendingReader(TableReader):
     columns = COLUMNS
 
     def partitions(self) -> list[Any]:
-        lists: list[tuple[Piece, bytes]] = []
+        lists: list[tuple[IdRange, bytes]] = []
         for endpoint in self.source.servers.endpoints:
             with Client(endpoint, self.source.servers.access) as client:
                 lists += self._lists(client, find_keys(client, self.source.keys))
-        total = sum(piece.weight for piece, _ in lists)
+        total = sum(id_range.weight for id_range, _ in lists)
         sizing = self.source.sizing
         tasks = how_many(total, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
-        by_piece: dict[Piece, list[bytes]] = {}
+        by_piece: dict[IdRange, list[bytes]] = {}
         for endpoint in self.source.servers.endpoints:
             with Client(endpoint, self.source.servers.access) as client:
-                for piece, group in lists:
-                    if piece.endpoint == endpoint.name:
-                        for part in self._parts(client, piece, -(-total // tasks)):
+                for id_range, group in lists:
+                    if id_range.endpoint == endpoint.name:
+                        for part in self._parts(client, id_range, -(-total // tasks)):
                             by_piece.setdefault(part, []).append(group)
-        pieces = [piece for piece, groups in by_piece.items() for _ in groups]
-        return [PendingTask(some, tuple(by_piece[piece].pop() for piece in some)) for some in pack(pieces, tasks)]
+        ranges = [id_range for id_range, groups in by_piece.items() for _ in groups]
+        return [PendingTask(some, tuple(by_piece[id_range].pop() for id_range in some)) for some in pack(ranges, tasks)]
 
-    def _lists(self, client: Client, keys: list[bytes]) -> Iterator[tuple[Piece, bytes]]:
+    def _lists(self, client: Client, keys: list[bytes]) -> Iterator[tuple[IdRange, bytes]]:
         """The whole pending entries list of each group, if it is not empty."""
         wanted = [
             (key, one[b"name"])
@@ -84,28 +84,28 @@ class PendingReader(TableReader):
         for (key, group), reply in zip(wanted, replies, strict=True):
             if not isinstance(reply, ReplyError) and reply[0]:
                 first, last = ids.parse(reply[1]), ids.parse(reply[2])
-                yield Piece(client.endpoint.name, key, max(first - 1, ids.ZERO), last, reply[0]), group
+                yield IdRange(client.endpoint.name, key, max(first - 1, ids.ZERO), last, reply[0]), group
 
-    def _parts(self, client: Client, piece: Piece, per_task: int) -> list[Piece]:
+    def _parts(self, client: Client, id_range: IdRange, per_task: int) -> list[IdRange]:
         """A long list in parts, split by the stream's entries: most pending entries are still in the stream."""
-        count = -(-piece.weight // max(per_task, 1))
-        cuts = find_cuts(client, piece.key, piece.after, piece.upto, piece.weight, count)
-        spans = cut(piece.after, piece.upto, cuts)
-        weight = -(-piece.weight // len(spans))
-        return [Piece(piece.endpoint, piece.key, after, upto, weight) for after, upto in spans]
+        count = -(-id_range.weight // max(per_task, 1))
+        cuts = find_cuts(client, id_range.key, id_range.after, id_range.upto, id_range.weight, count)
+        spans = cut(id_range.after, id_range.upto, cuts)
+        weight = -(-id_range.weight // len(spans))
+        return [IdRange(id_range.endpoint, id_range.key, after, upto, weight) for after, upto in spans]
 
     def read(self, partition: Any) -> Iterator[Any]:
         if is_placeholder(partition):
             return
-        for piece, group in zip(*partition.value, strict=True):
-            with Client(self.source.servers.by_name()[piece.endpoint], self.source.servers.access) as client:
-                yield from self._pages(client, piece, group)
+        for id_range, group in zip(*partition.value, strict=True):
+            with Client(self.source.servers.by_name()[id_range.endpoint], self.source.servers.access) as client:
+                yield from self._pages(client, id_range, group)
 
-    def _pages(self, client: Client, piece: Piece, group: bytes) -> Iterator[Any]:
-        after, upto = exclusive(piece.after), ids.text(piece.upto)
+    def _pages(self, client: Client, id_range: IdRange, group: bytes) -> Iterator[Any]:
+        after, upto = exclusive(id_range.after), ids.text(id_range.upto)
         fetch = self.source.sizing.fetch
         while True:
-            request = packed("XPENDING", piece.key, group, after, upto, fetch)
+            request = packed("XPENDING", id_range.key, group, after, upto, fetch)
             try:
                 page = decode_pending(client.framed(request + packed("TIME")))
             except ReplyError as refusal:
@@ -113,19 +113,19 @@ class PendingReader(TableReader):
                     return  # the group was destroyed since the read was planned
                 raise
             if len(page):
-                yield self._page_batch(client, piece, group, page)
+                yield self._page_batch(client, id_range, group, page)
             if len(page) < fetch:
                 return
             after = b"(" + page.id_texts[-1].as_py()
 
-    def _page_batch(self, client: Client, piece: Piece, group: bytes, page: PendingPage) -> Any:
+    def _page_batch(self, client: Client, id_range: IdRange, group: bytes, page: PendingPage) -> Any:
         count = len(page)
         nacked = page.idle_ms == NO_OWNER
         released = nacked if nacked.any() else None
         entry_ms = _moments(page.id_texts)
         columns = {
-            "endpoint": _all(piece.endpoint, count),
-            "stream": _all(text(piece.key), count),
+            "endpoint": _all(id_range.endpoint, count),
+            "stream": _all(text(id_range.key), count),
             "group": _all(text(group), count),
             "consumer": _nulled(_strings(page.consumers), nacked),
             "id": page.id_texts.cast(pyarrow.string()),
@@ -139,7 +139,7 @@ class PendingReader(TableReader):
             "fatal": pyarrow.array(page.deliveries == FATAL),
         }
         if "fields" in self.schema.names:
-            columns["fields"] = self._fields(client, piece.key, page.id_texts.to_pylist())
+            columns["fields"] = self._fields(client, id_range.key, page.id_texts.to_pylist())
         return self.batch(columns, count)
 
     def _fields(self, client: Client, key: bytes, wanted: list[bytes]) -> Any:
