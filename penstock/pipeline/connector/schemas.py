@@ -7,6 +7,7 @@ ENTRIES: Final = "_stream string, _id string, _timestamp timestamp, fields map<s
 # What a schema of `entries` may also ask for; every other name is a field of the entries.
 METADATA: Final = ("_stream", "_id", "_timestamp", "_endpoint", "_ms", "_seq", "_deliveries")
 FIELDS: Final = "fields"
+CORRUPT: Final = "_corrupt"  # with the option `payload`: the text that could not be decoded
 
 MARKERS: Final = "__spark"  # the sink's own streams are `__spark:<query>:<partition>`; see sink/ledger.py
 

@@ -10,12 +10,13 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.pipeline.connector.connection.client import Request, now_s, pause_s
 from penstock.pipeline.connector.connection.stream_info import StreamState
-from penstock.pipeline.connector.source import group_progress, rate_limit
+from penstock.pipeline.connector.source import group_progress, rate_limit, source_metrics
 from penstock.pipeline.connector.source.batch_reader import divide_evenly, first_ids, place_after
 from penstock.pipeline.connector.source.data_loss import find_loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack, shares
 from penstock.pipeline.connector.source.offsets import Position, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
+from penstock.pipeline.connector.source.source_metrics import METRICS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
 from penstock.storage.streams import ids
@@ -34,6 +35,7 @@ class CursorReader(StreamReader):
         self._idle = False
         self._short_since_s: float | None = None  # since when there has been something, but less than a batch
         self._published: dict[StreamOf, StreamId] = {}
+        self._planned: dict[StreamOf, Position] = {}  # the end of the newest batch
         self._group_checked = self.options.group is None or self.options.group_force
 
     # -- where it begins ----------------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ class CursorReader(StreamReader):
 
         Spark calls this only after everything up to `start` is complete; `commit` may come late or never.
         """
-        places = cursor_of(start)
+        places = self._planned = cursor_of(start)
         self._publish(places)
         if self._idle and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
             return start
@@ -88,10 +90,11 @@ class CursorReader(StreamReader):
         return found
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """The ends of the streams when they were last looked at, for the query's progress."""
+        """The ends of the streams when they were last looked at, and metrics, for the query's progress."""
         if not self.states:
             return None
-        return cursor_json({stream: rate_limit.end_position(state) for stream, state in self.states.items()})
+        ends = {stream: rate_limit.end_position(state) for stream, state in self.states.items()}
+        return cursor_json(ends) | {METRICS: source_metrics.behind(self._planned, self.states)}
 
     def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
         """The end of the next batch; None if there are no new entries, or fewer than minEntriesPerTrigger."""
@@ -124,6 +127,7 @@ class CursorReader(StreamReader):
                     self.options.sizing.fetch,
                 )
         self._cut(begin, ends, {stream: granted[stream] for stream in marks}, marks)
+        self._planned = ends
         return cursor_json(ends)
 
     def _checked(self, places: dict[StreamOf, Position]) -> dict[StreamOf, Position]:

@@ -15,6 +15,7 @@ from penstock.pipeline.connector.connection.client import Client, Reply, Request
 from penstock.pipeline.connector.source.id_ranges import IdRange, how_many, pack
 from penstock.pipeline.connector.source.offsets import Delivered, DeliveredIds, StreamOf, delivered_json, delivered_of
 from penstock.pipeline.connector.source.partition_reader import Task
+from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, REDELIVERED, STREAMS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
 from penstock.pipeline.errors import ServerGone
@@ -24,6 +25,7 @@ from penstock.storage.streams.ids import StreamId
 MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option says how many
 ACKED_AT_ONCE: Final = 1_000
 PENDING_PAGE: Final = 1_000
+METRICS_EVERY_S: Final = 2.0
 CLAIM_PAGES: Final = 10  # looked through in one trigger; the next one goes on from there
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
 
@@ -45,6 +47,10 @@ class SharedReader(StreamReader):
         self._idle = False
         self._target: dict[StreamOf, StreamId] = {}
         self._claimed_up_to: dict[StreamOf, bytes] = {}
+        self._redelivered = 0
+        self._metrics: dict[str, int] | None = None
+        self._metrics_due_s = 0.0
+        self._reported: dict[str, Any] = {}
 
     @property
     def group(self) -> str:
@@ -78,7 +84,27 @@ class SharedReader(StreamReader):
             self._idle = not self.available_now
             return start
         self._idle = False
-        return delivered_json(self._offset(done, taken))
+        found = delivered_json(self._offset(done, taken))
+        self._reported = {**found, "runs": {}}
+        return found
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The newest offset without its ids, and metrics: for the query's progress."""
+        if now_s() >= self._metrics_due_s:  # Spark asks up to 90 times a second
+            self._metrics = self._group_metrics()
+            self._metrics_due_s = now_s() + METRICS_EVERY_S
+        return {**self._reported, METRICS: {**(self._metrics or {}), REDELIVERED: self._redelivered}}
+
+    def _group_metrics(self) -> dict[str, int]:
+        """How far the group is behind, by XINFO GROUPS; streams whose lag the server does not know count nothing."""
+        count, behind = 0, 0
+        for name, keys in self._joined.items():
+            replies = self.connections.asking[name].pipeline([["XINFO", "GROUPS", key] for key in keys])
+            count += len(keys)
+            for reply in replies:
+                rows = [] if isinstance(reply, ReplyError) else map(mapping, reply)
+                behind += sum(row.get(b"lag") or 0 for row in rows if row[b"name"] == self.group.encode())
+        return {STREAMS: count, ENTRIES_BEHIND: behind}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         """The tasks of a batch, from its offset alone."""
@@ -103,12 +129,13 @@ class SharedReader(StreamReader):
         self._join_groups(done)
         taken: dict[StreamOf, list[tuple[bool, list[bytes]]]] = {}
         if self._recover:
-            self._add(taken, self._pending_in_no_offset(), together=False)
+            self._redelivered += self._add(taken, self._pending_in_no_offset(), together=False)
             self._recover = False
         per_key = self._per_key(limit)
         if self.options.claim_min_idle_ms is not None:
             for name, client in self.connections.asking.items():
-                self._add(taken, self._claim(client, self._joined[name], per_key), together=False)
+                claimed = self._claim(client, self._joined[name], per_key)
+                self._redelivered += self._add(taken, claimed, together=False)
         wanted = self._behind_target() if self.available_now else self._joined
         blocks = self._idle and not taken
         self._add(taken, self._read_new(wanted, per_key, blocks, done), together=True)
@@ -119,10 +146,12 @@ class SharedReader(StreamReader):
         taken: dict[StreamOf, list[tuple[bool, list[bytes]]]],
         found: dict[StreamOf, list[bytes]],
         together: bool,
-    ) -> None:
+    ) -> int:
+        """Add what was found to what was taken; how many entries that were."""
         for stream, some in found.items():
             if some:
                 taken.setdefault(stream, []).append((together, some))
+        return sum(map(len, found.values()))
 
     def _per_key(self, limit: ReadLimit) -> int:
         keys = sum(map(len, self._joined.values()))
