@@ -129,7 +129,7 @@ $(VENV)/tested: $(VENV)/groups $(SOURCES)
 
 # The pipeline's tests run where this and Java are; without them they are skipped, and say so.
 $(VENV)/spark: $(VENV)/installed
-	@$(PIP) install --constraint constraints.txt --editable '.[spark]'
+	@$(PIP) install --constraint constraints.txt --editable '.[spark,payload]'
 	@touch $@
 
 $(VENV)/bench: $(VENV)/tested $(SOURCES)

@@ -9,8 +9,10 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+import pyarrow
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.pipeline.connector.source import text_values
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import from_lists
 from penstock.pipeline.errors import OptionError, PipelineError
@@ -151,3 +153,59 @@ def test_ids_of_different_lengths_are_read() -> None:
 def test_a_column_that_cannot_be_had_is_refused_before_anything_is_read(ddl: str) -> None:
     with pytest.raises(OptionError):
         columns(ddl)
+
+
+WORDS = (
+    b"7",
+    b" 7 ",
+    b"-7",
+    b"+7",
+    b"07",
+    b"0x1F",
+    b"1e3",
+    b"1.5",
+    b".5",
+    b"5.",
+    b"nan",
+    b"inf",
+    b"-Infinity",
+    b"",
+    b" ",
+    b"x",
+    b"99999999999999999999",
+    b"128",
+    b"true",
+    b"1",
+    b"False",
+    b"2026-11-22",
+    b"2026-11-22 10:00",
+    b"2026-11-22T10:00:00Z",
+    b"2026-11-22T10:00:00.5+02:00",
+    b"2026-11-22T10:00:00+0200",
+    b"20261122T100000",
+    b"2026-13-01",
+    b"10:00",
+)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pyarrow.int64(),
+        pyarrow.int8(),
+        pyarrow.float64(),
+        pyarrow.bool_(),
+        pyarrow.decimal128(10, 2),
+        pyarrow.date32(),
+        pyarrow.timestamp("us"),
+        pyarrow.timestamp("us", "UTC"),
+    ],
+    ids=str,
+)
+def test_values_converted_together_are_those_converted_one_by_one(kind: Any) -> None:
+    words = [word.decode() for word in WORDS] * 9
+
+    together = text_values.lenient(pyarrow.array([*words, None], pyarrow.string()), kind)
+
+    one_by_one = pyarrow.array([*(text_values.value_of(word, kind) for word in words), None], kind)
+    assert together.equals(one_by_one) or str(together) == str(one_by_one)  # not a number is not equal to itself

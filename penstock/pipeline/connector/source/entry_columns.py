@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 import numpy
@@ -11,6 +10,9 @@ import pyarrow.compute as compute
 
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.source.entry_pages import DASH, Page, numbers
+from penstock.pipeline.connector.source.payload_options import PayloadOptions
+from penstock.pipeline.connector.source.payloads import Payloads
+from penstock.pipeline.connector.source.text_values import Texts
 from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.storage.streams import ids
 
@@ -32,16 +34,28 @@ Builder: TypeAlias = Callable[[Page, Origin], Any]
 class Columns:
     """Builds record batches from pages, with one builder for each column. Created once for each task."""
 
-    def __init__(self, schema: Any, fail_fast: bool, replace_bad_text: bool) -> None:
-        """`schema` is Arrow's, as Spark expects it; OptionError for a column that cannot be had so."""
+    def __init__(
+        self, schema: Any, fail_fast: bool, replace_bad_text: bool, payload: PayloadOptions | None = None
+    ) -> None:
+        """`schema` is Arrow's, as Spark expects it; OptionError for a column that cannot be had so.
+
+        With `payload`, columns that are neither metadata nor `fields` are members of the payloads.
+        """
         self.schema = schema
-        self._texts = _Texts(fail_fast, replace_bad_text)
+        self._texts = Texts(fail_fast, replace_bad_text)
+        self._payloads: Payloads | None = None
+        self._decoded: tuple[Any, Any] | None = None  # the page's payloads as columns, and what is corrupt
+        if payload is not None:
+            members = [column for column in schema if column.name not in (*_METADATA, schemas.FIELDS, schemas.CORRUPT)]
+            self._payloads = Payloads(payload, members, fail_fast)
         self._builders = [self._builder(column) for column in schema]
 
     def wants(self, name: str) -> bool:
         return name in self.schema.names
 
     def batch(self, page: Page, origin: Origin) -> Any:
+        if self._payloads is not None:
+            self._decoded = self._payloads.decode(field_of(page, self._payloads.field.encode()))
         arrays = [build(page, origin) for build in self._builders]
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -56,6 +70,8 @@ class Columns:
             return self._map_builder(kind)
         if name == schemas.FIELDS and pyarrow.types.is_list(kind):
             return self._list_builder(kind)
+        if self._payloads is not None:
+            return self._payload_builder(name, kind)
         if pyarrow.types.is_nested(kind):
             raise OptionError(
                 f"the column {name!r} cannot be {kind}: 'fields' may be map<string,string>, map<string,binary>, "
@@ -63,6 +79,16 @@ class Columns:
             )
         wanted = name.encode()
         return lambda page, origin: self._texts.cast(field_of(page, wanted), kind, name)
+
+    def _payload_builder(self, name: str, kind: Any) -> Builder:
+        if name != schemas.CORRUPT:
+            return lambda page, origin: self._payload_columns()[0].field(name)
+        _text_or_bytes(kind, "values of the column '_corrupt'")
+        return lambda page, origin: self._texts.cast(self._payload_columns()[1], kind, name)
+
+    def _payload_columns(self) -> tuple[Any, Any]:
+        assert self._decoded is not None, "batch() decodes first"
+        return self._decoded
 
     def _map_builder(self, kind: Any) -> Builder:
         for part in (kind.key_type, kind.item_type):
@@ -91,9 +117,9 @@ class Columns:
         return build
 
 
-def _text_or_bytes(kind: Any) -> None:
+def _text_or_bytes(kind: Any, what: str = "names and values in 'fields'") -> None:
     if kind not in (pyarrow.string(), pyarrow.binary()):
-        raise OptionError(f"names and values in 'fields' are string or binary, not {kind}")
+        raise OptionError(f"{what} are string or binary, not {kind}")
 
 
 # -- one field of every entry -----------------------------------------------------------------------------------------
@@ -128,61 +154,6 @@ def _same_place(page: Page, wanted: bytes) -> int:
         if known[at] == wanted:
             return at
     return -1
-
-
-class _Texts:
-    """Converts values to the declared types. One that does not fit becomes null, or with FAILFAST ends the query."""
-
-    def __init__(self, fail_fast: bool, replace_bad_text: bool) -> None:
-        self._fail_fast = fail_fast
-        self._replace = replace_bad_text
-
-    def cast(self, texts: Any, kind: Any, column: str) -> Any:
-        if kind == texts.type:
-            return texts
-        if kind == pyarrow.binary():
-            return texts.cast(kind)
-        text = self._text(texts, column)
-        if kind == pyarrow.string():
-            return text
-        try:
-            return text.cast(kind)
-        except pyarrow.ArrowInvalid as mistake:
-            if self._fail_fast:
-                raise PipelineError(f"column {column!r}: {mistake} (mode=PERMISSIVE makes it null)") from None
-        return pyarrow.array([_value(one, kind) for one in text.to_pylist()], kind)
-
-    def _text(self, texts: Any, column: str) -> Any:
-        try:
-            return texts.cast(pyarrow.string())
-        except pyarrow.ArrowInvalid:
-            if self._replace:
-                return pyarrow.array(
-                    [None if one is None else one.decode(errors="replace") for one in texts.to_pylist()],
-                    pyarrow.string(),
-                )
-        raise PipelineError(
-            f"column {column!r}: a value is not UTF-8; declare the column binary, or set decodeErrors=replace"
-        )
-
-
-def _value(text: str | None, kind: Any) -> Any:
-    """One value converted by Arrow, or as an ISO time in another form; None if it is neither."""
-    if text is None:
-        return None
-    try:
-        return pyarrow.scalar(text.strip()).cast(kind).as_py()
-    except pyarrow.ArrowInvalid:
-        pass
-    if not pyarrow.types.is_timestamp(kind):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if kind.tz is None:
-        return moment.replace(tzinfo=None)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 # -- metadata columns -------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class TaskReader:
 
     def _columns(self) -> Columns:
         arrow = to_arrow_schema(self.schema, timezone="UTC")
-        return Columns(arrow, self.options.fail_fast, self.options.replace_bad_text)
+        return Columns(arrow, self.options.fail_fast, self.options.replace_bad_text, self.options.payload)
 
 
 class _RangeProgress:

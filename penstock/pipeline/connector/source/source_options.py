@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from penstock.pipeline.connector.connection.connection_options import Keys, Servers, read_keys, read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.schemas import TABLES
+from penstock.pipeline.connector.source.payload_options import PayloadOptions, read_payload
 from penstock.pipeline.errors import OptionError
 from penstock.storage.streams import ids
 
@@ -102,6 +103,7 @@ class Entries:
     fail_fast: bool
     replace_bad_text: bool
     push_filters: bool
+    payload: PayloadOptions | None
 
 
 def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
@@ -127,6 +129,7 @@ def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
         fail_fast=reader.choice("mode", "PERMISSIVE", ("PERMISSIVE", "FAILFAST")) == "FAILFAST",
         replace_bad_text=reader.choice("decodeErrors", "strict", ("strict", "replace")) == "replace",
         push_filters=reader.flag("pushFilters", False),
+        payload=read_payload(reader),
     )
     reader.end()
     _check(found, streaming)
