@@ -31,13 +31,15 @@ class DamagedLog(PipelineError):
 class LogPart:
     """One file of a log: its number in the order (from 1), and its size in bytes when the read was planned.
 
-    `is_last`: the server may still be writing this file; only its end may be incomplete.
+    `is_last`: the server may still be writing this file; only its end may be incomplete. `increment`: the number that
+    the manifest gives an increment, by which it is known after a rewrite; 0 for any other file.
     """
 
     path: str
     seq: int
     size: int
     is_last: bool
+    increment: int = 0
 
     @property
     def name(self) -> str:
@@ -50,8 +52,9 @@ def parts_of(path: str) -> tuple[list[LogPart], list[str]]:
     A base file in RDB form is left out: it has the state at the last rewrite, not the commands that led to it.
     """
     manifest = _manifest_of(path)
+    named: list[tuple[str, bool, int]]  # path, is a base, number of an increment
     if manifest is None:
-        named = [(path, False)]
+        named = [(path, False, 0)]
     else:
         above = manifest.rpartition("/")[0]
         try:
@@ -59,9 +62,12 @@ def parts_of(path: str) -> tuple[list[LogPart], list[str]]:
                 files = manifests.parse(file.read()).files()
         except UsageError as refusal:
             raise PipelineError(f"{manifest}: {refusal}") from None
-        named = [(f"{above}/{part.name}" if above else part.name, part.kind == manifests.BASE) for part in files]
+        named = []
+        for one in files:
+            is_base = one.kind == manifests.BASE
+            named.append((f"{above}/{one.name}" if above else one.name, is_base, 0 if is_base else one.seq))
     parts, warnings = [], []
-    for seq, (name, is_base) in enumerate(named, 1):
+    for seq, (name, is_base, increment) in enumerate(named, 1):
         with opened(name) as file:
             magic = file.read(len(SNAPSHOT_MAGIC))
             size = file.seek(0, os.SEEK_END)
@@ -73,7 +79,7 @@ def parts_of(path: str) -> tuple[list[LogPart], list[str]]:
                 )
             warnings.append(f"{name} is an RDB snapshot and is skipped: the table holds what was logged after it")
             continue
-        parts.append(LogPart(name, seq, size, seq == len(named)))
+        parts.append(LogPart(name, seq, size, seq == len(named), increment))
     return parts, warnings
 
 
@@ -127,6 +133,15 @@ def bytes_of(file: BinaryIO) -> Bytes:
         return file.read(most)
 
     return read
+
+
+def size_of(path: str) -> int | None:
+    """A file's bytes; None if it is gone."""
+    try:
+        with opened(path) as file:
+            return file.seek(0, os.SEEK_END)
+    except PipelineError:
+        return None
 
 
 def _is_directory(path: str) -> bool:

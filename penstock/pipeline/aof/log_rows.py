@@ -34,10 +34,11 @@ class LogContext:
 
     __slots__ = ("db", "in_multi", "ts")
 
-    def __init__(self, at_beginning: bool) -> None:
-        self.db: int | None = 0 if at_beginning else None
-        self.ts: int | None = None
-        self.in_multi: bool | None = False if at_beginning else None
+    def __init__(self, db: int | None = 0, ts: int | None = None, in_multi: bool | None = False) -> None:
+        """That of a file's first line, where nothing else is given."""
+        self.db = db
+        self.ts = ts
+        self.in_multi = in_multi
 
     def read(self, command: str, request: Request) -> None:
         """Update from MULTI, EXEC or SELECT."""
@@ -49,7 +50,7 @@ class LogContext:
             self.db = int(request[1])
 
 
-def _time_of(text: bytes, at: int, otherwise: int | None) -> int | None:
+def time_of(text: bytes, at: int, otherwise: int | None) -> int | None:
     """The microseconds of the annotation at an offset of a block; `otherwise` if it is not a time."""
     line = text[at : text.find(b"\n", at)]
     seconds = line.removeprefix(STAMP).strip()
@@ -99,7 +100,7 @@ class Rows:
         context, of, changers = self._context, self._commands.of, Commands.CHANGERS
         for request, offset in zip(block.requests, block.offsets(), strict=True):
             if not request:
-                context.ts = _time_of(block.text, offset - block.offset, context.ts)
+                context.ts = time_of(block.text, offset - block.offset, context.ts)
                 continue
             command, key_at = of(request[0])
             changes = command in changers
@@ -172,7 +173,7 @@ def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     DamagedLog if its bytes are not requests, or the next split does not begin where this one ends. An incomplete
     request at the end of the log's last file is ignored, as a loading server ignores it.
     """
-    context, commands = LogContext(split.start == 0), Commands()
+    context, commands = LogContext(split.db, split.ts, split.in_multi), Commands()
     rows = Rows(context, commands)
     with opened(split.part.path) as file:
         read = bytes_of(file)

@@ -29,13 +29,17 @@ _LONGEST_CANDIDATE: Final = 32  # bytes that the pattern looks at
 class Split:
     """A part of a log's file that one task reads: `start` begins a request, and one ends at `end`.
 
-    `number` is its place among all the splits of a read. `is_end`: it is the end of the log's last file.
+    `number` is its place among all the splits of a read. `is_end`: it is the end of the log's last file. `db`, `ts`
+    (unix microseconds) and `in_multi` are those of its first request; None if unknown.
     """
 
     part: LogPart
     number: int
     start: int
     end: int
+    db: int | None = None
+    ts: int | None = None
+    in_multi: bool | None = None
 
     @property
     def is_end(self) -> bool:
@@ -53,7 +57,8 @@ def splits_of(parts: list[LogPart], split_bytes: int) -> list[Split]:
                 places += [boundary(file, cut, part.size) for cut in cuts]
         places = sorted(set(places))
         for start, end in pairwise(places):
-            found.append(Split(part, len(found), start, end))
+            known = (0, None, False) if start == 0 else (None, None, None)
+            found.append(Split(part, len(found), start, end, *known))
     return found
 
 

@@ -68,35 +68,48 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
     return LogOptions(path.removeprefix("file://"), split_bytes)
 
 
-def create_reader(options: Mapping[str, str], schema: StructType) -> "LogReader":
+def create_reader(options: Mapping[str, str], schema: StructType) -> "LogTableReader":
     """The reader of `schema`'s columns; OptionError for a column that the table does not have."""
+    check_schema(schema)
+    return LogTableReader(read_options(options), schema)
+
+
+def check_schema(schema: StructType) -> None:
+    """OptionError for a column that the table does not have, or not in that type."""
     for field in schema:
         if field.name not in TYPES:
             raise OptionError(f"the table 'aof' has no column {field.name!r}: it has {', '.join(TYPES)}")
         if not any(field.dataType.simpleString() == allowed.simpleString() for allowed in TYPES[field.name]):
             allowed = " or ".join(allowed.simpleString() for allowed in TYPES[field.name])
             raise OptionError(f"the column {field.name!r} is {allowed}, not {field.dataType.simpleString()}")
-    return LogReader(read_options(options), schema)
 
 
-class LogReader(DataSourceReader):
+class LogTask:
+    """The part of a reader that is pickled for the executors."""
+
+    def __init__(self, schema: StructType) -> None:
+        self.schema = schema
+
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+        """The rows of one split."""
+        if is_placeholder(partition):
+            return
+        assert isinstance(partition, LogPartition), "partitions() makes no others"
+        yield from log_rows.batches(partition.split, to_arrow_schema(self.schema, timezone="UTC"))
+
+
+class LogTableReader(LogTask, DataSourceReader):
     """Reads a log as it was when the read was planned; later writes are not seen."""
 
     def __init__(self, options: LogOptions, schema: StructType) -> None:
+        super().__init__(schema)
         self.options = options
-        self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
         parts, skipped = log_files.parts_of(self.options.path)
         for sentence in skipped:
             warnings.warn(sentence, stacklevel=1)
         return [LogPartition(split) for split in log_splits.splits_of(parts, self.options.split_bytes)]
-
-    def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        if is_placeholder(partition):
-            return
-        assert isinstance(partition, LogPartition), "partitions() makes no others"
-        yield from log_rows.batches(partition.split, to_arrow_schema(self.schema, timezone="UTC"))
 
 
 def filled(spark: SparkSession, path: str, split_bytes: int = log_splits.SPLIT_BYTES) -> DataFrame:

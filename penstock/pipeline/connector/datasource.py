@@ -40,8 +40,14 @@ class StreamsDataSource(DataSource):
         return server_tables.create_reader(table, self.options, schema)
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
+        if self._table() == "aof":
+            from penstock.pipeline.aof import log_stream
+
+            return log_stream.create_reader(self.options, schema)
         if self._table() != "entries":
-            raise OptionError(f"the table {self._table()!r} is read in batches: only 'entries' can be streamed")
+            raise OptionError(
+                f"the table {self._table()!r} is read in batches: only 'entries' and 'aof' can be streamed"
+            )
         from penstock.pipeline.connector.source import stream_reader
 
         return stream_reader.create_reader(self.options, schema)
