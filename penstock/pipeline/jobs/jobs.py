@@ -7,6 +7,7 @@ jobs.redelivery_latency(log).show()
 """
 
 from penstock.pipeline.aof.log_table import filled as log
+from penstock.pipeline.jobs.backfill import backfill
 from penstock.pipeline.jobs.log_jobs import (
     acknowledgements,
     attempts_at_ack,
@@ -31,6 +32,7 @@ from penstock.pipeline.jobs.pending_jobs import (
 __all__ = [
     "acknowledgements",
     "attempts_at_ack",
+    "backfill",
     "dead_letters",
     "deliveries",
     "delivery_histogram",

@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 from penstock.pipeline.aof import log_table
 from penstock.pipeline.connector.datasource import FORMAT
 from penstock.pipeline.jobs import log_jobs
+from penstock.pipeline.jobs.backfill import id_order
 from penstock.pipeline.runner.pipeline_file import FILES, Ingest
 
 ROW: Final = "_stream string, _id string, _timestamp timestamp, fields map<string,string>"
@@ -48,12 +49,7 @@ def logged(spark: Any, ingest: Ingest, after: dict[str, str]) -> DataFrame:
     log = log_table.filled(spark, ingest.options["path"]).where("command = 'XADD'")
     found = log_jobs.entries(log).where(f.col("stream").isin(*streams))
     for stream, last in after.items():
-        found = found.where((f.col("stream") != stream) | (number(f.col("id")) > number(f.lit(last))))
+        found = found.where((f.col("stream") != stream) | (id_order(f.col("id")) > id_order(f.lit(last))))
     return found.select(
         f.col("stream").alias("_stream"), f.col("id").alias("_id"), f.col("timestamp").alias("_timestamp"), "fields"
     )
-
-
-def number(entry_id: Any) -> Any:
-    """An id as a struct of two numbers, which compares as ids do."""
-    return f.struct(*(f.split(entry_id, "-")[at].cast("decimal(20,0)").alias(f"part{at}") for at in (0, 1)))

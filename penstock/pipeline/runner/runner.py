@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 from penstock.pipeline.connector.connection.connection_options import connection_options
 from penstock.pipeline.connector.datasource import FORMAT
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.jobs.backfill import id_order
 from penstock.pipeline.runner import balance, ingest, stages
 from penstock.pipeline.runner.balance import Stage
 from penstock.pipeline.runner.batch_folders import BatchFolders
@@ -160,7 +161,7 @@ class Runner:
         counts["clean"], newest_ms = self._rows_and_newest(self._spark.read.parquet(aside[1]))
         counts["newest_ms"] = max((ms for ms in (newest_ms, before.get("newest_ms")) if ms is not None), default=None)
         if self._pipeline.ingest.source == LOG:
-            last = rows.groupBy("_stream").agg(f.max_by("_id", ingest.number(f.col("_id"))).alias("id")).collect()
+            last = rows.groupBy("_stream").agg(f.max_by("_id", id_order(f.col("_id"))).alias("id")).collect()
             counts["last_ids"] = {**before.get("last_ids", {}), **{row["_stream"]: row["id"] for row in last}}
         uneven = [stage for stage in balance.of_batch(counts) if not stage.balances]
         if uneven:

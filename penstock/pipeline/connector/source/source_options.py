@@ -15,6 +15,7 @@ from penstock.pipeline.errors import OptionError
 from penstock.storage.streams import ids
 
 EARLIEST, LATEST, GROUP = "earliest", "latest", "group"
+EVERY_OTHER = "*"  # in the JSON of startingId: the streams that it does not name
 CURSOR, SHARED = "cursor", "shared"
 
 
@@ -69,7 +70,8 @@ def read_start(reader: OptionReader, default: str) -> Start:
         by_key = json.loads(word)
     except ValueError:
         raise reader.mistake("startingId", "is no JSON") from None
-    return Start(default, tuple((key, _place(reader, "startingId", str(by_key[key]))) for key in sorted(by_key)))
+    places = {key: _place(reader, "startingId", str(by_key[key])) for key in sorted(by_key)}
+    return Start(places.pop(EVERY_OTHER, default), tuple(places.items()))
 
 
 def _place(reader: OptionReader, name: str, word: str) -> str:
