@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from tests.pipeline.chaos import Result, main
+from tests.pipeline.chaos import Result, judged, main
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,24 @@ def test_a_run_that_killed_nothing_fails(capsys: pytest.CaptureFixture[str]) -> 
 
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "          no task was killed: copy more (--entries), or kill earlier (--up-to)",
-        "1 runs, 0 kills: 1 RUNS FAILED",
+        "1 runs, 0 kills (0 tasks): 1 RUNS FAILED",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kills", "least", "code", "line"),
+    [
+        ((12, 8), 20, 0, "2 runs, 20 kills (12 tasks, 8 drivers): every row once"),
+        ((12, 7), 20, 1, "2 runs, 19 kills (12 tasks, 7 drivers): TOO FEW: 20 are needed"),
+        ((20, 0), 20, 1, "2 runs, 20 kills (20 tasks, 0 drivers): 1 RUNS FAILED"),
+    ],
+    ids=["enough", "too few", "no driver"],
+)
+def test_all_runs_together_must_have_killed_enough(
+    kills: tuple[int, int], least: int, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks, drivers = kills
+    runs = [Result("task", "idmp", tasks, 100, 0, 0), Result("driver", "idmp", drivers, 100, 0, 0)]
+
+    assert judged(runs, least) == code
+    assert capsys.readouterr().out.splitlines() == [line]
