@@ -186,10 +186,14 @@ def _seq(page: Page, origin: Origin, kind: Any) -> Any:
 
 
 def _timestamp(page: Page, origin: Origin, kind: Any) -> Any:
-    ms = halves(page)[0]
+    return moments(halves(page)[0], kind)
+
+
+def moments(ms: Any, kind: Any) -> Any:
+    """Unix milliseconds as a time; null for one that is beyond Spark's times."""
     beyond = ms > LATEST_MS
-    moments = numpy.where(beyond, 0, ms).astype(numpy.int64) * 1000
-    return pyarrow.array(moments, mask=beyond if beyond.any() else None).cast(kind)
+    micros = numpy.where(beyond, 0, ms).astype(numpy.int64) * 1000
+    return pyarrow.array(micros, mask=beyond if beyond.any() else None).cast(kind)
 
 
 def _deliveries(page: Page, origin: Origin, kind: Any) -> Any:
@@ -214,8 +218,12 @@ _METADATA: Final[dict[str, tuple[tuple[Any, ...], Callable[[Page, Origin, Any], 
 
 
 def halves(page: Page) -> tuple[Any, Any]:
-    """Milliseconds and sequence numbers of a page's ids, as integers: int64 if they fit, else uint64."""
-    texts = page.texts(page.id_at)
+    """Milliseconds and sequence numbers of a page's ids."""
+    return halves_of(page.texts(page.id_at))
+
+
+def halves_of(texts: Any) -> tuple[Any, Any]:
+    """Milliseconds and sequence numbers of ids in a binary array, as integers: int64 if they fit, else uint64."""
     if len(texts) and texts.type == pyarrow.binary():
         bounds = numpy.frombuffer(texts.buffers()[1], numpy.int32, len(texts) + 1, 4 * texts.offset)
         text = numpy.frombuffer(texts.buffers()[2], numpy.uint8)

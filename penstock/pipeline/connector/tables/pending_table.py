@@ -16,7 +16,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping, packed
 from penstock.pipeline.connector.connection.stream_info import find_keys
 from penstock.pipeline.connector.placeholder import is_placeholder
-from penstock.pipeline.connector.source.entry_columns import LATEST_MS
+from penstock.pipeline.connector.source.entry_columns import halves_of, moments
 from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
@@ -62,15 +62,17 @@ class PendingReader(TableReader):
         total = sum(id_range.weight for id_range, _ in lists)
         sizing = self.source.sizing
         tasks = how_many(total, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
-        by_piece: dict[IdRange, list[bytes]] = {}
+        groups_of: dict[IdRange, list[bytes]] = {}
         for endpoint in self.source.servers.endpoints:
             with Client(endpoint, self.source.servers.access) as client:
                 for id_range, group in lists:
                     if id_range.endpoint == endpoint.name:
                         for part in self._parts(client, id_range, -(-total // tasks)):
-                            by_piece.setdefault(part, []).append(group)
-        ranges = [id_range for id_range, groups in by_piece.items() for _ in groups]
-        return [PendingTask(some, tuple(by_piece[id_range].pop() for id_range in some)) for some in pack(ranges, tasks)]
+                            groups_of.setdefault(part, []).append(group)
+        ranges = [id_range for id_range, groups in groups_of.items() for _ in groups]
+        return [
+            PendingTask(some, tuple(groups_of[id_range].pop() for id_range in some)) for some in pack(ranges, tasks)
+        ]
 
     def _lists(self, client: Client, keys: list[bytes]) -> Iterator[tuple[IdRange, bytes]]:
         """The whole pending entries list of each group, if it is not empty."""
@@ -122,24 +124,35 @@ class PendingReader(TableReader):
         count = len(page)
         nacked = page.idle_ms == NO_OWNER
         released = nacked if nacked.any() else None
-        entry_ms = _moments(page.id_texts)
-        columns = {
-            "endpoint": _all(id_range.endpoint, count),
-            "stream": _all(text(id_range.key), count),
-            "group": _all(text(group), count),
-            "consumer": _nulled(_strings(page.consumers), nacked),
-            "id": page.id_texts.cast(pyarrow.string()),
-            "timestamp": pyarrow.array(entry_ms * 1000, mask=entry_ms < 0).cast(pyarrow.timestamp("us", "UTC")),
-            "idle_ms": pyarrow.array(page.idle_ms, mask=released),
-            "delivered_at": pyarrow.array((page.now_ms - page.idle_ms) * 1000, mask=released).cast(
-                pyarrow.timestamp("us", "UTC")
-            ),
-            "deliveries": pyarrow.array(page.deliveries),
-            "nacked": pyarrow.array(nacked),
-            "fatal": pyarrow.array(page.deliveries == FATAL),
-        }
-        if "fields" in self.schema.names:
-            columns["fields"] = self._fields(client, id_range.key, page.id_texts.to_pylist())
+        kind = pyarrow.timestamp("us", "UTC")
+        columns: dict[str, Any] = {}
+        for name in self.schema.names:
+            match name:
+                case "endpoint":
+                    column = _all(id_range.endpoint, count)
+                case "stream":
+                    column = _all(text(id_range.key), count)
+                case "group":
+                    column = _all(text(group), count)
+                case "consumer":
+                    column = _nulled(_strings(page.consumers), nacked)
+                case "id":
+                    column = page.id_texts.cast(pyarrow.string())
+                case "timestamp":
+                    column = moments(halves_of(page.id_texts)[0], kind)
+                case "idle_ms":
+                    column = pyarrow.array(page.idle_ms, mask=released)
+                case "delivered_at":
+                    column = pyarrow.array((page.now_ms - page.idle_ms) * 1000, mask=released).cast(kind)
+                case "deliveries":
+                    column = pyarrow.array(page.deliveries)
+                case "nacked":
+                    column = pyarrow.array(nacked)
+                case "fatal":
+                    column = pyarrow.array(page.deliveries == FATAL)
+                case _:
+                    column = self._fields(client, id_range.key, page.id_texts.to_pylist())
+            columns[name] = column
         return self.batch(columns, count)
 
     def _fields(self, client: Client, key: bytes, wanted: list[bytes]) -> Any:
@@ -174,9 +187,3 @@ def _strings(texts: Any) -> Any:
 
 def _nulled(texts: Any, where: Any) -> Any:
     return compute.if_else(pyarrow.array(where), pyarrow.scalar(None, texts.type), texts) if where.any() else texts
-
-
-def _moments(id_texts: Any) -> Any:
-    """The milliseconds of ids; -1 for one that is beyond Spark's times."""
-    found = numpy.array([min(int(one.partition(b"-")[0]), 2**62) for one in id_texts.to_pylist()], numpy.int64)
-    return numpy.where(found > LATEST_MS, -1, found)
