@@ -6,17 +6,20 @@ unknown (null) until the first such line; at the start of a file they are known.
 
 from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
+import numpy
 import pyarrow as pa
 
+from penstock.pipeline.aof.log_columns import LogColumns, log_columns
 from penstock.pipeline.aof.log_files import DamagedLog, bytes_of, opened
 from penstock.pipeline.aof.log_splits import Split
-from penstock.protocol.log_reader import STAMP, LogBlock, LogReader, Request, only_zeros
+from penstock.protocol.log_reader import STAMP, Bytes, LogBlock, LogReader, Request, only_zeros
 
 COLUMNS: Final = ("file", "file_seq", "offset", "ts", "db", "command", "key", "args", "in_multi", "split")
-BATCH_ROWS: Final = 10_000
-BATCH_BYTES: Final = 16 * 1024 * 1024
+COLUMN_BYTES: Final = 1024 * 1024
+STRICT_BLOCKS: Final = 16  # read by the strict reader after a block that could not be had as columns
 WHAT_HELPS: Final = "raise splitBytes, or set it to 0, which reads each file in one piece"
 
 NO_KEY: Final = -1
@@ -46,7 +49,7 @@ class LogContext:
             self.in_multi = True
         elif command == "EXEC":
             self.in_multi = False
-        elif len(request) == 2 and request[1].isdigit():  # SELECT
+        elif len(request) > 1 and request[1].isdigit():  # SELECT
             self.db = int(request[1])
 
 
@@ -80,12 +83,11 @@ class Commands:
 class Rows:
     """The columns of a batch while it is filled."""
 
-    __slots__ = ("_commands", "_context", "commands", "db", "in_multi", "keys", "offsets", "requests", "size", "ts")
+    __slots__ = ("_commands", "_context", "commands", "db", "in_multi", "keys", "offsets", "requests", "ts")
 
     def __init__(self, context: LogContext, commands: Commands) -> None:
         self._context = context
         self._commands = commands
-        self.size = 0  # bytes
         self.requests: list[Request] = []
         self.offsets: list[int] = []
         self.commands: list[str] = []
@@ -96,7 +98,6 @@ class Rows:
 
     def add(self, block: LogBlock) -> None:
         """Append a block's requests; the time of each is that of the annotation before it."""
-        self.size += block.taken
         context, of, changers = self._context, self._commands.of, Commands.CHANGERS
         for request, offset in zip(block.requests, block.offsets(), strict=True):
             if not request:
@@ -167,6 +168,94 @@ def _words(words: list[Any], wanted: pa.DataType) -> pa.Array:
         return pa.array([None if word is None else word.decode("utf-8", "replace") for word in words], wanted)
 
 
+class ColumnRows:
+    """The rows of requests that were found as columns."""
+
+    __slots__ = ("_columns", "_commands", "_context", "_kinds", "_offset")
+
+    def __init__(self, columns: LogColumns, offset: int, context: LogContext, commands: Commands) -> None:
+        """`offset` is where the columns' text begins in the file; `context` becomes that behind them."""
+        self._columns = columns
+        self._offset = offset
+        self._context = context
+        self._commands = commands
+        names = columns.word(0).dictionary_encode()
+        self._kinds = [commands.of(name) for name in names.dictionary.to_pylist()], names.indices.to_numpy()
+
+    def batch(self, split: Split, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns that the schema names, in its order and types."""
+        columns, count = self._columns, len(self._columns)
+        known, kinds = self._kinds
+        contexts, of_row = self._contexts()
+        made = []
+        for field in schema:
+            match field.name:
+                case "file":
+                    column = pa.repeat(pa.scalar(split.part.name, pa.string()), count)
+                case "file_seq":
+                    column = pa.repeat(pa.scalar(split.part.seq, pa.int64()), count)
+                case "split":
+                    column = pa.repeat(pa.scalar(split.number, pa.int64()), count)
+                case "offset":
+                    column = pa.array(columns.starts + self._offset)
+                case "ts":
+                    times = pa.array([ts for _, ts, _ in contexts], pa.int64())
+                    column = times.take(of_row).cast(pa.timestamp("us", "UTC"))
+                case "db":
+                    column = pa.array([db for db, _, _ in contexts], pa.int64()).take(of_row)
+                case "command":
+                    column = pa.array([command for command, _ in known], pa.string()).take(pa.array(kinds))
+                case "key":
+                    column = _text_column(columns.word(numpy.array([key_at for _, key_at in known])[kinds]), field.type)
+                case "args":
+                    column = self._args(field.type)
+                case _:
+                    column = pa.array([in_multi for _, _, in_multi in contexts], pa.bool_()).take(of_row)
+            made.append(column if column.type == field.type else column.cast(field.type))
+        return pa.RecordBatch.from_arrays(made, schema=schema)
+
+    def _contexts(self) -> tuple[list[tuple[int | None, int | None, bool | None]], pa.Array]:
+        """Database, time and transaction in stretches, and the stretch of each row."""
+        columns, context = self._columns, self._context
+        known, kinds = self._kinds
+        changers = [number for number, (command, _) in enumerate(known) if command in Commands.CHANGERS]
+        changes: list[tuple[int, int, bytes]] = [(row, 0, line) for row, line in columns.annotations]
+        changes += [(int(row), 1, b"") for row in numpy.flatnonzero(numpy.isin(kinds, changers))] if changers else []
+        stretches = [(context.db, context.ts, context.in_multi)]
+        begins = [0]
+        for row, is_request, line in sorted(changes, key=itemgetter(0, 1)):
+            begins.append(row)
+            if not is_request:
+                context.ts = time_of(line + b"\n", 0, context.ts)
+            else:
+                command, _ = known[kinds[row]]
+                words = min(2, int(columns.counts[row]))
+                places = [int(2 * (columns.heads[row] + 2 + 2 * at)) for at in range(words)]
+                request = [columns.tokens[at].as_py() for at in places]
+                if command == "EXEC":
+                    stretches.append((context.db, context.ts, True))  # EXEC ends what it is in
+                    begins.append(row + 1)
+                context.read(command, request)
+            stretches.append((context.db, context.ts, context.in_multi))
+        lengths = numpy.diff(numpy.array([*begins, len(columns)]))
+        return stretches, pa.array(numpy.repeat(numpy.arange(len(stretches)), lengths))
+
+    def _args(self, wanted: pa.DataType) -> pa.Array:
+        offsets, words = self._columns.words_after_name()
+        large = pa.types.is_large_list(wanted)
+        array = pa.LargeListArray if large else pa.ListArray
+        places = pa.array(offsets, pa.int64() if large else pa.int32())
+        return array.from_arrays(places, _text_column(words, wanted.value_type), type=wanted)
+
+
+def _text_column(words: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """A binary array in the wanted type; in a string column, bytes that are not UTF-8 become U+FFFD."""
+    try:
+        return words.cast(wanted)
+    except pa.ArrowInvalid:
+        return _words(words.to_pylist(), wanted)
+
+
 def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of one split.
 
@@ -174,22 +263,37 @@ def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     request at the end of the log's last file is ignored, as a loading server ignores it.
     """
     context, commands = LogContext(split.db, split.ts, split.in_multi), Commands()
-    rows = Rows(context, commands)
+    offset, strict = split.start, 0
     with opened(split.part.path) as file:
         read = bytes_of(file)
-        reader = LogReader(read, split.start, split.end)
-        while (block := reader.next_block()) is not None:
+        while offset < split.end:
+            columns = None
+            if not strict:
+                columns = log_columns(read(offset, min(COLUMN_BYTES, split.end - offset)))
+            if columns is not None:
+                yield ColumnRows(columns, offset, context, commands).batch(split, schema)
+                offset += columns.taken
+                continue
+            strict = (strict or STRICT_BLOCKS) - 1
+            reader = LogReader(read, offset, split.end)
+            block = reader.next_block()
+            if block is None:
+                _check_end(reader, split, read)
+                return
+            rows = Rows(context, commands)
             rows.add(block)
-            if len(rows.requests) >= BATCH_ROWS or rows.size >= BATCH_BYTES:
+            if rows.requests:
                 yield rows.batch(split, schema)
-                rows = Rows(context, commands)
-        damage = reader.damage
-        if reader.is_cut_off and not split.is_end:
-            raise DamagedLog(_not_even(split))
-        if damage is not None and not (split.is_end and only_zeros(read, damage.offset)):
-            raise DamagedLog(f"{split.part.path}: {damage} (the split from byte {split.start})")
-    if rows.requests:
-        yield rows.batch(split, schema)
+            offset = reader.offset
+
+
+def _check_end(reader: LogReader, split: Split, read: Bytes) -> None:
+    """DamagedLog, unless there is nothing behind a split's requests, or only what a crash leaves."""
+    damage = reader.damage
+    if reader.is_cut_off and not split.is_end:
+        raise DamagedLog(_not_even(split))
+    if damage is not None and not (split.is_end and only_zeros(read, damage.offset)):
+        raise DamagedLog(f"{split.part.path}: {damage} (the split from byte {split.start})")
 
 
 def _not_even(split: Split) -> str:

@@ -1,0 +1,146 @@
+"""Requests of a log as Arrow columns, split at all line ends at once with numpy.
+
+Every length header is compared with the length of the line after it; if all agree the split is right, because each word
+ends where the next header begins. A value that holds a line end fails that check: then there are no columns, and the
+rows come from `protocol/log_reader` (the oracle: tests/pipeline/aof/test_log_columns.py).
+"""
+
+from typing import Any, Final
+
+import numpy
+import pyarrow
+
+from penstock.pipeline.connector.source.entry_pages import CR, DOLLAR, STAR, numbers
+from penstock.protocol.log_reader import ANNOTATION
+
+LF: Final = 10
+HASH: Final = ANNOTATION[0]
+
+
+class LogColumns:
+    """Whole requests at the start of a text. Line i of the text is token 2 i of `tokens`.
+
+    `heads` are the lines of the requests' headers, `counts` the words of each, `starts` where each begins in the text.
+    `annotations` are lines that are none, each with the number of the request after it. `taken`: bytes.
+    """
+
+    __slots__ = ("annotations", "counts", "heads", "starts", "taken", "tokens")
+
+    def __init__(self, text: bytes, lines: tuple[Any, Any], heads: Any, counts: Any) -> None:
+        starts, ends = lines
+        bounds: Any = numpy.empty(2 * len(starts), numpy.int32)
+        bounds[0::2] = starts
+        bounds[1::2] = ends
+        self.tokens = pyarrow.Array.from_buffers(
+            pyarrow.binary(), len(bounds) - 1, [None, pyarrow.py_buffer(bounds), pyarrow.py_buffer(text)]
+        )
+        self.heads = heads
+        self.counts = counts
+        self.starts = starts[self.heads]
+        self.annotations: list[tuple[int, bytes]] = []
+        self.taken = 0
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def word(self, number: Any) -> Any:
+        """One word of each request, counted from 0 (the name): a binary array; null where there is no such word.
+
+        `number` is an array, or the same for all.
+        """
+        lacking = (number >= self.counts) | (number < 0)
+        places = 2 * (self.heads + 2 + 2 * number)
+        if not lacking.any():
+            return self.tokens.take(pyarrow.array(places))
+        return self.tokens.take(pyarrow.array(numpy.where(lacking, 0, places), mask=lacking))
+
+    def words_after_name(self) -> tuple[Any, Any]:
+        """Offsets of each request's words in the second array, which has all words but the names."""
+        behind = self.counts - 1
+        offsets: Any = numpy.zeros(len(self) + 1, numpy.int64)
+        numpy.cumsum(behind, out=offsets[1:])
+        within = numpy.arange(offsets[-1]) - numpy.repeat(offsets[:-1], behind)
+        places = 2 * (numpy.repeat(self.heads + 4, behind) + 2 * within)
+        return offsets, self.tokens.take(pyarrow.array(places))
+
+
+def log_columns(text: bytes) -> LogColumns | None:
+    """The whole requests at the start of a text that begins with one; None if in doubt, or if there is none."""
+    codes = numpy.frombuffer(text, numpy.uint8)
+    ends = numpy.flatnonzero(codes[:-1] == CR)
+    ends = ends[codes[ends + 1] == LF]
+    if not len(ends):
+        return None
+    starts = numpy.empty_like(ends)
+    starts[0] = 0
+    numpy.add(ends[:-1], 2, out=starts[1:])
+    first = codes.take(starts)
+    found = _chain(codes, starts, ends, first)
+    if found is None:
+        return None
+    requests, counts, annotations, line = found
+    if not len(requests):
+        return None
+    columns = LogColumns(text, (starts, ends), requests, counts)
+    headers = _header_lines(columns)
+    if not (first.take(headers) == DOLLAR).all():
+        return None
+    announced = numbers(codes, starts[headers] + 1, ends[headers])
+    if announced is None or not (announced == ends[headers + 1] - starts[headers + 1]).all():
+        return None
+    columns.annotations = [(number, text[starts[at] : ends[at]]) for number, at in annotations]
+    if any(b"\n" in annotation for _, annotation in columns.annotations):
+        return None  # one that ends without CR
+    columns.taken = int(ends[line - 1]) + 2
+    return columns
+
+
+def _chain(codes: Any, starts: Any, ends: Any, first: Any) -> tuple[Any, Any, list[tuple[int, int]], int] | None:
+    """The lines of the requests' headers, the words of each, the annotations, and the first line that is not taken."""
+    stars = numpy.flatnonzero((first == STAR) & (ends - starts > 1) & (ends - starts < 9))
+    digits = codes.take(starts[stars] + 1)
+    stars = stars[(digits > 48) & (digits <= 57)]  # a count has no leading zero here
+    known = numbers(codes, starts[stars] + 1, ends[stars])
+    if known is None:
+        return None  # a value like `*1x`: the strict reader knows what it is
+    hashes = numpy.flatnonzero(first == HASH)
+    units, steps = stars, 2 * known + 1
+    if len(hashes):
+        units = numpy.concatenate([stars, hashes])
+        order = numpy.argsort(units)
+        units, steps = units[order], numpy.concatenate([steps, numpy.ones_like(hashes)])[order]
+    if not len(units) or units[0]:
+        return None
+    if not (units[1:] == units[:-1] + steps[:-1]).all():  # a value begins like a header, or a line is neither
+        units, steps = _followed(units.tolist(), steps.tolist())
+    behind = int(units[-1] + steps[-1])
+    if behind > len(starts):  # the last request is not there to its end
+        behind = int(units[-1])
+        units, steps = units[:-1], steps[:-1]
+    elif behind < len(starts):
+        return None
+    is_request = steps > 1
+    before = numpy.cumsum(is_request)
+    others = numpy.flatnonzero(~is_request)
+    annotations = list(zip(before[others].tolist(), units[others].tolist(), strict=True))
+    return units[is_request], (steps[is_request] - 1) // 2, annotations, behind
+
+
+def _followed(units: list[int], steps: list[int]) -> tuple[Any, Any]:
+    """Of lines that look like a header or an annotation, those that are reached from the first one."""
+    reached, lengths = [], []
+    due = 0
+    for line, step in zip(units, steps, strict=True):
+        if line == due:
+            reached.append(line)
+            lengths.append(step)
+            due = line + step
+    return numpy.array(reached, numpy.int64), numpy.array(lengths, numpy.int64)
+
+
+def _header_lines(columns: LogColumns) -> Any:
+    """The lines of all words' headers."""
+    offsets: Any = numpy.zeros(len(columns) + 1, numpy.int64)
+    numpy.cumsum(columns.counts, out=offsets[1:])
+    within = numpy.arange(offsets[-1]) - numpy.repeat(offsets[:-1], columns.counts)
+    return numpy.repeat(columns.heads + 1, columns.counts) + 2 * within
