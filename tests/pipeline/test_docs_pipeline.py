@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from penstock.pipeline.runner.runner import LATE_WORKER
 from penstock.pipeline.session import missing
 from tests.pipeline.conftest import REAL_REDIS
 from tests.support.reference_server import LOCALHOST
@@ -160,7 +159,7 @@ def run_python(
     done = subprocess.run(
         [python, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S
     )
-    if done.returncode and LATE_WORKER in done.stderr:
+    if done.returncode and "Python worker failed to connect back" in done.stderr:
         pytest.skip("the machine is too busy for Spark, which gives its Python ten seconds to start")
     return done
 
