@@ -126,7 +126,7 @@ def test_every_block_of_code_runs_as_it_is_written(plain_python: str, tmp_path: 
         assert [fields for _, fields in client.xrange("user:ann")] == [{"score": "0.5", "model": "m"}]
         assert [fields["_id"] for _, fields in client.xrange("bad:dead")] == ["1-0"]
         assert "delivered 9 times" in done.stdout
-        assert re.search(r"\|NULL\|NULL\|\{ +\|", done.stdout), "the corrupt payload"
+        assert re.search(r"\|NULL\|NULL\| *\{ *\|", done.stdout), "the corrupt payload"
         assert list(tmp_path.glob("everything/*.parquet")) and list(tmp_path.glob("changes/*.parquet"))
         assert re.search(r'penstock_pipeline_rows_read_total\{query="[^"]+",source="0"\} [1-9]', done.stdout)
 
