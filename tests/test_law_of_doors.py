@@ -17,7 +17,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
-from penstock.engine.scripting.script_runner import Lock, ScriptRunner
+from penstock.engine.scripting.script_runner import Lock
 from penstock.engine.table.row import Row
 from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks
@@ -39,11 +39,12 @@ NOT_HERE = {*APART, *OWN_WORDS, "QUIT", "CLIENT|KILL", "CLIENT|PAUSE", "WAIT", "
 DATA_GROUPS = ("stream", "string", "list", "hash", "set", "sorted-set", "generic")
 
 
-class SlowRunner(ScriptRunner):
+class SlowRunner:
     """Has a script take longer than anybody waits for: it runs when `finish` is called."""
 
     def __init__(self) -> None:
         self.lock: Lock = nullcontext()
+        self.late = b""
         self._jobs: list[Callable[[], bytes]] = []
 
     def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:

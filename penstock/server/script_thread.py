@@ -5,7 +5,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from penstock.engine.scripting.script_runner import Lock, ScriptRunner
+from penstock.engine.scripting.script_runner import Lock
 from penstock.protocol import reply
 
 NAME: Final = "scripts"
@@ -14,8 +14,8 @@ NO_THREAD: Final = reply.error(b"ERR the server could not start a thread for the
 NO_MEMORY: Final = reply.error(b"ERR not enough memory")
 
 
-class ScriptThread(ScriptRunner):
-    """One thread, one job at a time. The thread begins with the first job and ends with the process.
+class ScriptThread:
+    """A ScriptRunner of one thread, one job at a time. The thread begins with the first job and ends with the process.
 
     `wake` is called, in the thread, when a job is over that nobody waits for any more; its answer is then in `late`.
     A thread that could not begin, or ended, is tried again with the next job.

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 Lock: TypeAlias = AbstractContextManager[object, None]
 
 
-class ScriptRunner:
+class ScriptRunner(Protocol):
     """Runs one job at a time.
 
     lock: held while a request of the script runs; who acts beside a script that is late holds it, too. late: what the
@@ -19,4 +19,3 @@ class ScriptRunner:
 
     def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:
         """What the job answers; None where it takes longer than so many seconds: its end is told to the server."""
-        raise NotImplementedError
