@@ -17,6 +17,7 @@ from penstock.protocol import reply
 _KINDS: Final = bytes.maketrans(b"0123456789=(>~|-:,#_%!", b"0000000000++++++++++++")
 _ODD_TYPE: Final = b"\r\n+"
 _ODD_WORDS: Final = (b"\r\n$1\r\n>\r\n", b"\r\n$1\r\n+\r\n", b"\r\n$1\r\n-\r\n")
+_STAR_ALONE: Final = b"\r\n*"
 _NEXT_REQUEST: Final = b"\r\n*0"
 _HUGE_COUNT: Final = b"*00000"  # hiredis would reserve 80 KB and more for the words of such an array
 _STAR: Final = ord("*")
@@ -71,6 +72,8 @@ class HiredisParser:
         kinds = block.translate(_KINDS)
         if kinds[0] != _STAR or kinds.find(_HUGE_COUNT) >= 0:
             return None
+        if kinds.endswith(_STAR_ALONE):  # the next request's first byte: hiredis would keep it
+            block, kinds = block[:-1], kinds[:-1]
         last_at = kinds.rfind(_NEXT_REQUEST) + 2
         try:
             found = self._read(block, kinds, last_at if last_at > 1 else 0)

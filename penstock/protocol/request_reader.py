@@ -16,10 +16,11 @@ from penstock.protocol import native_parser
 from penstock.protocol.hiredis_parser import HiredisParser, lone_request
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.native_parser import IS_COMPILED
-from penstock.protocol.request_batch import RequestBatch, batches_of, one, size_of
+from penstock.protocol.request_batch import RequestBatch, batches_of, one
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
+MOST_SIZED: Final = 64  # of more requests the bytes are estimated by their number: measuring takes as long as parsing
 STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser gets at a time; it gives back those behind a request
 
 
@@ -30,13 +31,14 @@ class RequestReader:
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
     bytes, which a fast parser could not read. `_is_plain`: there is nothing but `_text`.
 
-    pending: bytes fed and not taken. Whole words of an unfinished request count as taken, as in Redis.
+    pending: bytes fed and not taken; of many requests that were put back, an estimate by their number. Whole words of
+    an unfinished request count as taken, as in Redis.
     batched: names of the commands that have a batch handler, in upper and lower case.
     """
 
     __slots__ = (
         "_at", "_batched", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_ready", "_ready_size", "_strict",
-        "_strict_size", "_text", "pending",
+        "_strict_size", "_taken", "_taken_size", "_text", "pending",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, batched: frozenset[bytes] = frozenset()) -> None:
@@ -49,6 +51,8 @@ class RequestReader:
         self._later = bytearray()
         self._ready: list[RequestBatch] = []
         self._ready_size = 0
+        self._taken: list[RequestBatch] = []
+        self._taken_size = 0
         self._strict_size = 0
         self._failure: bytes | None = None
         self._is_plain = True
@@ -129,7 +133,12 @@ class RequestReader:
 
     def put_back(self, batches: list[RequestBatch]) -> None:
         """Return batches that the last `take` gave; the next `take` gives them first."""
-        self._ready_size += sum([batch.size() for batch in batches])
+        count = count_of(batches)
+        if count <= MOST_SIZED:
+            size = sum([batch.size() for batch in batches])
+        else:
+            size = self._taken_size * count // count_of(self._taken)
+        self._ready_size += size
         self._ready = batches + self._ready
         self._is_plain = False
         self._count_pending()
@@ -142,8 +151,10 @@ class RequestReader:
             return NOTHING
         if IS_COMPILED:
             found: list[RequestBatch] = []
-            self._at = native_parser.batches(self._text, self._at, limit, self._batched, found)
+            start = self._at
+            self._at = native_parser.batches(self._text, start, limit, self._batched, found)
             self.pending = len(self._text) - self._at
+            self._taken, self._taken_size = found, self._at - start
             return found
         block = self._text
         if self._at or len(block) > BLOCK:
@@ -165,27 +176,31 @@ class RequestReader:
         if not requests:
             return NOTHING
         self._at += self._hiredis.size
+        found = batches_of(requests, self._batched)
         if len(requests) > limit:
-            self._ready = batches_of(requests[limit:], self._batched)
-            self._ready_size = sum(map(size_of, requests[limit:]))
+            self._ready, self._ready_size = found, self._hiredis.size
             self._is_plain = False
-            del requests[limit:]
+            return self._take_ready(limit)
+        self._taken, self._taken_size = found, self._hiredis.size
         self._count_pending()
-        return batches_of(requests, self._batched)
+        return found
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:
         ready = self._ready
-        count = 0
-        for stop, batch in enumerate(ready, 1):
-            count += batch.count
-            if count >= limit:
-                self._ready = ready[stop:]
-                self._ready_size -= sum([taken.size() for taken in ready[:stop]])
-                return ready[:stop]
-        self._ready = []
-        self._ready_size = 0
+        count = stop = 0
+        while stop < len(ready) and count < limit:
+            count += ready[stop].count
+            stop += 1
+        self._taken, self._ready = ready[:stop], ready[stop:]
+        if not self._ready:
+            self._taken_size = self._ready_size
+        elif count <= MOST_SIZED:
+            self._taken_size = sum([batch.size() for batch in self._taken])
+        else:
+            self._taken_size = self._ready_size * count // count_of(ready)
+        self._ready_size -= self._taken_size
         self._settle()
-        return ready
+        return self._taken
 
     def _move_up(self) -> bool:
         """Make `_later` the text; whether there was any."""
@@ -215,3 +230,8 @@ class RequestReader:
         self._strict = StrictParser(self._limits)
         self.pending = 0
         return ProtocolError(text)
+
+
+def count_of(batches: list[RequestBatch]) -> int:
+    """How many requests batches have."""
+    return sum([batch.count for batch in batches])

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
+from penstock.protocol.hiredis_parser import HiredisParser
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.reply import bulks as packed
 from penstock.protocol.request_batch import RequestBatch, size_of
@@ -361,6 +362,23 @@ def test_what_is_put_back_is_taken_again_first() -> None:
     assert reader.pending == size // 4 * 3
     assert taken(reader) == ([[b"b"], [b"c"], [b"d"]], None)
     assert reader.pending == 0
+
+
+def test_the_bytes_of_many_requests_that_are_put_back_are_estimated_and_none_are_left_over() -> None:
+    reader = fast()
+    reader.feed(PING * 3000)
+
+    reader.put_back(reader.take(2000)[500:])
+
+    assert reader.pending == 2500 * len(PING)
+    assert len(taken(reader)[0]) == 2500
+    assert reader.pending == 0
+
+
+def test_a_block_that_ends_with_the_first_byte_of_a_request_is_read_like_any_other() -> None:
+    found = HiredisParser().requests(PING * 3 + b"*")
+
+    assert found == [[b"PING"]] * 3
 
 
 @settings(deadline=None)
