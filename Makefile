@@ -18,7 +18,7 @@ MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test test-all check compiled lint compare record demo demo-spark spark chaos bench wheel py-files clients clean
+.PHONY: help install run test test-all compiled lint compare record demo demo-spark spark chaos bench wheel py-files clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -52,8 +52,6 @@ test: lint
 
 test-all: lint
 	$(PYTEST) $(PYTEST_ARGS)
-
-check: test
 
 lint: $(VENV)/tested
 	$(BIN)/ruff format --check .

@@ -21,10 +21,9 @@ class Started:
 
     def __init__(self) -> None:
         self.settings = Settings()
-        self.path: str | None = None
 
-    def serve(self, settings: Settings, path: str | None) -> int:
-        self.settings, self.path = settings, path
+    def serve(self, settings: Settings) -> int:
+        self.settings = settings
         return 7
 
 
@@ -43,7 +42,7 @@ def test_serve_starts_with_a_file_and_flags(started: Started, tmp_path: Path) ->
     path.write_text("port 7000\ntimeout 5\n")
 
     assert cli.main(["serve", str(path), "--port", "7001", "--save", ""]) == 7
-    assert started.path == str(path)
+    assert started.settings.file == str(path)
     assert (started.settings.number("port"), started.settings.number("timeout")) == (7001, 5)
 
 
@@ -58,7 +57,7 @@ def test_a_dash_reads_standard_input(started: Started, monkeypatch: pytest.Monke
     cli.main(["serve", "-", "--timeout", "3"])
 
     assert (started.settings.number("port"), started.settings.number("timeout")) == (7002, 3)
-    assert started.path is None
+    assert started.settings.file is None
 
 
 def test_a_mistake_is_told_on_standard_error(started: Started, capsys: pytest.CaptureFixture[str]) -> None:

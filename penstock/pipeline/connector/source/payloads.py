@@ -251,7 +251,7 @@ def _avro_reader(options: PayloadOptions) -> Callable[[bytes], Any]:
     try:
         import fastavro
     except ImportError:
-        raise OptionError("payload 'avro' needs fastavro: pip install 'penstock[payload]' in a clone") from None
+        raise OptionError("payload 'avro' needs fastavro: pip install '.[payload]' in a clone") from None
     try:
         schema = fastavro.parse_schema(json.loads(options.schema))
     except (ValueError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as mistake:
@@ -278,7 +278,7 @@ def _protobuf_reader(options: PayloadOptions) -> Callable[[bytes], Any]:
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
     except ImportError:
-        raise OptionError("payload 'protobuf' needs protobuf: pip install 'penstock[payload]' in a clone") from None
+        raise OptionError("payload 'protobuf' needs protobuf: pip install '.[payload]' in a clone") from None
     pool = descriptor_pool.DescriptorPool()
     try:
         for file in descriptor_pb2.FileDescriptorSet.FromString(options.schema).file:
