@@ -247,6 +247,12 @@ USED: Final = (
         immutable=True,
     ),
     Directive(
+        "rdb-compat-version",
+        "7.2",
+        Choice("5.0 6.0 6.2 7.0 7.2 7.4 8.0 8.2 8.4 8.6 8.8"),
+        "The oldest Redis that must read RDB files and DUMP's payloads; what needs a later one is written for that.",
+    ),
+    Directive(
         "aof-compat-version",
         "newest",
         Choice("newest 8.8 8.6 8.4 8.2 8.0 7.4 7.2 7.0"),

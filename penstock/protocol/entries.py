@@ -20,3 +20,23 @@ def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
 def deleted(entry_id: bytes, resp3: bool) -> bytes:
     """What a read of the history shows for a deleted entry: [id, null array]."""
     return b"*2\r\n" + reply.bulk(entry_id) + reply.null_array(resp3)
+
+
+def fields_of(entry: bytes) -> list[bytes]:
+    """The fields and values of an encoded entry, in turn.
+
+    >>> fields_of(encode(b"1-0", [b"f", b"v"]))
+    [b'f', b'v']
+    """
+    parts = entry.split(b"\r\n")
+    count = int(parts[3][1:])
+    if len(parts) == 2 * count + 5:
+        return parts[5::2]
+    at = sum(map(len, parts[:4])) + 8
+    fields: list[bytes] = []
+    for _ in range(count):
+        start = entry.index(b"\r\n", at) + 2
+        stop = start + int(entry[at + 1 : start - 2])
+        fields.append(entry[start:stop])
+        at = stop + 2
+    return fields

@@ -3,9 +3,12 @@
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from penstock.commands.keys import digests
+from penstock.commands.keys import digests, payloads
+from penstock.config.settings import Settings
+from penstock.engine.aof.aof_compat import Dialect
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
+from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
@@ -136,12 +139,32 @@ def test_a_damaged_payload_is_refused(dialogue: Dialogue, at: int) -> None:
     assert answer == b"-ERR DUMP payload version or checksum are wrong\r\n"
 
 
-def test_a_payload_of_a_real_redis_is_refused_as_one_of_another_version(dialogue: Dialogue) -> None:
+def test_a_payload_of_a_real_redis_is_restored(dialogue: Dialogue) -> None:
     of_redis = b"\x00\x01v\r\x003\xa1G\x01\x1e\x8d\xfd\x0e"  # DUMP of SET k v (Redis 8.6.3)
 
-    answer = dialogue.words(b"RESTORE", b"k", b"0", of_redis)
+    assert dialogue.words(b"RESTORE", b"k", b"0", of_redis) == b"+OK\r\n"
+    assert dialogue("GET k") == b"v"
 
-    assert answer == b"-ERR DUMP payload version or checksum are wrong\r\n"
+
+@pytest.mark.parametrize("lines", VALUES.values(), ids=VALUES)
+def test_a_payload_of_an_earlier_version_is_restored(engine: Engine, dialogue: Dialogue, lines: list[str]) -> None:
+    dialogue(*lines)
+    value = engine.keyspace.databases[0].values[b"k"]
+
+    assert dialogue.words(b"RESTORE", b"other", b"0", of_earlier_version(value, engine.settings)) == b"+OK\r\n"
+
+    values = engine.keyspace.databases[0].values
+    assert digests.of_value(values[b"other"]) == digests.of_value(value)
+
+
+def of_earlier_version(value: Value, settings: Settings) -> bytes:
+    """As DUMP answered until 0.1: requests, framed."""
+    return framed(b"".join(payloads.lines(b"k", value, settings, Dialect())))
+
+
+def framed(lines: bytes) -> bytes:
+    body = b"PENSTOCK" + lines + b"\x01\x00"
+    return body + xxh3_64_intdigest(body).to_bytes(8, "little")
 
 
 @pytest.mark.parametrize(
@@ -160,8 +183,7 @@ def test_a_payload_of_a_real_redis_is_refused_as_one_of_another_version(dialogue
     ],
 )
 def test_a_payload_that_was_made_up_does_nothing(engine: Engine, dialogue: Dialogue, lines: bytes) -> None:
-    body = b"PENSTOCK" + lines + b"\x01\x00"
-    payload = body + xxh3_64_intdigest(body).to_bytes(8, "little")
+    payload = framed(lines)
     dialogue("SET here x")
 
     assert dialogue.words(b"RESTORE", b"k", b"0", payload) == b"-ERR Bad data format\r\n"

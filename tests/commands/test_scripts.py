@@ -223,11 +223,21 @@ def test_a_restore_that_is_refused_changes_nothing(dialogue: Dialogue) -> None:
     assert "Function not found" in str(dialogue("FCALL fine 0"))
 
 
-@pytest.mark.parametrize("payload", [b"", b"x" * 9, b"\xf5\x05abc" + b"\0" * 10])
-def test_a_damaged_dump_is_refused(dialogue: Dialogue, payload: bytes) -> None:
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (b"", "DUMP payload version or checksum are wrong"),
+        (b"x" * 9, "DUMP payload version or checksum are wrong"),
+        (b"\xf5\x05abc" + b"\0" * 9 + b"\1", "DUMP payload version or checksum are wrong"),
+        (b"\xf5\x03abc" + b"\0" * 10, "Missing library metadata"),  # zeros: no checksum was computed
+        (b"\xf5\x15abc" + b"\0" * 10, "Failed loading library payload"),
+        (b"\x00\x05abc" + b"\0" * 10, "given type is not a function"),
+    ],
+)
+def test_a_damaged_dump_is_refused(dialogue: Dialogue, payload: bytes, text: str) -> None:
     answer = decoded(dialogue.words(b"FUNCTION", b"RESTORE", payload))
 
-    assert str(answer) == "ERR DUMP payload version or checksum are wrong"
+    assert str(answer) == f"ERR {text}"
 
 
 # -- without Lua ------------------------------------------------------------------------------------------------------

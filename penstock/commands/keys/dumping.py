@@ -29,7 +29,7 @@ HIGHEST_FREQUENCY: Final = 255
         "Redis objects composing the value and M their average size. For small string values the "
         "time complexity is thus O(1)+O(1*M) where M is small, so simply O(1)."
     ),
-    summary="Returns a value as bytes for RESTORE of this server.",
+    summary="Answers a value as bytes that RESTORE takes, here and on a Redis.",
 )
 def dump(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -96,10 +96,10 @@ def _read(args: list[bytes]) -> Options:
         ("5.0.0", "Added the `ABSTTL` modifier."),
         ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
     ),
-    summary="Creates a key from the reply to DUMP of this server.",
+    summary="Makes a key of what DUMP answered, here or on a Redis.",
 )
 def restore(ctx: Context, args: list[bytes]) -> bytes:
-    """Logs the requests that create the value, because Redis cannot read the payload."""
+    """Logged as the requests that make the value: a Redis that is too old for the payload may load them."""
     key = args[1]
     options = _read(args)
     old = ctx.value(key)

@@ -1,7 +1,7 @@
-"""The payloads of DUMP and RESTORE: a value as bytes, and back.
+"""Payloads: what DUMP answers and RESTORE takes (Redis's format), and those of Penstock's earlier versions.
 
-The format is our own (docs/dump.md): the requests that create the value at a placeholder key, as a rewritten log has
-them, with a version and a checksum. Redis refuses our payloads, and we refuse Redis's.
+The old ones were the requests that make the value anew at a placeholder key, as a rewritten log has them, framed with
+a version and a checksum.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,16 @@ from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.context import Context
 from penstock.engine.effects import Effects
 from penstock.engine.engine_state import EngineState
+from penstock.engine.rdb import rdb_values
 from penstock.engine.session import Session
 from penstock.errors import ReplyError
 from penstock.protocol.log_reader import Damage, Unfinished, next_request
 from penstock.storage.keyspace import Database, Value
+from penstock.storage.rdb import dump_payload
+from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.streams.stream import Stream
 
-MARK: Final = b"PENSTOCK"
+MARK: Final = b"PENSTOCK"  # of an old payload: as a value's type, its first letter is none
 VERSION: Final = 1
 VERSION_BYTES: Final = 2  # little-endian, like the checksum
 CHECKSUM_BYTES: Final = 8
@@ -44,21 +47,30 @@ def lines(key: bytes, value: Value, settings: Settings, dialect: Dialect) -> Ite
 
 
 def payload_of(value: Value, settings: Settings) -> bytes:
-    """The payload of a value."""
-    body = b"".join([MARK, *lines(PLACEHOLDER, value, settings, Dialect()), VERSION.to_bytes(VERSION_BYTES, "little")])
-    return body + xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little")
+    """A value in the form of `rdb-compat-version`, or of a later one where it has what only that can hold."""
+    return dump_payload.payload_of(value, rdb_values.writer_for(settings, value))
 
 
 def value_from(payload: bytes, engine: EngineState, now_us: int) -> Value:
-    """A new value from a payload; nothing is logged and no events are sent. ReplyError if it is damaged or not ours."""
+    """The value of a payload, with nothing shared and nobody told; ReplyError where it is damaged or unknown."""
+    if payload.startswith(MARK):
+        return _value_from_old(payload, engine, now_us)
+    try:
+        value = dump_payload.value_of(payload, rdb_values.stream_defaults(engine.settings, engine.node_limits))
+    except dump_payload.WrongFooter:
+        raise wrong_footer() from None
+    except BadRdb:
+        raise bad_format() from None
+    rdb_values.fit_to_settings(value, engine.settings)
+    return value
+
+
+def _value_from_old(payload: bytes, engine: EngineState, now_us: int) -> Value:
+    """Of a payload of an earlier Penstock. Only requests that make values are run, in a database of their own."""
     body, checksum = payload[:-CHECKSUM_BYTES], payload[-CHECKSUM_BYTES:]
     version = int.from_bytes(body[-VERSION_BYTES:], "little")
-    if (
-        not body.startswith(MARK)
-        or not 1 <= version <= VERSION
-        or xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little") != checksum
-    ):
-        raise ReplyError(b"ERR DUMP payload version or checksum are wrong")
+    if not 1 <= version <= VERSION or xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little") != checksum:
+        raise wrong_footer()
     scratch = Scratch(engine, now_us)
     try:
         for request in _requests(body[len(MARK) : -VERSION_BYTES]):
@@ -79,6 +91,10 @@ def _requests(body: bytes) -> Iterator[list[bytes]]:
         if not request:
             raise bad_format()
         yield request
+
+
+def wrong_footer() -> ReplyError:
+    return ReplyError(b"ERR DUMP payload version or checksum are wrong")
 
 
 def bad_format() -> ReplyError:

@@ -180,6 +180,12 @@ class Group(PendingList):
         self._fill(block, slot, slot + 1, consumer, time_ms, count)
         return block, slot
 
+    def force_run(
+        self, segment: "Segment", start: int, stop: int, consumer: Consumer, time_ms: int, count: int
+    ) -> None:
+        """Make slots pending that were not, alike (a snapshot is loaded). The entries may be gone. Costs as `force`."""
+        self._fill(self._block_of(segment), start, stop, consumer, time_ms, count)
+
     def force_released(self, segment: "Segment", slot: int, count: int) -> PendingRun:
         """Make a live entry pending without an owner (XNACK FORCE); it must not be pending. Costs as `force`."""
         block = self._block_of(segment)

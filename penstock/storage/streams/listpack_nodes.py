@@ -147,6 +147,19 @@ class Node:
         return twin
 
 
+def node_of_layout(
+    first_id: StreamId, last_id: StreamId, live: int, deleted: int, layout_size: int, names: list[bytes]
+) -> Node:
+    """A node that takes so many bytes as Redis lays it out, its first entry having these field names.  O(names)."""
+    node = Node(first_id)
+    node.last, node.live, node.total = last_id, live, live + deleted
+    node._names = names
+    count = len(names)
+    node._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
+    node.entries_size = layout_size - _integer_size(live) - _integer_size(deleted)
+    return node
+
+
 class SameFieldEntries:
     """Several entries with the same field names, as one column of values for each name.
 

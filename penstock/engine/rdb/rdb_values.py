@@ -1,0 +1,48 @@
+"""What RDB's readers and writers need to know of this server: its settings, and how an entry is encoded."""
+
+from typing import Final
+
+from penstock.config.settings import Settings
+from penstock.protocol import entries
+from penstock.storage.keyspace import Value
+from penstock.storage.rdb import rdb_format
+from penstock.storage.rdb.stream_reader import StreamDefaults
+from penstock.storage.rdb.value_writer import ValueWriter, version_needed
+from penstock.storage.streams.ids import IS_COMPILED
+from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.types.sorted_sets import SortedSet
+
+ZERO: Final = 0.0
+
+
+def stream_defaults(settings: Settings, limits: NodeLimits) -> StreamDefaults:
+    """`limits` are shared by all streams of an engine."""
+    duration_s, max_size = settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize")
+    return StreamDefaults(limits, duration_s, max_size, entries.encode)
+
+
+def version_of(settings: Settings) -> int:
+    """The RDB version that rdb-compat-version asks for."""
+    return rdb_format.OF_REDIS[settings.text("rdb-compat-version")]
+
+
+def new_writer(settings: Settings, version: int) -> ValueWriter:
+    """In plain Python nothing is compressed: that would take a second for each half a megabyte."""
+    return ValueWriter(version, IS_COMPILED and settings.yes("rdbcompression"), entries.fields_of)
+
+
+def writer_for(settings: Settings, value: Value) -> ValueWriter:
+    """A writer of the version that is asked for, or the lowest higher one that has everything of this value."""
+    return new_writer(settings, max(version_of(settings), version_needed(value)))
+
+
+def fit_to_settings(value: Value, settings: Settings) -> None:
+    """Take note in a value that was read whether Redis would keep it in its large form (sorted sets)."""
+    if not isinstance(value, SortedSet):
+        return
+    longest = settings.number("zset-max-listpack-value")
+    if len(value) > settings.number("zset-max-listpack-entries") or any(len(one) > longest for one in value.scores):
+        value.is_large = True
+        return
+    for member in [member for member, score in value.scores.items() if not score]:
+        value.put(member, ZERO)  # a small set knows no -0

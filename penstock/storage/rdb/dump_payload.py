@@ -1,0 +1,81 @@
+"""What DUMP answers and RESTORE takes: a value's type and body, the RDB version, a checksum. FUNCTION DUMP's, too."""
+
+from typing import Final
+
+from penstock.storage.keyspace import Value
+from penstock.storage.rdb import crc64, rdb_format, value_reader
+from penstock.storage.rdb.crc64 import CHECKSUM_BYTES
+from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.rdb.source import Source
+from penstock.storage.rdb.stream_reader import StreamDefaults
+from penstock.storage.rdb.string_writer import StringWriter
+from penstock.storage.rdb.value_writer import ValueWriter
+
+VERSION_BYTES: Final = 2  # little-endian
+FOOTER_BYTES: Final = VERSION_BYTES + CHECKSUM_BYTES
+
+
+class WrongFooter(BadRdb):
+    """The payload is of a version that is not known, or its checksum is not that of its bytes."""
+
+
+def with_footer(body: bytes, version: int) -> bytes:
+    body += version.to_bytes(VERSION_BYTES, "little")
+    return body + crc64.footer(crc64.checksum(body))
+
+
+def payload_of(value: Value, writer: ValueWriter) -> bytes:
+    """A value as a payload of the writer's version."""
+    kind = writer.kind(value)
+    return with_footer(b"".join([bytes((kind,)), *writer.parts(value, kind)]), writer.version)
+
+
+def version_of(payload: bytes) -> int:
+    """The RDB version of a payload whose footer is right: WrongFooter otherwise.
+
+    A checksum of zeros says that none was computed, and is right (Redis 8.6.3).
+    """
+    version = int.from_bytes(payload[-FOOTER_BYTES:-CHECKSUM_BYTES], "little")
+    if len(payload) < FOOTER_BYTES or (version > rdb_format.NEWEST and version != rdb_format.VALKEY):
+        raise WrongFooter("a payload of an unknown version")
+    told = int.from_bytes(payload[-CHECKSUM_BYTES:], "little")
+    if told not in (crc64.NOT_COMPUTED, crc64.checksum(payload[:-CHECKSUM_BYTES])):
+        raise WrongFooter("a payload with a wrong checksum")
+    return version
+
+
+def value_of(payload: bytes, defaults: StreamDefaults) -> Value:
+    """The value of a payload. What follows it, before the footer, is not looked at (Redis 8.6.3)."""
+    is_valkey = version_of(payload) == rdb_format.VALKEY
+    source = Source(payload[:-FOOTER_BYTES])
+    kind = source.byte()
+    if kind == rdb_format.KEY_META and not is_valkey:
+        value_reader.skip_key_meta(source)
+        kind = source.byte()
+    return value_reader.read_value(source, kind, is_valkey, defaults)
+
+
+# -- libraries of functions -------------------------------------------------------------------------------------------
+
+
+def payload_of_libraries(codes: list[bytes], version: int) -> bytes:
+    """Libraries' code as one payload."""
+    strings = StringWriter(compresses=False)
+    parts = [bytes((rdb_format.FUNCTION,)) + strings.blob(code) for code in codes]
+    return with_footer(b"".join(parts), version)
+
+
+class NotAFunction(BadRdb):
+    """Something else than a library stands in the payload."""
+
+
+def libraries_of(payload: bytes) -> list[bytes]:
+    """The libraries' code in a payload."""
+    version_of(payload)
+    source = Source(payload[:-FOOTER_BYTES])
+    codes: list[bytes] = []
+    while source.left():
+        if source.byte() != rdb_format.FUNCTION:
+            raise NotAFunction("another record than a library of functions")
+        codes.append(source.string())
+    return codes

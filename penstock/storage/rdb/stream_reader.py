@@ -1,0 +1,247 @@
+"""A stream as RDB keeps it (types 15, 19, 21, 26 and 27): nodes, counters, groups, producers.
+
+A node is a listpack: a master entry (counts and the first entry's field names), then each entry with its distance to
+the node's id. The groups come behind all nodes; pending entries may be of ids whose entry is gone, so that the stream
+is put together when everything has been read (storage/streams/stream_builder.py).
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from penstock.storage.rdb import listpack
+from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
+from penstock.storage.rdb.source import Source
+from penstock.storage.streams.group import MAX_COUNT, NEVER, UNKNOWN
+from penstock.storage.streams.idempotence import Producers
+from penstock.storage.streams.ids import HALF, StreamId
+from penstock.storage.streams.listpack_nodes import Node, NodeLimits, node_of_layout
+from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.stream_builder import (
+    LoadedConsumer,
+    LoadedGroup,
+    NotAStream,
+    StreamBuilder,
+)
+
+ID_BYTES: Final = 16  # milliseconds and sequence number, both big-endian
+DELETED: Final = 1  # an entry's flags
+SAME_FIELDS: Final = 2
+LARGEST: Final = (1 << 63) - 1
+
+Encode: TypeAlias = Callable[[bytes, list[bytes]], bytes]
+
+
+class StreamDefaults:
+    """What a stream needs besides its bytes: `encode` makes an entry's bytes of its id and of fields and values.
+
+    A stream that says nothing of idempotent producers gets the settings given here.
+    """
+
+    __slots__ = ("encode", "idmp_duration_s", "idmp_max_size", "limits")
+
+    def __init__(self, limits: NodeLimits, idmp_duration_s: int, idmp_max_size: int, encode: Encode) -> None:
+        self.limits = limits
+        self.idmp_duration_s = idmp_duration_s
+        self.idmp_max_size = idmp_max_size
+        self.encode = encode
+
+
+def entry_id(source: Source) -> StreamId:
+    return int.from_bytes(source.take(ID_BYTES), "big")
+
+
+def id_of_lengths(source: Source) -> StreamId:
+    """An id as two lengths."""
+    ms = source.length()
+    return ms << 64 | source.length()
+
+
+def counter(source: Source, what: str) -> int:
+    """A number that a reply can tell."""
+    number = source.length()
+    if number > LARGEST:
+        raise BadRdb(f"a stream's {what} is out of range")
+    return number
+
+
+def time_ms(source: Source, what: str) -> int:
+    when_ms = source.signed(8)
+    if when_ms < 0:
+        raise BadRdb(f"{what} is before 1970")
+    return when_ms
+
+
+class StreamReader:
+    """One stream being read: `read_node` while there are `nodes_left`, then `finished`."""
+
+    __slots__ = ("_builder", "_defaults", "_kind", "_source", "nodes_left")
+
+    def __init__(self, source: Source, kind: int, defaults: StreamDefaults) -> None:
+        self._source = source
+        self._kind = kind
+        self._defaults = defaults
+        producers = Producers(defaults.idmp_duration_s, defaults.idmp_max_size)
+        self._builder = StreamBuilder(Stream(defaults.limits, producers))
+        self.nodes_left = source.count(ID_BYTES + 2)
+
+    # -- nodes ------------------------------------------------------------------------------------------------------
+
+    def read_node(self) -> None:
+        self.nodes_left -= 1
+        key = self._source.string()
+        if len(key) != ID_BYTES:
+            raise BadRdb("a stream's node has an id of another size")
+        blob = self._source.string()
+        found = listpack.elements(blob)
+        if len(found) < 4:
+            raise _damaged()
+        live, deleted, width, end = _number(found[0]), _number(found[1]), _number(found[2]), 3
+        if width < 1 or len(found) < width + 4 or live < 1 or deleted < 0:
+            raise _damaged()
+        names = [_text(found[at]) for at in range(3, 3 + width)]
+        end = 3 + width
+        if found[end] != 0:
+            raise _damaged()
+        first_id = int.from_bytes(key, "big")
+        last_id = self._read_entries(found, end + 1, first_id, names, live, deleted)
+        if self._builder.nodes and first_id <= self._builder.nodes[-1].first:
+            raise BadRdb("a stream's nodes are not in the order of their ids")
+        node: Node = node_of_layout(first_id, last_id, live, deleted, len(blob), names)
+        self._builder.nodes.append(node)
+
+    def _read_entries(
+        self, found: list[bytes | int], at: int, first_id: StreamId, names: list[bytes], live: int, deleted: int
+    ) -> StreamId:
+        """Give the builder a node's entries, which begin at an element; the id of the last one."""
+        first_ms, first_seq = first_id >> 64, first_id & HALF
+        width = len(names)
+        encode, builder = self._defaults.encode, self._builder
+        same_size = width + 4  # elements of an entry with the node's field names
+        end = len(found)
+        last_id = -1
+        while at < end:
+            if at + 5 > end:
+                raise _damaged()
+            flags = found[at]
+            ms_more, seq_more = found[at + 1], found[at + 2]
+            if not isinstance(flags, int) or not isinstance(ms_more, int) or not isinstance(seq_more, int):
+                raise _damaged()
+            ms, seq = first_ms + ms_more, first_seq + seq_more
+            if not 0 <= ms <= HALF or not 0 <= seq <= HALF or not 0 <= flags <= DELETED | SAME_FIELDS:
+                raise _damaged()
+            if flags & SAME_FIELDS:
+                values, stop = at + 3, at + same_size - 1
+            else:
+                count = _number(found[at + 3])
+                if count < 1:
+                    raise _damaged()
+                values, stop = at + 4, at + 4 + 2 * count
+            if stop >= end or found[stop] != stop - at:
+                raise _damaged()
+            this_id = ms << 64 | seq
+            if this_id <= last_id:
+                raise BadRdb("a stream's entries are not in the order of their ids")
+            last_id = this_id
+            if flags & DELETED:
+                deleted -= 1
+            else:
+                live -= 1
+                words: list[bytes] = []
+                if flags & SAME_FIELDS:
+                    for name, value in zip(names, found[values:stop], strict=True):
+                        words.append(name)
+                        words.append(value if isinstance(value, bytes) else b"%d" % value)
+                else:
+                    words = [word if isinstance(word, bytes) else b"%d" % word for word in found[values:stop]]
+                if not builder.add(ms, seq, encode(b"%d-%d" % (ms, seq), words)):
+                    raise BadRdb("a stream's entries are not in the order of their ids")
+            at = stop + 1
+        if live or deleted:
+            raise BadRdb("a stream's node has other numbers of entries than it says")
+        return last_id
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
+
+    def finished(self) -> Stream:
+        """Read what follows the nodes, and put the stream together."""
+        source, builder = self._source, self._builder
+        stream = builder.stream
+        length = source.length()
+        if length != len(builder):
+            raise BadRdb(f"a stream says that it has {length} entries, and has {len(builder)}")
+        stream.last_id = id_of_lengths(source)
+        stream.entries_added = length
+        if self._kind >= STREAM_2:
+            id_of_lengths(source)  # of the first entry
+            stream.max_deleted_id = id_of_lengths(source)
+            stream.entries_added = counter(source, "count of entries added")
+        groups = [self._group() for _ in range(source.count(5))]
+        if self._kind >= STREAM_4:
+            self._read_producers(stream.producers)
+        try:
+            return builder.finished(groups, estimates_reads=self._kind < STREAM_2)
+        except NotAStream as problem:
+            raise BadRdb(str(problem)) from None
+
+    def _group(self) -> LoadedGroup:
+        source = self._source
+        group = LoadedGroup(source.string(), id_of_lengths(source))
+        if self._kind >= STREAM_2:
+            entries_read = source.length()
+            group.entries_read = UNKNOWN if entries_read == HALF else entries_read
+            if group.entries_read > LARGEST:
+                raise BadRdb("a group's count of entries read is out of range")
+        for _ in range(source.count(ID_BYTES + 9)):
+            pending_id = source.take(ID_BYTES)
+            delivered_ms = time_ms(source, "a delivery")
+            if not group.add_pending(pending_id, delivered_ms, min(source.length(), MAX_COUNT)):
+                raise BadRdb("a group has a pending entry twice")
+        for _ in range(source.count(10)):
+            consumer = LoadedConsumer(source.string(), time_ms(source, "when a consumer was seen"))
+            consumer.active_ms = consumer.seen_ms
+            if self._kind >= STREAM_3:
+                consumer.active_ms = source.signed(8)
+                if consumer.active_ms < NEVER:
+                    raise BadRdb("when a consumer was active is before 1970")
+            group.consumers.append(consumer)
+            for _ in range(source.count(ID_BYTES)):
+                if not group.own(source.take(ID_BYTES), len(group.consumers)):
+                    raise BadRdb("a consumer has a pending entry that its group has not, or that another one has")
+        if self._kind >= STREAM_5:
+            for _ in range(source.count(ID_BYTES)):
+                if not group.release(source.take(ID_BYTES)):
+                    raise BadRdb("a released entry is not in its group's list, or is owned")
+        return group
+
+    def _read_producers(self, producers: Producers) -> None:
+        source = self._source
+        producers.duration_s, producers.max_size = counter(source, "IDMP duration"), counter(source, "IDMP size")
+        for _ in range(source.count(2)):
+            pid = source.string()
+            if pid in producers.pids:
+                raise BadRdb("a stream has a producer twice")
+            iids = producers.pids[pid] = {}
+            for _ in range(source.count(3)):
+                iid = source.string()
+                if iid in iids:
+                    raise BadRdb("a stream's producer has an id twice")
+                iids[iid] = id_of_lengths(source)
+            while len(iids) > producers.max_size:
+                del iids[next(iter(iids))]
+        producers.added = counter(source, "count of idempotent ids")
+        producers.duplicates = counter(source, "count of duplicates")
+
+
+def _damaged() -> BadRdb:
+    return BadRdb("a stream's node is damaged")
+
+
+def _number(element: bytes | int) -> int:
+    if isinstance(element, bytes):
+        raise _damaged()
+    return element
+
+
+def _text(element: bytes | int) -> bytes:
+    return element if isinstance(element, bytes) else b"%d" % element

@@ -1,0 +1,48 @@
+"""Lengths and strings as RDB writes them."""
+
+from typing import Final
+
+from penstock.storage.rdb import listpack, lzf
+
+LONGEST_INTEGER: Final = 11  # bytes of a text that is kept as a number of 32 bits
+SHORTEST_COMPRESSED: Final = 21  # bytes
+
+
+def length(number: int) -> bytes:
+    """A length in its shortest form."""
+    if number < 1 << 6:
+        return bytes((number,))
+    if number < 1 << 14:
+        return (number | 1 << 14).to_bytes(2, "big")
+    if number < 1 << 32:
+        return b"\x80" + number.to_bytes(4, "big")
+    return b"\x81" + number.to_bytes(8, "big")
+
+
+class StringWriter:
+    """Writes strings; compresses long ones, if it may and that saves anything."""
+
+    __slots__ = ("compresses",)
+
+    def __init__(self, compresses: bool) -> None:
+        self.compresses = compresses
+
+    def string(self, text: bytes) -> bytes:
+        """A string; a number where it is the text of one of 32 bits."""
+        if len(text) <= LONGEST_INTEGER:
+            number = listpack.integer_of(text)
+            if number is not None and -(1 << 31) <= number < 1 << 31:
+                if -128 <= number < 128:
+                    return b"\xc0" + number.to_bytes(1, "little", signed=True)
+                if -(1 << 15) <= number < 1 << 15:
+                    return b"\xc1" + number.to_bytes(2, "little", signed=True)
+                return b"\xc2" + number.to_bytes(4, "little", signed=True)
+        return self.blob(text)
+
+    def blob(self, text: bytes) -> bytes:
+        """A string that is none of a number."""
+        if self.compresses and len(text) >= SHORTEST_COMPRESSED:
+            packed = lzf.compressed(text)
+            if packed is not None:
+                return b"\xc3" + length(len(packed)) + length(len(text)) + packed
+        return length(len(text)) + text
