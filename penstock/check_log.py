@@ -14,10 +14,12 @@ from typing import Final, Protocol, TextIO
 
 from penstock.commands import registry
 from penstock.engine.aof.aof_check import NOWHERE, WHOLE, Findings, Inspection
+from penstock.engine.rdb.rdb_check import RdbFindings, look_through
+from penstock.engine.rdb.rdb_loading import is_rdb
 from penstock.errors import UsageError
 from penstock.storage.aof import manifest as manifests
 from penstock.storage.aof.disk import SystemDisk
-from penstock.storage.aof.log_directory import HOW_TO_CONVERT, LOCK_NAME, SNAPSHOT_MAGIC, write_all
+from penstock.storage.aof.log_directory import LOCK_NAME, write_all
 
 FINE: Final = 0
 DAMAGED: Final = 1
@@ -31,19 +33,20 @@ ROWS_AROUND: Final = 2
 KINDS: Final = {manifests.BASE: "base", manifests.INCREMENT: "increment"}
 DESCRIPTION: Final = """\
 Read a log while no server writes it: what is in its files, how far they are whole, and what is wrong behind that.
-PATH is a server's directory, the log's own directory, its manifest, or one of its files.
+PATH is a server's directory, the log's own directory, its manifest, one of its files, or an RDB file.
 """
 CODES: Final = "exit codes: 0 whole, or mended; 1 damaged; 2 unusable, nothing here can mend it"
 
 
 class Part:
-    """A file of the log; `kind` is for a person. Only the last one's end may be cut."""
+    """A file of the log; `kind` is for a person. Only the first may hold RDB, only the last one's end may be cut."""
 
-    __slots__ = ("is_last", "kind", "path")
+    __slots__ = ("is_first", "is_last", "kind", "path")
 
-    def __init__(self, path: Path, kind: str, is_last: bool) -> None:
+    def __init__(self, path: Path, kind: str, is_first: bool, is_last: bool) -> None:
         self.path = path
         self.kind = kind
+        self.is_first = is_first
         self.is_last = is_last
 
 
@@ -99,11 +102,18 @@ class Check:
         path = str(part.path)
         if not part.path.exists():
             raise UsageError(f"{path} is missing, and the manifest names it.")
-        if self._disk.read(path, 0, len(SNAPSHOT_MAGIC)) == SNAPSHOT_MAGIC:
-            raise UsageError(f"{path} {HOW_TO_CONVERT}")
         with_progress = Progress(part.path, self._errors)
+        start = 0
         try:
-            found = Inspection(self._disk, path, self._names, self._later_than_s).run(with_progress.tell)
+            if part.is_first and is_rdb(self._disk, path):
+                snapshot = look_through(self._disk, path, with_progress.tell)
+                self._report_snapshot(part, snapshot)
+                if snapshot.problem:
+                    return UNUSABLE
+                start = snapshot.end
+                if start == self._disk.size(path):
+                    return FINE
+            found = Inspection(self._disk, path, self._names, self._later_than_s).run(with_progress.tell, start)
         finally:
             with_progress.close()
         self._report(part, found)
@@ -111,6 +121,23 @@ class Check:
         if found.unknown:
             return UNUSABLE
         return code
+
+    def _report_snapshot(self, part: Part, found: RdbFindings) -> None:
+        by_type = ", ".join(f"{count} {name}" for name, count in sorted(found.counts.items()))
+        by = f" by {found.written_by}" if found.written_by else ""
+        how = "damaged" if found.problem else "whole"
+        held = f"{found.keys} keys ({by_type})" if found.keys else "no keys"
+        if found.libraries:
+            held += f", {found.libraries} libraries of functions"
+        self._say(f"{part.path} ({part.kind}): an RDB file of version {found.version}{by}: {held}, {how}")
+        if found.expiring:
+            self._say(f"  {found.expiring} keys have a time of expiry")
+        if found.empty:
+            self._say(f"  {found.empty} keys have no value: a start leaves them out")
+        if found.left_out:
+            self._say(f"  data of modules ({', '.join(found.left_out)}): a start leaves it out")
+        if found.problem:
+            self._say(f"  {found.problem}: a start is refused, and nothing here can mend it")
 
     def _report(self, part: Part, found: Findings) -> None:
         how = "whole" if found.state == WHOLE else f"whole up to byte {found.whole}, then {found.state}"
@@ -177,17 +204,18 @@ def parts_of(path: Path) -> list[Part]:
     if path.is_dir():
         path = manifest_in(path)
     if path.suffix != ".manifest":
-        return [Part(path, "one file", True)]
+        return [Part(path, "one file", True, True)]
     files = manifests.parse(path.read_bytes()).files()
     if not files:
         raise UsageError(f"{path} names no files.")
-    return [Part(path.parent / file.name, KINDS[file.kind], file is files[-1]) for file in files]
+    return [Part(path.parent / file.name, KINDS[file.kind], file is files[0], file is files[-1]) for file in files]
 
 
 def manifest_in(directory: Path) -> Path:
-    """The manifest in a directory or in one below it; else a log of before Redis 7, which is one file."""
+    """The manifest in a directory or in one below it; else a log of before Redis 7, which is one file; else RDB."""
     found = sorted(directory.glob("*.manifest")) or sorted(directory.glob("*/*.manifest"))
     found = [path for path in found if not path.name.startswith("temp-")] or sorted(directory.glob("*.aof"))
+    found = found or sorted(path for path in directory.glob("*.rdb") if not path.name.startswith("temp-"))
     if len(found) == 1:
         return found[0]
     if found:

@@ -158,10 +158,43 @@ def test_an_exec_without_a_multi_is_damage(tmp_path: Path) -> None:
     assert log.last.read_bytes() == LAST
 
 
-def test_a_snapshot_is_unusable_and_told_how_to_convert(tmp_path: Path) -> None:
-    log = Checked(tmp_path, base=b"REDIS0012\xfa")
+SNAPSHOT = (
+    b"REDIS0013\xfa\x09redis-ver\x058.6.3\xfe\x00\x00\x01a\x01b\xfc"
+    + bytes(7)
+    + b"\x01\x01\x01l\x01\x01x\xff"
+    + bytes(8)
+)
+
+
+def test_a_base_that_is_an_rdb_file_is_looked_through(tmp_path: Path) -> None:
+    log = Checked(tmp_path, base=SNAPSHOT)
+    assert log.check() == FINE
+    assert log.out.splitlines()[:2] == [
+        f"{log.base} (base): an RDB file of version 13 by Redis 8.6.3: 2 keys (1 list, 1 string), whole",
+        "  1 keys have a time of expiry",
+    ]
+
+
+def test_requests_behind_an_rdb_file_are_looked_through_too(tmp_path: Path) -> None:
+    """As in a log of before Redis 7."""
+    log = Checked(tmp_path, base=SNAPSHOT + BASE)
+    assert log.check() == FINE
+    assert f"{log.base} (base): 2 requests in 2 units, {len(SNAPSHOT + BASE)} bytes, whole" in log.out
+
+
+def test_an_rdb_file_alone_is_looked_through(tmp_path: Path) -> None:
+    log = Checked(tmp_path)
+    path = tmp_path / "dump.rdb"
+    path.write_bytes(SNAPSHOT)
+    assert log.check(path=path) == FINE
+    assert "2 keys" in log.out
+
+
+def test_a_damaged_rdb_file_is_unusable(tmp_path: Path) -> None:
+    log = Checked(tmp_path, base=SNAPSHOT[:-12])
     assert log.check() == UNUSABLE
-    assert "aof-use-rdb-preamble no" in log.errors
+    assert "the key 'l' in database 0: it ends too early" in log.out
+    assert "a start is refused, and nothing here can mend it" in log.out
 
 
 def test_a_missing_file_is_unusable(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Loads the log's files into the engine, in steps, and logs the progress."""
+"""Loads the log's files, or a snapshot, into the engine, in steps, and logs the progress."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -12,58 +12,84 @@ from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.log_directory import LogDirectory
 
 PROGRESS_EVERY_MS: Final = 2000  # between log lines about a long load
-HOW_TO_TAKE_OVER: Final = (
-    "{folder}/{name} is a Redis snapshot (RDB), which Penstock does not read, and no log is loaded beside it. To keep"
-    " what it holds, run `redis-server --dir {folder} --dbfilename {name} --appendonly no`, send it `CONFIG SET"
-    " aof-use-rdb-preamble no` and `CONFIG SET appendonly yes`, wait until its INFO shows aof_rewrite_in_progress:0"
-    " and aof_rewrite_scheduled:0, stop it, and start Penstock with appendonly yes; to start empty, move the file away."
-)
 
 
 def opened(settings: Settings, disk: Disk) -> AppendLog:
     """The log that the settings name, locked and not yet read. OSError or UsageError if it cannot be used."""
     text = settings.text
-    log = AppendLog(LogDirectory(disk, text("dir"), text("appenddirname"), text("appendfilename")))
+    log = AppendLog(LogDirectory(disk, text("dir"), text("appenddirname"), text("appendfilename"), text("dbfilename")))
     log.directory.open()
     return log
 
 
-def refuse_snapshot(settings: Settings, disk: Disk, log: AppendLog | None) -> None:
-    """UsageError if `dir` has a snapshot of a Redis and no log: its keys would be missing."""
-    folder, name = settings.text("dir"), settings.text("dbfilename")
-    if not name or not disk.exists(f"{folder}/{name}") or (log is not None and log.directory.manifest.files()):
-        return
-    raise UsageError(HOW_TO_TAKE_OVER.format(folder=folder, name=name))
-
-
 def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:
-    """Read all files of a log; yields the bytes done and the total.
+    """Read all files of a log, or the snapshot that it is to begin with; yields the bytes done and the bytes in all.
 
     Clients may be answered between two steps. The engine is `loading`, also afterwards: the caller resets that when
     clients may be served. UsageError or OSError if the log cannot be loaded.
     """
-    state, settings, clock = engine.persistence, engine.settings, engine.clock
+    settings, directory = engine.settings, log.directory
+    replay = Replay(engine, tell)
+    if directory.finds_snapshot():
+        yield from _told(engine, replay, _snapshot(replay, directory.disk, directory.snapshot_path))
+        tell(f"There is no log yet: it begins with a copy of {directory.snapshot_path}, which is not read again.")
+        for _ in directory.adopt_snapshot():
+            yield engine.persistence.loading_done, engine.persistence.loading_total
+        return
+    mends, most = settings.yes("aof-load-truncated"), settings.number("aof-load-corrupt-tail-max-size")
+    yield from _told(engine, replay, load(replay, log, mends, most))
+    if not engine.persistence.keys_loaded and directory.snapshot and directory.disk.exists(directory.snapshot_path):
+        tell(f"Warning: {directory.snapshot_path} is not read, because there is a log. The log holds no keys.")
+
+
+def read_snapshot(engine: Engine, disk: Disk, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:
+    """Without a log: as `read_into` for the RDB file that the settings name, if there is one."""
+    folder, name = engine.settings.text("dir"), engine.settings.text("dbfilename")
+    if name and disk.exists(f"{folder}/{name}"):
+        replay = Replay(engine, tell)
+        yield from _told(engine, replay, _snapshot(replay, disk, f"{folder}/{name}"))
+
+
+def _snapshot(replay: Replay, disk: Disk, path: str) -> Iterator[tuple[int, int]]:
+    size = disk.size(path)
+    for done in replay.snapshot(disk, path):
+        yield done, size
+
+
+def _told(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same steps; INFO and a person are told of them."""
+    state, clock, tell = engine.persistence, engine.clock, replay.tell
     began_ms = told_ms = clock.now_us() // 1000
     state.loading_started_s = began_ms // 1000
-    replay = Replay(engine, tell)
     replay.begin()
-    mends, most = settings.yes("aof-load-truncated"), settings.number("aof-load-corrupt-tail-max-size")
-    for state.loading_done, state.loading_total in load(replay, log, mends, most):
+    for state.loading_done, state.loading_total in loading:
         yield state.loading_done, state.loading_total
         now_ms = clock.now_us() // 1000
         if now_ms - told_ms >= PROGRESS_EVERY_MS:
             told_ms = now_ms
-            tell(progress(state.loading_done, state.loading_total, replay.applied, now_ms - began_ms))
+            tell(progress(state.loading_done, state.loading_total, replay, now_ms - began_ms))
     state.keys_loaded = sum(len(db) for db in engine.keyspace.databases)
+    state.keys_expired = replay.expired
     if replay.refused:
         tell(f"{replay.refused} lines of the log were refused and ignored.")
     spent_s = (clock.now_us() // 1000 - began_ms) / 1000
-    tell(f"Loaded {state.keys_loaded} keys from {replay.applied} requests of the log in {spent_s:.3f} seconds.")
+    tell(f"Loaded {state.keys_loaded} keys from {source_of(replay)} in {spent_s:.3f} seconds.")
 
 
-def progress(done: int, total: int, applied: int, spent_ms: int) -> str:
-    """Progress as text: bytes read of the total, requests applied."""
-    rate, bytes_rate = (count * 1000 // max(spent_ms, 1) for count in (applied, done))
+def source_of(replay: Replay) -> str:
+    """What was loaded, in words."""
+    if not replay.keys and not replay.expired:
+        return f"{replay.applied} requests of the log"
+    expired = f" ({replay.expired} more had expired)" if replay.expired else ""
+    requests = f" and {replay.applied} requests of the log" if replay.applied else ""
+    return f"an RDB file{expired}{requests}"
+
+
+def progress(done: int, total: int, replay: Replay, spent_ms: int) -> str:
+    """How far a loading is, in words: bytes of bytes in all, requests applied, keys of an RDB file."""
+    rate, bytes_rate = (count * 1000 // max(spent_ms, 1) for count in (replay.applied, done))
+    if not replay.applied:
+        return f"Loading the RDB file: {100 * done / total:.0f}%, {bytes_rate / 1e6:.1f} MB a second."
     return f"Loading the log: {100 * done / total:.0f}%, {rate} requests and {bytes_rate / 1e6:.1f} MB a second."
 
 

@@ -97,12 +97,15 @@ class AofWriter:
         end, it stays `loading` for good: a write that was answered then would be lost.
         """
         if not self.settings.yes("appendonly"):
-            loading.refuse_snapshot(self.settings, self.disk, None)
+            try:
+                yield from loading.read_snapshot(self.engine, self.disk, self.tell)
+            except OSError as failure:
+                raise UsageError(str(failure)) from None
+            self.engine.loading = False
             return
         log: AppendLog | None = None
         try:
             log = loading.opened(self.settings, self.disk)
-            loading.refuse_snapshot(self.settings, self.disk, log)
             yield from loading.read_into(self.engine, log, self.tell)
             log.start()
         except (OSError, UsageError) as failure:

@@ -1,7 +1,6 @@
 """How a server starts, or refuses to: what it finds in `dir`, and what it is told to be."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -64,19 +63,67 @@ def refused(*flags: str, dir: Path) -> str:
     return server.said
 
 
+SNAPSHOT = b"REDIS0011\xfe\x00\x00\x04kept\xc0\x01\xff" + bytes(8)  # without a checksum: kept is 1
+
+
 @pytest.mark.parametrize("appendonly", ["yes", "no"])
-def test_a_snapshot_without_a_log_is_not_passed_over(tmp_path: Path, appendonly: str) -> None:
-    (tmp_path / "dump.rdb").write_bytes(b"REDIS0012")
+def test_a_snapshot_without_a_log_is_loaded(tmp_path: Path, appendonly: str) -> None:
+    (tmp_path / "dump.rdb").write_bytes(SNAPSHOT)
+
+    with running_server("--appendonly", appendonly, dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("kept") == b"1"
+
+    assert "Loaded 1 keys from an RDB file in" in server.said
+
+
+def test_a_log_begins_with_the_snapshot_and_goes_on_without_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.rdb").write_bytes(SNAPSHOT)
+    with running_server("--dbfilename", "mine.rdb", dir=tmp_path) as server:
+        redis.Redis(port=server.port).incr("kept")
+    assert f"There is no log yet: it begins with a copy of {tmp_path}/mine.rdb" in server.said
+    (tmp_path / "mine.rdb").unlink()
+
+    with running_server(dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("kept") == b"2"
+        redis.Redis(port=server.port).bgrewriteaof()
+        while redis.Redis(port=server.port).info("persistence")["aof_rewrite_in_progress"]:
+            time.sleep(0.02)  # a process of its own writes the base
+
+    with running_server(dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("kept") == b"2"
+
+
+@pytest.mark.parametrize("appendonly", ["yes", "no"])
+def test_a_damaged_snapshot_stops_the_start_and_stays(tmp_path: Path, appendonly: str) -> None:
+    (tmp_path / "dump.rdb").write_bytes(SNAPSHOT[:-9])
 
     said = refused("--appendonly", appendonly, dir=tmp_path)
-    assert f"{tmp_path}/dump.rdb is a Redis snapshot (RDB), which Penstock does not read" in said
-    assert "to start empty, move the file away." in said
+
+    assert f"{tmp_path}/dump.rdb: it ends too early (the record at byte 19)." in said
+    assert (tmp_path / "dump.rdb").read_bytes() == SNAPSHOT[:-9]
+    (tmp_path / "dump.rdb").write_bytes(SNAPSHOT)
+    with running_server(dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("kept") == b"1"
 
 
-def test_a_snapshot_under_another_name_is_not_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "mine.rdb").write_bytes(b"REDIS0012")
+def test_a_value_of_a_module_is_named_with_its_key(tmp_path: Path) -> None:
+    vector = b"\x07\x01v\x81\xbd\xe7\x2d\xa2\xbb\x1e\xb4\x00\x02\x01\x00"
+    (tmp_path / "dump.rdb").write_bytes(b"REDIS0011" + vector + b"\xff" + bytes(8))
 
-    assert "mine.rdb is a Redis snapshot" in refused("--dbfilename", "mine.rdb", dir=tmp_path)
+    said = refused(dir=tmp_path)
+
+    assert "the key 'v' in database 0: a value of the module type vectorset, which Penstock does not have" in said
+
+
+def test_an_empty_log_beside_a_snapshot_is_told(tmp_path: Path) -> None:
+    with running_server(dir=tmp_path):
+        pass
+    (tmp_path / "dump.rdb").write_bytes(SNAPSHOT)
+
+    with running_server(dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).dbsize() == 0
+
+    assert f"Warning: {tmp_path}/dump.rdb is not read, because there is a log." in server.said
 
 
 def test_a_snapshot_beside_a_log_is_none_of_our_business(tmp_path: Path) -> None:
@@ -87,28 +134,21 @@ def test_a_snapshot_beside_a_log_is_none_of_our_business(tmp_path: Path) -> None
         assert redis.Redis(port=server.port).dbsize() == 10
 
 
-def test_what_a_redis_saved_is_there_after_the_way_that_the_refusal_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+@pytest.mark.parametrize("appendonly", ["yes", "no"])
+def test_what_a_redis_or_a_valkey_saved_is_there(tmp_path: Path, kind: str, appendonly: str) -> None:
+    """Its snapshot, or its log with an RDB base."""
     try:
-        binary = str(reference_binary())
+        binary = reference_binary(kind)
     except NoReference as absence:
         pytest.skip(str(absence))
-    with reference_server("--dir", str(tmp_path)) as port:
+    with reference_server("--dir", str(tmp_path), "--appendonly", appendonly, binary=binary) as port:
         redis.Redis(port=port).set("kept", "1")
+        redis.Redis(port=port).incr("kept")
         redis.Redis(port=port).save()
-    said = refused(dir=tmp_path)
-    flags = re.search(r"run `redis-server (--dir [^`]*)`", said)
-    assert flags is not None, said
-    with reference_server(*flags[1].split(), binary=Path(binary)) as port:
-        client = redis.Redis(port=port)
-        client.config_set("aof-use-rdb-preamble", "no")
-        client.config_set("appendonly", "yes")
-        while (
-            client.info("persistence")["aof_rewrite_in_progress"] | client.info("persistence")["aof_rewrite_scheduled"]
-        ):
-            time.sleep(0.02)  # a process of its own writes the log
 
     with running_server(dir=tmp_path) as server:
-        assert redis.Redis(port=server.port).get("kept") == b"1"
+        assert redis.Redis(port=server.port).get("kept") == b"2"
 
 
 # -- the end ----------------------------------------------------------------------------------------------------------

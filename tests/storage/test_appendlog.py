@@ -130,11 +130,36 @@ def test_a_damaged_manifest_names_its_path(disk: MemoryDisk) -> None:
         opened(disk)
 
 
-def test_a_snapshot_is_refused_with_the_way_out(disk: MemoryDisk) -> None:
-    put(disk, MANIFEST, b"file appendonly.aof.1.base.rdb seq 1 type b\n")
-    put(disk, DIRECTORY + "/appendonly.aof.1.base.rdb", b"REDIS0012...")
-    with pytest.raises(UsageError, match=r"CONFIG SET aof-use-rdb-preamble no.*BGREWRITEAOF"):
-        opened(disk)
+def with_snapshot(disk: MemoryDisk) -> LogDirectory:
+    directory = LogDirectory(disk, "/data", "appendonlydir", "appendonly.aof", "dump.rdb")
+    directory.open()
+    return directory
+
+
+def test_a_log_begins_with_a_copy_of_the_snapshot(disk: MemoryDisk) -> None:
+    put(disk, "/data/dump.rdb", b"REDIS0011...")
+    directory = with_snapshot(disk)
+    assert directory.finds_snapshot()
+    for _ in directory.adopt_snapshot():
+        pass
+    log = AppendLog(directory)
+    log.start()
+    log.close()
+
+    directory = with_snapshot(disk.restart())
+
+    assert not directory.finds_snapshot()
+    assert disk.files[MANIFEST].seen.startswith(b"file appendonly.aof.1.base.rdb seq 1 type b\n")
+    assert disk.files[DIRECTORY + "/appendonly.aof.1.base.rdb"].seen == b"REDIS0011..."
+
+
+def test_a_snapshot_is_found_again_after_a_crash_while_it_is_copied(disk: MemoryDisk) -> None:
+    put(disk, "/data/dump.rdb", b"REDIS0011...")
+    directory = with_snapshot(disk)
+    for _ in directory.adopt_snapshot():
+        pass  # and no further
+
+    assert with_snapshot(disk.restart()).finds_snapshot()
 
 
 def test_an_old_single_file_log_is_moved_in(disk: MemoryDisk) -> None:
@@ -153,13 +178,6 @@ def test_an_old_log_is_safe_from_a_crash_while_it_is_moved_in(disk: MemoryDisk) 
     opened(disk)  # and no further
 
     assert content(started(disk.restart())) == b"old"
-
-
-def test_an_old_log_that_is_a_snapshot_stays_where_it_is(disk: MemoryDisk) -> None:
-    put(disk, "/data/appendonly.aof", b"REDIS0012")
-    with pytest.raises(UsageError, match="does not read"):
-        opened(disk)
-    assert disk.exists("/data/appendonly.aof")
 
 
 def test_leftovers_of_a_rewrite_are_removed(disk: MemoryDisk) -> None:

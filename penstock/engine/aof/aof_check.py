@@ -57,11 +57,12 @@ class Inspection:
         self._within = 0  # requests of the MULTI that is open
         self.findings = Findings(disk.size(path))
 
-    def run(self, progress: Callable[[int], None]) -> Findings:
-        """Look through the file. `progress` is told the bytes done."""
+    def run(self, progress: Callable[[int], None], start: int = 0) -> Findings:
+        """Look through the file from a place on. `progress` is told the bytes done."""
         found = self.findings
         read = partial(self._disk.read, self._path)
-        reader = LogReader(read, 0, found.size)
+        found.whole = start
+        reader = LogReader(read, start, found.size)
         while (block := reader.next_block()) is not None and self._count(block):
             found.whole = reader.offset
             progress(reader.offset)

@@ -33,6 +33,7 @@ class Persistence:
         self.loading_total = 0
         self.loading_done = 0
         self.keys_loaded = 0
+        self.keys_expired = 0  # left out of what was loaded
         # rewriting
         self.started_s = now_s
         self.rewrites = 0
@@ -122,7 +123,7 @@ class Persistence:
             ("rdb_saves", 0),
             ("rdb_saves_consecutive_failures", 0),
             ("rdb_last_cow_size", 0),
-            ("rdb_last_load_keys_expired", 0),
+            ("rdb_last_load_keys_expired", self.keys_expired),
             ("rdb_last_load_keys_loaded", self.keys_loaded),
             ("aof_enabled", int(enabled)),
             ("aof_rewrite_in_progress", int(rewriting)),

@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.engine.context import Context
 from penstock.engine.engine_state import EngineState
+from penstock.engine.rdb.rdb_loading import RdbLoading, is_rdb
 from penstock.engine.session import Session
 from penstock.errors import ReplyError, UsageError
 from penstock.protocol.log_reader import BLOCK_BYTES, LogBlock, LogReader, only_zeros, whole_requests
@@ -41,7 +42,20 @@ class Replay:
     `tell` takes lines for a person. The other sessions of the engine may be answered between two blocks.
     """
 
-    __slots__ = ("_ctx", "_disk", "_engine", "_multi_at", "_path", "_session", "_unit", "applied", "refused", "tell")
+    __slots__ = (
+        "_ctx",
+        "_disk",
+        "_engine",
+        "_multi_at",
+        "_path",
+        "_session",
+        "_unit",
+        "applied",
+        "expired",
+        "keys",
+        "refused",
+        "tell",
+    )
 
     def __init__(self, engine: EngineState, tell: Callable[[str], None]) -> None:
         self._engine = engine
@@ -56,6 +70,8 @@ class Replay:
         self.tell = tell
         self.applied = 0  # requests
         self.refused = 0  # of them answered with an error
+        self.keys = 0  # of RDB files
+        self.expired = 0  # and those left out there, because their time had passed
 
     def begin(self) -> None:
         """Nothing may be logged and most clients are refused from here on."""
@@ -69,15 +85,15 @@ class Replay:
 
     # -- a file -----------------------------------------------------------------------------------------------------
 
-    def file(self, disk: Disk, path: str, tail: Tail) -> Iterator[int]:
-        """Run a file's requests; yields the bytes done, block by block, and fills in `tail` at the end.
+    def file(self, disk: Disk, path: str, tail: Tail, start: int = 0) -> Iterator[int]:
+        """Run a file's requests, from a place on; yields the bytes done and fills in `tail` at the end.
 
         UsageError where a line names no command, or MULTI and EXEC do not match. Every file begins in database 0,
         outside of any MULTI.
         """
         self._session.db_index = 0
         self._disk, self._path = disk, path
-        reader = LogReader(partial(disk.read, path), 0, tail.size)
+        reader = LogReader(partial(disk.read, path), start, tail.size)
         while (block := reader.next_block()) is not None:
             self._run(block)
             del block  # two blocks at a time would be more garbage to look through
@@ -95,6 +111,13 @@ class Replay:
             tail.whole = self._offset_of(self._multi_at)
             tail.problem = tail.problem or f"the MULTI at byte {tail.whole} has no EXEC"
             self._unit = None
+
+    def snapshot(self, disk: Disk, path: str) -> Iterator[int]:
+        """Load the RDB file that a file is, or begins with; yields the bytes done. UsageError where that fails."""
+        loading = RdbLoading(self._engine, disk, path, self.tell)
+        yield from loading.run()
+        self.keys += loading.keys
+        self.expired += loading.expired
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
@@ -218,6 +241,7 @@ def line_of(text: bytes) -> str:
 def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iterator[tuple[int, int]]:
     """Run all files of a log, opened and not started; yields the bytes done and the bytes in all.
 
+    The first file may be an RDB file, or begin with one (a log of before Redis 7).
     mends: a torn tail of the last file is cut off (aof-load-truncated); most_garbage: so is a tail of that many bytes
     that was not merely torn (aof-load-corrupt-tail-max-size). UsageError where the log cannot be loaded.
     """
@@ -230,7 +254,11 @@ def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iter
     before = 0
     for path, size in zip(paths, sizes, strict=True):
         tail = Tail(0, size)
-        for done in replay.file(disk, path, tail):
+        start = 0
+        if path == paths[0] and is_rdb(disk, path):
+            for start in replay.snapshot(disk, path):
+                yield before + start, total
+        for done in replay.file(disk, path, tail, start):
             yield before + done, total
         before += size
         if not tail.problem:

@@ -7,6 +7,7 @@ one, and the directory is synced.
 
 import errno
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.errors import UsageError
@@ -16,20 +17,15 @@ from penstock.storage.aof.manifest import BASE, INCREMENT, LogFile, Manifest
 
 LOCK_NAME: Final = "penstock.lock"
 TEMPORARY_BASE: Final = "temp-rewriteaof-bg-"
-SNAPSHOT_MAGIC: Final = b"REDIS"
+COPIED_BYTES: Final = 1024 * 1024  # of a snapshot, at a time
 
 # Named moments (see Disk.reach)
 MANIFEST_WRITTEN: Final = "manifest-written"  # to a temporary file, not synced
 MANIFEST_SYNCED: Final = "manifest-synced"
 MANIFEST_RENAMED: Final = "manifest-renamed"
 HISTORY_REMOVED: Final = "history-removed"  # the files are deleted, the manifest still names them
+SNAPSHOT_COPIED: Final = "snapshot-copied"  # there is no manifest yet
 ADOPTED: Final = "adopted"  # a single-file log was moved into the directory; there is no manifest yet
-
-HOW_TO_CONVERT: Final = (
-    "is a Redis snapshot (RDB), which Penstock does not read. To make a log that it can read, run `CONFIG SET"
-    " aof-use-rdb-preamble no` and `BGREWRITEAOF` on the Redis server and wait until its INFO shows"
-    " aof_rewrite_in_progress:0."
-)
 
 
 class LogDirectory:
@@ -39,11 +35,13 @@ class LogDirectory:
     manifest or `manifest` may be found.
     """
 
-    __slots__ = ("_lock", "disk", "manifest", "name", "path", "root", "unsure")
+    __slots__ = ("_lock", "disk", "manifest", "name", "path", "root", "snapshot", "unsure")
 
-    def __init__(self, disk: Disk, root: str, directory_name: str, file_name: str) -> None:
+    def __init__(self, disk: Disk, root: str, directory_name: str, file_name: str, snapshot: str = "") -> None:
+        """snapshot: the name of an RDB file in `root` that a log may begin with."""
         self.disk = disk
         self.root = root
+        self.snapshot = snapshot
         self.path = f"{root}/{directory_name}"
         self.name = file_name
         self.manifest = Manifest()
@@ -84,8 +82,6 @@ class LogDirectory:
             path = f"{self.path}/{file.name}"
             if not disk.exists(path):
                 raise UsageError(f"The log's file {path} is missing, but its manifest names it.")
-            if file.kind == BASE:
-                self._refuse_snapshot(path)
         for name in names:
             if name.startswith(("temp-", TEMPORARY_BASE)):
                 disk.remove(f"{self.path}/{name}")
@@ -101,6 +97,8 @@ class LogDirectory:
         """Refuse a directory with data but without a manifest. (Redis starts empty and appends to the data.)"""
         pattern = re.compile(re.escape(self.name) + r"\.\d+\.(base|incr)\.(aof|rdb)")
         for name in names:
+            if name == self._copied_name() and self.finds_snapshot():
+                continue  # it was copied, and the server ended before the manifest was written
             if pattern.fullmatch(name) and self.disk.size(f"{self.path}/{name}"):
                 raise UsageError(
                     f"{self.path} holds {name} but no {self._manifest_name()} that names it: restore the manifest,"
@@ -116,7 +114,6 @@ class LogDirectory:
         if moved and self.disk.exists(single):
             raise UsageError(f"There are two old logs, {single} and {inside}: move one of them away.")
         if not moved:
-            self._refuse_snapshot(single)
             self.disk.rename(single, inside)
             self.disk.sync_directory(self.path)
             self.disk.sync_directory(self.root)
@@ -124,9 +121,43 @@ class LogDirectory:
         self.manifest = Manifest()
         self.manifest.base = LogFile(self.name, 1, BASE)
 
-    def _refuse_snapshot(self, path: str) -> None:
-        if self.disk.read(path, 0, len(SNAPSHOT_MAGIC)) == SNAPSHOT_MAGIC:
-            raise UsageError(f"{path} {HOW_TO_CONVERT}")
+    # -- beginning with a snapshot ----------------------------------------------------------------------------------
+
+    @property
+    def snapshot_path(self) -> str:
+        """Where the snapshot is, or would be; "" where there is to be none."""
+        return f"{self.root}/{self.snapshot}" if self.snapshot else ""
+
+    def finds_snapshot(self) -> bool:
+        """Whether there is no log, but a snapshot that one can begin with."""
+        return not self.manifest.files() and bool(self.snapshot) and self.disk.exists(self.snapshot_path)
+
+    def adopt_snapshot(self) -> Iterator[int]:
+        """Copy the snapshot, which becomes the base; yields the bytes done.
+
+        The manifest is written by `save`. After a crash before that the snapshot is found again, and the copy is
+        known for one by its name.
+        """
+        disk = self.disk
+        base = LogFile(self._copied_name(), 1, BASE)
+        beside = f"{self.path}/temp-{base.name}"
+        file = disk.create(beside)
+        try:
+            size = disk.size(self.snapshot_path)
+            for offset in range(0, size, COPIED_BYTES):
+                write_all(file, disk.read(self.snapshot_path, offset, COPIED_BYTES))
+                yield offset
+            file.sync()
+        finally:
+            file.close()
+        disk.rename(beside, self.path_of(base))
+        disk.sync_directory(self.path)
+        disk.reach(SNAPSHOT_COPIED)
+        self.manifest = Manifest()
+        self.manifest.base = base
+
+    def _copied_name(self) -> str:
+        return f"{self.name}.1.base.rdb"
 
     # -- names ------------------------------------------------------------------------------------------------------
 

@@ -61,11 +61,13 @@ def read_value(source: Source, kind: int, is_valkey: bool, defaults: StreamDefau
 def refusal_of(source: Source, kind: int) -> BadRdb:
     """Why a value of this type cannot be read."""
     if kind == rdb_format.MODULE:
-        return BadRdb(f"a value of the module type {rdb_format.module_name(source.length())}, which Penstock has not")
+        return BadRdb(
+            f"a value of the module type {rdb_format.module_name(source.length())}, which Penstock does not have"
+        )
     if kind == rdb_format.MODULE_PRE_GA:
         return BadRdb("a value of a module, in the form of Redis 4.0's release candidates")
     if kind == rdb_format.ARRAY:
-        return BadRdb("an array of Redis 8.8, a type that Penstock has not")
+        return BadRdb("an array of Redis 8.8, a type that Penstock does not have")
     return BadRdb(f"a value of the unknown type {kind}")
 
 

@@ -1,0 +1,102 @@
+"""An RDB file is read into an engine, in steps."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from penstock.engine.context import Context
+from penstock.engine.engine_state import EngineState
+from penstock.engine.rdb import rdb_values
+from penstock.engine.session import Session
+from penstock.errors import UsageError
+from penstock.storage.aof.disk import Disk
+from penstock.storage.keyspace import Value
+from penstock.storage.rdb import rdb_format, rdb_reader
+from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.rdb.rdb_reader import RdbReader
+from penstock.storage.rdb.source import FileSource
+from penstock.storage.types.hashes import Hash
+
+STEPS: Final = 64  # between two looks at the clients; a stream's node is a step
+
+
+def is_rdb(disk: Disk, path: str) -> bool:
+    """Whether a file begins as an RDB file does."""
+    return disk.read(path, 0, rdb_format.HEADER_BYTES).startswith((rdb_format.MAGIC, rdb_format.VALKEY_MAGIC))
+
+
+class RdbLoading:
+    """One loading of one file into an empty keyspace. `tell` takes lines for a person.
+
+    end: bytes that the file took, its checksum included; more may follow it (a log of before Redis 7). keys, expired:
+    how many were loaded, and left out because their time had passed.
+    """
+
+    __slots__ = ("_engine", "_path", "_reader", "_tell", "end", "expired", "keys")
+
+    def __init__(self, engine: EngineState, disk: Disk, path: str, tell: Callable[[str], None]) -> None:
+        self._engine = engine
+        self._path = path
+        self._tell = tell
+        defaults = rdb_values.stream_defaults(engine.settings, engine.node_limits)
+        self._reader = RdbReader(FileSource(disk, path), defaults, engine.settings.yes("rdbchecksum"))
+        self.end = 0
+        self.keys = 0
+        self.expired = 0
+
+    def run(self) -> Iterator[int]:
+        """Read the file; yields the bytes done. UsageError where it cannot be loaded."""
+        reader = self._reader
+        now_ms = self._engine.clock.now_us() // 1000
+        try:
+            reader.begin()
+            met = rdb_reader.OTHER
+            while met != rdb_reader.END:
+                for _ in range(STEPS):
+                    met = reader.step()
+                    if met == rdb_reader.KEY:
+                        self._keep(reader.key, reader.value, now_ms)
+                    elif met == rdb_reader.EMPTY_KEY:
+                        self._tell(f"{self._path}: the empty key {_shown(reader.key)} is left out.")
+                    elif met == rdb_reader.LIBRARY:
+                        self._load_library(reader.library)
+                    elif met == rdb_reader.END:
+                        break
+                self.end = reader.source.position()
+                yield self.end
+        except BadRdb as problem:
+            raise UsageError(f"{self._path}: {problem}.") from None
+        if reader.left_out:
+            names = ", ".join(sorted(set(reader.left_out)))
+            self._tell(f"{self._path}: data of modules is left out ({names}); no key was stored in it.")
+
+    def _keep(self, key: bytes, value: Value, now_ms: int) -> None:
+        engine, reader = self._engine, self._reader
+        databases = engine.keyspace.databases
+        if reader.db_index >= len(databases):
+            raise BadRdb(f"it has a database {reader.db_index}, and `databases` says that there are {len(databases)}")
+        db = databases[reader.db_index]
+        if key in db.values:
+            raise BadRdb(f"it has the key {_shown(key)} twice in database {reader.db_index}")
+        if isinstance(value, Hash) and value.first_due_ms() < now_ms:
+            value.remove(value.overdue(now_ms, len(value)))
+        if 0 <= reader.expires_ms < now_ms or (isinstance(value, Hash) and not value.fields):
+            self.expired += 1
+            return
+        rdb_values.fit_to_settings(value, engine.settings)
+        db.put(key, value)
+        if reader.expires_ms != rdb_reader.NOT_GIVEN:
+            db.expire_at(key, reader.expires_ms)
+        self.keys += 1
+
+    def _load_library(self, code: bytes) -> None:
+        session = Session(0)
+        session.privileged = True
+        ctx = Context(self._engine, session)
+        ctx.begin(session, self._engine.clock.now_us())
+        _, refusal = self._engine.replay(ctx, [[b"FUNCTION", b"LOAD", code]], 0)
+        if refusal:
+            raise BadRdb(f"a library of functions is refused: {refusal[1:-2].decode('utf-8', 'replace')}")
+
+
+def _shown(key: bytes) -> str:
+    return repr(key.decode("utf-8", "backslashreplace"))

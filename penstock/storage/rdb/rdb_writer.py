@@ -1,0 +1,76 @@
+"""A whole RDB file, in pieces that are worth a write."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.storage.keyspace import Keyspace
+from penstock.storage.rdb import crc64, rdb_format
+from penstock.storage.rdb.string_writer import length
+from penstock.storage.rdb.value_writer import ValueWriter, version_needed
+
+CHUNK_BYTES: Final = 64 * 1024
+
+
+def version_for(keyspace: Keyspace, wanted: int) -> int:
+    """The version that is wanted, or the lowest higher one that has everything.  O(keys)."""
+    return max([wanted, *[version_needed(value) for db in keyspace.databases for value in db.values.values()]])
+
+
+class RdbWriter:
+    """One writing. `keys` were written so far; those whose time has passed are left out."""
+
+    __slots__ = ("_aux", "_keyspace", "_now_ms", "_sums", "_values", "keys")
+
+    def __init__(
+        self, keyspace: Keyspace, values: ValueWriter, now_ms: int, aux: list[tuple[bytes, bytes]], sums: bool
+    ) -> None:
+        """aux: names and values for the file's head; sums: with a checksum."""
+        self._keyspace = keyspace
+        self._values = values
+        self._now_ms = now_ms
+        self._aux = aux
+        self._sums = sums
+        self.keys = 0
+
+    def chunks(self) -> Iterator[bytes]:
+        """The file's bytes."""
+        summed = 0
+        held: list[bytes] = []
+        size = 0
+        for part in self._parts():
+            held.append(part)
+            size += len(part)
+            if size >= CHUNK_BYTES:
+                chunk = b"".join(held)
+                held, size = [], 0
+                if self._sums:
+                    summed = crc64.checksum(chunk, summed)
+                yield chunk
+        chunk = b"".join(held)
+        yield chunk + crc64.footer(crc64.checksum(chunk, summed) if self._sums else crc64.NOT_COMPUTED)
+
+    def _parts(self) -> Iterator[bytes]:
+        writer = self._values
+        string = writer.strings.string
+        yield rdb_format.MAGIC + b"%04d" % writer.version
+        for name, text in self._aux:
+            yield bytes((rdb_format.AUX,)) + string(name) + string(text)
+        if writer.version >= rdb_format.OF_REDIS["7.0"]:
+            for code in self._keyspace.libraries.values():
+                yield bytes((rdb_format.FUNCTION,)) + string(code)
+        for index, db in enumerate(self._keyspace.databases):
+            if not db.values:
+                continue
+            yield bytes((rdb_format.SELECT_DB,)) + length(index)
+            yield bytes((rdb_format.RESIZE_DB,)) + length(len(db.values)) + length(len(db.expires))
+            for key, value in db.values.items():
+                self.keys += 1
+                when_ms = db.expires.get(key)
+                if when_ms is not None:
+                    if when_ms < self._now_ms:
+                        continue
+                    yield bytes((rdb_format.EXPIRE_MS,)) + when_ms.to_bytes(8, "little")
+                kind = writer.kind(value)
+                yield bytes((kind,)) + string(key)
+                yield from writer.parts(value, kind)
+        yield bytes((rdb_format.EOF,))
