@@ -8,7 +8,7 @@ from penstock.engine.rdb import rdb_values
 from penstock.storage.aof.disk import Disk
 from penstock.storage.keyspace import type_name
 from penstock.storage.rdb import rdb_reader
-from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.rdb.errors import BadRdb, shown
 from penstock.storage.rdb.rdb_reader import RdbReader
 from penstock.storage.rdb.source import FileSource
 from penstock.storage.streams.listpack_nodes import NodeLimits
@@ -70,8 +70,7 @@ def _count(reader: RdbReader, found: RdbFindings, progress: Callable[[int], None
             found.expiring += reader.expires_ms != rdb_reader.NOT_GIVEN
             keys = seen.setdefault(reader.db_index, set())
             if reader.key in keys:
-                key = reader.key.decode("utf-8", "backslashreplace")
-                raise BadRdb(f"it has the key {key!r} twice in database {reader.db_index}")
+                raise BadRdb(f"it has the key {shown(reader.key)} twice in database {reader.db_index}")
             keys.add(reader.key)
         elif met == rdb_reader.EMPTY_KEY:
             found.empty += 1

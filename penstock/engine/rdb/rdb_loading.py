@@ -11,7 +11,7 @@ from penstock.errors import UsageError
 from penstock.storage.aof.disk import Disk
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import rdb_format, rdb_reader
-from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.rdb.errors import BadRdb, shown
 from penstock.storage.rdb.rdb_reader import RdbReader
 from penstock.storage.rdb.source import FileSource
 from penstock.storage.types.hashes import Hash
@@ -56,7 +56,7 @@ class RdbLoading:
                     if met == rdb_reader.KEY:
                         self._keep(reader.key, reader.value, now_ms)
                     elif met == rdb_reader.EMPTY_KEY:
-                        self._tell(f"{self._path}: the empty key {_shown(reader.key)} is left out.")
+                        self._tell(f"{self._path}: the empty key {shown(reader.key)} is left out.")
                     elif met == rdb_reader.LIBRARY:
                         self._load_library(reader.library)
                     elif met == rdb_reader.END:
@@ -76,7 +76,7 @@ class RdbLoading:
             raise BadRdb(f"it has a database {reader.db_index}, and `databases` says that there are {len(databases)}")
         db = databases[reader.db_index]
         if key in db.values:
-            raise BadRdb(f"it has the key {_shown(key)} twice in database {reader.db_index}")
+            raise BadRdb(f"it has the key {shown(key)} twice in database {reader.db_index}")
         if isinstance(value, Hash) and value.first_due_ms() < now_ms:
             value.remove(value.overdue(now_ms, len(value)))
         if 0 <= reader.expires_ms < now_ms or (isinstance(value, Hash) and not value.fields):
@@ -95,8 +95,4 @@ class RdbLoading:
         ctx.begin(session, self._engine.clock.now_us())
         _, refusal = self._engine.replay(ctx, [[b"FUNCTION", b"LOAD", code]], 0)
         if refusal:
-            raise BadRdb(f"a library of functions is refused: {refusal[1:-2].decode('utf-8', 'replace')}")
-
-
-def _shown(key: bytes) -> str:
-    return repr(key.decode("utf-8", "backslashreplace"))
+            raise BadRdb(f"a library of functions is refused: {shown(refusal[1:-2])}")

@@ -1,5 +1,9 @@
 """What is wrong with an RDB file or a payload."""
 
+from typing import Final
+
+LONGEST_NAME: Final = 100  # bytes of a key that are shown
+
 
 class BadRdb(Exception):
     """Bytes that are no RDB; the text says to a person what was found. Whoever raises it has changed nothing."""
@@ -7,3 +11,9 @@ class BadRdb(Exception):
 
 class EmptyValue(BadRdb):
     """A collection of nothing: a file's reader leaves its key out, RESTORE refuses it."""
+
+
+def shown(key: bytes) -> str:
+    """A key's name for a person, cut if it is long."""
+    more = "..." if len(key) > LONGEST_NAME else ""
+    return repr(key[:LONGEST_NAME].decode("utf-8", "backslashreplace")) + more

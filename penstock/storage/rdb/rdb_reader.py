@@ -5,7 +5,7 @@ from typing import Final
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import crc64, rdb_format, value_reader
 from penstock.storage.rdb.collection_reader import hash_of_template, strings
-from penstock.storage.rdb.errors import BadRdb, EmptyValue
+from penstock.storage.rdb.errors import BadRdb, EmptyValue, shown
 from penstock.storage.rdb.listpack import texts
 from penstock.storage.rdb.source import FileSource
 from penstock.storage.rdb.stream_reader import StreamDefaults, StreamReader
@@ -108,8 +108,7 @@ class RdbReader:
         return KEY
 
     def _in_key(self, problem: BadRdb) -> BadRdb:
-        key = self.key.decode("utf-8", "backslashreplace")
-        return BadRdb(f"the key {key!r} in database {self.db_index}: {problem}")
+        return BadRdb(f"the key {shown(self.key)} in database {self.db_index}: {problem}")
 
     def _value(self, kind: int) -> Value:
         source = self.source

@@ -32,6 +32,10 @@ class RdbWriter:
         self._sums = sums
         self.keys = 0
 
+    @property
+    def version(self) -> int:
+        return self._values.version
+
     def chunks(self) -> Iterator[bytes]:
         """The file's bytes."""
         summed = 0

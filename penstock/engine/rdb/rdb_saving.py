@@ -1,0 +1,37 @@
+"""The keyspace as an RDB file, in the version that the settings ask for."""
+
+from typing import Final
+
+from penstock.config.settings import Settings
+from penstock.engine.rdb import rdb_values
+from penstock.engine.versions import PENSTOCK_VERSION
+from penstock.storage.keyspace import Keyspace
+from penstock.storage.rdb import rdb_format, rdb_writer
+from penstock.storage.rdb.rdb_writer import RdbWriter
+
+OLDEST_READER: Final = {version: name for name, version in reversed(rdb_format.OF_REDIS.items())}
+
+
+def snapshot_of(keyspace: Keyspace, settings: Settings, now_ms: int) -> RdbWriter:
+    """A writing of everything as it is now; its version is higher than the settings' where the data needs it."""
+    version = rdb_writer.version_for(keyspace, rdb_values.version_of(settings))
+    aux = [
+        (b"penstock-ver", PENSTOCK_VERSION.encode()),
+        (b"redis-ver", OLDEST_READER[version].encode() + b".0"),
+        (b"redis-bits", b"64"),
+        (b"ctime", b"%d" % (now_ms // 1000)),
+        (b"aof-base", b"0"),
+    ]
+    return RdbWriter(keyspace, rdb_values.new_writer(settings, version), now_ms, aux, settings.yes("rdbchecksum"))
+
+
+def note_of(snapshot: RdbWriter, settings: Settings) -> str:
+    """A line for a person where the file is of a later version than was asked for; else ""."""
+    wanted = settings.text("rdb-compat-version")
+    if snapshot.version <= rdb_format.OF_REDIS[wanted]:
+        return ""
+    oldest = OLDEST_READER[snapshot.version]
+    return (
+        f"The RDB file is for Redis {oldest} and later, not {wanted} (rdb-compat-version): it has data that an earlier"
+        " one does not know (times of hash fields need 7.4, idempotent producers 8.6, released entries 8.8)."
+    )
