@@ -162,13 +162,14 @@ def test_directives_that_redis_itself_forgot_are_read_over() -> None:
 
 
 def test_a_directive_that_nothing_heeds_brings_one_line_of_warning() -> None:
-    assert started("rdbcompression yes\nsave 60 1\n").warnings == [
-        "accepted and without effect here: rdbcompression, save"
+    assert started("rdb-del-sync-files yes\nsave 60 1\ndisable-thp yes\n").warnings == [
+        "accepted and without effect here: rdb-del-sync-files, disable-thp"
     ]
 
 
 def test_a_start_without_the_log_is_warned_of() -> None:
-    assert [line.split(":")[0] for line in started("appendonly no\n").warnings] == ["appendonly is no"]
+    assert [line.split(",")[0] for line in started("appendonly no\n").warnings] == ["appendonly is no"]
+    assert started("appendonly no\nsave 60 1\n").warnings == []
     assert Settings().warnings == []
 
 

@@ -1,7 +1,5 @@
 """Directives that are taken and ignored: none whose value protects a server, or says where and what it is."""
 
-import itertools
-
 import pytest
 
 from penstock.config import config_file, harmless_values
@@ -12,8 +10,6 @@ from penstock.config.directive_types import (
     Memory,
     MemoryOrPercent,
     Number,
-    SavePoints,
-    ShutdownOptions,
     Words,
     YesNo,
 )
@@ -28,21 +24,17 @@ HARMFUL = {  # one value for each directive that may not be ignored at all of th
     "socket-mark-id": "1",
     "aclfile": "/etc/redis/users.acl",
     "syslog-enabled": "yes",
-    "shutdown-on-sigint": "save",
-    "shutdown-on-sigterm": "save now",
     "oom-score-adj": "relative",
     "server-cpulist": "0-3",
     "bio-cpulist": "1",
     "aof-rewrite-cpulist": "1",
     "bgsave-cpulist": "1",
-    "save": "3600 1",
     "maxmemory-clients": "10%",
     "replicaof": "10.0.0.1 6379",
     "min-replicas-to-write": "1",
     "cluster-enabled": "yes",
     "tls-port": "6380",
 }
-WITH_LOG = [name for name, ignored in IGNORED.items() if ignored.with_log]
 
 
 def line(name: str, value: str) -> str:
@@ -56,10 +48,6 @@ def started(*lines: str) -> Settings:
 def values(name: str) -> list[str]:
     """Values that a directive may have: all of a few, some of many."""
     kind = DIRECTIVES[name].kind
-    if isinstance(kind, ShutdownOptions):
-        words = kind.names[1:]
-        groups = [" ".join(group) for size in range(1, 5) for group in itertools.combinations(words, size)]
-        return ["default", *(group for group in groups if not {"save", "nosave"} <= set(group.split()))]
     if isinstance(kind, Choice):
         return kind.names
     if isinstance(kind, YesNo):
@@ -70,8 +58,6 @@ def values(name: str) -> list[str]:
         return ["1gb"]
     if isinstance(kind, Words):
         return ["10.0.0.1 6379", "no one"]
-    if isinstance(kind, SavePoints):
-        return ["3600 1", '""']
     if isinstance(kind, Integers):
         return ["1 2 3"]
     return ["text", '""']
@@ -128,21 +114,6 @@ def test_config_set_refuses_it_too_and_changes_nothing(name: str) -> None:
     text = f"ERR CONFIG SET failed (possibly related to argument '{name}') - {IGNORED[name].instead}"
     assert refusal.value.text.decode() == text
     assert (settings.text(name), settings.number("timeout")) == (DIRECTIVES[name].default, 0)
-
-
-@pytest.mark.parametrize("name", WITH_LOG)
-def test_what_asks_for_snapshots_is_harmless_beside_a_log(name: str) -> None:
-    assert started(line(name, HARMFUL[name])).text(name) == HARMFUL[name]
-
-
-@pytest.mark.parametrize("name", WITH_LOG)
-def test_a_log_is_not_turned_off_where_snapshots_are_asked_for(name: str) -> None:
-    settings = started(line(name, HARMFUL[name]))
-    with pytest.raises(ReplyError, match="set appendonly yes, which keeps every change"):
-        settings.set_pairs([("appendonly", "no")])
-
-    settings.set_pairs([("appendonly", "no"), (name, DIRECTIVES[name].default)])
-    assert not settings.yes("appendonly")
 
 
 def test_a_later_line_takes_a_harmful_one_back() -> None:

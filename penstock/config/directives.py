@@ -22,6 +22,8 @@ from penstock.config.directive_types import (
     Number,
     Octal,
     Percentiles,
+    SavePoints,
+    ShutdownOptions,
     Text,
     YesNo,
 )
@@ -122,7 +124,7 @@ USED: Final = (
         "dbfilename",
         "dump.rdb",
         FileName("dbfilename"),
-        "Name of an RDB file; a start that finds one without a log is refused.",
+        "Name of the RDB file: saved, and loaded at a start without a log.",
         protected=True,
     ),
     Directive("appendonly", "yes", YesNo(), "Log every change (Redis: no, because it also has snapshots)."),
@@ -246,6 +248,20 @@ USED: Final = (
         "Clients see the commands, options and reply fields of this server; others are hidden.",
         immutable=True,
     ),
+    # Snapshots
+    Directive(
+        "save", "", SavePoints(), "When to save an RDB file: after so many seconds, if there were so many changes."
+    ),
+    Directive("rdbcompression", "yes", YesNo(), "Compress strings in it; plain Python never does."),
+    Directive("rdbchecksum", "yes", YesNo(), "A checksum at its end.", immutable=True),
+    Directive(
+        "stop-writes-on-bgsave-error",
+        "yes",
+        YesNo(),
+        "Refuse writes after a save that failed, if there are save points and there is no log.",
+    ),
+    Directive("shutdown-on-sigint", "default", ShutdownOptions("default save nosave now force"), "What SIGINT does."),
+    Directive("shutdown-on-sigterm", "default", ShutdownOptions("default save nosave now force"), "What SIGTERM does."),
     Directive(
         "rdb-compat-version",
         "7.2",

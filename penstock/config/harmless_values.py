@@ -15,14 +15,12 @@ ANY: Final[tuple[str, ...]] = ()
 class Ignored:
     """Why a directive may be ignored if it has one of the `harmless` values (ANY: with any value).
 
-    instead: the error for other values, with what to do. with_log: other values are harmless too while appendonly is
-    yes.
+    instead: the error for other values, with what to do.
     """
 
     why: str
     harmless: tuple[str, ...] = ANY
     instead: str = ""
-    with_log: bool = False
 
 
 def _any(why: str, names: str) -> dict[str, Ignored]:
@@ -35,11 +33,6 @@ NO_PROCESSORS: Final = Ignored(
     ("",),
     "Penstock does not choose its processors: remove the line, and start the server with `taskset -c`",
 )
-NOTHING_SAVED: Final = (
-    "Penstock writes no RDB file, and with appendonly no nothing would be saved: set appendonly yes, which keeps every"
-    " change, or {} to save nothing"
-)
-
 IGNORED: Final[dict[str, Ignored]] = {
     # The network
     **_any("The server makes no outgoing connections.", "bind-source-addr"),
@@ -73,15 +66,6 @@ IGNORED: Final[dict[str, Ignored]] = {
     ),
     **_any("Nothing is written to the system log.", "syslog-ident syslog-facility"),
     **_any("Python reports a crash.", "crash-log-enabled crash-memcheck-enabled use-exit-on-panic"),
-    **{
-        name: Ignored(
-            "Every shutdown writes and syncs the log.",
-            ("default", "nosave", "now", "force", "nosave now", "nosave force", "nosave now force", "now force"),
-            NOTHING_SAVED.format(f"{name} default"),
-            with_log=True,
-        )
-        for name in ("shutdown-on-sigint", "shutdown-on-sigterm")
-    },
     "oom-score-adj": Ignored(
         "The operating system's score stays.",
         ("no",),
@@ -94,13 +78,9 @@ IGNORED: Final[dict[str, Ignored]] = {
     "bgsave-cpulist": NO_PROCESSORS,
     # The log and snapshots
     **_any("The base file has requests, which every Redis can load.", "aof-use-rdb-preamble"),
-    "save": Ignored("The log keeps every change.", ("",), NOTHING_SAVED.format('save ""'), with_log=True),
-    **_any(
-        "No RDB file is written.",
-        "rdbcompression rdbchecksum rdb-del-sync-files rdb-save-incremental-fsync rdb-key-save-delay",
-    ),
+    **_any("There is no replication.", "rdb-del-sync-files"),
+    **_any("It only affects speed.", "rdb-save-incremental-fsync rdb-key-save-delay"),
     **_any("Loading serves clients after each time slice.", "key-load-delay loading-process-events-interval-bytes"),
-    **_any("No save can fail; if the log fails, writes are refused.", "stop-writes-on-bgsave-error"),
     **_any("RESTORE always checks everything.", "sanitize-dump-payload"),
     # Memory
     "maxmemory-clients": Ignored(
@@ -177,19 +157,9 @@ IGNORED: Final[dict[str, Ignored]] = {
 
 
 def problem(names: Iterable[str], value_of: Callable[[str], str]) -> tuple[str, str]:
-    """The first of these directives with a value that must not be ignored, and what to do instead; ("", "") if none.
-
-    If appendonly is among them and now no, directives that are harmless only with a log are checked too.
-    """
-    has_log = value_of("appendonly") == "yes"
+    """The first of these directives with a value that must not be ignored, and what to do instead; ("", "") if none."""
     for name in names:
-        if name == "appendonly" and not has_log:
-            for other, ignored in IGNORED.items():
-                if ignored.with_log and value_of(other) not in ignored.harmless:
-                    return other, ignored.instead
-        ignored_directive = IGNORED.get(name)
-        if ignored_directive is None or not ignored_directive.harmless:
-            continue
-        if value_of(name) not in ignored_directive.harmless and not (ignored_directive.with_log and has_log):
-            return name, ignored_directive.instead
+        ignored = IGNORED.get(name)
+        if ignored is not None and ignored.harmless and value_of(name) not in ignored.harmless:
+            return name, ignored.instead
     return "", ""

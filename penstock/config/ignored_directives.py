@@ -16,8 +16,6 @@ from penstock.config.directive_types import (
     Memory,
     MemoryOrPercent,
     Number,
-    SavePoints,
-    ShutdownOptions,
     Text,
     Words,
     YesNo,
@@ -68,8 +66,6 @@ ACCEPTED: Final = (
     Directive("crash-log-enabled", "yes", YesNo(), "Write a report at a crash."),
     Directive("crash-memcheck-enabled", "yes", YesNo(), "Test memory at a crash."),
     Directive("use-exit-on-panic", "no", YesNo(), "Exit rather than abort at a failed assertion.", hidden=True),
-    Directive("shutdown-on-sigint", "default", ShutdownOptions("default save nosave now force"), "What SIGINT does."),
-    Directive("shutdown-on-sigterm", "default", ShutdownOptions("default save nosave now force"), "What SIGTERM does."),
     Directive(
         "oom-score-adj", "no", Choice("no yes relative absolute"), "Tell the kernel which process to kill first."
     ),
@@ -103,9 +99,6 @@ ACCEPTED: Final = (
     # The log
     Directive("aof-use-rdb-preamble", "no", YesNo(), "Write the log's base file as RDB; Penstock writes requests."),
     # Snapshots
-    Directive("save", "", SavePoints(), "When to write an RDB file; Penstock has only the log."),
-    Directive("rdbcompression", "yes", YesNo(), "Compress strings in the RDB file."),
-    Directive("rdbchecksum", "yes", YesNo(), "Checksum at the end of the RDB file.", immutable=True),
     Directive("rdb-del-sync-files", "no", YesNo(), "Delete files left by replication."),
     Directive("rdb-save-incremental-fsync", "yes", YesNo(), "Sync the RDB file in parts."),
     Directive(
@@ -125,7 +118,6 @@ ACCEPTED: Final = (
         "Bytes loaded before clients are served again.",
         hidden=True,
     ),
-    Directive("stop-writes-on-bgsave-error", "yes", YesNo(), "Refuse writes after a failed save."),
     Directive("sanitize-dump-payload", "no", Choice("no yes clients"), "Check RESTORE's payload thoroughly."),
     # Memory and values
     Directive("maxmemory-clients", "0", MemoryOrPercent(), "Maximum memory of all clients together."),

@@ -187,8 +187,8 @@ class Settings:
     def warnings(self) -> list[str]:
         """Lines to print at the start about surprising settings."""
         lines = []
-        if "appendonly" in self.set_at_start and not self.yes("appendonly"):
-            lines.append("appendonly is no: nothing is saved, and a restart begins empty (there are no RDB files)")
+        if "appendonly" in self.set_at_start and not self.yes("appendonly") and not self.text("save"):
+            lines.append("appendonly is no, and there are no save points: only SAVE and BGSAVE save anything")
         if self.yes("daemonize"):
             lines.append("daemonize is yes: Penstock stays in the foreground; use a service manager")
         ignored = [name for name in self.set_at_start if name in _IGNORED_NAMES and name != "daemonize"]

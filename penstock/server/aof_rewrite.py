@@ -119,7 +119,7 @@ class AofRewrite:
         """Start the child as soon as no sync runs and no turn waits for a write: now, or when cron calls again."""
         log_writer, state, engine = self._keeper, self._state, self._engine
         engine.wanted_rewrite = bool(state.child)
-        if not state.child or engine.busy or self.is_busy or log_writer.is_waiting:
+        if not state.child or engine.busy or self.is_busy or log_writer.is_waiting or state.saves.runs:
             return
         log = log_writer.log
         if log is not None and not self._synced_ahead and log.synced < log.written:

@@ -70,6 +70,7 @@ def _told(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) ->
             tell(progress(state.loading_done, state.loading_total, replay, now_ms - began_ms))
     state.keys_loaded = sum(len(db) for db in engine.keyspace.databases)
     state.keys_expired = replay.expired
+    state.saves.loaded()
     if replay.refused:
         tell(f"{replay.refused} lines of the log were refused and ignored.")
     spent_s = (clock.now_us() // 1000 - began_ms) / 1000

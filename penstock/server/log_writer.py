@@ -26,6 +26,7 @@ from penstock.server.aof_rewrite import AofRewrite
 from penstock.server.log_threads import LogThreads, Threads
 from penstock.server.rewrite_child import RewriteChild
 from penstock.server.server_log import ServerLog
+from penstock.server.snapshots import Snapshots
 from penstock.server.sync_thread import SyncThread
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk, SystemDisk
@@ -65,6 +66,7 @@ class AofWriter:
         self.synced: Callable[[], object] | None = None
         self.syncing = SyncThread(self.threads)
         self.aof_rewrite = AofRewrite(self, rewriting or RewriteChild(self.disk, engine.keyspace, settings))
+        self.snapshots = Snapshots(settings, engine, self.disk, self.tell)
         self._waiting: list[tuple[Release, Refuse | None]] = []  # turns whose replies wait for the log
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
@@ -245,6 +247,7 @@ class AofWriter:
                 self.write(log)
         if not self.engine.loading:
             self.aof_rewrite.look_after()
+        self.snapshots.look_after()
         if self.log is not None:
             self._sync_if_due(self.log)
 
@@ -360,8 +363,9 @@ class AofWriter:
         return safe
 
     def close(self) -> bool:
-        """At the end: kill the child, write, sync, end the waiting turns; whether everything is on the disk."""
+        """At the end: kill the children, write, sync, end the waiting turns; whether everything is on the disk."""
         safe = True
+        self.snapshots.stop()
         if self.log is not None:
             safe = self._give_up_log()
         else:

@@ -6,6 +6,7 @@ It reports progress and errors through a pipe, which the server reads at each `p
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
 from penstock.storage.aof.disk import Disk, File
-from penstock.storage.aof.log_directory import write_all
+from penstock.storage.aof.log_directory import TEMPORARY_BASE, write_all
 from penstock.storage.keyspace import Keyspace
 
 SYNC_BYTES: Final = 4 * 1024 * 1024  # the base is synced as it goes, so that no sync is long
@@ -53,7 +54,7 @@ class RewriteChild:
         self._came = b""  # received through the pipe, not parsed yet
 
     def start(self, directory: str, now_ms: int) -> None:
-        """Fork the child, which writes the temporary base in `directory`. OSError if there can be none."""
+        """Fork the child, which writes the file of `path_of`. OSError if there can be none."""
         reading, writing = os.pipe()
         parent = os.getpid()
         try:
@@ -63,7 +64,7 @@ class RewriteChild:
             os.close(writing)
             raise
         if pid == 0:
-            self._be_the_child(f"{directory}/temp-rewriteaof-bg-{os.getpid()}.aof", now_ms, parent, writing)
+            self._be_the_child(self.path_of(directory, os.getpid()), now_ms, parent, writing)
         os.close(writing)
         os.set_blocking(reading, False)
         self.pid = pid
@@ -107,6 +108,19 @@ class RewriteChild:
             return self._came[1:].decode("utf-8", "replace")
         return f"its process was ended by signal {-code}" if code < 0 else f"its process ended with {code}"
 
+    # -- what is written --------------------------------------------------------------------------------------------
+
+    def path_of(self, directory: str, pid: int) -> str:
+        """The file that the child of a pid writes."""
+        return f"{directory}/{TEMPORARY_BASE}{pid}.aof"
+
+    def chunks(self, now_ms: int, progress: Progress) -> Iterator[bytes]:
+        """The file's bytes; `progress` counts what is done."""
+        return base_lines(self.keyspace, self.settings, now_ms, progress=progress)
+
+    def finish(self, path: str) -> None:
+        """The file is written and synced; the server puts it in force."""
+
     # -- in the child -----------------------------------------------------------------------------------------------
 
     def _be_the_child(self, path: str, now_ms: int, parent: int, pipe: int) -> None:
@@ -137,7 +151,7 @@ class RewriteChild:
         progress = reporter.progress
         progress.expect(self.keyspace)
         unsynced = 0
-        for chunk in base_lines(self.keyspace, self.settings, now_ms, progress=progress):
+        for chunk in self.chunks(now_ms, progress):
             write_all(file, chunk)
             progress.written += len(chunk)
             unsynced += len(chunk)
@@ -148,6 +162,7 @@ class RewriteChild:
                 return  # the server is gone
             reporter.report()
         self._end_file(file)
+        self.finish(path)
         reporter.report(at_end=True)
 
     def _end_file(self, file: File) -> None:

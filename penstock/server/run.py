@@ -165,12 +165,27 @@ class Server:
             )
 
     def _signalled(self, number: signal.Signals) -> None:
-        """The first signal shuts the server down, the second ends the process at once."""
+        """The first signal shuts the server down, the second ends the process at once.
+
+        If an RDB file is to be saved, and that fails, the server goes on (Redis 8.6.3), unless `force` is set.
+        """
         self._journal.notice(f"{number.name}: ending")
+        options = self._settings.text(f"shutdown-on-{number.name.lower()}").split()
+        if not self._save_at_end(options) and "force" not in options:
+            self._journal.warning(f"{number.name}: the RDB file cannot be saved, so the server goes on")
+            return
         for each in SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(each)
             signal.signal(each, lambda *_: os._exit(FAILED))
         self._over.set()
+
+    def _save_at_end(self, options: list[str]) -> bool:
+        """Save the RDB file if that is asked for, or there are save points; False where it failed."""
+        engine = self._engine
+        saves = engine.persistence.saves
+        if engine.loading or engine.busy or "nosave" in options or not ("save" in options or saves.points()):
+            return True
+        return saves.save is not None and not saves.save()
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

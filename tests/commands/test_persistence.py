@@ -40,11 +40,19 @@ def test_a_second_rewrite_is_refused_as_redis_does(dialogue: Dialogue) -> None:
     assert str(dialogue("BGREWRITEAOF", "BGREWRITEAOF")) == refusal
 
 
-@pytest.mark.parametrize("line", ["SAVE", "BGSAVE", "BGSAVE SCHEDULE"])
-def test_nobody_is_told_that_a_file_was_saved_which_is_not(dialogue: Dialogue, line: str) -> None:
-    refusal = "ERR this server keeps an append-only log and writes no RDB file; use BGREWRITEAOF"
-    assert str(dialogue("SET a 1", line)) == refusal
-    assert not dialogue.engine.wanted_rewrite
+@pytest.mark.parametrize("line", ["SAVE", "BGSAVE"])
+def test_an_engine_that_no_server_saves_says_that_nothing_was_saved(dialogue: Dialogue, line: str) -> None:
+    assert str(dialogue("SET a 1", line)) == "ERR"
+    assert dialogue("LASTSAVE") == 1_795_300_000
+
+
+def test_a_save_is_scheduled_behind_a_rewrite(dialogue: Dialogue) -> None:
+    refusal = (
+        "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a"
+        " BGSAVE whenever possible."
+    )
+    assert str(dialogue("BGREWRITEAOF", "BGSAVE")) == refusal
+    assert dialogue("BGSAVE SCHEDULE") == b"Background saving scheduled"
 
 
 @pytest.mark.parametrize("line", ["BGSAVE NOW", "BGSAVE SCHEDULE SCHEDULE"])

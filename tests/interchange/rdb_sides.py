@@ -12,7 +12,7 @@ from typing import Final
 from penstock.engine.rdb import rdb_saving
 from tests.interchange.pictures import Ours, Theirs, decoded, ours
 from tests.interchange.rdb_states import States, shown
-from tests.reference import reference_binary, reference_server
+from tests.support.reference_server import reference_binary, reference_server
 
 OWN_RULES: Final = frozenset({b"lag"})  # reckoned from what is compared; Valkey has a rule of its own for it
 
@@ -74,7 +74,7 @@ def there_and_back_by_payloads(theirs: Theirs, folder: Path, states: States, ver
         for request in states.requests():
             server.ask(*request)
         before = shown(server.ask)
-        for (database, key), _ in before.items():  # type: ignore[misc]  # the keys are pairs
+        for database, key in before:
             theirs.ask("SELECT", database)
             server.ask("SELECT", database)
             payload = Raw.ours(server, b"DUMP", key.encode())
@@ -93,7 +93,7 @@ def there_and_back_by_payloads(theirs: Theirs, folder: Path, states: States, ver
     shutil.rmtree(mine)
 
 
-def assert_same(before: dict[object, object], after: dict[object, object]) -> None:
+def assert_same(before: dict[tuple[str, str], object], after: dict[tuple[str, str], object]) -> None:
     assert before.keys() == after.keys()
     for place, one in before.items():
         assert_equal(place, one, after[place])

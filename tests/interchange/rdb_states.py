@@ -92,7 +92,7 @@ class States:
         chance, made = self.chance, self.made
         names = self.words(chance.choice((1, 2, 5)))
         ms = chance.choice((0, 5, 1_700_000_000_000))
-        ids = []
+        ids: list[str] = []
         for _ in range(self.size()):
             ms += chance.choice((0, 0, 1, 200, 5000))
             entry_id = f"{ms}-{chance.randrange(3) + (10 * len(ids) if ids else 1)}"
@@ -119,9 +119,9 @@ class States:
             made.append(["XSETID", key, f"{ms + 10**9}-5", "ENTRIESADDED", "100000", "MAXDELETEDID", ids[-1]])
 
 
-def shown(ask: Ask, databases: str = "0123") -> dict[object, object]:
+def shown(ask: Ask, databases: str = "0123") -> dict[tuple[str, str], object]:
     """All keys of a server with everything that can be seen of their values."""
-    seen: dict[object, object] = {}
+    seen: dict[tuple[str, str], object] = {}
     for database in databases:
         ask("SELECT", database)
         keys = ask("KEYS", "*")

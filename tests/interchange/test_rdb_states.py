@@ -7,7 +7,7 @@ import pytest
 from tests.interchange import rdb_sides
 from tests.interchange.pictures import ours
 from tests.interchange.rdb_states import shown
-from tests.reference import NoReference, reference_binary
+from tests.support.reference_server import NoReference, reference_binary
 
 
 @pytest.mark.parametrize("kind", ["redis", "valkey"])
@@ -39,7 +39,7 @@ def test_a_saved_state_is_loaded_with_what_no_other_server_knows(tmp_path: Path)
         rdb_sides.assert_same(before, shown(server.ask))
         server.lines("SELECT 0")
         claimed = server.ask("XREADGROUP", "GROUP", "g", "bob", "CLAIM", "0", "STREAMS", "s", ">")
-        assert [entry[0] for entry in claimed[b"s"]] == [b"1-0", b"2-0"]  # type: ignore[index]
+        assert [entry[0] for entry in claimed[b"s"]] == [b"1-0", b"2-0"]
         server.lines("XADD back 4-0 f v", "XADD back 5-0 f v")
         assert server.ask("XPENDING", "back", "g") == [1, b"5-0", b"5-0", [[b"c", b"1"]]]
         rdb_sides.checked(server)

@@ -154,13 +154,35 @@ def test_what_a_redis_or_a_valkey_saved_is_there(tmp_path: Path, kind: str, appe
 # -- the end ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_keeps_nothing_does_not_say_that_it_saved() -> None:
-    with running_server("--appendonly", "no") as server:
-        client = redis.Redis(port=server.port)
-        with pytest.raises(redis.ResponseError, match="writes no RDB file, and appendonly is no"):
-            client.execute_command("SHUTDOWN", "SAVE")
+def test_shutdown_save_saves_what_no_log_keeps(tmp_path: Path) -> None:
+    with running_server("--appendonly", "no", dir=tmp_path) as server:
+        redis.Redis(port=server.port).set("a", "1")
+        redis.Redis(port=server.port).shutdown(save=True)
+        assert server.wait() == 0
+    with running_server("--appendonly", "no", dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("a") == b"1"
 
-        assert client.ping()
+
+@pytest.mark.parametrize("flags", [("--save", "3600", "1"), ("--shutdown-on-sigterm", "save")], ids=str)
+def test_a_signal_saves_where_there_are_save_points_or_it_is_to(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    with running_server("--appendonly", "no", *flags, dir=tmp_path) as server:
+        redis.Redis(port=server.port).set("a", "1")
+        server.stop()
+    with running_server("--appendonly", "no", dir=tmp_path) as server:
+        assert redis.Redis(port=server.port).get("a") == b"1"
+
+
+def test_a_signal_does_not_end_a_server_that_cannot_save(tmp_path: Path) -> None:
+    with running_server("--appendonly", "no", "--save", "3600", "1", dir=tmp_path) as server:
+        client = redis.Redis(port=server.port)
+        client.set("a", "1")
+        (tmp_path / "dump.rdb").mkdir()
+        with pytest.raises(redis.ResponseError, match="Errors trying to SHUTDOWN"):
+            client.execute_command("SHUTDOWN")
+        os.kill(server.pid, signal.SIGTERM)
+        while "the RDB file cannot be saved, so the server goes on" not in server.said:
+            assert client.ping()
+        client.execute_command("CONFIG", "SET", "save", "")
 
 
 def test_shutdown_save_ends_a_server_whose_log_keeps_everything(tmp_path: Path) -> None:
@@ -179,7 +201,6 @@ NOT_CARRIED_OUT = [
     (["--aclfile", "users.acl"], "aclfile users.acl: Penstock reads no ACL file"),
     (["--replicaof", "127.0.0.1", "6379"], "replicaof 127.0.0.1 6379: Penstock cannot be a replica"),
     (["--cluster-enabled", "yes"], "cluster-enabled yes: Penstock cannot be a node of a cluster"),
-    (["--appendonly", "no", "--save", "60", "1"], "save 60 1: Penstock writes no RDB file"),
 ]
 
 

@@ -12,9 +12,9 @@ from penstock.clock import ManualClock
 from penstock.commands.keys import digests
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
-from tests.dialogue import Dialogue
 from tests.interchange.rdb_states import States
 from tests.storage.rdb_golden import OF_REDIS, OLD, ONLY_READ, REFUSED_BODIES, STREAM, unspaced
+from tests.support.dialogue import Dialogue
 
 NOW_MS: Final = 1_795_300_000_000
 VERSIONS: Final = ("5.0", "7.0", "7.2", "8.6", "8.8")

@@ -10,9 +10,9 @@ from penstock.engine.rdb import rdb_check, rdb_saving
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.errors import UsageError
 from penstock.storage.aof.disk import SystemDisk
-from tests.dialogue import Dialogue
 from tests.interchange.rdb_states import States
 from tests.storage.rdb_mutations import BAD, MOST_TIMES, SLACK_BYTES, Attack, mutated, new_dialogue
+from tests.support.dialogue import Dialogue
 
 
 @pytest.mark.parametrize("seed", range(4))

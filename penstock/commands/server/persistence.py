@@ -1,11 +1,10 @@
 """BGREWRITEAOF, BGSAVE, SAVE and LASTSAVE.
 
-Penstock writes no RDB file. BGSAVE and SAVE are refused; LASTSAVE and INFO show what a Redis shows that never saved.
-The log has every change. BGREWRITEAOF only sets a flag; the server starts the rewrite at the end of the turn
-(server/log_writer.py).
+BGREWRITEAOF only sets a flag; the server starts the rewrite at the end of the turn (server/log_writer.py). An RDB file
+is saved, or a child process started that saves it, while the command runs (server/snapshots.py).
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.engine import refusals
 from penstock.engine.aof.persistence import REWRITE
@@ -14,10 +13,11 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-if TYPE_CHECKING:
-    pass
-
-NO_SNAPSHOTS: Final = b"ERR this server keeps an append-only log and writes no RDB file; use BGREWRITEAOF"
+SAVE_RUNS: Final = b"ERR Background save already in progress"
+OTHER_CHILD: Final = (
+    b"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a"
+    b" BGSAVE whenever possible."
+)
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------
@@ -34,6 +34,9 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     state = ctx.engine.persistence
     if state.child == REWRITE:
         raise ReplyError(b"ERR Background append only file rewriting already in progress")
+    if state.saves.runs:
+        state.rewrite_scheduled = True
+        return reply.simple(b"Background append only file rewriting scheduled")
     state.child = REWRITE
     ctx.engine.wanted_rewrite = True
     return reply.simple(b"Background append only file rewriting started")
@@ -46,12 +49,23 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="admin noscript no_async_loading",
     history=(("3.2.2", "Added the `SCHEDULE` option."),),
-    summary="Saves an RDB file; always refused here, because the log has every change.",
+    summary="Saves an RDB file in a child process.",
 )
 def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
         raise refusals.syntax()
-    raise ReplyError(NO_SNAPSHOTS)
+    state = ctx.engine.persistence
+    saves = state.saves
+    if saves.runs:
+        raise ReplyError(SAVE_RUNS)
+    if state.child:
+        if len(args) == 1:
+            raise ReplyError(OTHER_CHILD)
+        saves.scheduled = True
+        return reply.simple(b"Background saving scheduled")
+    if saves.begin is None or saves.begin():
+        raise ReplyError(b"ERR")  # the server's log says why
+    return reply.simple(b"Background saving started")
 
 
 @command(
@@ -60,10 +74,15 @@ def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     since="1.0.0",
     flags="admin noscript no_async_loading no_multi",
     complexity="O(N) where N is the total number of keys in all databases",
-    summary="Saves an RDB file; always refused here, because the log has every change.",
+    summary="Saves an RDB file; no other request is served meanwhile.",
 )
 def save(ctx: Context, args: list[bytes]) -> bytes:
-    raise ReplyError(NO_SNAPSHOTS)
+    saves = ctx.engine.persistence.saves
+    if saves.runs:
+        raise ReplyError(SAVE_RUNS)
+    if saves.save is None or saves.save():
+        raise ReplyError(b"ERR")  # the server's log says why
+    return reply.OK
 
 
 @command(
@@ -73,7 +92,7 @@ def save(ctx: Context, args: list[bytes]) -> bytes:
     flags="loading stale fast",
     acl="admin dangerous",
     tips="nondeterministic_output",
-    summary="Returns the unix time in seconds of the last RDB file; here always the time of the server's start.",
+    summary="Returns the unix time in seconds of the last RDB file, or of the server's start.",
 )
 def lastsave(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(ctx.engine.persistence.started_s)
+    return reply.integer(ctx.engine.persistence.saves.last_save_s)

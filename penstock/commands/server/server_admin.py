@@ -13,9 +13,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 POSITIVE: Final = b"ERR value is out of range, must be positive"
-NOTHING_SAVED: Final = (
-    b"ERR this server writes no RDB file, and appendonly is no: SHUTDOWN NOSAVE stops it, and all data is lost"
-)
+NOT_SAVED: Final = b"ERR Errors trying to SHUTDOWN. Check logs."
 SHUTDOWN_OPTIONS: Final = (b"SAVE", b"NOSAVE", b"NOW", b"FORCE", b"ABORT")
 DRAWING: Final = """\
         ___________
@@ -145,7 +143,7 @@ def _blocked(ctx: Context, deadline_ms: int, timeout_reply: bytes) -> BlockedReq
         "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)"
     ),
     history=(("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers."),),
-    summary="Stops the server after all acknowledged writes are on disk.",
+    summary="Stops the server after all acknowledged writes, or an RDB file, are on disk.",
 )
 def shutdown(ctx: Context, args: list[bytes]) -> bytes:
     """In the log's replay it is refused, even with NOW. (Redis 8.6.3 refuses it there only without NOW.)"""
@@ -161,8 +159,10 @@ def shutdown(ctx: Context, args: list[bytes]) -> bytes:
         )  # a shutdown does not wait for replicas, so it cannot be aborted
     if not ctx.waits:
         raise ReplyError(b"ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client")
-    if b"SAVE" in chosen and b"FORCE" not in chosen and not ctx.engine.settings.yes("appendonly"):
-        raise ReplyError(NOTHING_SAVED)
+    saves = ctx.engine.persistence.saves
+    is_wanted = b"NOSAVE" not in chosen and (b"SAVE" in chosen or saves.points()) and not ctx.engine.loading
+    if is_wanted and (saves.save is None or saves.save()) and b"FORCE" not in chosen:
+        raise ReplyError(NOT_SAVED)
     ctx.engine.wanted_shutdown = True
     ctx.session.closing = True
     return reply.NO_REPLY

@@ -6,6 +6,7 @@ from typing import Final
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
+from penstock.engine.rdb.save_state import SaveState
 from penstock.storage.aof.append_log import AppendLog
 
 REWRITE: Final = "rewrite"  # asked for by BGREWRITEAOF, by growth, or to begin a log
@@ -49,6 +50,7 @@ class Persistence:
         self.writes_ok = True
         self.delayed_syncs = 0
         self.sync_runs = False
+        self.saves = SaveState(settings, clock, changes)
 
     # -- what others ask --------------------------------------------------------------------------------------------
 
@@ -83,6 +85,10 @@ class Persistence:
         self.rewrites += worked
         self.rewrite_failures = 0 if worked else self.rewrite_failures + 1
         self.child = ""
+        self.forget_progress()
+
+    def forget_progress(self) -> None:
+        """No child runs any more."""
         self.progress = Progress()
         self.measured_s = self.most_copied = 0
 
@@ -104,6 +110,7 @@ class Persistence:
         now_s = self._clock.now_us() // 1_000_000
         running_s = max(0, now_s - self.child_started_s)
         rewriting = self.child == REWRITE
+        saves = self.saves
         enabled = self._settings.yes("appendonly")
         numbers: list[tuple[str, int | str]] = [
             ("loading", int(self.loading)),
@@ -114,15 +121,15 @@ class Persistence:
             ("current_fork_perc", f"{100 * self.progress.share:.2f}"),
             ("current_save_keys_processed", self.progress.keys),
             ("current_save_keys_total", self.progress.keys_total),
-            ("rdb_changes_since_last_save", self.changes()),
-            ("rdb_bgsave_in_progress", 0),
-            ("rdb_last_save_time", self.started_s),
-            ("rdb_last_bgsave_status", "ok"),
-            ("rdb_last_bgsave_time_sec", NEVER),
-            ("rdb_current_bgsave_time_sec", NEVER),
-            ("rdb_saves", 0),
-            ("rdb_saves_consecutive_failures", 0),
-            ("rdb_last_cow_size", 0),
+            ("rdb_changes_since_last_save", saves.changes()),
+            ("rdb_bgsave_in_progress", int(saves.runs)),
+            ("rdb_last_save_time", saves.last_save_s),
+            ("rdb_last_bgsave_status", "ok" if saves.works else "err"),
+            ("rdb_last_bgsave_time_sec", saves.last_seconds),
+            ("rdb_current_bgsave_time_sec", saves.running_seconds(now_s)),
+            ("rdb_saves", saves.saves),
+            ("rdb_saves_consecutive_failures", saves.failures),
+            ("rdb_last_cow_size", saves.copied_bytes),
             ("rdb_last_load_keys_expired", self.keys_expired),
             ("rdb_last_load_keys_loaded", self.keys_loaded),
             ("aof_enabled", int(enabled)),

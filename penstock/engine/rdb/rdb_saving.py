@@ -25,13 +25,13 @@ def snapshot_of(keyspace: Keyspace, settings: Settings, now_ms: int) -> RdbWrite
     return RdbWriter(keyspace, rdb_values.new_writer(settings, version), now_ms, aux, settings.yes("rdbchecksum"))
 
 
-def note_of(snapshot: RdbWriter, settings: Settings) -> str:
-    """A line for a person where the file is of a later version than was asked for; else ""."""
-    wanted = settings.text("rdb-compat-version")
-    if snapshot.version <= rdb_format.OF_REDIS[wanted]:
+def note_of(header: bytes, settings: Settings) -> str:
+    """A line for a person where a file, of whose header this is, is of a later version than was asked for; else ""."""
+    version, wanted = int(header[len(rdb_format.MAGIC) :]), settings.text("rdb-compat-version")
+    if version <= rdb_format.OF_REDIS[wanted]:
         return ""
-    oldest = OLDEST_READER[snapshot.version]
     return (
-        f"The RDB file is for Redis {oldest} and later, not {wanted} (rdb-compat-version): it has data that an earlier"
-        " one does not know (times of hash fields need 7.4, idempotent producers 8.6, released entries 8.8)."
+        f"The RDB file is for Redis {OLDEST_READER[version]} and later, not {wanted} (rdb-compat-version): it has data"
+        " that an earlier one does not know (times of hash fields need 7.4, idempotent producers 8.6, released entries"
+        " 8.8)."
     )

@@ -1,0 +1,79 @@
+"""What is known of RDB files that are saved: numbers for INFO, what is wanted; the server does the saving."""
+
+from collections.abc import Callable
+from typing import Final
+
+from penstock.clock import Clock
+from penstock.config.settings import Settings
+
+NEVER: Final = -1
+CANNOT_SAVE: Final = (
+    b"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that"
+    b" may modify the data set are disabled, because this instance is configured to report errors during writes if RDB"
+    b" snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB"
+    b" error."
+)
+
+
+class SaveState:
+    """The state of one engine's RDB file. Times are unix seconds.
+
+    `save` writes the file at once, `begin` by a child process; each answers why not, or "". They are the server's; an
+    engine without one saves nothing.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, all_changes: Callable[[], int]) -> None:
+        """all_changes: the number of changes since the start."""
+        self._settings = settings
+        self._all_changes = all_changes
+        self.save: Callable[[], str] | None = None
+        self.begin: Callable[[], str] | None = None
+        self.last_save_s = clock.now_us() // 1_000_000
+        self.works = True  # the last save in the background did
+        self.saves = 0
+        self.failures = 0  # since the last success
+        self.runs = False  # a child saves
+        self.scheduled = False
+        self.began_s = 0
+        self.last_seconds = NEVER
+        self.copied_bytes = 0  # by the last child
+        self._saved_changes = 0  # changes that the last file has
+        self._changes_at_begin = 0
+
+    def changes(self) -> int:
+        """Changes since the last save."""
+        return self._all_changes() - self._saved_changes
+
+    def began(self, now_s: int) -> None:
+        """A child saves, or whoever asked waits for the save."""
+        self.runs = True
+        self.scheduled = False
+        self.began_s = now_s
+        self._changes_at_begin = self._all_changes()
+
+    def ended(self, now_s: int, worked: bool, in_background: bool) -> None:
+        """It is over; `worked`: the file is there, and safe."""
+        self.runs = False
+        if in_background:
+            self.last_seconds = max(0, now_s - self.began_s)
+            self.works = worked
+        if worked:
+            self.works = True
+            self.last_save_s = now_s
+            self.saves += 1
+            self.failures = 0
+            self._saved_changes = self._changes_at_begin
+        else:
+            self.failures += 1
+
+    def loaded(self) -> None:
+        """What was loaded is no change."""
+        self._saved_changes = self._all_changes()
+
+    def points(self) -> list[tuple[int, int]]:
+        """The save points: after so many seconds, if there were so many changes."""
+        numbers = [int(word) for word in self._settings.text("save").split()]
+        return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+    def running_seconds(self, now_s: int) -> int:
+        return max(0, now_s - self.began_s) if self.runs else NEVER

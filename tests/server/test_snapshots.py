@@ -1,0 +1,120 @@
+"""SAVE, BGSAVE, save points: what is in the file, what is answered meanwhile, and what a failure does."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interchange.pictures import PATIENCE_S, Ours, ours
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Ours]:
+    with ours(tmp_path / "data", appendonly="no") as one:
+        yield one
+
+
+def info(server: Ours) -> dict[str, str]:
+    return dict(server.engine.persistence.fields())
+
+
+def until_saved(server: Ours) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while server.engine.persistence.saves.runs:
+        assert time.monotonic() < deadline, server.said
+        time.sleep(0.01)  # a process of its own writes
+        server.durability.cron()
+
+
+def reloaded(tmp_path: Path, *words: str) -> object:
+    with ours(tmp_path / "data", appendonly="no") as again:
+        return again.ask(*words)
+
+
+def test_a_saved_file_is_loaded_again(server: Ours, tmp_path: Path) -> None:
+    server.lines("SET a 1", "XADD s 1-0 f v", "SELECT 3", "HSET h f v", "PEXPIREAT h 4102444800000")
+    server.clock.advance(5000)
+
+    server.lines("SAVE")
+
+    assert server.ask("LASTSAVE") == server.clock.now_us() // 1_000_000
+    told = info(server)
+    assert [told["rdb_saves"], told["rdb_changes_since_last_save"], told["rdb_last_bgsave_status"]] == ["1", "0", "ok"]
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["dump.rdb"]
+    assert reloaded(tmp_path, "GET", "a") == b"1"
+
+
+def test_a_child_saves_what_was_there_when_it_began(server: Ours, tmp_path: Path) -> None:
+    server.lines("SET a 1")
+
+    assert server.ask("BGSAVE") == b"Background saving started"
+    server.lines("SET a 2")
+    assert info(server)["rdb_bgsave_in_progress"] == "1"
+    assert str(server.ask("BGSAVE")) == "ERR Background save already in progress"
+    assert str(server.ask("SAVE")) == "ERR Background save already in progress"
+    until_saved(server)
+
+    told = info(server)
+    assert [told["rdb_saves"], told["rdb_changes_since_last_save"], told["rdb_bgsave_in_progress"]] == ["1", "1", "0"]
+    assert reloaded(tmp_path, "GET", "a") == b"1"
+
+
+def test_save_points_begin_a_save_when_both_are_reached(server: Ours) -> None:
+    server.ask("CONFIG", "SET", "save", "60 2")
+    server.lines("SET a 1", "SET b 1")
+    server.clock.advance(60_000)
+    server.durability.cron()
+    assert info(server)["rdb_bgsave_in_progress"] == "0"
+
+    server.clock.advance(1000)
+    server.durability.cron()
+
+    assert info(server)["rdb_bgsave_in_progress"] == "1"
+    until_saved(server)
+    assert info(server)["rdb_saves"] == "1"
+
+
+def test_a_failed_save_refuses_writers_until_one_works(server: Ours, tmp_path: Path) -> None:
+    server.ask("CONFIG", "SET", "save", "3600 1")
+    server.lines("SET a 1")
+    (tmp_path / "data" / "dump.rdb").mkdir()
+
+    server.ask("BGSAVE")
+    until_saved(server)
+
+    assert info(server)["rdb_last_bgsave_status"] == "err"
+    assert str(server.ask("SET", "b", "1")).startswith("MISCONF Redis is configured to save RDB snapshots")
+    assert server.ask("GET", "a") == b"1"
+    assert any("could not be saved" in line for line in server.said)
+    (tmp_path / "data" / "dump.rdb").rmdir()
+    server.ask("BGSAVE")
+    until_saved(server)
+    assert server.ask("SET", "b", "1") == b"OK"
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["dump.rdb"]
+
+
+def test_the_end_of_the_server_ends_the_child_and_leaves_no_half_file(tmp_path: Path) -> None:
+    with ours(tmp_path / "data", appendonly="no") as server:
+        server.lines("SET a 1")
+        server.ask("BGSAVE")
+
+    assert not list((tmp_path / "data").glob("temp-*"))
+
+
+def test_a_rewrite_waits_for_the_save(tmp_path: Path) -> None:
+    with ours(tmp_path / "data") as server:
+        server.lines("SET a 1", "BGSAVE")
+
+        assert server.ask("BGREWRITEAOF") == b"Background append only file rewriting scheduled"
+
+        until_saved(server)
+        server.durability.cron()
+        server.until_rewritten()
+        assert info(server)["aof_rewrites"] == "1"
+
+
+def test_a_file_for_a_later_redis_is_told(server: Ours) -> None:
+    server.lines("HSET h f v", "HPEXPIREAT h 4102444800000 FIELDS 1 f", "SAVE")
+
+    assert any("is for Redis 7.4 and later, not 7.2 (rdb-compat-version)" in line for line in server.said)
