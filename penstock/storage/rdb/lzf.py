@@ -17,6 +17,8 @@ LONGEST_MATCH: Final = 264
 FARTHEST: Final = 8192
 SHORTEST_MATCH: Final = 3
 SAVES_AT_LEAST: Final = 4  # bytes, or a string stays as it is
+SMALL_TABLE: Final = 256  # hashes of short texts
+LARGE_TABLE: Final = 4096
 MISSES_A_STEP: Final = 5  # after 2^5 misses every second place is tried only, and so on
 
 
@@ -64,40 +66,60 @@ def _damaged() -> BadRdb:
 
 def compressed(text: bytes) -> bytes | None:
     """The text compressed; None where that saves too little.  O(n); what does not compress is skipped through."""
-    out = bytearray()
-    seen: dict[bytes, int] = {}  # three bytes, and where they were seen last
+    parts: list[bytes] = []
+    size = 0  # of the parts
+    mask = SMALL_TABLE - 1 if len(text) < SMALL_TABLE else LARGE_TABLE - 1
+    table = [-FARTHEST] * (mask + 1)  # where three bytes of a hash were seen last
     at = literal = misses = 0
-    last = len(text) - SHORTEST_MATCH
+    end = len(text)
+    last = end - SHORTEST_MATCH
     while at <= last:
-        three = text[at : at + SHORTEST_MATCH]
-        before = seen.get(three, -1)
-        seen[three] = at
-        if before < 0 or at - before > FARTHEST:
+        first, second, third = text[at], text[at + 1], text[at + 2]
+        place = (first * 2477 + second * 181 + third) & mask
+        before = table[place]
+        table[place] = at
+        if (
+            at - before > FARTHEST
+            or before < 0
+            or text[before] != first
+            or text[before + 1] != second
+            or text[before + 2] != third
+        ):
             misses += 1
             at += 1 + (misses >> MISSES_A_STEP)
             continue
         misses = 0
-        most = min(len(text) - at, LONGEST_MATCH)
+        most = end - at if end - at < LONGEST_MATCH else LONGEST_MATCH
         length = SHORTEST_MATCH
         while length < most and text[before + length] == text[at + length]:
             length += 1
-        _add_literals(out, text, literal, at)
+        if literal < at:
+            size += _add_literals(parts, text, literal, at)
         distance = at - before - 1
         if length < 9:
-            out.append((length - 2) << 5 | distance >> 8)
+            parts.append(BYTES[(length - 2) << 5 | distance >> 8])
+            size += 2
         else:
-            out.append(7 << 5 | distance >> 8)
-            out.append(length - 9)
-        out.append(distance & 255)
+            parts.append(BYTES[7 << 5 | distance >> 8])
+            parts.append(BYTES[length - 9])
+            size += 3
+        parts.append(BYTES[distance & 255])
         at += length
         literal = at
-    _add_literals(out, text, literal, len(text))
-    return bytes(out) if len(out) + SAVES_AT_LEAST <= len(text) else None
+    size += _add_literals(parts, text, literal, end)
+    return b"".join(parts) if size + SAVES_AT_LEAST <= end else None
 
 
-def _add_literals(out: bytearray, text: bytes, start: int, stop: int) -> None:
+def _add_literals(parts: list[bytes], text: bytes, start: int, stop: int) -> int:
+    """Add bytes as they are; how many bytes that takes."""
+    size = 0
     while start < stop:
-        end = min(start + LONGEST_LITERAL, stop)
-        out.append(end - start - 1)
-        out += text[start:end]
+        end = start + LONGEST_LITERAL if stop - start > LONGEST_LITERAL else stop
+        parts.append(BYTES[end - start - 1])
+        parts.append(text[start:end])
+        size += end - start + 1
         start = end
+    return size
+
+
+BYTES: Final = [bytes((byte,)) for byte in range(256)]
