@@ -115,6 +115,25 @@ def test_a_time_that_has_passed_restores_nothing_and_removes_what_is_replaced() 
     assert said("EXISTS k other") == 0
 
 
+@pytest.mark.parametrize(
+    ("policy", "option", "question", "expected"),
+    [
+        ("allkeys-lru", b"IDLETIME", "OBJECT IDLETIME other", 77),
+        ("allkeys-lfu", b"FREQ", "OBJECT FREQ other", 77),
+        ("allkeys-lru", b"FREQ", "OBJECT IDLETIME other", 0),
+        ("allkeys-lfu", b"IDLETIME", "OBJECT FREQ other", 5),
+    ],
+)
+def test_a_restored_key_is_idle_or_used_as_it_was(
+    dialogue: Dialogue, policy: str, option: bytes, question: str, expected: int
+) -> None:
+    dialogue(f"CONFIG SET maxmemory-policy {policy}", "SET k v")
+
+    assert dialogue.words(b"RESTORE", b"other", b"0", dialogue("DUMP k"), option, b"77") == b"+OK\r\n"
+
+    assert dialogue(question) == expected
+
+
 def test_reading_a_payload_tells_nobody_and_counts_nothing(dialogue: Dialogue) -> None:
     dialogue("XADD k 1-1 f v", "XGROUP CREATE k g 0", "XREADGROUP GROUP g alice STREAMS k >")
     payload = dialogue("DUMP k")

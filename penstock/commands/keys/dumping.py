@@ -8,6 +8,7 @@ from penstock.commands.keys import payloads
 from penstock.engine import arguments, refusals
 from penstock.engine.arguments import MAX_INT64
 from penstock.engine.context import Context
+from penstock.engine.memory.recency import NOT_KNOWN, NotingContext
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -42,11 +43,13 @@ def dump(ctx: Context, args: list[bytes]) -> bytes:
 
 
 class Options:
-    """The options after the payload. IDLETIME and FREQ are checked, but not used."""
+    """The options after the payload. `idle_s` and `frequency` are kept if the eviction policy uses them."""
 
-    __slots__ = ("absolute", "replaces")
+    __slots__ = ("absolute", "frequency", "idle_s", "replaces")
 
     def __init__(self) -> None:
+        self.idle_s = NOT_KNOWN
+        self.frequency = NOT_KNOWN
         self.absolute = False
         self.replaces = False
 
@@ -69,6 +72,10 @@ def _read(args: list[bytes]) -> Options:
                 raise ReplyError(b"ERR Invalid IDLETIME value, must be >= 0")
             if option == b"FREQ" and not 0 <= number <= HIGHEST_FREQUENCY:
                 raise ReplyError(b"ERR Invalid FREQ value, must be >= 0 and <= 255")
+            if option == b"IDLETIME":
+                options.idle_s = number
+            else:
+                options.frequency = number
         else:
             raise refusals.syntax()
         at += 1
@@ -119,6 +126,8 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
             ctx.dirty += 1
         return reply.OK
     create(ctx, key, value)
+    if isinstance(ctx, NotingContext):
+        ctx.recall(key, options.idle_s, options.frequency)
     for line in payloads.lines(key, value, ctx.engine.settings, ctx.effects.dialect):
         ctx.effects.add_packed(ctx.db_index, line)
     if ttl_ms:

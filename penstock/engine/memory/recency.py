@@ -13,6 +13,7 @@ from penstock.storage.keyspace import Value
 NEW: Final = 5  # the frequency of a key that has just been made
 MOST: Final = 255
 MINUTE_MS: Final = 60_000
+NOT_KNOWN: Final = -1  # since when a key is idle, or how often it is used
 SLACK: Final = 1000  # notes of keys that are gone, before they are swept out
 
 # What looks at a key without using it (Redis 8.6.3).
@@ -83,6 +84,14 @@ class NotingContext(Context):
         notes[key] = self._counted(key, notes) if self.counts else self.now_ms
         if len(notes) > 2 * len(self.db.values) + SLACK:
             self.uses.by_key[self.db_index] = {key: note for key, note in notes.items() if key in self.db.values}
+
+    def recall(self, key: bytes, idle_s: int, frequency: int) -> None:
+        """Note what another server knew of a key's use (RESTORE): NOT_KNOWN for what it did not tell."""
+        notes = self.uses.by_key[self.db_index]
+        if self.counts and frequency != NOT_KNOWN:
+            notes[key] = self.now_ms // MINUTE_MS << 8 | frequency
+        elif not self.counts and idle_s != NOT_KNOWN:
+            notes[key] = max(self.now_ms - idle_s * 1000, 0)
 
     def _counted(self, key: bytes, notes: dict[bytes, int]) -> int:
         """One use more: the more there were, the less likely it counts, so that 255 stand for a million."""
