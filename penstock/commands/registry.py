@@ -15,7 +15,14 @@ from penstock.commands.connection import (
     connection,
     transactions,
 )
-from penstock.commands.hashes import hash_counters, hash_expiry, hash_field_options, hash_fields, hash_scans
+from penstock.commands.hashes import (
+    hash_counters,
+    hash_expiry,
+    hash_field_options,
+    hash_fields,
+    hash_scans,
+)
+from penstock.commands.hyperloglog import hll_debug, hyperloglog
 from penstock.commands.keys import databases, dumping, expiry, keys, objects, scanning, sorting
 from penstock.commands.lists import list_ends, list_middle, list_moves
 from penstock.commands.pubsub import pubsub
@@ -100,6 +107,8 @@ FAMILIES: Final = (
     hash_fields,
     hash_field_options,
     hash_scans,
+    hll_debug,
+    hyperloglog,
     info,
     introspection,
     keys,

@@ -189,6 +189,7 @@ USED: Final = (
     Directive("set-max-intset-entries", "512", Number(0, LONG), "Maximum members of a compact set of integers."),
     Directive("set-max-listpack-entries", "128", Number(0, LONG), "Maximum members of a compact set."),
     Directive("set-max-listpack-value", "64", Number(0, LONG), "Longest member of a compact set."),
+    Directive("hll-sparse-max-bytes", "3000", Memory(), "Size at which a sparse HyperLogLog becomes dense."),
     Directive(
         "zset-max-listpack-entries",
         "128",

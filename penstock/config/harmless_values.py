@@ -93,7 +93,7 @@ IGNORED: Final[dict[str, Ignored]] = {
         "It only affects speed and memory use.",
         "maxmemory-eviction-tenacity active-expire-effort lazyfree-lazy-eviction lazyfree-lazy-expire"
         " lazyfree-lazy-server-del lazyfree-lazy-user-del lazyfree-lazy-user-flush list-compress-depth"
-        " hll-sparse-max-bytes vset-force-single-threaded-execution"
+        " vset-force-single-threaded-execution"
         " activedefrag active-defrag-cycle-max active-defrag-cycle-min active-defrag-ignore-bytes"
         " active-defrag-max-scan-fields active-defrag-threshold-lower active-defrag-threshold-upper",
     ),

@@ -129,7 +129,6 @@ ACCEPTED: Final = (
     Directive("lazyfree-lazy-user-del", "no", YesNo(), "DEL frees in the background."),
     Directive("lazyfree-lazy-user-flush", "no", YesNo(), "FLUSHALL frees in the background."),
     Directive("list-compress-depth", "0", Number(0, INT), "Nodes at a list's ends that stay uncompressed."),
-    Directive("hll-sparse-max-bytes", "3000", Memory(), "Size at which a sparse HyperLogLog becomes dense."),
     Directive("vset-force-single-threaded-execution", "no", YesNo(), "Use one thread for vector sets."),
     Directive("activedefrag", "no", YesNo(), "Defragment memory while running."),
     Directive(

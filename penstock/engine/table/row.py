@@ -5,7 +5,8 @@ from typing import Final
 
 from penstock.engine.table import command_syntax as grammar
 
-ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set")  # whose commands touch data only
+# Of commands that touch data only.
+ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array")
 
 
 class Row:

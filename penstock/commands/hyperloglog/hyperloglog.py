@@ -1,0 +1,156 @@
+"""PFADD, PFCOUNT, PFMERGE: how many different elements were counted, by estimate. The value is a string."""
+
+from penstock.commands.common.overwriting import create
+from penstock.commands.strings.strings import read_string
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types import hll_registers
+from penstock.storage.types import hyperloglog as hll
+from penstock.storage.types.hll_sparse import CorruptHyperLogLog
+from penstock.storage.types.hyperloglog import HyperLogLog
+
+
+def hyperloglog_at(ctx: Context, key: bytes) -> bytes | None:
+    """The value at a key, None where there is no key; WRONGTYPE for what is none."""
+    return _checked(ctx.string(key))
+
+
+def read_hyperloglog(ctx: Context, key: bytes) -> bytes | None:
+    """As `hyperloglog_at`, counted as a read: by PFCOUNT, and by PFMERGE for all of its keys (Redis 8.6.3)."""
+    return _checked(read_string(ctx, key))
+
+
+def _checked(value: bytes | None) -> bytes | None:
+    if value is not None and not hll.is_valid(value):
+        raise ReplyError(b"WRONGTYPE Key is not a valid HyperLogLog string value.")
+    return value
+
+
+def corrupt() -> ReplyError:
+    return ReplyError(b"INVALIDOBJ Corrupted HLL object detected")
+
+
+def registers_of(value: bytes) -> bytes:
+    """All registers, a byte each; INVALIDOBJ where the sparse form is broken."""
+    try:
+        return hll.registers_of(value)
+    except CorruptHyperLogLog:
+        raise corrupt() from None
+
+
+def changeable(ctx: Context, value: bytes | None) -> HyperLogLog:
+    """One to change, empty where there was no key."""
+    return HyperLogLog(hll.EMPTY if value is None else value, ctx.engine.settings.number("hll-sparse-max-bytes"))
+
+
+def keep(ctx: Context, key: bytes, is_new: bool, value: bytes) -> None:
+    """Put a changed value at its key; the time of expiry stays."""
+    if is_new:
+        create(ctx, key, value)
+    else:
+        ctx.put(key, value)
+
+
+@command(
+    "PFADD",
+    "key [element [element ...]]",
+    group="hyperloglog",
+    since="2.8.9",
+    flags="write denyoom fast",
+    keys="1 RW insert",
+    complexity="O(1) to add every element.",
+    summary="Counts elements in a HyperLogLog, made where there is none; answers whether a register changed.",
+)
+def pfadd(ctx: Context, args: list[bytes]) -> bytes:
+    """Where the value turns out to be corrupt, nothing is counted; Redis keeps what it had counted until then."""
+    key = args[1]
+    value = hyperloglog_at(ctx, key)
+    changed = changeable(ctx, value)
+    count = 0
+    try:
+        for element in args[2:]:
+            count += changed.add(element)
+    except CorruptHyperLogLog:
+        raise corrupt() from None
+    if value is not None and not count:
+        return reply.ZERO
+    changed.mark_out_of_date()
+    keep(ctx, key, value is None, changed.value())
+    ctx.event("$", b"pfadd", key)
+    ctx.dirty += count + (value is None)
+    ctx.log_request(args)
+    return reply.ONE
+
+
+@command(
+    "PFCOUNT",
+    "key [key ...]",
+    group="hyperloglog",
+    since="2.8.9",
+    flags="readonly",
+    keys="1..-1 RW access # RW because it may change the internal representation of the key, and propagate to replicas",
+    complexity=(
+        "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of"
+        " keys, and much bigger constant times, when called with multiple keys."
+    ),
+    summary="Estimates how many different elements HyperLogLogs have counted together.",
+)
+def pfcount(ctx: Context, args: list[bytes]) -> bytes:
+    """The estimate of a single key is kept in its value, which is a change: watched, and logged as PFCOUNT."""
+    if len(args) > 2:
+        return reply.integer(hll_registers.cardinality(_united(ctx, args[1:])))
+    key = args[1]
+    value = read_hyperloglog(ctx, key)
+    if value is None:
+        return reply.ZERO
+    estimate = hll.estimate(value)
+    if estimate is not None:
+        return reply.integer(estimate)
+    estimate = hll_registers.cardinality(registers_of(value))
+    ctx.put(key, hll.with_estimate(value, estimate))
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.integer(estimate)
+
+
+def _united(ctx: Context, keys: list[bytes]) -> bytes:
+    """The registers of all keys together; what is missing is empty."""
+    registers = bytes(hll_registers.REGISTERS)
+    for key in keys:
+        value = read_hyperloglog(ctx, key)
+        if value is not None:
+            registers = hll_registers.largest(registers, registers_of(value))
+    return registers
+
+
+def _is_dense(ctx: Context, key: bytes) -> bool:
+    value = hyperloglog_at(ctx, key)
+    return value is not None and hll.is_dense(value)
+
+
+@command(
+    "PFMERGE",
+    "destkey:key [sourcekey:key [sourcekey:key ...]]",
+    group="hyperloglog",
+    since="2.8.9",
+    flags="write denyoom",
+    keys="1 RW access insert; 2..-1 RO access",
+    complexity="O(N) to merge N HyperLogLogs, but with high constant times.",
+    summary="Unites HyperLogLogs into one.",
+)
+def pfmerge(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    registers = _united(ctx, args[1:])
+    value = hyperloglog_at(ctx, key)
+    merged = changeable(ctx, value)
+    if any(_is_dense(ctx, source) for source in args[1:]):
+        merged.to_dense()
+    merged.unite(registers)
+    merged.mark_out_of_date()
+    keep(ctx, key, value is None, merged.value())
+    ctx.event("$", b"pfadd", key)
+    ctx.dirty += 1
+    ctx.log_request(args)
+    return reply.OK
