@@ -15,6 +15,7 @@ from penstock.commands.connection import (
     connection,
     transactions,
 )
+from penstock.commands.geo import geo_members, geo_search
 from penstock.commands.hashes import (
     hash_counters,
     hash_expiry,
@@ -102,6 +103,8 @@ FAMILIES: Final = (
     dumping,
     expiry,
     functions,
+    geo_members,
+    geo_search,
     hash_counters,
     hash_expiry,
     hash_fields,

@@ -1,0 +1,124 @@
+"""Places on the Earth as 52-bit numbers, the scores of a sorted set, and the distances between them.
+
+Longitude and latitude are halved 26 times each. The bits of both are interleaved, longitude's the higher of each pair,
+so that a square of any size is a range of numbers (Redis 8.6.3).
+"""
+
+from math import asin, cos, pi, sin, sqrt
+from typing import Final
+
+STEPS: Final = 26
+BITS: Final = 2 * STEPS
+CELLS: Final = 1 << STEPS  # along each axis
+LONGITUDE_MAX: Final = 180.0
+LATITUDE_MAX: Final = 85.05112878
+LATITUDE_OF_TEXT: Final = 90.0  # GEOHASH answers standard geohashes
+EARTH_RADIUS_M: Final = 6372797.560856
+RADIANS: Final = pi / 180.0
+ALPHABET: Final = b"0123456789bcdefghjkmnpqrstuvwxyz"
+TEXT_LENGTH: Final = 11  # characters; for the last there are but two bits, and it is always `0`
+
+_BITS_63: Final = 1 << 63
+_BITS_64: Final = (1 << 64) - 1
+_SPREADS: Final = (  # how far bits are moved, and which of them then stay
+    (16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F), (2, 0x3333333333333333),
+    (1, 0x5555555555555555),
+)  # fmt: skip
+_EVEN: Final = 0x5555555555555555
+_GATHERS: Final = (
+    (1, 0x3333333333333333), (2, 0x0F0F0F0F0F0F0F0F), (4, 0x00FF00FF00FF00FF), (8, 0x0000FFFF0000FFFF),
+    (16, 0x00000000FFFFFFFF),
+)  # fmt: skip
+
+
+def spread(number: int) -> int:
+    """The bits of a number of 32 bits at the even places of one of 64."""
+    for distance, mask in _SPREADS:
+        number = (number | number << distance) & mask
+    return number
+
+
+def gathered(number: int) -> int:
+    """The even bits of a number of 64."""
+    number &= _EVEN
+    for distance, mask in _GATHERS:
+        number = (number | number >> distance) & mask
+    return number
+
+
+def cell_of(longitude: float, latitude: float, steps: int, latitude_max: float = LATITUDE_MAX) -> tuple[int, int]:
+    """The column and the row of the cell in which a place is. At the upper limits it is one beyond the last."""
+    across = (longitude + LONGITUDE_MAX) / (2 * LONGITUDE_MAX)
+    up = (latitude + latitude_max) / (2 * latitude_max)
+    return int(across * (1 << steps)), int(up * (1 << steps))
+
+
+def number_of(column: int, row: int) -> int:
+    return spread(column) << 1 | spread(row)
+
+
+def encoded(longitude: float, latitude: float) -> int:
+    """The number of a place."""
+    column, row = cell_of(longitude, latitude, STEPS)
+    return number_of(column, row)
+
+
+def number_in(score: float) -> int:
+    """A score as the number of a place, whatever ZADD made of it: as the machine cuts a double to 64 bits, unsigned."""
+    if -_BITS_63 <= score < _BITS_63:
+        return int(score) & _BITS_64
+    if score < 0:
+        return _BITS_63
+    return int(score) if score <= _BITS_64 else 0
+
+
+def decoded(score: float) -> tuple[float, float]:
+    """The longitude and latitude of the middle of a score's cell."""
+    number = number_in(score)
+    column, row = gathered(number >> 1), gathered(number)
+    longitude = _middle(column, STEPS, LONGITUDE_MAX)
+    latitude = _middle(row, STEPS, LATITUDE_MAX)
+    return (
+        min(max(longitude, -LONGITUDE_MAX), LONGITUDE_MAX),
+        min(max(latitude, -LATITUDE_MAX), LATITUDE_MAX),
+    )
+
+
+def _middle(place: int, steps: int, limit: float) -> float:
+    return (edge(place, steps, limit) + edge(place + 1, steps, limit)) / 2
+
+
+def edge(place: int, steps: int, limit: float) -> float:
+    """Where the column or row of a number begins, in degrees; the next one's begin is its end."""
+    return -limit + place / (1 << steps) * (2 * limit)
+
+
+def text_of(score: float) -> bytes:
+    """The standard geohash of a place, 11 characters.
+
+    >>> text_of(3479099956230698.0)
+    b'sqc8b49rny0'
+    """
+    longitude, latitude = decoded(score)
+    column, row = cell_of(longitude, latitude, STEPS, LATITUDE_OF_TEXT)
+    number = number_of(column, row)
+    shifts = range(BITS - 5, BITS - 5 * TEXT_LENGTH, -5)
+    return bytes([ALPHABET[number >> shift & 31] for shift in shifts]) + b"0"
+
+
+# -- distances -------------------------------------------------------------------------------------------------------
+
+
+def distance_m(longitude: float, latitude: float, other_longitude: float, other_latitude: float) -> float:
+    """Metres between two places, on a sphere."""
+    v = sin((other_longitude * RADIANS - longitude * RADIANS) / 2)
+    if v == 0.0:
+        return latitude_distance_m(latitude, other_latitude)
+    lower, upper = latitude * RADIANS, other_latitude * RADIANS
+    u = sin((upper - lower) / 2)
+    return 2.0 * EARTH_RADIUS_M * asin(sqrt(u * u + cos(lower) * cos(upper) * v * v))
+
+
+def latitude_distance_m(latitude: float, other_latitude: float) -> float:
+    """Metres between two parallels."""
+    return EARTH_RADIUS_M * abs(other_latitude * RADIANS - latitude * RADIANS)
