@@ -1,7 +1,7 @@
 """The form in which Redis would keep a collection, by the settings that decide it there.
 
-Here each type has one form. What is answered is what Redis chooses for the value as it stands; there a set, hash or
-sorted set that was large once keeps its large form.
+Here each type has one form. What is answered of a hash is what Redis chooses for the value as it stands; there one that
+was large once keeps its large form. Sets and sorted sets know that they were.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from penstock.config.settings import Settings
 from penstock.engine import arguments
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
-from penstock.storage.types.sets import Set
+from penstock.storage.types.sets import Set, SetLimits
 from penstock.storage.types.sorted_sets import SortedSet
 
 NODE_BYTES: Final = {-1: 4096, -2: 8192, -3: 16384, -4: 32768, -5: 65536}  # list-max-listpack-size below 0
@@ -23,7 +23,7 @@ def of_collection(value: List | Hash | Set | SortedSet, settings: Settings) -> b
     if isinstance(value, List):
         return b"listpack" if _fits_node(value, settings.number("list-max-listpack-size")) else b"quicklist"
     if isinstance(value, Set):
-        return _of_set(value, settings)
+        return value.form.value
     if isinstance(value, Hash):
         if not _is_compact(len(value), chain(value.fields, value.fields.values()), "hash", settings):
             return b"hashtable"
@@ -31,10 +31,14 @@ def of_collection(value: List | Hash | Set | SortedSet, settings: Settings) -> b
     return b"skiplist" if value.is_large else b"listpack"
 
 
-def _of_set(value: Set, settings: Settings) -> bytes:
-    if len(value) <= settings.number("set-max-intset-entries") and all(map(arguments.is_integer, value.members)):
-        return b"intset"
-    return b"listpack" if _is_compact(len(value), value.members, "set", settings) else b"hashtable"
+def set_limits(settings: Settings) -> SetLimits:
+    """Up to which size a set is kept in a small form."""
+    return SetLimits(
+        settings.number("set-max-intset-entries"),
+        settings.number("set-max-listpack-entries"),
+        settings.number("set-max-listpack-value"),
+        arguments.is_integer,
+    )
 
 
 def _fits_node(value: List, limit: int) -> bool:

@@ -124,7 +124,7 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
     if not options.sorts and options.store_at is not None:  # a replay of the log must store the same order
         options.sorts = options.by_bytes = True
         options.by = None
-    return list(value.members)
+    return value.listed()
 
 
 def _in_order(ctx: Context, parts: list[bytes], options: SortArguments) -> list[bytes]:

@@ -1,51 +1,62 @@
 """Intersections, unions and differences of sets."""
 
+from itertools import filterfalse
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
-from penstock.commands.sets.set_members import read_set
+from penstock.commands.sets.set_members import limits, read_set
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.types.sets import Set
+from penstock.storage.types.sets import Form, Set
 
 PER_MEMBER: Final = "O(N) where N is the total number of elements in all given sets."
 PER_SMALLEST: Final = "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets."
 
 
-def _read_sets(ctx: Context, keys: list[bytes]) -> list[set[bytes]]:
-    """The members of the set at each key; they must not be changed.
+def _read_sets(ctx: Context, keys: list[bytes]) -> list[Set]:
+    """The set at each key; they must not be changed.
 
     Empty if there is no key; WRONGTYPE for another type.
     """
     found = [read_set(ctx, key) for key in keys]
-    return [set() if one is None else one.members for one in found]
+    return [Set() if one is None else one for one in found]
 
 
-def _inter(sets: list[set[bytes]]) -> set[bytes]:
+def _inter(sets: list[Set]) -> list[bytes]:
+    """In the order of the smallest set, as Redis has it; of equally small ones the first."""
     first, *others = sorted(sets, key=len)
-    return first.intersection(*others)
+    common = first.listed()
+    for other in others:
+        common = list(filter(other.members.__contains__, common))
+    return common
 
 
-def _union(sets: list[set[bytes]]) -> set[bytes]:
-    return set().union(*sets)
+def _union(sets: list[Set]) -> list[bytes]:
+    members: dict[bytes, None] = {}
+    for one in sets:
+        members.update(one.members)
+    return list(members)
 
 
-def _diff(sets: list[set[bytes]]) -> set[bytes]:
-    return sets[0].difference(*sets[1:])
+def _diff(sets: list[Set]) -> list[bytes]:
+    left = sets[0].listed()
+    for other in sets[1:]:
+        left = list(filterfalse(other.members.__contains__, left))
+    return left
 
 
-def _shown(ctx: Context, members: set[bytes]) -> bytes:
+def _shown(ctx: Context, members: list[bytes]) -> bytes:
     return reply.set_of([reply.bulk(member) for member in members], ctx.resp3)
 
 
-def _store(ctx: Context, args: list[bytes], members: set[bytes], event: bytes) -> bytes:
+def _store(ctx: Context, args: list[bytes], members: list[bytes], event: bytes) -> bytes:
     """Store the result at the destination key, replacing any value; an empty result deletes the key."""
     key = args[1]
     if members:
-        overwrite(ctx, key, Set(members))
+        overwrite(ctx, key, Set.made(members, limits(ctx), Form.INTSET))
         ctx.event("s", event, key)
         ctx.dirty += 1
         ctx.log_request(args)
@@ -97,20 +108,34 @@ def sinterstore(ctx: Context, args: list[bytes]) -> bytes:
     summary="Counts the members that are in all sets, up to a limit.",
 )
 def sintercard(ctx: Context, args: list[bytes]) -> bytes:
+    keys, most = _read_counting(args)
+    return _limited(len(_inter(_read_sets(ctx, keys))), most)
+
+
+def _read_counting(args: list[bytes], flag: bytes = b"") -> tuple[list[bytes], int]:
+    """The keys and the limit (0: none) of a command that counts; `flag`: a word that may stand among its options."""
     count = int(args[1]) if arguments.is_integer(args[1]) else 0
     if count < 1:
         raise ReplyError(b"ERR numkeys should be greater than 0")
     if count > len(args) - 2:
         raise ReplyError(b"ERR Number of keys can't be greater than number of args")
     limit = 0
-    for at in range(2 + count, len(args), 2):
+    at = 2 + count
+    while at < len(args):
+        if flag and args[at].upper() == flag:
+            at += 1
+            continue
         if args[at].upper() != b"LIMIT" or at + 1 == len(args):
             raise refusals.syntax()
         limit = int(args[at + 1]) if arguments.is_integer(args[at + 1]) else -1
         if limit < 0:
             raise ReplyError(b"ERR LIMIT can't be negative")
-    shared = len(_inter(_read_sets(ctx, args[2 : 2 + count])))
-    return reply.integer(min(shared, limit) if limit else shared)
+        at += 2
+    return args[2 : 2 + count], limit
+
+
+def _limited(count: int, limit: int) -> bytes:
+    return reply.integer(min(count, limit) if limit else count)
 
 
 # -- unions ----------------------------------------------------------------------------------------------------------
@@ -145,6 +170,22 @@ def sunionstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, _union(_read_sets(ctx, args[2:])), b"sunionstore")
 
 
+@command(
+    "SUNIONCARD",
+    "numkeys key [key ...] [APPROX] [LIMIT limit]",
+    group="set",
+    since="8.10.0",
+    flags="readonly movablekeys",
+    keys="numkeys@1 RO access",
+    complexity=PER_MEMBER,
+    summary="Counts the members that are in any of the sets, up to a limit.",
+)
+def sunioncard(ctx: Context, args: list[bytes]) -> bytes:
+    """Exact with APPROX, too."""
+    keys, most = _read_counting(args, b"APPROX")
+    return _limited(len(_union(_read_sets(ctx, keys))), most)
+
+
 # -- differences -----------------------------------------------------------------------------------------------------
 
 
@@ -175,3 +216,18 @@ def sdiff(ctx: Context, args: list[bytes]) -> bytes:
 )
 def sdiffstore(ctx: Context, args: list[bytes]) -> bytes:
     return _store(ctx, args, _diff(_read_sets(ctx, args[2:])), b"sdiffstore")
+
+
+@command(
+    "SDIFFCARD",
+    "numkeys key [key ...] [LIMIT limit]",
+    group="set",
+    since="8.10.0",
+    flags="readonly movablekeys",
+    keys="numkeys@1 RO access",
+    complexity=PER_MEMBER,
+    summary="Counts the members of the first set that are in none of the others, up to a limit.",
+)
+def sdiffcard(ctx: Context, args: list[bytes]) -> bytes:
+    keys, most = _read_counting(args)
+    return _limited(len(_diff(_read_sets(ctx, keys))), most)

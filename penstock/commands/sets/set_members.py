@@ -8,7 +8,7 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value
-from penstock.storage.types.sets import Set
+from penstock.storage.types.sets import Form, Set, SetLimits
 
 
 def set_at(ctx: Context, key: bytes) -> Set | None:
@@ -30,14 +30,19 @@ def as_set(value: Value | None) -> Set | None:
     raise refusals.wrong_type()
 
 
+def limits(ctx: Context) -> SetLimits:
+    """Up to which size sets are small here."""
+    return encodings.set_limits(ctx.engine.settings)
+
+
 def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes]) -> int:
     """Add members to a set, which is created if it is None; returns how many are new. The caller logs it."""
     if found is None:
-        found = Set(members)
+        found = Set.made(members, limits(ctx))
         create(ctx, key, found)
         added = len(found)
     else:
-        added = found.add(members)
+        added = found.add(members, limits(ctx))
     if added:
         ctx.touch(key)
         ctx.event("s", b"sadd", key)
@@ -187,7 +192,7 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
 )
 def smembers(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
-    members = [] if found is None else [reply.bulk(member) for member in found.members]
+    members = [] if found is None else [reply.bulk(member) for member in found.listed()]
     return reply.set_of(members, ctx.resp3)
 
 
@@ -211,7 +216,7 @@ def sscan(ctx: Context, args: list[bytes]) -> bytes:
     if found is None:
         return collection_scan.answer(0, [])
     scan = collection_scan.read_options(ctx, args, cursor, has_values=False)
-    if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
-        return collection_scan.answer(0, scan.matching(found.members))
+    if found.form is not Form.HASHTABLE:
+        return collection_scan.answer(0, scan.matching(found.listed()))
     members, following, found.scan_order = scan.step(found.scan_order, found.members)
     return collection_scan.answer(following, members)

@@ -52,7 +52,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
     if found is None or not count:
         return reply.set_of([], ctx.resp3)
     if count >= len(found):
-        members = list(found.members)
+        members = found.listed()
         ctx.log(b"DEL", key)
     else:
         members = random_names(found.by_index(), count, ctx.engine.chance)
@@ -90,5 +90,5 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
     if found is None or not count:
         return reply.EMPTY_ARRAY
     if count >= len(found):
-        return reply.bulks(list(found.members))
+        return reply.bulks(found.listed())
     return reply.bulks(random_names(found.by_index(), count, ctx.engine.chance))

@@ -26,7 +26,7 @@ def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[
     elif isinstance(value, List):
         yield from _in_lines(b"RPUSH", key, value.items)
     elif isinstance(value, Set):
-        yield from _in_lines(b"SADD", key, sorted(value.members))  # the same set gives the same bytes
+        yield from _in_lines(b"SADD", key, value.listed())
     elif isinstance(value, SortedSet):
         for start in range(0, len(value), ITEMS_A_LINE):
             words: list[bytes] = []

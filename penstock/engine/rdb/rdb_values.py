@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.config.settings import Settings
+from penstock.engine import encodings
 from penstock.protocol import entries
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import rdb_format
@@ -10,6 +11,7 @@ from penstock.storage.rdb.stream_reader import StreamDefaults
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
 from penstock.storage.streams.ids import IS_COMPILED
 from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.types.sets import Set
 from penstock.storage.types.sorted_sets import SortedSet
 
 ZERO: Final = 0.0
@@ -37,7 +39,9 @@ def writer_for(settings: Settings, value: Value) -> ValueWriter:
 
 
 def fit_to_settings(value: Value, settings: Settings) -> None:
-    """Take note in a value that was read whether Redis would keep it in its large form (sorted sets)."""
+    """Take note in a value that was read whether Redis would keep it in its large form (sets, sorted sets)."""
+    if isinstance(value, Set):
+        value.settle(encodings.set_limits(settings))
     if not isinstance(value, SortedSet):
         return
     longest = settings.number("zset-max-listpack-value")

@@ -112,7 +112,7 @@ class ValueWriter:
             if kind == rdb_format.SET_INTSET:
                 yield self.strings.blob(old_blobs.packed_intset(sorted(map(int, value.members))))
             elif kind == rdb_format.SET_LISTPACK:
-                yield self.strings.blob(listpack.packed([*sorted(value.members)]))
+                yield self.strings.blob(listpack.packed([*value.listed()]))
             else:
                 yield from self._strings(value.members, len(value))
         elif isinstance(value, SortedSet):
