@@ -21,11 +21,12 @@ from penstock.commands.hashes import (
     hash_expiry,
     hash_field_options,
     hash_fields,
+    hash_import,
     hash_scans,
 )
 from penstock.commands.hyperloglog import hll_debug, hyperloglog
 from penstock.commands.keys import databases, dumping, expiry, keys, objects, scanning, sorting
-from penstock.commands.lists import list_ends, list_middle, list_moves
+from penstock.commands.lists import list_block_moves, list_ends, list_middle, list_moves
 from penstock.commands.pubsub import pubsub
 from penstock.commands.scripting import functions, scripting
 from penstock.commands.server import (
@@ -73,6 +74,7 @@ from penstock.commands.strings import (
     bit_operations,
     bit_search,
     bit_single,
+    bounded_counters,
     set_command,
     string_conditions,
     string_lcs,
@@ -92,6 +94,7 @@ FAMILIES: Final = (
     bit_operations,
     bit_search,
     bit_single,
+    bounded_counters,
     client_control,
     client_list,
     clients,
@@ -109,6 +112,7 @@ FAMILIES: Final = (
     hash_expiry,
     hash_fields,
     hash_field_options,
+    hash_import,
     hash_scans,
     hll_debug,
     hyperloglog,
@@ -116,6 +120,7 @@ FAMILIES: Final = (
     introspection,
     keys,
     latency,
+    list_block_moves,
     list_ends,
     list_middle,
     list_moves,

@@ -34,6 +34,7 @@ class Session:
         "connected_ms",
         "db_index",
         "descriptor",
+        "fieldsets",
         "handled",
         "id",
         "input_bytes",
@@ -88,6 +89,7 @@ class Session:
         self.blocked: BlockedRequest | None = None
         self.read_args: list[bytes] = []  # its last XREADGROUP, and what that asks for
         self.read_words: object = None
+        self.fieldsets: dict[bytes, list[bytes]] = {}  # names of fields by name, for HIMPORT
         # pub/sub
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}

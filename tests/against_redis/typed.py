@@ -41,6 +41,7 @@ MAKERS: Final[tuple[type[Maker], ...]] = (
 BATCH: Final = 200
 PICTURED: Final = ("0", "1", "2")  # databases in which there may be something
 UNCUT: Final = (
+    "AGGREGATE",  # its COUNT is newer than the reference
     "MULTI",
     "EXEC",
     "DISCARD",

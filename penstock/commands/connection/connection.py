@@ -207,6 +207,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.is_silent = False
     session.reply_skip = 0
     session.name = b""
+    session.fieldsets.clear()
     session.no_evict = session.no_touch = False
     session.resp = 2
     session.db_index = 0

@@ -20,7 +20,7 @@ ENDS: Final = {b"LEFT": True, b"RIGHT": False}
 TIMEOUT_HISTORY: Final = (("6.0.0", "`timeout` is interpreted as a double instead of an integer."),)
 
 
-def _end(word: bytes) -> bool:
+def read_end(word: bytes) -> bool:
     """Whether a word means the left end."""
     left = ENDS.get(word.upper())
     if left is None:
@@ -28,12 +28,12 @@ def _end(word: bytes) -> bool:
     return left
 
 
-def _deadline(ctx: Context, timeout: bytes) -> int:
+def deadline_of(ctx: Context, timeout: bytes) -> int:
     """When the request stops waiting, in unix ms. A request that is tried again keeps its deadline."""
     return deadline_in_seconds(timeout, ctx.now_ms) if ctx.attempt is None else ctx.attempt.deadline_ms
 
 
-def _wait(ctx: Context, keys: list[bytes], deadline_ms: int, immediate_reply: bytes) -> bytes:
+def wait(ctx: Context, keys: list[bytes], deadline_ms: int, immediate_reply: bytes) -> bytes:
     """Block until there is a list at one of the keys; returns `immediate_reply` if this client cannot be blocked."""
     if ctx.attempt is not None:
         return BLOCKED
@@ -73,7 +73,7 @@ def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_l
     summary="Moves an item from an end of one list to an end of another, or of the same one.",
 )
 def lmove(ctx: Context, args: list[bytes]) -> bytes:
-    answer = _move(ctx, args[1], args[2], _end(args[3]), _end(args[4]))
+    answer = _move(ctx, args[1], args[2], read_end(args[3]), read_end(args[4]))
     if answer is None:
         return reply.null(ctx.resp3)
     ctx.log_request(args)
@@ -109,11 +109,11 @@ def rpoplpush(ctx: Context, args: list[bytes]) -> bytes:
 )
 def blmove(ctx: Context, args: list[bytes]) -> bytes:
     _, source, destination, wherefrom, whereto, timeout = args
-    from_left, to_left = _end(wherefrom), _end(whereto)
-    deadline_ms = _deadline(ctx, timeout)
+    from_left, to_left = read_end(wherefrom), read_end(whereto)
+    deadline_ms = deadline_of(ctx, timeout)
     answer = _move(ctx, source, destination, from_left, to_left)
     if answer is None:
-        return _wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
+        return wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
     ctx.log(b"LMOVE", source, destination, wherefrom, whereto)
     return answer
 
@@ -131,10 +131,10 @@ def blmove(ctx: Context, args: list[bytes]) -> bytes:
 )
 def brpoplpush(ctx: Context, args: list[bytes]) -> bytes:
     _, source, destination, timeout = args
-    deadline_ms = _deadline(ctx, timeout)
+    deadline_ms = deadline_of(ctx, timeout)
     answer = _move(ctx, source, destination, from_left=False, to_left=True)
     if answer is None:
-        return _wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
+        return wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
     ctx.log(b"RPOPLPUSH", source, destination)
     return answer
 
@@ -174,7 +174,7 @@ def brpop(ctx: Context, args: list[bytes]) -> bytes:
 
 def _pop_one(ctx: Context, args: list[bytes], left: bool) -> bytes:
     keys, timeout = args[1:-1], args[-1]
-    deadline_ms = _deadline(ctx, timeout)
+    deadline_ms = deadline_of(ctx, timeout)
     for key in keys:
         found = list_at(ctx, key)
         if found is not None:
@@ -182,7 +182,7 @@ def _pop_one(ctx: Context, args: list[bytes], left: bool) -> bytes:
             notify_popped(ctx, key, found, left, 1)
             ctx.log(b"LPOP" if left else b"RPOP", key)
             return b"*2\r\n" + reply.bulk(key) + reply.bulk(item)
-    return _wait(ctx, keys, deadline_ms, reply.null_array(ctx.resp3))
+    return wait(ctx, keys, deadline_ms, reply.null_array(ctx.resp3))
 
 
 class PopArguments:
@@ -205,7 +205,7 @@ def _read_several(args: list[bytes], at: int) -> PopArguments:
     where = at + 1 + numkeys
     if where >= len(args):
         raise refusals.syntax()
-    options = PopArguments(args[at + 1 : where], _end(args[where]))
+    options = PopArguments(args[at + 1 : where], read_end(args[where]))
     rest = args[where + 1 :]
     if rest:
         if len(rest) < 2 or rest[0].upper() != b"COUNT":
@@ -258,6 +258,6 @@ def lmpop(ctx: Context, args: list[bytes]) -> bytes:
 )
 def blmpop(ctx: Context, args: list[bytes]) -> bytes:
     options = _read_several(args, 2)
-    deadline_ms = _deadline(ctx, args[1])
+    deadline_ms = deadline_of(ctx, args[1])
     answer = _pop_several(ctx, options)
-    return _wait(ctx, options.keys, deadline_ms, reply.null_array(ctx.resp3)) if answer is None else answer
+    return wait(ctx, options.keys, deadline_ms, reply.null_array(ctx.resp3)) if answer is None else answer

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from penstock.commands.common.overwriting import delete, overwrite
 from penstock.commands.sorted_sets.zset_values import Limits, members_reply, store
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.numbers import float_word
+from penstock.engine.numbers import float_word, score_text
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -18,6 +19,7 @@ DIFFERENCE: Final = "difference"
 SUM: Final = b"SUM"
 MIN: Final = b"MIN"
 MAX: Final = b"MAX"
+COUNT: Final = b"COUNT"  # how many sources have a member, or the sum of their weights
 SET_SCORE: Final = 1.0  # the score of the members of a set
 
 UNION_COMPLEXITY: Final = (
@@ -32,6 +34,7 @@ DIFFERENCE_COMPLEXITY: Final = (
     "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first "
     "set, and K is the size of the result set."
 )
+OPTIONS: Final = "[WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX|COUNT@8.8.0>]"
 STORE_FLAGS: Final = "write denyoom movablekeys"
 STORE_KEYS: Final = "1 OW update; numkeys@2 RO access"
 
@@ -94,7 +97,7 @@ def _read(ctx: Context, args: list[bytes], at: int, name: bytes, kind: str) -> C
             at += 1 + number
         elif option == b"AGGREGATE" and kind != DIFFERENCE and at + 1 < len(args):
             combination.aggregate = args[at + 1].upper()
-            if combination.aggregate not in (SUM, MIN, MAX):
+            if combination.aggregate not in (SUM, MIN, MAX, COUNT) or ctx.hides(combination.aggregate):
                 raise refusals.syntax()
             at += 2
         elif option == b"WITHSCORES" and not stores:
@@ -102,6 +105,8 @@ def _read(ctx: Context, args: list[bytes], at: int, name: bytes, kind: str) -> C
             at += 1
         else:
             raise refusals.syntax()
+    if combination.aggregate == COUNT:
+        combination.sources = [dict.fromkeys(source, SET_SCORE) for source in combination.sources]
     return combination
 
 
@@ -178,7 +183,28 @@ def _store(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
     combination = _read(ctx, args, 2, name, kind)
     total = _combined(combination, kind)
     limits = Limits(ctx)
-    return store(ctx, args[1], limits.set_of(_pairs(total), limits.exceeded_by(list(total))), name, args)
+    zset = limits.set_of(_pairs(total), limits.exceeded_by(list(total)))
+    if combination.aggregate == COUNT:
+        return _store_counts(ctx, args[1], zset, name)
+    return store(ctx, args[1], zset, name, args)
+
+
+def _store_counts(ctx: Context, key: bytes, zset: SortedSet, name: bytes) -> bytes:
+    """As `store`; logged as what came out, because a Redis before 8.8 cannot count."""
+    if not zset:
+        if delete(ctx, key):
+            ctx.log(b"DEL", key)
+        return reply.ZERO
+    if ctx.value(key) is not None:
+        ctx.log(b"DEL", key)
+    overwrite(ctx, key, zset)
+    ctx.event("z", name, key)
+    ctx.dirty += 1
+    effect = [b"ZADD", key]
+    for score, member in zset.order:
+        effect += (score_text(score), member)
+    ctx.log(*effect)
+    return reply.integer(len(zset))
 
 
 # -- returned --------------------------------------------------------------------------------------------------------
@@ -186,7 +212,7 @@ def _store(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
 
 @command(
     "ZUNION",
-    "numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>] [WITHSCORES]",
+    f"numkeys key [key ...] {OPTIONS} [WITHSCORES]",
     group="sorted-set",
     since="6.2.0",
     flags="readonly movablekeys",
@@ -200,7 +226,7 @@ def zunion(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ZINTER",
-    "numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>] [WITHSCORES]",
+    f"numkeys key [key ...] {OPTIONS} [WITHSCORES]",
     group="sorted-set",
     since="6.2.0",
     flags="readonly movablekeys",
@@ -259,7 +285,7 @@ def zintercard(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ZUNIONSTORE",
-    "destination:key numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>]",
+    f"destination:key numkeys key [key ...] {OPTIONS}",
     group="sorted-set",
     since="2.0.0",
     flags=STORE_FLAGS,
@@ -273,7 +299,7 @@ def zunionstore(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ZINTERSTORE",
-    "destination:key numkeys key [key ...] [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX>]",
+    f"destination:key numkeys key [key ...] {OPTIONS}",
     group="sorted-set",
     since="2.0.0",
     flags=STORE_FLAGS,

@@ -60,6 +60,7 @@ class Maker(TableRequests):
         super().__init__(chance)
         self.known = known
         self.vocabulary = self.words()
+        self.vocabulary.version = known.version
 
     def words(self) -> Vocabulary:
         """What fills the requests of `weights`."""

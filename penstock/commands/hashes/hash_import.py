@@ -1,0 +1,89 @@
+"""HIMPORT: hashes made from values alone, their fields named once a connection. (Redis 8.10, documentation.)
+
+A fieldset is a list of field names that a connection has prepared. The texts of refusals are our own: the documentation
+gives none.
+"""
+
+from penstock.commands.common.overwriting import overwrite
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command, container
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.hashes import Hash
+
+container("HIMPORT", group="hash", since="8.10.0", summary="Makes hashes from values of prepared fields.")
+
+
+@command(
+    "HIMPORT|PREPARE",
+    "fieldset-name field [field ...]",
+    group="hash",
+    since="8.10.0",
+    flags="fast",
+    complexity="O(N) where N is the number of fields.",
+    summary="Names the fields of the hashes that this connection will import.",
+)
+def himport_prepare(ctx: Context, args: list[bytes]) -> bytes:
+    fields = args[3:]
+    if len(set(fields)) < len(fields):
+        raise ReplyError(b"ERR duplicate field name in fieldset")
+    ctx.session.fieldsets[args[2]] = fields
+    return reply.OK
+
+
+@command(
+    "HIMPORT|SET",
+    "key fieldset-name value [value ...]",
+    group="hash",
+    since="8.10.0",
+    flags="write denyoom fast",
+    keys="2 OW update",
+    complexity="O(N) where N is the number of fields.",
+    summary="Makes a hash of the prepared fields with these values, whatever the key held.",
+)
+def himport_set(ctx: Context, args: list[bytes]) -> bytes:
+    """Logged as DEL and HSET, which any Redis knows and which need no fieldset."""
+    key, values = args[2], args[4:]
+    fields = ctx.session.fieldsets.get(args[3])
+    if fields is None:
+        raise ReplyError(b"ERR no such fieldset")
+    if len(values) != len(fields):
+        raise ReplyError(b"ERR wrong number of values for the fieldset")
+    imported = Hash()
+    effect = [b"HSET", key]
+    for field, value in zip(fields, values, strict=True):
+        imported.put(field, value)
+        effect += (field, value)
+    if ctx.value(key) is not None:
+        ctx.log(b"DEL", key)
+    overwrite(ctx, key, imported)
+    ctx.event("h", b"hset", key)
+    ctx.dirty += 1
+    ctx.log(*effect)
+    return reply.OK
+
+
+@command(
+    "HIMPORT|DISCARD",
+    "fieldset-name",
+    group="hash",
+    since="8.10.0",
+    flags="fast",
+    summary="Forgets the fields that were prepared under a name; answers 1, or 0 where there were none.",
+)
+def himport_discard(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.ZERO if ctx.session.fieldsets.pop(args[2], None) is None else reply.ONE
+
+
+@command(
+    "HIMPORT|DISCARDALL",
+    group="hash",
+    since="8.10.0",
+    flags="fast",
+    complexity="O(N) where N is the number of fieldsets.",
+    summary="Forgets all fields that were prepared, and counts the names.",
+)
+def himport_discardall(ctx: Context, args: list[bytes]) -> bytes:
+    count = len(ctx.session.fieldsets)
+    ctx.session.fieldsets.clear()
+    return reply.integer(count)

@@ -1,0 +1,105 @@
+"""LMOVEM and BLMOVEM: several items moved from one list to another. (Redis 8.10, documentation.)
+
+What is logged is what was done: a pop of so many items and a push, which any Redis knows.
+"""
+
+from typing import Final
+
+from penstock.commands.lists.list_ends import list_at, notify_popped, push
+from penstock.commands.lists.list_moves import deadline_of, read_end, wait
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+BLOCK: Final = "block:[(amount:<COUNT count|EXACTLY exact:integer> order:<OBO|BULK>)]"
+COMPLEXITY: Final = "O(N) where N is the number of elements moved."
+
+
+class Move:
+    """What is to be moved where. exactly: so many or none. one_by_one: each is pushed before the next."""
+
+    __slots__ = ("count", "destination", "exactly", "from_left", "one_by_one", "source", "to_left")
+
+    def __init__(self, args: list[bytes], at: int) -> None:
+        """`at`: where the words begin that follow the ends and the timeout."""
+        self.source = args[1]
+        self.destination = args[2]
+        self.from_left = read_end(args[3])
+        self.to_left = read_end(args[4])
+        self.count = 1
+        self.exactly = False
+        self.one_by_one = True
+        block = args[at:]
+        if not block:
+            return
+        if len(block) != 3:
+            raise refusals.syntax()
+        amount, count, order = block[0].upper(), block[1], block[2].upper()
+        if amount not in (b"COUNT", b"EXACTLY") or order not in (b"OBO", b"BULK"):
+            raise refusals.syntax()
+        text = b"ERR count should be greater than 0"
+        self.count = arguments.integer_or(count, text)
+        if self.count <= 0:
+            raise ReplyError(text)
+        self.exactly = amount == b"EXACTLY"
+        self.one_by_one = order == b"OBO"
+
+    def carried_out(self, ctx: Context) -> bytes | None:
+        """Move the items, and answer them in the order in which they stand then; None where there are too few."""
+        found = list_at(ctx, self.source)
+        if found is None or (self.exactly and len(found) < self.count):
+            return None
+        target = list_at(ctx, self.destination)
+        items = found.pop(self.from_left, self.count)
+        count = len(items)
+        if self.to_left if self.one_by_one else not self.from_left:
+            items.reverse()
+        push(ctx, self.destination, target, self.to_left, items[::-1] if self.to_left else items)
+        notify_popped(ctx, self.source, found, self.from_left, count)
+        ctx.log(b"LPOP" if self.from_left else b"RPOP", self.source, b"%d" % count)
+        if self.to_left:
+            ctx.log(b"LPUSH", self.destination, *items[::-1])
+        else:
+            ctx.log(b"RPUSH", self.destination, *items)
+        return reply.bulks(items)
+
+    def nothing(self, resp3: bool) -> bytes:
+        """The reply where there are too few items."""
+        return reply.null_array(resp3) if self.exactly else reply.EMPTY_ARRAY
+
+
+@command(
+    "LMOVEM",
+    f"source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> {BLOCK}",
+    group="list",
+    since="8.10.0",
+    flags="write denyoom",
+    keys="1 RW access delete; 2 RW insert",
+    complexity=COMPLEXITY,
+    summary="Moves items from an end of one list to an end of another, one by one or as they stand.",
+)
+def lmovem(ctx: Context, args: list[bytes]) -> bytes:
+    move = Move(args, 5)
+    answer = move.carried_out(ctx)
+    return move.nothing(ctx.resp3) if answer is None else answer
+
+
+@command(
+    "BLMOVEM",
+    f"source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double {BLOCK}",
+    group="list",
+    since="8.10.0",
+    flags="write denyoom blocking",
+    keys="1 RW access delete; 2 RW insert",
+    complexity=COMPLEXITY,
+    summary="Moves items from an end of one list to an end of another, waiting for one, or for exactly so many.",
+)
+def blmovem(ctx: Context, args: list[bytes]) -> bytes:
+    move = Move(args, 6)
+    deadline_ms = deadline_of(ctx, args[5])
+    answer = move.carried_out(ctx)
+    if answer is None:
+        return wait(ctx, [move.source], deadline_ms, move.nothing(ctx.resp3))
+    return answer
