@@ -23,7 +23,7 @@ SHOWN = [
     ("hz", "0", "1"),
     ("notify-keyspace-events", "KEA", "AKE"),
     ("notify-keyspace-events", "tEx", "xtE"),
-    ("notify-keyspace-events", "KEg$lshzxetdmnoc", "AKEm"),
+    ("notify-keyspace-events", "KEg$lshzxetdamnoc", "AKEm"),
     ("notify-keyspace-events", "ocnm", "nocm"),
     ("save", "60 1 30 2", "60 1 30 2"),
     ("client-output-buffer-limit", "", "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"),
@@ -180,4 +180,4 @@ def test_permission_bits_are_written_in_octal() -> None:
 def test_event_classes_are_kept_with_all_their_letters(settings: Settings) -> None:
     settings.set_pairs([("notify-keyspace-events", "KAn")])
 
-    assert settings.text("notify-keyspace-events") == "g$lshzxetdnK"
+    assert settings.text("notify-keyspace-events") == "g$lshzxetdanK"

@@ -6,6 +6,7 @@ from typing import Final
 from penstock.clock import Clock
 
 # One name a line, sorted; each stands in FAMILIES too.
+from penstock.commands.arrays import array_cursor, array_items, array_queries
 from penstock.commands.connection import (
     acl,
     client_control,
@@ -90,6 +91,9 @@ from penstock.storage.keyspace import Keyspace
 
 FAMILIES: Final = (
     acl,
+    array_cursor,
+    array_items,
+    array_queries,
     bit_fields,
     bit_operations,
     bit_search,

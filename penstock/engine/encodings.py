@@ -10,6 +10,7 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine import arguments
+from penstock.storage.types.arrays import Array
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
 from penstock.storage.types.sets import Set, SetLimits
@@ -18,10 +19,12 @@ from penstock.storage.types.sorted_sets import SortedSet
 NODE_BYTES: Final = {-1: 4096, -2: 8192, -3: 16384, -4: 32768, -5: 65536}  # list-max-listpack-size below 0
 
 
-def of_collection(value: List | Hash | Set | SortedSet, settings: Settings) -> bytes:
+def of_collection(value: List | Hash | Set | SortedSet | Array, settings: Settings) -> bytes:
     """As OBJECT ENCODING answers."""
     if isinstance(value, List):
         return b"listpack" if _fits_node(value, settings.number("list-max-listpack-size")) else b"quicklist"
+    if isinstance(value, Array):
+        return b"sliced-array"
     if isinstance(value, Set):
         return value.form.value
     if isinstance(value, Hash):

@@ -10,6 +10,7 @@ from sortedcontainers import SortedList
 
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.streams.stream import Stream
+from penstock.storage.types.arrays import Array
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import List
@@ -17,7 +18,7 @@ from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.sets import Set
 from penstock.storage.types.sorted_sets import SortedSet
 
-Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet
+Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet | Array
 
 ORDER_KEPT_MS: Final = 60_000  # how long a scan order is kept up to date without being used
 
@@ -29,6 +30,7 @@ TYPE_NAMES: Final[dict[type, bytes]] = {
     Hash: b"hash",
     Set: b"set",
     SortedSet: b"zset",
+    Array: b"array",
 }
 
 

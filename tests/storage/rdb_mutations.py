@@ -35,6 +35,7 @@ LOOKED_AT: Final = {
     "hash": ("HGETALL r", "HSET r f v", "HRANDFIELD r"),
     "list": ("LRANGE r 0 -1", "LPOP r"),
     "set": ("SMEMBERS r", "SADD r x"),
+    "array": ("ARGREP r - + MATCH x WITHVALUES", "ARINSERT r x"),
     "zset": ("ZRANGE r 0 -1 WITHSCORES", "ZADD r 5 x"),
     "string": ("GET r", "APPEND r x"),
 }

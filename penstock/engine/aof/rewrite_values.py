@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from penstock.engine.effects import pack
 from penstock.engine.numbers import double_text
+from penstock.storage.types.arrays import NONE, Array
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import List
@@ -14,7 +15,7 @@ from penstock.storage.types.sorted_sets import SortedSet
 
 ITEMS_A_LINE: Final = 64  # as many as Redis writes
 
-PlainValue: TypeAlias = bytes | LargeString | List | Hash | Set | SortedSet
+PlainValue: TypeAlias = bytes | LargeString | List | Hash | Set | SortedSet | Array
 
 
 def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[bytes]:
@@ -33,11 +34,24 @@ def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[
             for score, member in value.order.islice(start, start + ITEMS_A_LINE):
                 words += (double_text(score), member)
             yield pack((b"ZADD", key, *words))
+    elif isinstance(value, Array):
+        yield from _of_array(key, value)
     else:
         yield from _in_pairs(key, value)
         if field_expiry:
             for field, when_ms in value.expires.items():
                 yield pack((b"HPEXPIREAT", key, b"%d" % when_ms, b"FIELDS", b"1", field))
+
+
+def _of_array(key: bytes, value: Array) -> Iterator[bytes]:
+    """The items, and where the next is inserted. A Redis before 8.8 knows none of it."""
+    for start in range(0, len(value), ITEMS_A_LINE):
+        words: list[bytes] = []
+        for index in value.order.islice(start, start + ITEMS_A_LINE):
+            words += (b"%d" % index, value.items[index])
+        yield pack((b"ARMSET", key, *words))
+    if value.cursor != NONE:
+        yield pack((b"ARSEEK", key, b"%d" % (value.cursor + 1)))
 
 
 def _in_pairs(key: bytes, value: Hash) -> Iterator[bytes]:

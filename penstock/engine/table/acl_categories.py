@@ -7,9 +7,11 @@ from penstock.engine.table.row import Row
 CATEGORIES: Final = (  # in the order in which COMMAND INFO gives them (Redis 8.6.3)
     "keyspace", "pubsub", "read", "write", "bitmap", "geo", "hash", "hyperloglog", "admin", "set", "sortedset", "list",
     "stream", "string", "fast", "slow", "blocking", "dangerous", "connection", "scripting", "transaction",
+    "array",  # since 8.8
 )  # fmt: skip
 
 _OF_GROUP: Final[dict[str, str]] = {
+    "array": "array",
     "bitmap": "bitmap",
     "connection": "connection",
     "generic": "keyspace",

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import collection_reader as collections
 from penstock.storage.rdb import rdb_format
+from penstock.storage.rdb.array_codec import array_of
 from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.rdb.source import Source
 from penstock.storage.rdb.stream_reader import StreamDefaults, StreamReader
@@ -38,6 +39,7 @@ READERS: Final[dict[int, ReadValue]] = {
     rdb_format.HASH_TIMES_LISTPACK_PRE_GA: collections.timed_listpack_hash_pre_ga,
     rdb_format.HASH_TIMES: collections.timed_hash,
     rdb_format.HASH_TIMES_LISTPACK: collections.timed_listpack_hash,
+    rdb_format.ARRAY: array_of,
     rdb_format.HASH_FIELDS_LISTPACK: collections.hash_of_fields,
     rdb_format.HASH_FIELDS: collections.plain_hash,
 }
@@ -66,8 +68,6 @@ def refusal_of(source: Source, kind: int) -> BadRdb:
         )
     if kind == rdb_format.MODULE_PRE_GA:
         return BadRdb("a value of a module, in the form of Redis 4.0's release candidates")
-    if kind == rdb_format.ARRAY:
-        return BadRdb("an array of Redis 8.8, a type that Penstock does not have")
     return BadRdb(f"a value of the unknown type {kind}")
 
 

@@ -11,10 +11,12 @@ from typing import Final
 
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import listpack, old_blobs, rdb_format
+from penstock.storage.rdb.array_codec import array_parts
 from penstock.storage.rdb.rdb_format import PACKED_NODE, PLAIN_NODE
 from penstock.storage.rdb.stream_writer import FieldsOf, stream_parts
 from penstock.storage.rdb.string_writer import StringWriter, length
 from penstock.storage.streams.stream import Stream
+from penstock.storage.types.arrays import Array
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import List
@@ -32,6 +34,7 @@ ITEMS_A_PART: Final = 256
 NEEDED_FOR_FIELD_TIMES: Final = rdb_format.OF_REDIS["7.4"]
 NEEDED_FOR_PRODUCERS: Final = rdb_format.OF_REDIS["8.6"]
 NEEDED_FOR_RELEASED: Final = rdb_format.OF_REDIS["8.8"]
+NEEDED_FOR_ARRAYS: Final = rdb_format.OF_REDIS["8.8"]
 LISTPACKS_SINCE: Final = rdb_format.OF_REDIS["7.0"]
 LISTPACK_SETS_SINCE: Final = rdb_format.OF_REDIS["7.2"]
 USUAL_IDMP: Final = (100, 100)  # seconds, and iids: what a stream has that nobody configured
@@ -43,6 +46,8 @@ def version_needed(value: Value) -> int:
     """The lowest version that has everything of a value; 0 where any has."""
     if isinstance(value, Hash):
         return NEEDED_FOR_FIELD_TIMES if value.expires else 0
+    if isinstance(value, Array):
+        return NEEDED_FOR_ARRAYS
     if isinstance(value, Stream):
         if any(group.released for group in value.groups.values()):
             return NEEDED_FOR_RELEASED
@@ -77,6 +82,8 @@ class ValueWriter:
         if isinstance(value, SortedSet):
             compact = not value.is_large and self.version >= LISTPACKS_SINCE
             return rdb_format.ZSET_LISTPACK if compact else rdb_format.ZSET
+        if isinstance(value, Array):
+            return rdb_format.ARRAY
         compact = len(value) <= MOST_HASH_FIELDS and _is_short(chain(value.fields, value.fields.values()))
         if value.expires:
             return rdb_format.HASH_TIMES_LISTPACK if compact else rdb_format.HASH_TIMES
@@ -117,6 +124,8 @@ class ValueWriter:
                 yield from self._strings(value.members, len(value))
         elif isinstance(value, SortedSet):
             yield from self._sorted_set(value, kind)
+        elif isinstance(value, Array):
+            yield from array_parts(self.strings, value)
         else:
             yield from self._hash(value, kind)
 

@@ -1,0 +1,200 @@
+"""Items of arrays by index: set, read, deleted, counted."""
+
+from typing import Final
+
+from penstock.commands.arrays.array_values import (
+    array_at,
+    array_made,
+    index_word,
+    item_reply,
+    read_array,
+    tell_changed,
+)
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.arrays import MOST_INDEX
+
+MOST_ANSWERED: Final = 1_000_000  # positions of a range
+PER_ITEM: Final = "O(N) where N is the number of items."
+
+
+@command(
+    "ARSET",
+    "key index value [value ...]",
+    group="array",
+    since="8.8.0",
+    flags="write denyoom fast",
+    keys="1 RW update",
+    complexity=PER_ITEM,
+    summary="Sets neighbouring items of an array, and counts those that were empty.",
+)
+def arset(ctx: Context, args: list[bytes]) -> bytes:
+    first = index_word(args[2])
+    items = args[3:]
+    if first + len(items) - 1 > MOST_INDEX:
+        raise ReplyError(b"ERR array index overflow")
+    found = array_made(ctx, args[1])
+    new = 0
+    for place, item in enumerate(items):
+        new += found.put(first + place, item)
+    tell_changed(ctx, args, b"arset", len(items))
+    return reply.integer(new)
+
+
+@command(
+    "ARMSET",
+    "key data:(index value) [index value ...]",
+    group="array",
+    since="8.8.0",
+    flags="write denyoom fast",
+    keys="1 RW update",
+    complexity=PER_ITEM,
+    summary="Sets items of an array, and counts those that were empty.",
+)
+def armset(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) % 2:
+        raise refusals.arity(b"armset")
+    indexes = [index_word(word) for word in args[2::2]]
+    found = array_made(ctx, args[1])
+    new = 0
+    for index, item in zip(indexes, args[3::2], strict=True):
+        new += found.put(index, item)
+    tell_changed(ctx, args, b"armset", len(indexes))
+    return reply.integer(new)
+
+
+@command(
+    "ARGET",
+    "key index",
+    group="array",
+    since="8.8.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    summary="Answers an item of an array.",
+)
+def arget(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_array(ctx, args[1])
+    return item_reply(found, index_word(args[2]), ctx.resp3)
+
+
+@command(
+    "ARMGET",
+    "key index [index ...]",
+    group="array",
+    since="8.8.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity=PER_ITEM,
+    summary="Answers items of an array; null for what is empty.",
+)
+def armget(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_array(ctx, args[1])
+    return reply.array([item_reply(found, index_word(word), ctx.resp3) for word in args[2:]])
+
+
+@command(
+    "ARGETRANGE",
+    "key start:integer end:integer",
+    group="array",
+    since="8.8.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) where N is the length of the range.",
+    summary="Answers all items of a range, null for what is empty; backwards if it ends before it starts.",
+)
+def argetrange(ctx: Context, args: list[bytes]) -> bytes:
+    first, last = index_word(args[2]), index_word(args[3])
+    found = read_array(ctx, args[1])
+    if abs(last - first) + 1 > MOST_ANSWERED:
+        raise ReplyError(b"ERR range exceeds maximum of %d items" % MOST_ANSWERED)
+    indexes = range(first, last + 1) if first <= last else range(first, last - 1, -1)
+    return reply.array([item_reply(found, index, ctx.resp3) for index in indexes])
+
+
+# -- deleting --------------------------------------------------------------------------------------------------------
+
+
+def _tell_deleted(ctx: Context, args: list[bytes], event: bytes, count: int) -> bytes:
+    if count:
+        found = array_at(ctx, args[1])
+        tell_changed(ctx, args, event, count)
+        if not found:
+            ctx.remove(args[1])
+            ctx.event("g", b"del", args[1])
+    return reply.integer(count)
+
+
+@command(
+    "ARDEL",
+    "key index [index ...]",
+    group="array",
+    since="8.8.0",
+    flags="write fast",
+    keys="1 RW delete",
+    complexity=PER_ITEM,
+    summary="Deletes items of an array.",
+)
+def ardel(ctx: Context, args: list[bytes]) -> bytes:
+    indexes = [index_word(word) for word in args[2:]]
+    found = array_at(ctx, args[1])
+    count = 0
+    if found is not None:
+        for index in indexes:
+            count += found.remove(index)
+    return _tell_deleted(ctx, args, b"ardel", count)
+
+
+@command(
+    "ARDELRANGE",
+    "key range:(start:integer end:integer) [start end ...]",
+    group="array",
+    since="8.8.0",
+    flags="write",
+    keys="1 RW delete",
+    complexity=PER_ITEM,
+    summary="Deletes the items of ranges of an array.",
+)
+def ardelrange(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) % 2:
+        raise refusals.arity(b"ardelrange")
+    ends = [index_word(word) for word in args[2:]]
+    found = array_at(ctx, args[1])
+    count = 0
+    if found is not None:
+        for one, other in zip(ends[::2], ends[1::2], strict=True):
+            count += found.remove_range(min(one, other), max(one, other))
+    return _tell_deleted(ctx, args, b"ardelrange", count)
+
+
+# -- counting --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "ARCOUNT",
+    "key",
+    group="array",
+    since="8.8.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Counts the items of an array.",
+)
+def arcount(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_array(ctx, args[1])
+    return reply.ZERO if found is None else reply.integer(len(found))
+
+
+@command(
+    "ARLEN",
+    "key",
+    group="array",
+    since="8.8.0",
+    flags="readonly fast",
+    keys="1 RO",
+    summary="Tells the length of an array: its highest index, plus one.",
+)
+def arlen(ctx: Context, args: list[bytes]) -> bytes:
+    found = read_array(ctx, args[1])
+    return reply.ZERO if found is None else reply.integer(found.extent())
