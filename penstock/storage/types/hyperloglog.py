@@ -146,14 +146,17 @@ class HyperLogLog:
 
     def unite(self, others: bytes) -> None:
         """Raise all registers to those of others, a byte each. CorruptHyperLogLog as `to_dense`, and as `add`."""
-        if self._runs is not None:
+        if not self._is_dense():
             for found in NOT_ZERO.finditer(others):
                 index = found.start()
                 self.raise_register(index, others[index])
-                if self._runs is None:
-                    break  # it became dense; the rest is done at once
-        if self._runs is None:
+                if self._is_dense():
+                    break  # the rest is done at once
+        if self._is_dense():
             self._held[HEADER:] = registers.packed(registers.largest(self._registers(), others))
+
+    def _is_dense(self) -> bool:
+        return self._held[FORM_AT] == DENSE
 
     def _registers(self) -> bytes:
         return registers.unpacked(bytes(self._held[HEADER:]))
