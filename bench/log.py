@@ -15,6 +15,7 @@ from statistics import median
 from typing import Final
 
 from bench.servers import (
+    FAULTS,
     LOCALHOST,
     PAGE_FAULTS,
     RECEIVE_BYTES,
@@ -57,11 +58,11 @@ def received(link: socket.socket) -> bytes:
 
 # -- group commit: single XADDs with appendfsync always, each of 1 and of 50 connections waiting for each reply -------
 #
-# Penstock is measured twice: on the bare disk, and with a sync that takes 2 ms longer (its fault point adds them).
+# Penstock is measured twice: on the bare disk, and with a sync that takes 2 ms longer (its crash tests' faulty disk).
 
 MANY: Final = 50
 SYNCS: Final = 200
-SLOW_SYNC: Final = {"PENSTOCK_FAULT": "sync:sleep2ms"}
+SLOW_SYNC: Final = {FAULTS: "sync:sleep2ms"}
 FASTEST_SLOW_RATE: Final = 500.0  # of one connection, if every sync takes 2 ms
 ALWAYS: Final = ("--appendonly", "yes", "--appendfsync", "always")
 

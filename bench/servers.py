@@ -48,6 +48,9 @@ class Refused(Exception):
 
 # -- what can be started ----------------------------------------------------------------------------------------------
 
+FAULTS: Final = "PENSTOCK_FAULT"  # the environment variable of tests/crash/faulty_disk.py
+FAULTY_DISK: Final = ROOT / "tests/crash/faulty_disk.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -64,15 +67,16 @@ class Candidate:
     def is_penstock(self) -> bool:
         return self.python is not None and self.name != FAKE
 
-    def command(self, port: int, directory: Path) -> list[str]:
-        """The words that start it, or Absent."""
+    def command(self, port: int, directory: Path, faulty: bool = False) -> list[str]:
+        """The words that start it, or Absent. faulty: a Penstock with the disk faults that PENSTOCK_FAULT lists."""
         if self.name == FAKE:
             return [str(self.python), "-m", "bench.servers", str(port)]
         listening = ["--port", str(port), "--dir", str(directory)]
         if self.python is not None:
             if not self.python.exists():
                 raise Absent(f"no {self.name} build at {self.python}: `make bench` makes the compiled one")
-            return [str(self.python), "-P", "-m", "penstock", "serve", *listening]
+            program = [str(FAULTY_DISK)] if faulty else ["-m", "penstock", "serve"]
+            return [str(self.python), "-P", *program, *listening]
         tool = [sys.executable, str(ROOT / "tools/reference-server"), self.name]
         found = subprocess.run(tool, stdout=subprocess.PIPE, text=True, check=False)
         if found.returncode:
@@ -141,7 +145,7 @@ def running(
     with tempfile.TemporaryDirectory(prefix=f"bench-{candidate.name}-") as folder:
         port = free_port()
         data = directory or Path(folder)
-        words = candidate.command(port, data)
+        words = candidate.command(port, data, faulty=FAULTS in (variables or {}))
         if candidate.name != FAKE:
             words += flags
         environment = candidate.environment() | (variables or {})
