@@ -9,6 +9,7 @@ from penstock.clock import SystemClock
 from penstock.engine.scripting import script_source
 from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import Late, script
+from tests.support.builds import replaces_functions
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
 from tests.support.log import UnitLog
@@ -160,6 +161,7 @@ def test_scripts_run_in_place_after_one_that_was_killed(late: Late, threads: lis
     assert len(threads) == 1
 
 
+@replaces_functions
 def test_a_script_whose_thread_cannot_start_leaves_the_next_one_alone(
     late: Late, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,7 @@ def _tell_deleted(ctx: Context, args: list[bytes], event: bytes, count: int) -> 
     if count:
         found = array_at(ctx, args[1])
         tell_changed(ctx, args, event, count)
-        if not found:
+        if found is None or len(found) == 0:  # compiled, `not found` asks for None alone
             ctx.remove(args[1])
             ctx.event("g", b"del", args[1])
     return reply.integer(count)
