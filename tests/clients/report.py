@@ -76,7 +76,6 @@ def remarks() -> str:
     for framework in FRAMEWORKS:
         if framework.remark:
             text += f"* {framework.name} {framework.remark}.\n"
-    text += "* redis_exporter and Redis Insight ask for PFCOUNT too, of keys that one names: an unknown command here.\n"
     return text + "* Not run: go-redis (Debian has no package of it).\n"
 
 
