@@ -146,7 +146,7 @@ def run_pipeline(spark: Any, pipeline: Pipeline, quiet: bool, interrupt: Interru
     from penstock.pipeline.runner import balance
     from penstock.pipeline.runner.runner import Runner
 
-    runner = Runner(spark, pipeline, (lambda _: None) if quiet else None)
+    runner = Runner(spark, pipeline, (lambda _: None) if quiet else None, lambda: interrupt.is_requested)
     if pipeline.trigger is None:
         totals = runner.run()
     else:

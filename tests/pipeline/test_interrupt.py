@@ -30,6 +30,8 @@ stream = "s"
 startingId = "earliest"
 [validate.columns]
 n = "bigint not null"
+[enrich.columns]
+slept = "CASE WHEN n = 2 THEN reflect('java.lang.Thread', 'sleep', 600000L) END"
 """
 
 
@@ -80,7 +82,7 @@ def test_without_a_signal_nothing_is_dropped() -> None:
 
 @pytest.fixture
 def running(server: redis.Redis, endpoint: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`penstock pipeline run` in a process group of its own, once it has done its first batch."""
+    """`penstock pipeline run` in a process group of its own, amid its second batch, which takes ten minutes."""
     lack = missing()
     if lack is not None:
         pytest.skip(lack)
@@ -95,9 +97,12 @@ def running(server: redis.Redis, endpoint: str, tmp_path: Path) -> Iterator[subp
         )
     try:
         give_up_s = time.monotonic() + PATIENCE_S
-        while not list(tmp_path.glob("out/clean/batch=00000000")):
-            assert process.poll() is None and time.monotonic() < give_up_s, (tmp_path / "said").read_text()
-            time.sleep(0.1)
+        for place in ("out/clean/batch=00000000", "out/*/rows/offsets/1"):
+            while not list(tmp_path.glob(place)):
+                assert process.poll() is None and time.monotonic() < give_up_s, (tmp_path / "said").read_text()
+                time.sleep(0.1)
+            server.xadd("s", {"n": 2})
+        time.sleep(1)  # from the batch's offsets to its first task; a signal before that is answered as well
         yield process
     finally:
         if process.poll() is None:

@@ -35,7 +35,13 @@ TRIMS: Final = ("maxlen", "minid")
 LATE_WORKER: Final = "Python worker failed to connect back"
 PATIENCE: Final = 15
 
+# What Spark takes for an interruption, by a pattern that overflows its thread's stack on a batch's own long error.
+INTERRUPTED: Final = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling a batch: java.lang.InterruptedException"
+)
+
 Start = Callable[..., Any]  # with a trigger as keyword; the query, or None where the pipeline has no such stage
+Batch = Callable[[DataFrame, int], None]
 
 
 def run_to_end(start: Start) -> None:
@@ -54,11 +60,22 @@ def run_to_end(start: Start) -> None:
 
 
 class Runner:
-    """One pipeline in one session. `say` is given the table of every batch as text."""
+    """One pipeline in one session.
 
-    def __init__(self, spark: Any, pipeline: Pipeline, say: Callable[[str], object] | None = None) -> None:
+    `say` is given the table of every batch as text. `is_interrupted` tells that somebody else stops the queries.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        pipeline: Pipeline,
+        say: Callable[[str], object] | None = None,
+        is_interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._spark = spark
         self._pipeline = pipeline
+        self._is_interrupted = is_interrupted
+        self._is_stopping = False
         self._say = say or (lambda text: sys.stderr.write(text + "\n\n"))
         self._folders = BatchFolders(spark)
         self._lookups = [stages.read_lookup(spark, lookup) for lookup in pipeline.lookups]
@@ -105,15 +122,30 @@ class Runner:
                 self._running[at] = (start, start(processingTime=self._every))
 
     def stop(self) -> None:
+        self._is_stopping = True
         for _, query in self._running:
             query.stop()
         self._running = []
+        self._is_stopping = False
+
+    def _stoppable(self, batch: Batch) -> Batch:
+        """What a batch raises because its query is being stopped, in the words by which Spark knows it."""
+
+        def run(rows: DataFrame, number: int) -> None:
+            try:
+                batch(rows, number)
+            except Exception:
+                if self._is_stopping or self._is_interrupted():
+                    raise InterruptedError(INTERRUPTED) from None
+                raise
+
+        return run
 
     # -- the first query ----------------------------------------------------------------------------------------------
 
     def _start_first(self, **trigger: Any) -> Any:
         rows = ingest.streamed(self._spark, self._pipeline.ingest)
-        writer = rows.writeStream.foreachBatch(self._take).queryName(f"{self._pipeline.name}-rows")
+        writer = rows.writeStream.foreachBatch(self._stoppable(self._take)).queryName(f"{self._pipeline.name}-rows")
         return writer.option("checkpointLocation", self._checkpoint("rows")).trigger(**trigger).start()
 
     def _take_log(self) -> None:
@@ -189,7 +221,8 @@ class Runner:
         self._spark.conf.set(NO_DATA, "true")  # a window is published as soon as it closes, not with the next rows
         try:
             writer = stages.windows(self._stream_of(self._clean, self._clean_schema), self._pipeline).writeStream
-            writer = writer.outputMode("append").foreachBatch(self._publish).queryName(f"{self._pipeline.name}-windows")
+            writer = writer.outputMode("append").foreachBatch(self._stoppable(self._publish))
+            writer = writer.queryName(f"{self._pipeline.name}-windows")
             return writer.option("checkpointLocation", self._checkpoint("windows")).trigger(**trigger).start()
         finally:
             self._spark.conf.set(NO_DATA, kept)
