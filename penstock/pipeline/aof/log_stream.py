@@ -8,9 +8,12 @@ database, time and transaction from its first row on. A batch ends between trans
      "splits": [["data/appendonlydir/appendonly.aof.2.incr.aof", 2, 0, 61, 0, null, false]]}
 
 A rewrite replaces the files that it began with by a new base, which holds nothing new, and the query goes on with the
-next increment. A file that was not read to its end before the server removed it is a loss (`failOnDataLoss`).
+next increment. A file that was not read to its end before the server removed it is a loss (`failOnDataLoss`). The
+driver holds the file that it stands in open, so that it can ask a removed one how far it went.
 """
 
+import contextlib
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -101,12 +104,13 @@ def position_of(offset: dict[str, Any]) -> Position:
 
 
 class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The driver's reader; it holds no file open between two batches."""
+    """The driver's reader. Executors get a copy of it, to which `_held` means nothing."""
 
     def __init__(self, options: StreamOptions, schema: StructType) -> None:
         super().__init__(schema)
         self.options = options
         self._until: LogPart | None = None  # Trigger.AvailableNow: the last file, as it was at the start
+        self._held: tuple[str, int, int] | None = None  # a file's name, increment and descriptor
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The log's beginning, or the end of what is there now: that is found by reading the last file."""
@@ -131,6 +135,7 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
         while True:
             parts = self._parts_from(place)
             end, splits = self._walk(parts, self._resumed(place, parts), self.options.max_bytes)
+            self._hold(end, parts)
             if splits or (end.file, end.increment) != (place.file, place.increment):
                 return end.json(splits)
             if self._until is not None or now_s() >= due_s:
@@ -149,7 +154,10 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
         """Nothing has to be told to anybody."""
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Close what is held open."""
+        if self._held is not None:
+            os.close(self._held[2])
+            self._held = None
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -181,11 +189,30 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
             return later or parts
         old = f"{parts[0].path.rpartition('/')[0]}/{place.file}"
         rest = log_files.size_of(old)
-        if rest is None or rest < place.byte:
-            # It may have grown after we saw it last; nobody can tell any more.
+        if rest is not None and rest >= place.byte:
+            return [LogPart(old, later[0].seq - 1, rest, False, place.increment), *later]
+        end = self._end_of_removed(place)
+        if end is None:
             self._report(f"{place.file} was removed by a rewrite before its end was seen")
-            return later
-        return [LogPart(old, later[0].seq - 1, rest, False, place.increment), *later]
+        elif end > place.byte:
+            self._report(f"{place.file} was removed by a rewrite before its last {end - place.byte} bytes were read")
+        return later
+
+    def _hold(self, place: Position, parts: list[LogPart]) -> None:
+        """Hold the increment of a position open, if it is a file of this machine."""
+        if self._held is not None and self._held[:2] == (place.file, place.increment):
+            return
+        self.stop()
+        for part in parts:
+            if place.increment and (part.name, part.increment) == (place.file, place.increment):
+                with contextlib.suppress(OSError):  # a URL, or gone
+                    self._held = (place.file, place.increment, os.open(part.path, os.O_RDONLY))
+
+    def _end_of_removed(self, place: Position) -> int | None:
+        """How many bytes the file of a position had when it was removed; None where nobody held it open."""
+        if self._held is None or self._held[:2] != (place.file, place.increment):
+            return None
+        return os.fstat(self._held[2]).st_size
 
     def _resumed(self, place: Position, parts: list[LogPart]) -> Position:
         """The position, or the beginning of the first file where that is another one."""

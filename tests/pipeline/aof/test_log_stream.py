@@ -213,10 +213,45 @@ def test_a_file_that_was_removed_unread_is_a_loss_or_a_warning(log: Log) -> None
     log.append(lines("SET c 1"))
     log.rewrite()
 
-    with pytest.raises(DataLoss, match=r"a\.1\.incr\.aof was removed by a rewrite before its end was seen"):
+    with pytest.raises(DataLoss, match=r"a\.1\.incr\.aof was removed by a rewrite before its last 27 bytes were read"):
         strict.batch()
     with pytest.warns(UserWarning, match="was removed by a rewrite"):
         assert lenient.keys() == ["c"]
+
+
+def test_a_file_that_was_removed_once_it_was_read_is_no_loss(log: Log) -> None:
+    query = Query(log.folder)
+    log.append(lines("SET a 1"))
+    first = query.keys()
+    log.rotate()
+    log.append(lines("SET c 1"))
+    log.rewrite()
+
+    assert (first, query.keys()) == (["a"], ["c"])
+
+
+def test_a_new_driver_cannot_tell_how_far_a_removed_file_went(log: Log) -> None:
+    query = Query(log.folder)
+    log.append(lines("SET a 1"))
+    query.keys()
+    log.rotate()
+    log.rewrite()
+    query.start_driver()
+
+    with pytest.raises(DataLoss, match=r"a\.1\.incr\.aof was removed by a rewrite before its end was seen"):
+        query.batch()
+
+
+def test_a_reader_that_stopped_holds_no_file(log: Log) -> None:
+    query = Query(log.folder)
+    log.append(lines("SET a 1"))
+    descriptors = Path("/dev/fd")
+    before = len(list(descriptors.iterdir()))
+    query.keys()
+    reading = len(list(descriptors.iterdir()))
+    query.reader.stop()
+
+    assert (reading, len(list(descriptors.iterdir()))) == (before + 1, before)
 
 
 def test_a_file_that_the_server_keeps_is_read_to_its_end(log: Log) -> None:
