@@ -44,7 +44,7 @@ def is_valid(value: bytes) -> bool:
     return value[FORM_AT] == SPARSE or (value[FORM_AT] == DENSE and len(value) == DENSE_SIZE)
 
 
-def is_dense(value: bytes) -> bool:
+def is_dense(value: bytes | bytearray) -> bool:
     """Of a valid one."""
     return value[FORM_AT] == DENSE
 
@@ -146,17 +146,12 @@ class HyperLogLog:
 
     def unite(self, others: bytes) -> None:
         """Raise all registers to those of others, a byte each. CorruptHyperLogLog as `to_dense`, and as `add`."""
-        if not self._is_dense():
+        held = self._held
+        if not is_dense(held):  # not asked of `_runs`: mypyc would keep the answer, and leave out what follows the loop
             for found in NOT_ZERO.finditer(others):
                 index = found.start()
                 self.raise_register(index, others[index])
-                if self._is_dense():
+                if is_dense(held):
                     break  # the rest is done at once
-        if self._is_dense():
-            self._held[HEADER:] = registers.packed(registers.largest(self._registers(), others))
-
-    def _is_dense(self) -> bool:
-        return self._held[FORM_AT] == DENSE
-
-    def _registers(self) -> bytes:
-        return registers.unpacked(bytes(self._held[HEADER:]))
+        if is_dense(held):
+            held[HEADER:] = registers.packed(registers.largest(registers.unpacked(bytes(held[HEADER:])), others))
