@@ -15,7 +15,7 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.types.arrays import MOST_INDEX
+from penstock.storage.types.arrays import MOST_INDEX, Array
 
 MOST_ANSWERED: Final = 1_000_000  # positions of a range
 PER_ITEM: Final = "O(N) where N is the number of items."
@@ -117,11 +117,11 @@ def argetrange(ctx: Context, args: list[bytes]) -> bytes:
 # -- deleting --------------------------------------------------------------------------------------------------------
 
 
-def _tell_deleted(ctx: Context, args: list[bytes], event: bytes, count: int) -> bytes:
+def _tell_deleted(ctx: Context, args: list[bytes], event: bytes, found: Array, count: int) -> bytes:
+    """`count` items were deleted; the key goes with the last one."""
     if count:
-        found = array_at(ctx, args[1])
         tell_changed(ctx, args, event, count)
-        if found is None or len(found) == 0:  # compiled, `not found` asks for None alone
+        if not found.items:
             ctx.remove(args[1])
             ctx.event("g", b"del", args[1])
     return reply.integer(count)
@@ -140,11 +140,9 @@ def _tell_deleted(ctx: Context, args: list[bytes], event: bytes, count: int) -> 
 def ardel(ctx: Context, args: list[bytes]) -> bytes:
     indexes = [index_word(word) for word in args[2:]]
     found = array_at(ctx, args[1])
-    count = 0
-    if found is not None:
-        for index in indexes:
-            count += found.remove(index)
-    return _tell_deleted(ctx, args, b"ardel", count)
+    if found is None:
+        return reply.ZERO
+    return _tell_deleted(ctx, args, b"ardel", found, sum([found.remove(index) for index in indexes]))
 
 
 @command(
@@ -162,11 +160,11 @@ def ardelrange(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.arity(b"ardelrange")
     ends = [index_word(word) for word in args[2:]]
     found = array_at(ctx, args[1])
-    count = 0
-    if found is not None:
-        for one, other in zip(ends[::2], ends[1::2], strict=True):
-            count += found.remove_range(min(one, other), max(one, other))
-    return _tell_deleted(ctx, args, b"ardelrange", count)
+    if found is None:
+        return reply.ZERO
+    ranges = zip(ends[::2], ends[1::2], strict=True)
+    count = sum([found.remove_range(min(one, other), max(one, other)) for one, other in ranges])
+    return _tell_deleted(ctx, args, b"ardelrange", found, count)
 
 
 # -- counting --------------------------------------------------------------------------------------------------------
