@@ -56,13 +56,11 @@ class Move:
         count = len(items)
         if self.to_left if self.one_by_one else not self.from_left:
             items.reverse()
-        push(ctx, self.destination, target, self.to_left, items[::-1] if self.to_left else items)
+        pushed = items[::-1] if self.to_left else items  # one after the other
+        push(ctx, self.destination, target, self.to_left, pushed)
         notify_popped(ctx, self.source, found, self.from_left, count)
         ctx.log(b"LPOP" if self.from_left else b"RPOP", self.source, b"%d" % count)
-        if self.to_left:
-            ctx.log(b"LPUSH", self.destination, *items[::-1])
-        else:
-            ctx.log(b"RPUSH", self.destination, *items)
+        ctx.log(b"LPUSH" if self.to_left else b"RPUSH", self.destination, *pushed)
         return reply.bulks(items)
 
     def nothing(self, resp3: bool) -> bytes:
