@@ -190,7 +190,7 @@ def timed_listpack_hash_pre_ga(source: Source) -> Hash:
     words: list[bytes] = []
     times: list[int] = []
     for at in range(0, len(found), 3):
-        words += [one if isinstance(one, bytes) else b"%d" % one for one in found[at : at + 2]]
+        words += listpack.texts_of(found[at : at + 2])
         time = found[at + 2]
         if isinstance(time, bytes):
             raise BadRdb("a hash's field has no number for its time of expiry")

@@ -76,9 +76,14 @@ def _wrong_back_length() -> BadRdb:
     return BadRdb("an element of a listpack has another length than stands behind it")
 
 
+def texts_of(found: list[bytes | int]) -> list[bytes]:
+    """Elements as the texts that were put in."""
+    return [element if isinstance(element, bytes) else b"%d" % element for element in found]
+
+
 def texts(blob: bytes) -> list[bytes]:
     """All elements as the texts that were put in."""
-    return [element if isinstance(element, bytes) else b"%d" % element for element in elements(blob)]
+    return texts_of(elements(blob))
 
 
 def back_length(length: int) -> bytes:

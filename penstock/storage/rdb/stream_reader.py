@@ -99,7 +99,7 @@ class StreamReader:
         live, deleted, width, end = _number(found[0]), _number(found[1]), _number(found[2]), 3
         if width < 1 or len(found) < width + 4 or live < 1 or deleted < 0:
             raise _damaged()
-        names = [_text(found[at]) for at in range(3, 3 + width)]
+        names = listpack.texts_of(found[3 : 3 + width])
         end = 3 + width
         if found[end] != 0:
             raise _damaged()
@@ -147,13 +147,9 @@ class StreamReader:
                 deleted -= 1
             else:
                 live -= 1
-                words: list[bytes] = []
+                words = listpack.texts_of(found[values:stop])
                 if flags & SAME_FIELDS:
-                    for name, value in zip(names, found[values:stop], strict=True):
-                        words.append(name)
-                        words.append(value if isinstance(value, bytes) else b"%d" % value)
-                else:
-                    words = [word if isinstance(word, bytes) else b"%d" % word for word in found[values:stop]]
+                    words = [word for pair in zip(names, words, strict=True) for word in pair]
                 if not builder.add(ms, seq, encode(b"%d-%d" % (ms, seq), words)):
                     raise BadRdb("a stream's entries are not in the order of their ids")
             at = stop + 1
@@ -241,7 +237,3 @@ def _number(element: bytes | int) -> int:
     if isinstance(element, bytes):
         raise _damaged()
     return element
-
-
-def _text(element: bytes | int) -> bytes:
-    return element if isinstance(element, bytes) else b"%d" % element
