@@ -213,3 +213,13 @@ def test_a_base_has_the_times_of_fields_where_they_are_known(version: str, expec
     log("HSET h f v", "HPEXPIRE h 5000 FIELDS 1 f")
 
     assert log.base() == expected
+
+
+def test_a_hash_restored_for_an_older_redis_is_logged_without_the_times_of_its_fields() -> None:
+    log = Logging("7.0")
+    log("HSET h f v", "HEXPIRE h 100 FIELDS 1 f")
+    payload = log("DUMP h")
+    log.units.clear()
+
+    assert log.words(b"RESTORE", b"other", b"0", payload) == b"+OK\r\n"
+    assert shown(log.units.text) == ["HSET other f v"]

@@ -3,10 +3,11 @@
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from penstock.commands.keys import digests, payloads
+from penstock.commands.keys import digests
 from penstock.config.settings import Settings
 from penstock.engine.aof.aof_compat import Dialect
-from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.aof.rewrite import base_lines, value_lines
+from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.engine import Engine
 from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
@@ -178,7 +179,7 @@ def test_a_payload_of_an_earlier_version_is_restored(engine: Engine, dialogue: D
 
 def of_earlier_version(value: Value, settings: Settings) -> bytes:
     """As DUMP answered until 0.1: requests, framed."""
-    return framed(b"".join(payloads.lines(b"k", value, settings, Dialect())))
+    return framed(b"".join(value_lines(b"k", value, settings, Dialect(), Progress())))
 
 
 def framed(lines: bytes) -> bytes:

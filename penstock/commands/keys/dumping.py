@@ -6,6 +6,8 @@ from penstock.commands.common.overwriting import create, notify_overwritten
 from penstock.commands.hashes import hash_access
 from penstock.commands.keys import payloads
 from penstock.engine import arguments, refusals
+from penstock.engine.aof import rewrite
+from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.arguments import MAX_INT64
 from penstock.engine.context import Context
 from penstock.engine.memory.recency import NOT_KNOWN, NotingContext
@@ -128,7 +130,7 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     create(ctx, key, value)
     if isinstance(ctx, NotingContext):
         ctx.recall(key, options.idle_s, options.frequency)
-    for line in payloads.lines(key, value, ctx.engine.settings, ctx.effects.dialect):
+    for line in rewrite.value_lines(key, value, ctx.engine.settings, ctx.effects.dialect, Progress()):
         ctx.effects.add_packed(ctx.db_index, line)
     if ttl_ms:
         ctx.db.expire_at(key, when_ms)

@@ -10,10 +10,7 @@ from typing import Final
 from xxhash import xxh3_64_intdigest
 
 from penstock.config.settings import Settings
-from penstock.engine.aof import rewrite_values
 from penstock.engine.aof.aof_compat import Dialect
-from penstock.engine.aof.rewrite import StreamLines
-from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.context import Context
 from penstock.engine.effects import Effects
 from penstock.engine.engine_state import EngineState
@@ -24,7 +21,6 @@ from penstock.protocol.log_reader import Damage, Unfinished, next_request
 from penstock.storage.keyspace import Database, Value
 from penstock.storage.rdb import dump_payload
 from penstock.storage.rdb.errors import BadRdb
-from penstock.storage.streams.stream import Stream
 
 MARK: Final = b"PENSTOCK"  # of an old payload: as a value's type, its first letter is none
 VERSION: Final = 1
@@ -37,14 +33,6 @@ MAKERS: Final = frozenset([
     b"SET", b"RPUSH", b"SADD", b"ZADD", b"HSET", b"HPEXPIREAT", b"XADD", b"XCFGSET", b"XCLAIM", b"XDEL", b"XGROUP",
     b"XIDMPRECORD", b"XNACK", b"XSETID", b"XTRIM",
 ])  # fmt: skip  # the commands allowed in a payload: its checksum finds damage, but not forgery
-
-
-def lines(key: bytes, value: Value, settings: Settings, dialect: Dialect) -> Iterator[bytes]:
-    """The requests that create a value at a key, without the key's time of expiry."""
-    if isinstance(value, Stream):
-        yield from StreamLines(key, value, dialect, Progress()).all(settings)
-    else:
-        yield from rewrite_values.lines(key, value)
 
 
 def payload_of(value: Value, settings: Settings) -> bytes:

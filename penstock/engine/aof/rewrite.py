@@ -6,7 +6,7 @@ while it is claimed: a placeholder is added in its place, and taken away by a tr
 an idempotent id whose entry is gone.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import merge
 from itertools import chain
 from typing import Final
@@ -18,12 +18,12 @@ from penstock.engine.aof.rewrite_groups import GroupLines
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.effects import pack
 from penstock.protocol import reply
-from penstock.storage.keyspace import Keyspace
+from penstock.storage.chunks import in_chunks
+from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import SegmentRun, Stream
 
-CHUNK_BYTES: Final = 64 * 1024
 USUAL_IDMP: Final = (100, 100)  # the defaults of stream-idmp-duration and -maxsize
 MOST_IDS: Final = 1000  # in one XDEL
 
@@ -42,20 +42,6 @@ def base_lines(
     return in_chunks(_lines(keyspace, settings, now_ms, written_in or aof_compat.of(settings), progress or Progress()))
 
 
-def in_chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines joined to pieces that are worth a write."""
-    held: list[bytes] = []
-    size = 0
-    for line in lines:
-        held.append(line)
-        size += len(line)
-        if size >= CHUNK_BYTES:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
-
-
 def _lines(
     keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dialect, progress: Progress
 ) -> Iterator[bytes]:
@@ -72,13 +58,20 @@ def _lines(
             when_ms = db.expires.get(key)
             if when_ms is not None and when_ms < now_ms:
                 continue
-            if isinstance(value, Stream):
-                yield from StreamLines(key, value, written_in, progress).all(settings)
-            else:
-                progress.steps += 1
-                yield from rewrite_values.lines(key, value, written_in.field_expiry)
+            yield from value_lines(key, value, settings, written_in, progress)
             if when_ms is not None:
                 yield pack((b"PEXPIREAT", key, b"%d" % when_ms))
+
+
+def value_lines(
+    key: bytes, value: Value, settings: Settings, written_in: Dialect, progress: Progress
+) -> Iterator[bytes]:
+    """The requests that make a value anew at a key, without the key's time of expiry."""
+    if isinstance(value, Stream):
+        yield from StreamLines(key, value, written_in, progress).all(settings)
+    else:
+        progress.steps += 1
+        yield from rewrite_values.lines(key, value, written_in.field_expiry)
 
 
 class StreamLines:

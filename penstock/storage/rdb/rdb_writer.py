@@ -1,14 +1,12 @@
 """A whole RDB file, in pieces that are worth a write."""
 
 from collections.abc import Iterator
-from typing import Final
 
+from penstock.storage.chunks import in_chunks
 from penstock.storage.keyspace import Keyspace
 from penstock.storage.rdb import crc64, rdb_format
 from penstock.storage.rdb.string_writer import length
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
-
-CHUNK_BYTES: Final = 64 * 1024
 
 
 def version_for(keyspace: Keyspace, wanted: int) -> int:
@@ -39,19 +37,11 @@ class RdbWriter:
     def chunks(self) -> Iterator[bytes]:
         """The file's bytes."""
         summed = 0
-        held: list[bytes] = []
-        size = 0
-        for part in self._parts():
-            held.append(part)
-            size += len(part)
-            if size >= CHUNK_BYTES:
-                chunk = b"".join(held)
-                held, size = [], 0
-                if self._sums:
-                    summed = crc64.checksum(chunk, summed)
-                yield chunk
-        chunk = b"".join(held)
-        yield chunk + crc64.footer(crc64.checksum(chunk, summed) if self._sums else crc64.NOT_COMPUTED)
+        for chunk in in_chunks(self._parts()):
+            if self._sums:
+                summed = crc64.checksum(chunk, summed)
+            yield chunk
+        yield crc64.footer(summed if self._sums else crc64.NOT_COMPUTED)
 
     def _parts(self) -> Iterator[bytes]:
         writer = self._values
