@@ -1,5 +1,7 @@
 """The pipeline's exceptions; their texts are sentences for the user. An error reply is a ReplyError."""
 
+import warnings
+
 
 class PipelineError(Exception):
     """The pipeline cannot go on; the text says why, and what would help."""
@@ -15,3 +17,10 @@ class ServerGone(PipelineError):
 
 class DataLoss(PipelineError):
     """Entries that a query should have read are gone; the text has their number if it is known."""
+
+
+def report_loss(text: str, fails: bool) -> None:
+    """Raise DataLoss, or warn where `fails`, the option `failOnDataLoss`, is false."""
+    if fails:
+        raise DataLoss(f"{text} (failOnDataLoss=false goes on with what is there)")
+    warnings.warn(text, stacklevel=3)

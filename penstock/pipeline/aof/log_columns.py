@@ -56,12 +56,8 @@ class LogColumns:
 
     def words_after_name(self) -> tuple[Any, Any]:
         """Offsets of each request's words in the second array, which has all words but the names."""
-        behind = self.counts - 1
-        offsets: Any = numpy.zeros(len(self) + 1, numpy.int64)
-        numpy.cumsum(behind, out=offsets[1:])
-        within = numpy.arange(offsets[-1]) - numpy.repeat(offsets[:-1], behind)
-        places = 2 * (numpy.repeat(self.heads + 4, behind) + 2 * within)
-        return offsets, self.tokens.take(pyarrow.array(places))
+        offsets, lines = _every_second(self.heads + 4, self.counts - 1)
+        return offsets, self.tokens.take(pyarrow.array(2 * lines))
 
 
 def log_columns(text: bytes) -> LogColumns | None:
@@ -82,7 +78,7 @@ def log_columns(text: bytes) -> LogColumns | None:
     if not len(requests):
         return None
     columns = LogColumns(text, (starts, ends), requests, counts)
-    headers = _header_lines(columns)
+    _, headers = _every_second(requests + 1, counts)
     if not (first.take(headers) == DOLLAR).all():
         return None
     announced = numbers(codes, starts[headers] + 1, ends[headers])
@@ -138,9 +134,9 @@ def _followed(units: list[int], steps: list[int]) -> tuple[Any, Any]:
     return numpy.array(reached, numpy.int64), numpy.array(lengths, numpy.int64)
 
 
-def _header_lines(columns: LogColumns) -> Any:
-    """The lines of all words' headers."""
-    offsets: Any = numpy.zeros(len(columns) + 1, numpy.int64)
-    numpy.cumsum(columns.counts, out=offsets[1:])
-    within = numpy.arange(offsets[-1]) - numpy.repeat(offsets[:-1], columns.counts)
-    return numpy.repeat(columns.heads + 1, columns.counts) + 2 * within
+def _every_second(first: Any, counts: Any) -> tuple[Any, Any]:
+    """Of each request every second line, from its own first one on, as many as counted; and where each one's begin."""
+    offsets: Any = numpy.zeros(len(first) + 1, numpy.int64)
+    numpy.cumsum(counts, out=offsets[1:])
+    within = numpy.arange(offsets[-1]) - numpy.repeat(offsets[:-1], counts)
+    return offsets, numpy.repeat(first, counts) + 2 * within

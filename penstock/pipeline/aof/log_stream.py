@@ -14,7 +14,6 @@ driver holds the file that it stands in open, so that it can ask a removed one h
 
 import contextlib
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -31,7 +30,7 @@ from penstock.pipeline.aof.log_table import LogPartition, LogTask, check_schema
 from penstock.pipeline.connector.connection.client import now_s, pause_s
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.schemas import TABLES
-from penstock.pipeline.errors import DataLoss, OptionError, PipelineError
+from penstock.pipeline.errors import OptionError, PipelineError, report_loss
 from penstock.protocol.log_reader import LogBlock, LogReader, only_zeros
 
 VERSION: Final = 1
@@ -179,13 +178,19 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
             if (part.name, part.increment) == (place.file, place.increment):
                 if part.size >= place.byte:
                     return parts[at:]
-                self._report(f"{part.path} has {part.size} bytes, and {place.byte} were read: it was cut or replaced")
+                report_loss(
+                    f"{part.path} has {part.size} bytes, and {place.byte} were read: it was cut or replaced",
+                    self.options.fail_on_loss,
+                )
                 return [part] if part.is_last else parts[at + 1 :]
         if not parts:
             return []
         later = [part for part in parts if place.increment and part.increment > place.increment]
         if not later or later[0].increment != place.increment + 1:
-            self._report(f"{place.file} was removed by a rewrite before its end was read, or what followed it")
+            report_loss(
+                f"{place.file} was removed by a rewrite before its end was read, or what followed it",
+                self.options.fail_on_loss,
+            )
             return later or parts
         old = f"{parts[0].path.rpartition('/')[0]}/{place.file}"
         rest = log_files.size_of(old)
@@ -193,9 +198,12 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
             return [LogPart(old, later[0].seq - 1, rest, False, place.increment), *later]
         end = self._end_of_removed(place)
         if end is None:
-            self._report(f"{place.file} was removed by a rewrite before its end was seen")
+            report_loss(f"{place.file} was removed by a rewrite before its end was seen", self.options.fail_on_loss)
         elif end > place.byte:
-            self._report(f"{place.file} was removed by a rewrite before its last {end - place.byte} bytes were read")
+            report_loss(
+                f"{place.file} was removed by a rewrite before its last {end - place.byte} bytes were read",
+                self.options.fail_on_loss,
+            )
         return later
 
     def _hold(self, place: Position, parts: list[LogPart]) -> None:
@@ -221,11 +229,6 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
         first = parts[0]
         same = (first.name, first.increment) == (place.file, place.increment) and first.size >= place.byte
         return place if same else _beginning(first)
-
-    def _report(self, text: str) -> None:
-        if self.options.fail_on_loss:
-            raise DataLoss(f"{text} (failOnDataLoss=false goes on with what is there)")
-        warnings.warn(text, stacklevel=2)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

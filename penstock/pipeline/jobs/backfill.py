@@ -5,7 +5,6 @@ the files, newer ones from the server; so a row that is in both appears once, al
 """
 
 import json
-import warnings
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from penstock.pipeline.connector.connection.stream_info import StreamState, find
 from penstock.pipeline.connector.datasource import FORMAT
 from penstock.pipeline.connector.source import source_options
 from penstock.pipeline.connector.source.source_options import EARLIEST, EVERY_OTHER
-from penstock.pipeline.errors import DataLoss, OptionError
+from penstock.pipeline.errors import OptionError, report_loss
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
@@ -120,9 +119,7 @@ def _refuse_gaps(options: source_options.Entries, ends: dict[bytes, tuple[Stream
                     f"stream {key.decode(errors='replace')!r}: the history ends at {ids.text(end).decode()}, the first "
                     f"entry left is {ids.text(state.first).decode()}, and what was between them cannot be known"
                 )
-                if options.fail_on_loss:
-                    raise DataLoss(f"{sentence} (failOnDataLoss=false goes on with what is there)")
-                warnings.warn(sentence, stacklevel=3)
+                report_loss(sentence, options.fail_on_loss)
 
 
 def has_gap(end: StreamId, entries: int, state: StreamState) -> bool:

@@ -1,6 +1,5 @@
 """The streaming source: what the readers of both group modes have in common."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from penstock.pipeline.connector.source import source_options as reading_options
 from penstock.pipeline.connector.source.offsets import StreamOf
 from penstock.pipeline.connector.source.partition_reader import TaskReader
 from penstock.pipeline.connector.source.source_options import SHARED, Entries
-from penstock.pipeline.errors import DataLoss
+from penstock.pipeline.errors import report_loss
 
 
 def create_reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
@@ -96,7 +95,4 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     def report_loss(self, name: str, key: bytes, text: str) -> None:
         """Raise DataLoss, or warn if `failOnDataLoss` is false."""
         address = self.endpoint(name).address
-        sentence = f"{address}: stream {key.decode(errors='replace')!r}: {text}"
-        if self.options.fail_on_loss:
-            raise DataLoss(f"{sentence} (failOnDataLoss=false goes on with what is there)")
-        warnings.warn(sentence, stacklevel=2)
+        report_loss(f"{address}: stream {key.decode(errors='replace')!r}: {text}", self.options.fail_on_loss)
