@@ -330,7 +330,7 @@ class Engine(EngineState):
         settings = self.settings
         if usec >= settings.number("slowlog-log-slower-than") >= 0 and "skip_slowlog" not in row.flags:
             self.slow_log.add(ctx.session, row, request, ctx.now_us, usec)
-            self.statistics.ran_slowly(row, usec)
+            self.statistics.count_slow(row, usec)
         threshold_ms = settings.number("latency-monitor-threshold")
         if threshold_ms and usec >= threshold_ms * 1000:
             self.latency.ran(row, ctx.now_us, usec)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # whether this module was loaded as a compiled one
 
+NONE: Final = -1  # instead of an offset or a size
 _MOST_WORDS: Final = 999
 _LARGEST_WORD: Final = BLOCK - 1  # the strict parser reads larger words, which proto-max-bulk-len may forbid
 _CR: Final = 13
@@ -60,15 +61,15 @@ def batches(data: bytes, at: i64, limit: i64, batched: frozenset[bytes], found: 
 
 
 def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
-    """Append the words of the request at an offset; the offset behind it, or -1 if it is not whole or ordinary."""
+    """Append the words of the request at an offset; the offset behind it, or NONE if it is not whole or ordinary."""
     count: i64 = number_at(data, at, end, _STAR, _MOST_WORDS)
     if count < 1:
-        return -1
+        return NONE
     at += header_of(count)
     while count > 0:
         size: i64 = size_of_word(data, at, end)
         if size < 0:
-            return -1
+            return NONE
         at += header_of(size)
         words.append(data[at : at + size])
         at += size + 2
@@ -77,20 +78,20 @@ def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
 
 
 def size_of_word(data: bytes, at: i64, end: i64) -> i64:
-    """The size of the word whose header `$<size>` is at an offset; -1 if there is no whole ordinary word."""
+    """The size of the word whose header `$<size>` is at an offset; NONE if there is no whole ordinary word."""
     size: i64 = number_at(data, at, end, _DOLLAR, _LARGEST_WORD)
     if size < 0:
-        return -1
+        return NONE
     word_end: i64 = at + header_of(size) + size
     if word_end + 2 > end or data[word_end] != _CR or data[word_end + 1] != _LF:
-        return -1
+        return NONE
     return size
 
 
 def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
-    """The number of the header at an offset: a type, digits without a leading zero, a line end; -1 if there is none."""
+    """The number of the header at an offset: a type, digits without a leading zero, a line end; or NONE."""
     if at + 4 > end or data[at] != mark:
-        return -1
+        return NONE
     start: i64 = at + 1
     at = start
     number: i64 = 0
@@ -99,10 +100,10 @@ def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
         digit -= _ZERO
         number = number * 10 + digit
         if digit < 0 or digit > 9 or number > largest:
-            return -1
+            return NONE
         at += 1
     if at == start or at + 2 > end or data[at + 1] != _LF or (data[start] == _ZERO and at > start + 1):
-        return -1
+        return NONE
     return number
 
 

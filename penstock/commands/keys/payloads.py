@@ -29,7 +29,6 @@ CHECKSUM_BYTES: Final = 8
 PLACEHOLDER: Final = b"k"
 
 MAKERS: Final = frozenset([
-    b"ARMSET", b"ARSEEK",
     b"SET", b"RPUSH", b"SADD", b"ZADD", b"HSET", b"HPEXPIREAT", b"XADD", b"XCFGSET", b"XCLAIM", b"XDEL", b"XGROUP",
     b"XIDMPRECORD", b"XNACK", b"XSETID", b"XTRIM",
 ])  # fmt: skip  # the commands allowed in a payload: its checksum finds damage, but not forgery

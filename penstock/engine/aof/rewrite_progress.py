@@ -46,6 +46,7 @@ class Progress:
 
 
 def unpacked(report: bytes) -> Progress:
+    """The progress whose `packed` these bytes are."""
     progress = Progress()
     numbers: tuple[int, int, int, int, int, int] = _LAYOUT.unpack(report)
     progress.keys, progress.keys_total, progress.steps, progress.steps_total = numbers[:4]

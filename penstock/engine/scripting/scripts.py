@@ -41,7 +41,8 @@ WRITES_IN_RO: Final = b"ERR Can not execute a script with write flag using *_ro 
 class Script:
     """A script that is compiled. `flags` are the shebang's, None without one; loaded: by SCRIPT LOAD, for good.
 
-    steps: how many it may take in place, and how many bytes of words it may be given there; 0: none.
+    steps: the most it may take in place, and the most bytes of words that it may be given there; 0 where it only runs
+    in the thread.
     """
 
     __slots__ = ("code", "flags", "loaded", "steps")

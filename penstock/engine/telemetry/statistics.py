@@ -161,8 +161,8 @@ class Statistics:
         counted.usec += usec
         counted.times.add(usec // calls, calls)
 
-    def ran_slowly(self, row: Row, usec: int) -> None:
-        """The slow log took a call."""
+    def count_slow(self, row: Row, usec: int) -> None:
+        """Count a call that the slow log has taken."""
         counted = self.of(row)
         counted.slow_calls += 1
         counted.slow_usec += usec

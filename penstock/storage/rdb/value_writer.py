@@ -49,12 +49,16 @@ def version_needed(value: Value) -> int:
     if isinstance(value, Array):
         return NEEDED_FOR_ARRAYS
     if isinstance(value, Stream):
-        if any(group.released for group in value.groups.values()):
+        if _has_released(value):
             return NEEDED_FOR_RELEASED
         producers = value.producers
         if producers.tracked or (producers.duration_s, producers.max_size) != USUAL_IDMP:
             return NEEDED_FOR_PRODUCERS
     return 0
+
+
+def _has_released(value: Stream) -> bool:
+    return any(group.released for group in value.groups.values())
 
 
 class ValueWriter:
@@ -90,7 +94,7 @@ class ValueWriter:
         return rdb_format.HASH_LISTPACK if compact and self.version >= LISTPACKS_SINCE else rdb_format.HASH
 
     def _stream_kind(self, value: Stream) -> int:
-        if self.version >= NEEDED_FOR_RELEASED and any(group.released for group in value.groups.values()):
+        if self.version >= NEEDED_FOR_RELEASED and _has_released(value):
             return rdb_format.STREAM_5
         if self.version >= NEEDED_FOR_PRODUCERS:
             return rdb_format.STREAM_4
