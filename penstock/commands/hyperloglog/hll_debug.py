@@ -13,7 +13,8 @@ from penstock.storage.types import hyperloglog as hll
 from penstock.storage.types.hll_sparse import CorruptHyperLogLog
 from penstock.storage.types.hyperloglog import HyperLogLog
 
-TESTED: Final = (1, 10, 100, 1000, 10_000)  # elements after which the estimate is looked at
+SPARSE_BYTES: Final = 1000
+TESTED: Final = (1, 10, 100, 1000, 3000)  # elements after which the estimate is looked at
 MOST_OFF: Final = 0.05  # of the true number; the standard error is 0.0081
 
 
@@ -87,9 +88,12 @@ def _made_dense(ctx: Context, args: list[bytes], value: bytes) -> bytes:
     summary="Tests registers and estimates of HyperLogLogs.",
 )
 def pfselftest(ctx: Context, args: list[bytes]) -> bytes:
-    """Counts 10,000 elements sparse and dense: registers must be equal, and estimates near. Takes 50 ms."""
+    """Counts 3,000 elements in two ways, one of which begins sparse and becomes dense on the way.
+
+    Registers must be equal, and estimates near.  10 ms; uncompiled 50 ms.
+    """
     dense = HyperLogLog(hll.EMPTY, 0)
-    sparse = HyperLogLog(hll.EMPTY, hll.DENSE_SIZE)
+    sparse = HyperLogLog(hll.EMPTY, SPARSE_BYTES)
     dense.to_dense()
     for number in range(1, TESTED[-1] + 1):
         element = b"element %d" % number
