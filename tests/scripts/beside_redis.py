@@ -12,8 +12,9 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Final, Protocol
 
@@ -37,6 +38,7 @@ RESET: Final[list[Request]] = [
     ["RPUSH", "list", "a", "b", "3"], ["SADD", "set", "m"], ["HSET", "hash", "f", "1"], ["ZADD", "zset", "1.5", "m"],
     ["XADD", "stream", "1-1", "f", "v"],
 ]  # fmt: skip
+Reference = Callable[[], contextlib.AbstractContextManager[int]]  # the port of a Redis; a hung one is replaced
 SHEBANGS: Final = (
     "#!lua", "#!lua flags=no-writes", "#!lua flags=allow-oom,allow-stale", "#!lua flags=x", "#!python", "#!lua name=x",
 )  # fmt: skip
@@ -228,8 +230,8 @@ def _child(answers: Connection, arguments: tuple[int, str, int, int, bool, set[s
     answers.send(compare_slice(*arguments, progress))
 
 
-def compare(port: int, seed: str, count: int, minimise: bool = True) -> Iterator[Found]:
-    """Compare so many cases of a seed with the Redis at a port: what each slice of them shows."""
+def compare(reference: Reference, seed: str, count: int, minimise: bool = True) -> Iterator[Found]:
+    """Compare so many cases of a seed with a Redis: what each slice of them shows."""
     forked = multiprocessing.get_context("fork")
     seen: set[str] = set()
     first = 0
@@ -237,16 +239,19 @@ def compare(port: int, seed: str, count: int, minimise: bool = True) -> Iterator
         size = min(SLICE, count - first)
         progress = forked.Value("q", first)
         ours, theirs = forked.Pipe()
-        child = forked.Process(target=_child, args=(theirs, (port, seed, first, size, minimise, seen), progress))
-        child.start()
-        theirs.close()
-        try:
-            found = ours.recv()
-        except EOFError:
-            child.join()
-            with contextlib.closing(Piped(port)) as other:  # Redis may run it still
-                other.ask("SCRIPT", "KILL")
-                other.ask("FUNCTION", "KILL")
+        with reference() as port:
+            child = forked.Process(target=_child, args=(theirs, (port, seed, first, size, minimise, seen), progress))
+            child.start()
+            theirs.close()
+            try:
+                found = ours.recv()
+            except EOFError:
+                found = None
+                child.join()
+                with contextlib.suppress(OSError), contextlib.closing(Piped(port)) as other:  # Redis may run it still
+                    other.ask("SCRIPT", "KILL")
+                    other.ask("FUNCTION", "KILL")
+        if found is None:
             at = int(progress.value)
             case = case_of(f"{seed}/{at}")
             said = b"%b exit code %d at %b/%d" % (DIED, child.exitcode or 0, seed.encode(), at)
@@ -289,12 +294,12 @@ def main() -> int:
     excused: Counter[str] = Counter()
     cases = refused = 0
     try:
-        with contextlib.nullcontext(chosen.port) if chosen.port else reference_server() as port:
-            for found in compare(port, chosen.seed, chosen.count, not chosen.quick):
-                cases, refused = cases + found.cases, refused + found.refused
-                differences += found.differences
-                excused.update(found.excused)
-                say(f"{cases} scripts, {len(differences)} differences")
+        reference = partial(contextlib.nullcontext, chosen.port) if chosen.port else reference_server
+        for found in compare(reference, chosen.seed, chosen.count, not chosen.quick):
+            cases, refused = cases + found.cases, refused + found.refused
+            differences += found.differences
+            excused.update(found.excused)
+            say(f"{cases} scripts, {len(differences)} differences")
     except NoReference as absence:
         say(str(absence))
         return 2

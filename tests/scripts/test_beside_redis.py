@@ -1,5 +1,7 @@
 """Random scripts and libraries are answered by a real Redis and here alike, to the last byte."""
 
+import contextlib
+
 import pytest
 
 from tests.scripts.beside_redis import case_of, compare, report
@@ -9,7 +11,7 @@ pytest.importorskip("lupa")
 
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
 def test_random_scripts_and_libraries_are_answered_as_by_redis(reference_port, seed):
-    found = list(compare(reference_port, seed, 500))
+    found = list(compare(lambda: contextlib.nullcontext(reference_port), seed, 500))
 
     assert report([difference for part in found for difference in part.differences]) == ""
 
