@@ -8,7 +8,7 @@ from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from tests.support.transcripts import Step
-from tests.support.wire import Bulk, Connection, Error, Value, parse
+from tests.support.wire import Bulk, Connection, Error, Integer, Value, parse
 
 LOCALHOST = "127.0.0.1"
 PATIENCE_S = 30.0
@@ -47,12 +47,17 @@ class EngineClients:
 
     def send(self, step: Step) -> None:
         name = step.client
+        session = self._session(name)
+        self._received[name] += self._engine.handle(session, step.words(lambda other: self._session(other).id))
+        self._engine.end_turn()
+        self._collect()
+
+    def _session(self, name: str) -> Session:
         if name not in self._sessions:
             self._sessions[name] = self._engine.connect("127.0.0.1:50000", "127.0.0.1:6379")
             self._sessions[name].resp = self._resp
             self._received[name] = b""
-        self._received[name] += self._engine.handle(self._sessions[name], step.words)
-        self._collect()
+        return self._sessions[name]
 
     def _let_time_pass(self) -> None:
         """A request waits as long as it may: nothing else is going to happen."""
@@ -66,6 +71,9 @@ class EngineClients:
             mine = [reply for owner, reply in self._engine.outgoing if owner is session]
             self._received[other] += b"".join(mine)
         self._engine.outgoing.clear()
+        for killed in self._engine.to_close:
+            self._engine.disconnect(killed)
+        self._engine.to_close.clear()
 
     def receive(self, client: str) -> Value:
         if not self._received[client]:
@@ -96,7 +104,12 @@ class ServerClients:
             self._control.ask(*line.split())
 
     def send(self, step: Step) -> None:
-        self._clients[step.client].send(*step.words)
+        self._clients[step.client].send(*step.words(self._id_of))
+
+    def _id_of(self, name: str) -> int:
+        told = self._clients[name].ask("CLIENT", "ID")
+        assert isinstance(told, Integer), told
+        return told.number
 
     def receive(self, client: str) -> Value:
         return self._clients[client].reply()

@@ -11,6 +11,7 @@ r"""Dialogues written down (tests/transcripts): what clients send, and what each
     1
     bob< ["l", "x"]         what a client is sent without having asked now
     # ...                   a comment
+    > CLIENT KILL ID <id-of-bob>    the id of bob's connection
     since 8.8.0             a Redis of an older version is not asked
 
 Replies: `"x"` a bulk string (\n, \", \\, \xff inside), a bare number an integer, `+x` and `-x` a line and an error,
@@ -22,7 +23,7 @@ quotes, bytes are written as in Python (\xff).
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +54,7 @@ OTHERWISE = "resp3 "
 SINCE = "since "
 MARKS = {"<now>": r"\d{13}", "<now-s>": r"\d{10}", "<idle>": r"-?\d+", "<any>": r".*"}
 _MARK = re.compile("|".join(MARKS))
+_ID = re.compile(r"<id-of-(\w+)>")
 
 
 @dataclass(slots=True)
@@ -76,9 +78,10 @@ class Step:
     waits: bool = False
     before: list[str] = field(default_factory=list)  # comments and empty lines above it
 
-    @property
-    def words(self) -> list[bytes]:
-        return [word.encode().decode("unicode_escape").encode("latin1") for word in shlex.split(self.request)]
+    def words(self, id_of: Callable[[str], int]) -> list[bytes]:
+        """The request, with the ids of the connections that it names."""
+        request = _ID.sub(lambda found: str(id_of(found[1])), self.request)
+        return [word.encode().decode("unicode_escape").encode("latin1") for word in shlex.split(request)]
 
 
 @dataclass(slots=True)
