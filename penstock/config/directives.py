@@ -241,6 +241,12 @@ USED: Final = (
     Directive(
         "latency-tracking-info-percentiles", "50 99 99.9", Percentiles(), "Percentiles that INFO latencystats shows."
     ),
+    Directive(
+        "tracking-table-max-keys",
+        "1000000",
+        Number(0, LONG),
+        "Keys remembered for client-side caching; above, some are dropped at random; 0 for no limit.",
+    ),
     # Penstock's own
     Directive(
         "compat-version",

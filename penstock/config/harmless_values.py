@@ -99,7 +99,6 @@ IGNORED: Final[dict[str, Ignored]] = {
     ),
     # Observation and scripts
     **_any("INFO has no such histograms.", "key-memory-histograms"),
-    **_any("CLIENT TRACKING ON is refused.", "tracking-table-max-keys"),
     **_any("Scripts do not have the deprecated names.", "lua-enable-deprecated-api"),
     **_any("There are no replicas to wait for.", "shutdown-timeout"),
     # Replication and cluster: Penstock has neither

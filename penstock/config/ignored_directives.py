@@ -145,7 +145,6 @@ ACCEPTED: Final = (
     ),
     # Observation and scripts
     Directive("key-memory-histograms", "no", YesNo(), "Keep histograms of the memory of keys."),
-    Directive("tracking-table-max-keys", "1000000", Number(0, LONG), "Keys remembered for client-side caching."),
     Directive("lua-enable-deprecated-api", "no", YesNo(), "Offer deprecated names to scripts.", hidden=True),
     # Replication and cluster: Penstock has neither
     Directive("shutdown-timeout", "10", Number(0, INT), "Seconds that a shutdown waits for replicas."),

@@ -160,11 +160,9 @@ class Context:
             effects.lines.append((self.db_index, reply.bulks(args)))
 
     def touch(self, key: bytes) -> None:
-        """A key's value changed: transactions that watch it will fail (Redis 8.6.3)."""
-        watchers = self.engine.watchers
-        if watchers:
-            for session in watchers.get((self.db_index, key), ()):
-                session.watch_broken = True
+        """A key's value changed: transactions that watch it will fail, who tracks it is told (Redis 8.6.3)."""
+        if self.engine.heeds_changes:
+            self.engine.note_change(self.session, self.db_index, key)
 
     def signal(self, key: bytes) -> None:
         """Blocked readers of a key may have something now: they are served after the whole request."""

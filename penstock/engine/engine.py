@@ -21,10 +21,15 @@ from penstock.engine.scripting.script_requests import ScriptRequests
 from penstock.engine.scripting.scripts import Scripts
 from penstock.engine.session import NOBODY, QueuedRequests, Session
 from penstock.engine.state import (
+    AT_END_OF_REQUEST,
     BUSY,
+    CACHING_CHOSEN,
     MEMORY_LIMITED,
+    MONITORED,
+    NOTED,
     REPLIES_WITHHELD,
     SEEN,
+    TRACKED,
 )
 from penstock.engine.table import client_compat
 from penstock.engine.table.command_lookup import CommandLookup, with_arity
@@ -161,8 +166,8 @@ class Engine(EngineState):
                             self._serve(began_us)
                     if not row.ordinary:
                         self.only_data = False
-                if session.state & REPLIES_WITHHELD:
-                    self._withhold(session, replies, before)
+                if session.state & AT_END_OF_REQUEST:
+                    self._end_request(session, row, replies, before)
                 elif not self.only_data and len(replies) > before and not replies[-1]:
                     replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
                 self.changed = effects.units != units
@@ -235,8 +240,8 @@ class Engine(EngineState):
             self.statistics.ran(row, usec, failure)
             if usec >= self._slow_from_us:
                 self._note_slow(ctx, row, request, usec)
-        if self.monitors and ctx.attempt is None and not (is_blocked and row.name == "EXEC"):
-            self._show_to_monitors(ctx, row, request)
+        if self.state & NOTED:
+            self._note_request(ctx, row, request, is_blocked)
         return 1
 
     def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
@@ -363,6 +368,28 @@ class Engine(EngineState):
         answer = self.run(ctx, row, request, 0)
         return 1, answer if answer.startswith(b"-") else b""
 
+    def _note_request(self, ctx: Context, row: Row, request: list[bytes], is_blocked: bool) -> None:
+        """A request was run, or waits: show it to monitors, remember the keys that it read (CLIENT TRACKING)."""
+        if self.state & MONITORED and ctx.attempt is None and not (is_blocked and row.name == "EXEC"):
+            self._show_to_monitors(ctx, row, request)
+        if self.state & TRACKED:
+            self.tracking.note_read(ctx.session, row, request, self.outgoing)
+            if ctx.waits and not is_blocked:
+                self.tracking.end_request(self.outgoing)
+
+    def _end_request(self, session: Session, row: Row | None, replies: list[bytes], first: int) -> None:
+        """A request of a session was run, refused, queued or blocked; its replies begin at a place.
+
+        CLIENT CACHING counts for the request behind it, or for a whole transaction (Redis 8.6.3).
+        """
+        is_over = session.queue is None and session.blocked is None
+        if is_over and session.state & CACHING_CHOSEN and (row is None or not row.name.startswith("CLIENT|")):
+            session.choose_caching(False)
+        if session.state & REPLIES_WITHHELD:
+            self._withhold(session, replies, first)
+        elif not self.only_data and len(replies) > first and not replies[-1]:
+            replies.pop()
+
     def _withhold(self, session: Session, replies: list[bytes], first: int) -> None:
         """Take back the replies from a place on that CLIENT REPLY OFF or SKIP withholds."""
         replies[first:] = [wanted for answer in replies[first:] if (wanted := self.as_client_wants(session, answer))]
@@ -425,6 +452,11 @@ class Engine(EngineState):
 
     # -- time -------------------------------------------------------------------------------------------------------
 
+    def end_turn(self) -> None:
+        """The caller has handled all that has come for now: tell what has changed in this turn (CLIENT TRACKING)."""
+        if self.tracking.due and not self.busy:
+            self.tracking.end_turn(self.outgoing)
+
     def serve_ready(self, now_us: int) -> None:
         """Serve the readers that a finished script or a disconnect unblocked."""
         if self.blocking.ready:
@@ -454,6 +486,7 @@ class Engine(EngineState):
             self.release(blocked, blocked.timeout_reply)
         self.blocking.signal_claimable(now_ms)
         self.keyspace.drop_idle_orders(now_ms)
+        self.tracking.drop_excess(NOBODY, self.outgoing)
         if self.lazy_free.parts:
             self._free_remains()
         if self.active_expiry and not self.loading and not self.writes_paused(now_ms):

@@ -20,13 +20,24 @@ from penstock.engine.pubsub import notifications
 from penstock.engine.pubsub.subscriptions import Subscriptions
 from penstock.engine.scripting.scripts import Scripts
 from penstock.engine.session import QueuedRequests, Session
-from penstock.engine.state import BUSY, LOADING, LOG_FAILING, MONITORED, NOTIFYING, PAUSED
+from penstock.engine.state import (
+    BUSY,
+    CACHING_CHOSEN,
+    LOADING,
+    LOG_FAILING,
+    MONITORED,
+    NOTIFYING,
+    PAUSED,
+    REPLIES_WITHHELD,
+    TRACKED,
+)
 from penstock.engine.table import client_compat
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
 from penstock.engine.telemetry.slow_log import SlowLog
 from penstock.engine.telemetry.statistics import Statistics
+from penstock.engine.tracking.tracking import Tracking
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import Blocking
 from penstock.engine.waiting.sync_waiting import SYNCED, SyncWaiting
@@ -83,7 +94,9 @@ class EngineState:
         self.persistence = Persistence(settings, clock, self._changes)
         self.blocking = Blocking(self.keyspace)
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
+        self.heeds_changes = False  # whether somebody watches keys, or is to be told of changes (CLIENT TRACKING)
         self.sessions: dict[int, Session] = {}
+        self.tracking = Tracking(settings, chance, self.sessions)
         self.next_session_id = 1
         self.monitors: set[Session] = set()
         self.subscriptions = Subscriptions()
@@ -209,6 +222,36 @@ class EngineState:
             self.monitors.discard(session)
         self.set_state(MONITORED, bool(self.monitors))
 
+    def watch(self, session: Session, db_index: int, key: bytes) -> None:
+        """WATCH: the session's next EXEC fails if the key changes before."""
+        session.watched.add((db_index, key))
+        self.watchers.setdefault((db_index, key), set()).add(session)
+        self.heeds_changes = True
+
+    def note_tracking(self) -> None:
+        """A session has begun or ended to track keys."""
+        self.set_state(TRACKED, bool(self.tracking.sessions))
+        self.heeds_changes = bool(self.watchers) or self.tracking.heeds_changes
+
+    def note_change(self, session: Session, db_index: int, key: bytes) -> None:
+        """A key has changed while a session's request was run: for WATCH, and for CLIENT TRACKING."""
+        for watching in self.watchers.get((db_index, key), ()):
+            watching.watch_broken = True
+        if self.tracking.heeds_changes:
+            if not self.loading:
+                self.tracking.note_change(session, key, self.outgoing)
+        elif not self.watchers:
+            self.heeds_changes = False  # nobody tracks keys any more, and the last one that was read has changed
+
+    def tell_of_flush(self, ctx: Context) -> bytes:
+        """A database was emptied: tell whoever tracks keys; what stands before the reply of the request itself."""
+        is_first = ctx.waits and not ctx.session.state & REPLIES_WITHHELD
+        return self.tracking.note_flush(ctx.session, is_first, self.outgoing)
+
+    def tell_of_reload(self, ctx: Context) -> None:
+        """All data were replaced: as after a flush, but the session itself is told after its reply."""
+        self.tracking.note_flush(ctx.session, False, self.outgoing)
+
     def new_stream(self) -> Stream:
         """An empty stream, with the settings of this moment for its idempotent producers."""
         settings = self.settings
@@ -253,6 +296,8 @@ class EngineState:
             self.blocking.forget(session.blocked)
             session.blocked = None
         self.unwatch(session)
+        self.tracking.end(session)
+        self.note_tracking()
         self.subscriptions.forget(session)
         self.monitor(session, False)
         self.sessions.pop(session.id, None)
@@ -264,7 +309,9 @@ class EngineState:
             watching.discard(session)
             if not watching:
                 del self.watchers[place]
-        session.watched.clear()
+        if session.watched:
+            session.watched.clear()
+            self.heeds_changes = bool(self.watchers) or self.tracking.heeds_changes
         session.watch_broken = False
 
     def _change_aof_compat(self) -> None:
@@ -306,6 +353,8 @@ class EngineState:
         session.handled += 1
         self.blocking.forget(blocked)
         session.blocked = None
+        if session.state & CACHING_CHOSEN and session.queue is None:
+            session.choose_caching(False)
         self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self.as_client_wants(session, answer)))
 
     def settle_syncs(self) -> None:

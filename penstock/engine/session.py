@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.engine import state
 from penstock.engine.table.row import Row
+from penstock.engine.tracking.tracking_options import TrackingOptions
 from penstock.protocol.request_batch import RequestBatch
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Session:
         "_reply_skip",
         "address",
         "args_memory",
+        "asks_for",
         "blocked",
         "channels",
         "closed",
@@ -57,6 +59,7 @@ class Session:
         "resp",
         "shard_channels",
         "state",
+        "tracking",
         "unix_socket",
         "user",
         "waiting_output",
@@ -78,6 +81,7 @@ class Session:
         self.state = 0  # bits of state.py: why a request may not simply be run
         self._authenticated = True
         self.privileged = False  # the log's replay: no replies, looser checks (Redis 8.6.3)
+        self.asks_for: Session | None = None  # of a script's session: whose script it is
         self.resp = 2
         self.db_index = 0
         # transactions
@@ -95,6 +99,7 @@ class Session:
         self.patterns: dict[bytes, None] = {}
         self.shard_channels: dict[bytes, None] = {}
         self._monitors = False
+        self.tracking: TrackingOptions | None = None  # None: off
         # CLIENT REPLY, KILL, NO-EVICT, NO-TOUCH
         self._is_silent = False
         self._reply_skip = 0
@@ -176,6 +181,12 @@ class Session:
     def reply_skip(self, count: int) -> None:
         self._reply_skip = count
         self.set_state(state.REPLIES_WITHHELD, self._is_silent or count > 0)
+
+    def choose_caching(self, is_chosen: bool) -> None:
+        """CLIENT CACHING counts for the next request, or that request is over."""
+        if self.tracking is not None:
+            self.tracking.is_chosen = is_chosen
+        self.set_state(state.CACHING_CHOSEN, is_chosen and self.tracking is not None)
 
     def note_subscriptions(self) -> None:
         """Its channels or patterns have changed."""

@@ -12,6 +12,7 @@ IN_MULTI: Final = 2
 SUBSCRIBED: Final = 4
 MONITORS: Final = 8  # shows itself what others ask
 REPLIES_WITHHELD: Final = 16  # CLIENT REPLY OFF or SKIP
+CACHING_CHOSEN: Final = 32  # CLIENT CACHING: holds for the next request
 
 # of the engine
 LOADING: Final = 256
@@ -21,6 +22,9 @@ MEMORY_LIMITED: Final = 2048  # maxmemory is set
 LOG_FAILING: Final = 4096
 MONITORED: Final = 8192  # some session monitors
 NOTIFYING: Final = 16384  # keyspace events are told
+TRACKED: Final = 32768  # some session tracks keys (CLIENT TRACKING)
 
-SEEN: Final = MONITORED | NOTIFYING  # each request is seen by others: it is run by itself
+SEEN: Final = MONITORED | NOTIFYING | TRACKED  # each request is seen by others: it is run by itself
 """The bits under which EXEC and scripts, which have passed the gate, run requests one by one."""
+NOTED: Final = MONITORED | TRACKED  # after each request something is done for others
+AT_END_OF_REQUEST: Final = REPLIES_WITHHELD | CACHING_CHOSEN  # something is done for the session itself

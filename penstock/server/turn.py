@@ -51,8 +51,10 @@ class Turn:
     write of the log, one sync with `always`, one write to each client. So all writers of a turn share a sync (group
     commit).
 
-    owing: connections with replies of this turn. behind: connections whose peer has not received what was written.
-    going: connections with requests left for the turn's end. stops: no request is handled any more.
+    owing: connections with replies of this turn. pushed: those of them that are sent to first, because a client whose
+    cache is told of a change must not learn of it later than the client that made it has its reply. behind: connections
+    whose peer has not received what was written. going: connections with requests left for the turn's end. stops: no
+    request is handled any more.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class Turn:
         "loop",
         "output_limits",
         "owing",
+        "pushed",
         "server_log",
         "stop",
         "stops",
@@ -94,6 +97,7 @@ class Turn:
         self.output_limits = OutputLimits(engine.settings)
         self.connections: dict[int, Connection] = {}  # by session id
         self.owing: dict[Connection, None] = {}  # in the order of their first replies
+        self.pushed: dict[Connection, None] = {}
         self.behind: dict[Connection, None] = {}
         self.going: dict[Connection, None] = {}
         self._ending = False
@@ -147,6 +151,7 @@ class Turn:
             and not self._held
             and not engine.outgoing
             and not engine.blocking.by_key
+            and not engine.tracking.due
             and not self.output_limits.bound_everybody
         )
 
@@ -157,6 +162,7 @@ class Turn:
             self._last = None
         self.connections.pop(session.id, None)
         self.owing.pop(connection, None)
+        self.pushed.pop(connection, None)
         self.behind.pop(connection, None)
         self.going.pop(connection, None)
         self.engine.disconnect(session)
@@ -174,8 +180,11 @@ class Turn:
             for session, answer in outgoing:
                 connection = self.connections.get(session.id)
                 if connection is not None:
-                    if answer:  # what is pushed to a subscriber is nobody's reply: no error may stand in for it
-                        connection.owe(answer, is_logged and not (session.is_subscribed or session.monitors))
+                    if answer:  # what is pushed is nobody's reply: no error may stand in for it
+                        is_pushed = session.is_subscribed or session.monitors or answer.startswith(b">")
+                        connection.owe(answer, is_logged and not is_pushed)
+                        if is_pushed:
+                            self.pushed[connection] = None
                     if session.blocked is None:
                         self.go_on_later(connection)
         if engine.to_close:
@@ -221,8 +230,14 @@ class Turn:
             for connection in going:
                 connection.go_on()
                 connection.note_waiting()
+        if self.engine.tracking.due:
+            self.engine.end_turn()
+            self.look_around()
         owing = self.owing
         self.owing = {}
+        if self.pushed:
+            owing = {connection: None for connection in self.pushed if connection in owing} | owing
+            self.pushed = {}
         sending = [(connection, connection.take_owed()) for connection in owing]
         self._units = self.engine.effects.units
         self._held += 1

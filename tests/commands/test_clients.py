@@ -226,7 +226,3 @@ def test_who_is_held_back_by_a_pause_cannot_be_unblocked(dialogue: Dialogue) -> 
     paused("SET k v")
 
     assert dialogue(f"CLIENT UNBLOCK {paused.session.id}") == 0
-
-
-def test_tracking_is_refused_in_plain_words(dialogue: Dialogue) -> None:
-    assert str(dialogue("CLIENT TRACKING ON")) == "ERR Client side caching is not offered by this server"

@@ -8,9 +8,6 @@ from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-NO_CACHING = b"ERR Client side caching is not offered by this server"
-
-
 container("CLIENT", group="connection", since="2.4.0", summary="Commands for client connections.")
 
 
@@ -135,69 +132,6 @@ def _switch(word: bytes) -> bool:
     return word.upper() == b"ON"
 
 
-# -- client-side caching: not supported -------------------------------------------------------------------------------
-
-
-@command(
-    "CLIENT|TRACKING",
-    "status:<ON|OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-    group="connection",
-    since="6.0.0",
-    flags="noscript loading stale",
-    complexity="O(1). Some options may introduce additional complexity.",
-    summary="Switches messages about changed keys on or off; ON is refused here.",
-)
-def client_tracking(ctx: Context, args: list[bytes]) -> bytes:
-    if args[2].upper() == b"ON":
-        raise ReplyError(NO_CACHING)
-    if args[2].upper() != b"OFF":
-        raise refusals.syntax()
-    return reply.OK
-
-
-@command(
-    "CLIENT|CACHING",
-    "mode:<YES|NO>",
-    group="connection",
-    since="6.0.0",
-    flags="noscript loading stale",
-    summary="Chooses whether the next request's keys are tracked; refused here, because tracking is never on.",
-)
-def client_caching(ctx: Context, args: list[bytes]) -> bytes:
-    raise ReplyError(
-        b"ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
-    )
-
-
-@command(
-    "CLIENT|GETREDIR",
-    group="connection",
-    since="6.0.0",
-    flags="noscript loading stale",
-    summary="Returns the connection that gets tracking messages; always -1 here.",
-)
-def client_getredir(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(-1)
-
-
-@command(
-    "CLIENT|TRACKINGINFO",
-    group="connection",
-    since="6.2.0",
-    flags="noscript loading stale",
-    summary="Returns the state of tracking; always off here.",
-)
-def client_trackinginfo(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.fields(
-        [
-            (b"flags", reply.set_of([reply.bulk(b"off")], ctx.resp3)),
-            (b"redirect", reply.integer(-1)),
-            (b"prefixes", reply.EMPTY_ARRAY),
-        ],
-        ctx.resp3,
-    )
-
-
 # -- HELP -------------------------------------------------------------------------------------------------------------
 
 
@@ -212,8 +146,8 @@ def client_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply(
         "CLIENT",
         [
-            ("CACHING (YES|NO)", "Choose whether the next request's keys are tracked. Not supported here."),
-            ("GETREDIR", "Return the connection that gets tracking messages: -1, none."),
+            ("CACHING (YES|NO)", "Choose whether the next request's keys are tracked."),
+            ("GETREDIR", "Return the connection that gets the messages about changed keys."),
             ("GETNAME", "Return this connection's name."),
             ("ID", "Return this connection's ID."),
             ("INFO", "Describe this connection, as LIST does."),
@@ -242,8 +176,11 @@ def client_help(ctx: Context, args: list[bytes]) -> bytes:
                 "UNBLOCK <client-id> [TIMEOUT|ERROR]",
                 "End the wait of a blocked client, as at a timeout or with an error.",
             ),
-            ("TRACKING (ON|OFF) [...]", "Switch messages about changed keys on or off. Not supported here."),
-            ("TRACKINGINFO", "Return the state of tracking: off."),
+            (
+                "TRACKING (ON|OFF) [REDIRECT <client-id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]",
+                "Switch messages about changed keys on or off.",
+            ),
+            ("TRACKINGINFO", "Return the state of tracking."),
             ("NO-EVICT (ON|OFF)", "Keep this connection when memory is short."),
             ("NO-TOUCH (ON|OFF)", "Make requests not count as a use of keys."),
         ],

@@ -203,6 +203,8 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.queue_failed = False
     engine.unwatch(session)
     engine.monitor(session, False)
+    engine.tracking.end(session)
+    engine.note_tracking()
     engine.subscriptions.forget(session)
     session.is_silent = False
     session.reply_skip = 0

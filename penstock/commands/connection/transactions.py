@@ -105,9 +105,7 @@ def watch(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR WATCH inside MULTI is not allowed")
     for key in args[1:]:
         ctx.value(key)
-        watched_key = (ctx.db_index, key)
-        session.watched.add(watched_key)
-        ctx.engine.watchers.setdefault(watched_key, set()).add(session)
+        ctx.engine.watch(session, ctx.db_index, key)
     return reply.OK
 
 

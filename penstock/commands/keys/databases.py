@@ -31,7 +31,7 @@ def flushdb(ctx: Context, args: list[bytes]) -> bytes:
     _read_flush(args)
     _flush(ctx, ctx.db_index)
     ctx.log_request(args)
-    return reply.OK
+    return ctx.engine.tell_of_flush(ctx) + reply.OK
 
 
 @command(
@@ -51,7 +51,7 @@ def flushall(ctx: Context, args: list[bytes]) -> bytes:
     for db_index in range(len(ctx.engine.keyspace.databases)):
         _flush(ctx, db_index)
     ctx.log_request(args)
-    return reply.OK
+    return ctx.engine.tell_of_flush(ctx) + reply.OK
 
 
 def _read_flush(args: list[bytes]) -> None:

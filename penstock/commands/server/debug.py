@@ -94,11 +94,13 @@ def _change_repl_id(ctx: Context, args: list[bytes]) -> bytes:
 
 def _reload(ctx: Context, args: list[bytes]) -> bytes:
     reload.reload(ctx.engine, ctx.now_ms)
+    ctx.engine.tell_of_reload(ctx)
     return reply.OK
 
 
 def _loadaof(ctx: Context, args: list[bytes]) -> bytes:
     reload.reload_from_log(ctx.engine)
+    ctx.engine.tell_of_reload(ctx)
     return reply.OK
 
 

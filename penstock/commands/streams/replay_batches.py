@@ -54,7 +54,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
     except ValueError:
         return False
     engine = ctx.engine
-    if entry_id <= stream.last_id or engine.watchers or engine.notified or engine.blocking.by_key:
+    if entry_id <= stream.last_id or engine.heeds_changes or engine.notified or engine.blocking.by_key:
         return False
     fields = request[3:]
     stream.append(entry_id, entries.encode(ids.text(entry_id), fields), fields)
@@ -67,7 +67,13 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     key = requests[start][1]
     stream = ctx.db.values.get(key)
     engine = ctx.engine
-    if not isinstance(stream, Stream) or stream.rewound or engine.watchers or engine.notified or engine.blocking.by_key:
+    if (
+        not isinstance(stream, Stream)
+        or stream.rewound
+        or engine.heeds_changes
+        or engine.notified
+        or engine.blocking.by_key
+    ):
         return 0
     stop, count = start, len(requests)
     while stop < count:

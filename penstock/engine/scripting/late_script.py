@@ -32,6 +32,7 @@ def finish(engine: EngineState) -> None:
         answer = reply.array(transaction.answers)
     engine.effects.end_unit()
     engine.release(blocked, answer, 0)
+    engine.tracking.end_request(engine.outgoing)
     gone, scripts.gone = scripts.gone, []
     for session in gone:
         engine.disconnect(session)

@@ -90,6 +90,7 @@ class Calls:
         session.db_index = db_index
         session.user = caller.user
         session.no_touch = caller.no_touch
+        session.asks_for = caller
         self._requests.begin(session, now_us)
         self._read_only = read_only
         self.killed = self.wrote = False

@@ -145,6 +145,19 @@ def has_keys(row: Row) -> bool:
     return any("not_key" not in spec.flags for spec in parse(row.keys))
 
 
+def of_keys(row: Row) -> list[KeySpec]:
+    """The specifications of a row that tell of keys."""
+    return [spec for spec in parse(row.keys) if "not_key" not in spec.flags]
+
+
+def named_keys(specs: list[KeySpec], args: list[bytes]) -> list[bytes]:
+    """The keys of a request with right arity, by the specifications of its row; none where it is malformed."""
+    try:
+        return [args[place] for spec in specs for place in spec.positions(args)]
+    except ValueError:
+        return []
+
+
 def keys_of(row: Row, args: list[bytes]) -> list[tuple[bytes, list[str]]]:
     """The keys of a request with right arity, each with its specification's flags.
 

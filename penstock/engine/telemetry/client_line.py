@@ -23,6 +23,12 @@ def flags(session: Session) -> str:
         letters += "x"
     if session.blocked is not None:
         letters += "b"
+    if session.tracking is not None:
+        letters += "t"
+        if session.tracking.is_broken:
+            letters += "R"
+        if session.tracking.by_prefix:
+            letters += "B"
     if session.watch_broken:
         letters += "d"
     if session.closing:
@@ -67,7 +73,7 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("events", "rw" if session.waiting_output else "r"),
         ("cmd", session.last_command or "NULL"),
         ("user", _text(session.user)),
-        ("redir", -1),
+        ("redir", -1 if session.tracking is None else session.tracking.redirect),
         ("resp", session.resp),
         ("lib-name", _text(session.library_name)),
         ("lib-ver", _text(session.library_version)),

@@ -1,0 +1,242 @@
+"""Client-side caching: who is told that a key has changed, and how (Redis 8.6.3, CLIENT TRACKING).
+
+Without BCAST a connection is told once of each key that it read; with BCAST of every change of a key that has one of
+its prefixes. A message to another connection is sent at once; one to the connection whose request made the change
+after that request's reply; those of BCAST when the turn of the event loop ends.
+"""
+
+import random
+from typing import Final, TypeAlias
+
+from penstock.config.settings import Settings
+from penstock.engine.pubsub.subscriptions import Outgoing
+from penstock.engine.session import Session
+from penstock.engine.table import key_specs
+from penstock.engine.table.key_specs import KeySpec
+from penstock.engine.table.row import Row
+from penstock.engine.tracking.read_keys import ReadKeys
+from penstock.engine.tracking.tracking_options import NO_REDIRECT, TrackingOptions
+from penstock.protocol import reply
+
+CHANNEL: Final = reply.bulk(b"__redis__:invalidate")
+INVALIDATE: Final = b">2\r\n" + reply.bulk(b"invalidate")
+MESSAGE: Final = b"*3\r\n" + reply.bulk(b"message") + CHANNEL
+BROKEN: Final = b">2\r\n" + reply.bulk(b"tracking-redir-broken")
+EVERY_KEY: Final = b""  # in place of keys: the null that tells of FLUSHALL
+DROPPED_AT_ONCE: Final = 100  # keys, where there are more than tracking-table-max-keys: for each read, and each tick
+
+# They read only what the script reads, which is remembered request by request.
+RUN_SCRIPTS: Final = frozenset(("EVAL_RO", "EVALSHA_RO", "FCALL_RO"))
+
+Change: TypeAlias = Session | None
+"""Who changed a key in this turn; None: several, or the server itself."""
+
+
+class Prefix:
+    """A prefix of BCAST: who asked for it, and which of its keys have changed in this turn."""
+
+    __slots__ = ("changed", "sessions")
+
+    def __init__(self) -> None:
+        self.sessions: dict[Session, None] = {}
+        self.changed: dict[bytes, Change] = {}
+
+
+class Tracking:
+    """The connections that track keys, what they have read, and what they are still to be told.
+
+    Invariants: a session is in `sessions` if and only if its `tracking` is set. `prefixes` has each prefix of a
+    session of BCAST, with the session; `_lengths` counts them by length. `due` is whether a prefix has changed keys.
+
+    A change costs O(1) without BCAST, else O(different lengths of prefixes).
+    """
+
+    __slots__ = ("_by_id", "_for_itself", "_lengths", "_settings", "_specs", "due", "prefixes", "read", "sessions")
+
+    def __init__(self, settings: Settings, chance: random.Random, by_id: dict[int, Session]) -> None:
+        self._settings = settings
+        self._by_id = by_id
+        self._specs: dict[str, list[KeySpec]] = {}
+        self.sessions: dict[Session, None] = {}
+        self.read = ReadKeys(chance)
+        self.prefixes: dict[bytes, Prefix] = {}
+        self._lengths: dict[int, int] = {}
+        self._for_itself: list[tuple[Session, bytes]] = []  # (session, keys), for after the reply to its request
+        self.due = False
+
+    @property
+    def heeds_changes(self) -> bool:
+        """Whether a change of a key may matter to somebody."""
+        return len(self.sessions) > 0 or len(self.read) > 0
+
+    # -- on and off -------------------------------------------------------------------------------------------------
+
+    def begin(self, session: Session, options: TrackingOptions, prefixes: list[bytes]) -> None:
+        """CLIENT TRACKING ON: the options replace those before, the prefixes are added to them."""
+        before = session.tracking
+        if before is not None:
+            options.prefixes = before.prefixes
+        session.tracking = options
+        session.choose_caching(False)
+        self.sessions[session] = None
+        for name in prefixes:
+            prefix = self.prefixes.get(name)
+            if prefix is None:
+                prefix = self.prefixes[name] = Prefix()
+                self._lengths[len(name)] = self._lengths.get(len(name), 0) + 1
+            prefix.sessions[session] = None
+        options.prefixes = sorted({*options.prefixes, *prefixes})
+
+    def end(self, session: Session) -> None:
+        """CLIENT TRACKING OFF, RESET, or the end of the connection. What it has read stays until it changes."""
+        options = session.tracking
+        if options is None:
+            return
+        session.choose_caching(False)
+        session.tracking = None
+        del self.sessions[session]
+        for name in options.prefixes:
+            prefix = self.prefixes[name]
+            del prefix.sessions[session]
+            if not prefix.sessions:
+                del self.prefixes[name]
+                self._lengths[len(name)] -= 1
+                if not self._lengths[len(name)]:
+                    del self._lengths[len(name)]
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def note_read(self, session: Session, row: Row, request: list[bytes], outgoing: Outgoing) -> None:
+        """A request was run: remember the keys that it names, if it only reads."""
+        reader = session.asks_for or session
+        options = reader.tracking
+        if options is None or not options.remembers or "readonly" not in row.flags or row.name in RUN_SCRIPTS:
+            return
+        specs = self._specs.get(row.name)
+        if specs is None:
+            specs = self._specs[row.name] = key_specs.of_keys(row)
+        for key in key_specs.named_keys(specs, request):
+            self.read.add(key, reader.id)
+        self.drop_excess(reader, outgoing)
+
+    def drop_excess(self, session: Session, outgoing: Outgoing) -> None:
+        """Drop keys at random while there are more than tracking-table-max-keys: their readers are told as of a change.
+
+        session: whose request it is.
+        """
+        most = self._settings.number("tracking-table-max-keys")
+        if not most:
+            return
+        for _ in range(min(len(self.read) - most, DROPPED_AT_ONCE)):
+            self._tell_readers(session, self.read.any_key(), outgoing)
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    def note_change(self, session: Session, key: bytes, outgoing: Outgoing) -> None:
+        """A key has changed while a session's request was run (WATCH counts the same changes)."""
+        session = session.asks_for or session
+        for length in self._lengths:
+            if length <= len(key):
+                prefix = self.prefixes.get(key[:length])
+                if prefix is not None:
+                    prefix.changed[key] = session if prefix.changed.get(key, session) is session else None
+                    self.due = True
+        self._tell_readers(session, key, outgoing)
+
+    def _tell_readers(self, session: Session, key: bytes, outgoing: Outgoing) -> None:
+        for id in sorted(self.read.take(key)):
+            reader = self._by_id.get(id)
+            if reader is None or reader.tracking is None or reader.tracking.by_prefix:
+                continue
+            if reader is not session:
+                self._tell(reader, reply.bulks([key]), outgoing)
+            elif not reader.tracking.no_loop:
+                self._for_itself.append((reader, reply.bulks([key])))
+
+    def note_flush(self, session: Session, is_first: bool, outgoing: Outgoing) -> bytes:
+        """All keys of a database are gone: everybody is told at once, and what was read is forgotten.
+
+        is_first: what is told to the session itself precedes its reply, and is returned (Redis 8.6.3).
+        """
+        session = session.asks_for or session
+        own = b""
+        told: Outgoing = []
+        for reader in self.sessions:
+            if reader is session and not is_first:
+                self._for_itself.append((reader, EVERY_KEY))
+            else:
+                self._tell(reader, EVERY_KEY, told)
+        for receiver, message in told:
+            if receiver is session and is_first:
+                own += message
+            else:
+                outgoing.append((receiver, message))
+        self.read.clear()
+        return own
+
+    def end_request(self, outgoing: Outgoing) -> None:
+        """A request is over, and its reply stands: the session hears what it did itself."""
+        if not self._for_itself:
+            return
+        told, self._for_itself = self._for_itself, []
+        for session, keys in told:
+            if session.tracking is not None:
+                self._tell(session, keys, outgoing)
+
+    def end_turn(self, outgoing: Outgoing) -> None:
+        """Tell what has changed in this turn to those who asked for a prefix."""
+        self.due = False
+        for name in sorted(self.prefixes):
+            prefix = self.prefixes[name]
+            if not prefix.changed:
+                continue
+            changed, prefix.changed = prefix.changed, {}
+            keys = sorted(changed)
+            message = reply.bulks(keys)
+            for session in prefix.sessions:
+                options = session.tracking
+                assert options is not None, "who has a prefix tracks keys"
+                if not options.no_loop:
+                    self._tell(session, message, outgoing)
+                    continue
+                others = [key for key in keys if changed[key] is not session]
+                if others:
+                    self._tell(session, reply.bulks(others), outgoing)
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def _tell(self, session: Session, keys: bytes, outgoing: Outgoing) -> None:
+        """Send keys, an array or EVERY_KEY, to the session or to where it redirects its messages."""
+        options = session.tracking
+        assert options is not None, "only who tracks keys is told"
+        receiver: Session | None = session
+        if options.redirect != NO_REDIRECT:
+            receiver = self._by_id.get(options.redirect)
+            if receiver is None:
+                options.is_broken = True
+                if session.resp == 3:
+                    outgoing.append((session, BROKEN + reply.integer(options.redirect)))
+                return
+        assert receiver is not None, "a session is there itself"
+        null = reply.null(session.resp == 3)  # not the receiver's
+        if receiver.resp == 3:
+            outgoing.append((receiver, INVALIDATE + (keys or null)))
+        elif options.redirect != NO_REDIRECT and receiver.is_subscribed:
+            outgoing.append((receiver, MESSAGE + (keys or null)))
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        self.read.check()
+        assert all(session.tracking is not None for session in self.sessions), "who is off is not listed"
+        named = {(name, session) for name, prefix in self.prefixes.items() for session in prefix.sessions}
+        own = {
+            (name, session)
+            for session in self.sessions
+            for name in (session.tracking.prefixes if session.tracking is not None else ())
+        }
+        assert named == own, "both sides agree"
+        counted: dict[int, int] = {}
+        for name in self.prefixes:
+            counted[len(name)] = counted.get(len(name), 0) + 1
+        assert counted == self._lengths, "lengths are counted"
+        assert self.due or not any(prefix.changed for prefix in self.prefixes.values())
