@@ -303,6 +303,8 @@ def main() -> int:
     except NoReference as absence:
         say(str(absence))
         return 2
+    except KeyboardInterrupt:
+        say("stopped: what was found so far")
     say(report(differences))
     for reason, times in excused.most_common():
         say(f"known, {times} times: {reason}")
