@@ -51,18 +51,19 @@ class Database:
 
     Invariants: every key of `expires` is a key of `values`; `deadlines` has exactly the pairs (expires[key], key), in
     order; `fields_due` has the hashes with fields that have a time of expiry, and the earliest of these times for each;
-    `order`, if there is one, has every key of `values`.
+    `streams` has the keys of `values` that are streams; `order`, if there is one, has every key of `values`.
 
     In the costs, n is the number of keys.
     """
 
-    __slots__ = ("deadlines", "expires", "fields_due", "order", "values")
+    __slots__ = ("deadlines", "expires", "fields_due", "order", "streams", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, Value] = {}
         self.expires: dict[bytes, int] = {}  # unix time in ms
         self.deadlines: SortedList[tuple[int, bytes]] = SortedList()
         self.fields_due = Deadlines()
+        self.streams: dict[bytes, Stream] = {}  # so that metrics find them among many other keys
         self.order: HashOrder | None = None  # created by the first SCAN or RANDOMKEY, dropped when unused for long
 
     def __len__(self) -> int:
@@ -76,6 +77,10 @@ class Database:
         if self.order is not None and key not in self.values:
             self.order.add(key)
         self.values[key] = value
+        if isinstance(value, Stream):
+            self.streams[key] = value
+        elif self.streams:
+            self.streams.pop(key, None)
         if isinstance(value, Hash) or self.fields_due.times:
             self.note_fields(key, value)
 
@@ -97,6 +102,8 @@ class Database:
         if self.fields_due.times:
             self.fields_due.drop(key)
         value = self.values.pop(key, None)
+        if self.streams:
+            self.streams.pop(key, None)
         if value is not None and self.order is not None:
             self.order.remove(key)
         return value
@@ -132,6 +139,7 @@ class Database:
         self.expires = {}
         self.deadlines = SortedList()
         self.fields_due = Deadlines()
+        self.streams = {}
         self.order = None
 
     def check(self) -> None:
@@ -141,6 +149,7 @@ class Database:
         due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Hash)}
         assert self.fields_due.times == {key: when_ms for key, when_ms in due.items() if when_ms != NEVER}
         self.fields_due.check()
+        assert self.streams == {key: value for key, value in self.values.items() if isinstance(value, Stream)}
         if self.order is not None:
             self.order.check(self.values)
 

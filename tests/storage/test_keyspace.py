@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.storage.keyspace import Database, Keyspace
+from penstock.storage.keyspace import Database, Keyspace, Value
+from penstock.storage.streams.idempotence import Producers
+from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.stream import Stream
 from penstock.storage.types.scan_order import HashOrder
 
 names = st.sampled_from([b"", b"a", b"b", b"c", b"\0", b"a long name of a key"])
@@ -20,13 +23,18 @@ class AnyDatabase(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.database = Database()
-        self.values: dict[bytes, bytes] = {}
+        self.values: dict[bytes, Value] = {}
         self.expires: dict[bytes, int] = {}
 
     @rule(key=names, value=names)
     def put(self, key: bytes, value: bytes) -> None:
         self.database.put(key, value)
         self.values[key] = value
+
+    @rule(key=names)
+    def put_a_stream(self, key: bytes) -> None:
+        self.values[key] = stream = Stream(NodeLimits(0, 0), Producers(1, 1))
+        self.database.put(key, stream)
 
     @rule(key=names)
     def remove(self, key: bytes) -> None:

@@ -371,10 +371,10 @@ def keyspace(ctx: Context) -> Fields:
 
 
 def _expiry_of(db: Database, now_ms: int) -> str:
-    return f"avg_ttl={_mean_ttl(db, now_ms)},subexpiry={len(db.fields_due)}"
+    return f"avg_ttl={mean_ttl(db, now_ms)},subexpiry={len(db.fields_due)}"
 
 
-def _mean_ttl(db: Database, now_ms: int) -> int:
+def mean_ttl(db: Database, now_ms: int) -> int:
     """The mean time to live in ms, of a sample from the whole database."""
     step = max(len(db.deadlines) // TTLS_SAMPLED, 1)
     lives = [max(when_ms - now_ms, 0) for when_ms, _ in db.deadlines[::step]]

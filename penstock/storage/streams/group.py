@@ -2,6 +2,7 @@
 
 from array import array
 from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from sortedcontainers import SortedDict, SortedList
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.storage.streams.segment import Segment
     from penstock.storage.streams.stream import SegmentRun
 
+PARTS_SAMPLED: Final = 32  # blocks and consumers from which the memory is estimated
 MAX_COUNT: Final = 2**63 - 1  # delivery counts stop here
 UNKNOWN: Final = -1  # entries-read cannot be computed, because entries were deleted
 NEVER: Final = -1  # active time of a consumer that never received an entry
@@ -71,6 +73,7 @@ class Group(PendingList):
         "numbers",
         "read_segment",
         "read_slot",
+        "redeliveries",
     )
 
     def __init__(self, name: bytes, last_id: StreamId, entries_read: int) -> None:
@@ -84,6 +87,7 @@ class Group(PendingList):
         self._emptied: PendingBlock | None = None  # the last block that became empty, kept for reuse
         self.read_segment: Segment | None = None  # where `>` stopped; valid while the slot has the last-delivered id
         self.read_slot = 0
+        self.redeliveries = 0  # deliveries after an entry's first, since the process has the group; not stored
 
     # -- consumers --------------------------------------------------------------------------------------------------
 
@@ -248,6 +252,8 @@ class Group(PendingList):
             self._lost(block, former, 1)
             self._gained(block, consumer, 1)
         block.times[slot] = time_ms
+        if count > block.counts[slot]:
+            self.redeliveries += 1
         block.counts[slot] = count
         self._settle(block, slot, time_ms)
 
@@ -281,6 +287,8 @@ class Group(PendingList):
         if taken:
             self._gained(block, consumer, taken)
         block.times[start:stop] = repeated(time_ms, stop - start)
+        if count_change == COUNT_UP:
+            self.redeliveries += stop - start
         _count_run(block, start, stop, count_change)
 
     def _are_last_in_time(self, runs: list[PendingRun], time_ms: int) -> bool:
@@ -523,10 +531,13 @@ class Group(PendingList):
             order.queued_ms = max(order.queued_ms, block.times[slot])
 
     def memory_usage(self) -> int:
-        """An estimate in bytes. O(b + c)."""
-        blocks = sum(block.memory_usage() for block in self.blocks) + 1500 * len(self.rewound)
-        consumers = sum(450 + len(one.name) + 18 * len(one.owned_blocks.blocks) for one in self.consumers.values())
-        return 1200 + blocks + consumers + self.order.memory_usage()
+        """An estimate in bytes, from the sizes of some blocks and consumers. O(1)."""
+        blocks = self.blocks[:: len(self.blocks) // PARTS_SAMPLED + 1]
+        size = sum(block.memory_usage() for block in blocks) * len(self.blocks) // max(len(blocks), 1)
+        consumers = list(islice(self.consumers.values(), PARTS_SAMPLED))
+        names = sum(450 + len(one.name) + 18 * len(one.owned_blocks.blocks) for one in consumers)
+        size += names * len(self.consumers) // max(len(consumers), 1)
+        return 1200 + size + 1500 * len(self.rewound) + self.order.memory_usage()
 
     def check(self) -> None:
         """Assert the invariants. O(n log n + b c)."""

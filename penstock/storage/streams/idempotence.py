@@ -1,6 +1,11 @@
 """Idempotent producers of a stream: the idempotent ids (iids) that each producer (pid) used, and their entries."""
 
+from itertools import islice
+from typing import Final
+
 from penstock.storage.streams.ids import StreamId
+
+PRODUCERS_SAMPLED: Final = 32  # producers from which the memory is estimated
 
 
 class Producers:
@@ -81,5 +86,6 @@ class Producers:
         return twin
 
     def memory_usage(self) -> int:
-        """An estimate in bytes. O(pids)."""
-        return sum(300 + len(pid) + 160 * len(iids) for pid, iids in self.pids.items())
+        """An estimate in bytes, from the first producers. O(1)."""
+        sampled = [300 + len(pid) + 160 * len(iids) for pid, iids in islice(self.pids.items(), PRODUCERS_SAMPLED)]
+        return sum(sampled) * len(self.pids) // max(len(sampled), 1)

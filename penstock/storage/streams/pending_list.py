@@ -161,6 +161,10 @@ class PendingList(BlockList):
         """
         if self.released and next(self._claimable_cells(self.order.nack_zone, True), None) is not None:
             return 0
+        return self.oldest_owned_ms()
+
+    def oldest_owned_ms(self) -> int:
+        """As `oldest_live_ms`, for entries that have an owner."""
         first = next(self._owned_in_time_order(), None)
         return NONE_LIVE if first is None else first[0]
 

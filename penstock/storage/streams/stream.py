@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.storage.streams.group import UNKNOWN, Group
@@ -10,6 +11,8 @@ from penstock.storage.streams.ids import HALF, MAX, ZERO, StreamId
 from penstock.storage.streams.listpack_nodes import Node, NodeLimits, SameFieldEntries, same_field_entries
 from penstock.storage.streams.segment import Segment
 
+SEGMENTS_SAMPLED: Final = 64  # segments and groups from which the memory is estimated
+GROUPS_SAMPLED: Final = 16
 KEEP_REFERENCES: Final = 0  # KEEPREF: pending entries of a trimmed entry stay, as deleted pending entries
 DELETE_REFERENCES: Final = 1  # DELREF: they are removed with the entry
 ACKNOWLEDGED: Final = 2  # ACKED: an entry that some group still needs is not trimmed
@@ -529,11 +532,15 @@ class Stream:
         return twin
 
     def memory_usage(self) -> int:
-        """An estimate in bytes: entries, ids, nodes, producers and groups. O(s + m + blocks of all groups)."""
-        slots = sum(map(len, self.segments))
-        size = sum(segment.size for segment in self.segments) + slots * 20 + len(self.segments) * 600
-        size += sum(34 * len(segment.parts) for segment in self.segments) + len(self.nodes) * 200 + 800
-        return size + self.producers.memory_usage() + sum(group.memory_usage() for group in self.groups.values())
+        """An estimate in bytes, from some of the segments, groups and blocks: entries, ids, nodes, producers. O(1)."""
+        count = len(self.segments)
+        sampled = self.segments[:: count // SEGMENTS_SAMPLED + 1]
+        size = 0
+        for segment in sampled:
+            size += segment.size + len(segment) * 20 + 600 + 34 * len(segment.parts)
+        groups = [group.memory_usage() for group in islice(self.groups.values(), GROUPS_SAMPLED)]
+        whole = size * count // max(len(sampled), 1) + len(self.nodes) * 200 + 800
+        return whole + self.producers.memory_usage() + sum(groups) * len(self.groups) // max(len(groups), 1)
 
     def check(self) -> None:
         """Assert the invariants."""
