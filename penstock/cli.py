@@ -83,9 +83,10 @@ def serve(words: Sequence[str], program: str) -> int:
         settings = config_file.start(words, piped.decode(errors="surrogateescape"))
         for warning in settings.warnings:
             sys.stderr.write(f"warning: {warning}\n")
-        from penstock.server.run import serve as run  # imported late: bad flags fail fast
+        from penstock.observe import companions  # imported late: bad flags fail fast
+        from penstock.server.run import serve as run
 
-        return run(settings)
+        return run(settings, companions=companions.wanted(settings))
     except UsageError as mistake:
         sys.stderr.write(f"{mistake}\n")
         return 1

@@ -249,6 +249,12 @@ USED: Final = (
     ),
     # Penstock's own
     Directive(
+        "metrics-port", "0", Number(0, 65535), "Port for Prometheus's scrapes over HTTP; 0 for none.", immutable=True
+    ),
+    Directive("metrics-bind", "127.0.0.1", Text(), "Address that metrics-port listens on.", immutable=True),
+    Directive("metrics-streams", "*", Text(), "Pattern of the streams that the metrics show one by one."),
+    Directive("metrics-max-streams", "500", Number(0, INT), "Maximum number of them; the oldest keys come first."),
+    Directive(
         "compat-version",
         "newest",
         Choice("newest 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1"),

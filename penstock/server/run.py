@@ -6,11 +6,11 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from penstock.clock import SystemClock
 from penstock.commands.registry import new_engine
@@ -42,7 +42,17 @@ SLICE_S: Final = 0.02  # of loading, before clients are answered
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve(settings: Settings, disk: Disk | None = None) -> int:
+class Companion(Protocol):
+    """Serves in the server's process what is not asked in the Redis protocol: metrics."""
+
+    def start(self, turn: Turn) -> None:
+        """Called in the loop when the addresses are bound, before the log is loaded. UsageError if it cannot start."""
+
+    def stop(self) -> None:
+        """Called in the loop when the server ends."""
+
+
+def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Companion] = ()) -> int:
     """Serve until a signal or SHUTDOWN; the process's exit code. UsageError if the server cannot start.
 
     disk: where the log is kept; None: among the operating system's files.
@@ -56,7 +66,7 @@ def serve(settings: Settings, disk: Disk | None = None) -> int:
     engine.memory.reading = allocated_memory.Allocated().read
     engine.scripts.calls.give_back = allocated_memory.give_back
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        return runner.run(Server(engine, server_log, disk or SystemDisk()).run())
+        return runner.run(Server(engine, server_log, disk or SystemDisk(), companions).run())
 
 
 def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
@@ -71,10 +81,11 @@ def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
 class Server:
     """One server: its engine, log, sockets and cron."""
 
-    __slots__ = ("_disk", "_engine", "_journal", "_over", "_settings")
+    __slots__ = ("_companions", "_disk", "_engine", "_journal", "_over", "_settings")
 
-    def __init__(self, engine: Engine, server_log: ServerLog, disk: Disk) -> None:
+    def __init__(self, engine: Engine, server_log: ServerLog, disk: Disk, companions: Sequence[Companion] = ()) -> None:
         self._engine = engine
+        self._companions = companions
         self._disk = disk
         self._settings = engine.settings
         self._journal = server_log
@@ -94,6 +105,8 @@ class Server:
         log_writer = AofWriter(settings, self._engine, server_log.notice, self._disk)
         turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
+        for companion in self._companions:
+            companion.start(turn)
         for number in SIGNALS:
             loop.add_signal_handler(number, self._signalled, number)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # closing the terminal does not end the server, as in Redis
@@ -123,6 +136,8 @@ class Server:
         tell_end(settings.text("supervised"), os.environ)
         doors.close()
         cron.stop()
+        for companion in self._companions:
+            companion.stop()
         is_safe = turn.close()
         await farewell(turn)
         if pidfile is not None:

@@ -1,0 +1,16 @@
+"""What the settings want beside the server in its process."""
+
+from penstock.config.settings import Settings
+from penstock.errors import UsageError
+from penstock.server.run import Companion
+
+
+def wanted(settings: Settings) -> list[Companion]:
+    """The companions to start with a server. UsageError if one needs a package that is not installed."""
+    if not settings.number("metrics-port"):
+        return []
+    try:
+        from penstock.observe.metrics_server import MetricsServer  # imported late: prometheus_client is an extra
+    except ModuleNotFoundError as missing:
+        raise UsageError(f"metrics-port needs the package {missing.name}: install the extra `metrics`") from None
+    return [MetricsServer(settings)]

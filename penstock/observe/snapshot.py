@@ -1,0 +1,223 @@
+"""What the metrics show of a server at one moment: read in the event loop, step by step.
+
+Each step takes some microseconds, so the loop can answer clients between two steps. Values of different steps may
+therefore be of slightly different moments. Nothing is formatted here: a thread does that.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from penstock.commands.server import info_sections
+from penstock.engine.context import Context
+from penstock.engine.engine import Engine
+from penstock.engine.matching.globs import matches
+from penstock.engine.memory.value_sizes import memory_usage
+from penstock.engine.session import NOBODY
+from penstock.engine.telemetry.statistics import RowStatistics
+from penstock.storage.streams.group import UNKNOWN, Group
+from penstock.storage.streams.pending_list import NONE_LIVE
+from penstock.storage.streams.stream import Stream
+
+EVERY_STREAM: Final = b"*"
+NAMES_A_STEP: Final = 200  # stream names compared with the pattern
+PARTS_PER_STREAM: Final = 4  # so many times the largest number of streams: the largest number of groups, of consumers
+SECTIONS: Final[tuple[Callable[[Context], info_sections.Fields], ...]] = (
+    info_sections.server,
+    info_sections.clients,
+    info_sections.memory,
+    info_sections.persistence,
+    info_sections.stats,
+    info_sections.replication,
+    info_sections.cpu,
+    info_sections.cluster,
+)
+
+
+class CommandCounts(NamedTuple):
+    """The calls of one command; `percentiles` has pairs of percent and microseconds."""
+
+    name: str
+    calls: int
+    usec: int
+    rejected: int
+    failed: int
+    percentiles: list[tuple[str, float]]
+
+
+class DatabaseCounts(NamedTuple):
+    """The keys of one database."""
+
+    db_index: int
+    keys: int
+    expiring: int
+    mean_ttl_ms: int
+
+
+class StreamCounts(NamedTuple):
+    """One stream. Ids are given by their upper halves, the milliseconds."""
+
+    db_index: int
+    key: bytes
+    length: int
+    nodes: int
+    groups: int
+    last_ms: int
+    max_deleted_ms: int
+    first_ms: int
+    entries_added: int
+    memory: int  # in bytes, by estimate
+
+
+class GroupCounts(NamedTuple):
+    """One group of a stream. `entries_read` and `lag` are None if they cannot be computed."""
+
+    db_index: int
+    key: bytes
+    name: bytes
+    consumers: int
+    pending: int
+    released: int
+    last_delivered_ms: int
+    entries_read: int | None
+    lag: int | None
+    oldest_idle_ms: int
+    redeliveries: int
+
+
+class ConsumerCounts(NamedTuple):
+    """One consumer of a group."""
+
+    db_index: int
+    key: bytes
+    group: bytes
+    name: bytes
+    pending: int
+    idle_ms: int
+
+
+class Snapshot:
+    """The values, and how many streams, groups and consumers were left out because there are too many."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, str] = {}  # of INFO
+        self.commands: list[CommandCounts] = []
+        self.errors: dict[str, int] = {}
+        self.databases: list[DatabaseCounts] = []
+        self.slow_requests = 0
+        self.slow_requests_total = 0
+        self.last_slow_usec = 0
+        self.streams: list[StreamCounts] = []
+        self.groups: list[GroupCounts] = []
+        self.consumers: list[ConsumerCounts] = []
+        self.streams_left_out = 0
+        self.groups_left_out = 0
+        self.consumers_left_out = 0
+
+
+def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
+    """Fill a snapshot; the server may answer clients at each yield."""
+    ctx = Context(engine, NOBODY)
+    for section in SECTIONS:
+        ctx.begin(NOBODY, engine.clock.now_us())
+        snapshot.fields.update(section(ctx))
+        yield
+    snapshot.errors = {code.decode(errors="replace"): count for code, count in engine.statistics.errors.items()}
+    for index, db in enumerate(engine.keyspace.databases):
+        ttl_ms = info_sections.mean_ttl(db, engine.clock.now_us() // 1000)
+        snapshot.databases.append(DatabaseCounts(index, len(db), len(db.expires), ttl_ms))
+    slow_log = engine.slow_log
+    snapshot.slow_requests, snapshot.slow_requests_total = len(slow_log.requests), slow_log.next_id
+    snapshot.last_slow_usec = slow_log.requests[0].usec if slow_log.requests else 0
+    yield
+    percents = engine.settings.text("latency-tracking-info-percentiles").split()
+    if not engine.settings.yes("latency-tracking"):
+        percents = []
+    for name, row in list(engine.statistics.rows.items()):
+        if row.calls or row.rejected:
+            snapshot.commands.append(_command(name, row, percents))
+            yield
+    yield from _take_streams(engine, snapshot)
+
+
+def _command(name: str, row: RowStatistics, percents: list[str]) -> CommandCounts:
+    percentiles = [(percent, row.times.percentile(float(percent))) for percent in percents] if row.calls else []
+    return CommandCounts(name.lower(), row.calls, row.usec, row.rejected, row.failed, percentiles)
+
+
+def _take_streams(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
+    """The streams that the settings choose, the oldest keys first."""
+    most = engine.settings.number("metrics-max-streams")
+    for db_index, db in enumerate(engine.keyspace.databases):
+        chosen: list[bytes] = []
+        yield from _choose(engine, db_index, most - len(snapshot.streams), chosen, snapshot)
+        for key in chosen:
+            stream = db.streams.get(key)
+            if stream is not None:
+                _add_stream(engine, db_index, key, stream, snapshot, most * PARTS_PER_STREAM)
+                yield
+
+
+def _choose(engine: Engine, db_index: int, most: int, chosen: list[bytes], snapshot: Snapshot) -> Iterator[None]:
+    """The names of at most so many streams of a database that match the pattern; the rest is counted."""
+    pattern = engine.settings.text("metrics-streams").encode(errors="surrogateescape")
+    streams = engine.keyspace.databases[db_index].streams
+    if pattern == EVERY_STREAM:
+        chosen.extend(islice(streams, most))
+        snapshot.streams_left_out += len(streams) - len(chosen)
+        return
+    names = list(streams)
+    for start in range(0, len(names), NAMES_A_STEP):
+        matching = [name for name in names[start : start + NAMES_A_STEP] if matches(pattern, name)]
+        kept = matching[: most - len(chosen)]
+        chosen.extend(kept)
+        snapshot.streams_left_out += len(matching) - len(kept)
+        yield
+
+
+def _add_stream(engine: Engine, db_index: int, key: bytes, stream: Stream, snapshot: Snapshot, most_parts: int) -> None:
+    now_ms = engine.clock.now_us() // 1000
+    engine.blocking.settle(db_index, key)
+    nodes = len(stream.nodes)
+    snapshot.streams.append(
+        StreamCounts(
+            db_index,
+            key,
+            stream.length,
+            nodes,
+            len(stream.groups),
+            stream.last_id >> 64,
+            stream.max_deleted_id >> 64,
+            stream.first_id >> 64,
+            stream.entries_added,
+            memory_usage(key, stream),
+        )
+    )
+    groups = list(islice(stream.groups.values(), most_parts - len(snapshot.groups)))
+    snapshot.groups_left_out += len(stream.groups) - len(groups)
+    for group in groups:
+        snapshot.groups.append(_group(db_index, key, stream, group, now_ms))
+        shown = list(islice(group.consumers.values(), most_parts - len(snapshot.consumers)))
+        snapshot.consumers_left_out += len(group.consumers) - len(shown)
+        for consumer in shown:
+            idle_ms = max(now_ms - consumer.seen_ms, 0)
+            snapshot.consumers.append(
+                ConsumerCounts(db_index, key, group.name, consumer.name, consumer.pending, idle_ms)
+            )
+
+
+def _group(db_index: int, key: bytes, stream: Stream, group: Group, now_ms: int) -> GroupCounts:
+    oldest_ms = group.oldest_owned_ms()
+    return GroupCounts(
+        db_index,
+        key,
+        group.name,
+        len(group.consumers),
+        group.pending,
+        group.released,
+        group.last_id >> 64,
+        None if group.entries_read == UNKNOWN else group.entries_read,
+        stream.lag(group),
+        0 if oldest_ms == NONE_LIVE else max(now_ms - oldest_ms, 0),
+        group.redeliveries,
+    )
