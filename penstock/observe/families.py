@@ -1,80 +1,20 @@
-"""A snapshot as Prometheus's metric families: redis_exporter's names, then Penstock's own for what it does not have."""
+"""The server as a whole as metric families, with the names of redis_exporter. stream_text.py has the streams."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from penstock.observe import exporter_names
-from penstock.observe.snapshot import CommandCounts, ConsumerCounts, GroupCounts, Snapshot, StreamCounts
+from penstock.observe.snapshot import CommandCounts, Snapshot
 
-Counts = TypeVar("Counts")
-
-STREAM: Final = ("db", "stream")
-GROUP: Final = (*STREAM, "group")
-CONSUMER: Final = (*GROUP, "consumer")
-
-STREAM_METRICS: Final[tuple[tuple[str, str, Callable[[StreamCounts], float]], ...]] = (
-    ("redis_stream_length", "Entries in the stream.", lambda one: one.length),
-    ("redis_stream_radix_tree_keys", "Nodes of the stream.", lambda one: one.nodes),
-    ("redis_stream_radix_tree_nodes", "Nodes of the stream's radix tree.", lambda one: one.nodes + 1),
-    ("redis_stream_groups", "Consumer groups of the stream.", lambda one: one.groups),
-    ("redis_stream_last_generated_id", "Milliseconds of the last id.", lambda one: one.last_ms),
-    ("redis_stream_max_deleted_entry_id", "Milliseconds of the largest deleted id.", lambda one: one.max_deleted_ms),
-    ("redis_stream_first_entry_id", "Milliseconds of the first entry's id.", lambda one: one.first_ms),
-    (
-        "penstock_stream_entries_added_total",
-        "Entries added to the stream since it was created.",
-        lambda one: one.entries_added,
-    ),
-    ("penstock_stream_memory_bytes", "Memory of the stream and its groups, by estimate.", lambda one: one.memory),
-)
-GROUP_METRICS: Final[tuple[tuple[str, str, Callable[[GroupCounts], float | None]], ...]] = (
-    ("redis_stream_group_consumers", "Consumers of the group.", lambda one: one.consumers),
-    ("redis_stream_group_messages_pending", "Entries delivered and not acknowledged.", lambda one: one.pending),
-    (
-        "redis_stream_group_last_delivered_id",
-        "Milliseconds of the last-delivered id.",
-        lambda one: one.last_delivered_ms,
-    ),
-    ("redis_stream_group_entries_read", "The group's logical read counter.", lambda one: one.entries_read),
-    ("redis_stream_group_lag", "Entries that the group has yet to read.", lambda one: one.lag),
-    (
-        "penstock_stream_group_released",
-        "Pending entries that were released (XNACK) and wait for the next consumer.",
-        lambda one: one.released,
-    ),
-    (
-        "penstock_stream_group_oldest_pending_seconds",
-        "How long ago the pending entry that waits longest was delivered; 0 if nothing is pending.",
-        lambda one: one.oldest_idle_ms / 1000,
-    ),
-    (
-        "penstock_stream_group_redeliveries_total",
-        "Deliveries of entries that had been delivered before, since the server started.",
-        lambda one: one.redeliveries,
-    ),
-)
-CONSUMER_METRICS: Final[tuple[tuple[str, str, Callable[[ConsumerCounts], float]], ...]] = (
-    ("redis_stream_group_consumer_messages_pending", "Pending entries of the consumer.", lambda one: one.pending),
-    (
-        "redis_stream_group_consumer_idle_seconds",
-        "Seconds since the consumer's last request.",
-        lambda one: one.idle_ms / 1000,
-    ),
-)
 COMMAND_METRICS: Final[tuple[tuple[str, str, Callable[[CommandCounts], float]], ...]] = (
     ("redis_commands_total", "Calls of the command.", lambda one: one.calls),
     ("redis_commands_duration_seconds_total", "Time spent in the command.", lambda one: one.usec / 1e6),
     ("redis_commands_rejected_calls_total", "Calls refused before they were run.", lambda one: one.rejected),
     ("redis_commands_failed_calls_total", "Calls that were answered with an error.", lambda one: one.failed),
 )
-
-
-def text_of(name: bytes) -> str:
-    """A key's or a group's name as a label; bytes that are not UTF-8 are shown as \\xff."""
-    return name.decode(errors="backslashreplace")
 
 
 def family(name: str, about: str, labels: Sequence[str] = ()) -> GaugeMetricFamily | CounterMetricFamily:
@@ -92,7 +32,7 @@ def single(name: str, about: str, value: float) -> Metric:
 
 
 def of_snapshot(snapshot: Snapshot) -> Iterator[Metric]:
-    """All families of a snapshot that was taken in full."""
+    """All families of a snapshot that was taken in full, but those of streams."""
     yield single("redis_up", "Whether the server's values could be read.", 1)
     yield from _fields(snapshot.fields)
     yield from _server(snapshot)
@@ -102,9 +42,6 @@ def of_snapshot(snapshot: Snapshot) -> Iterator[Metric]:
     for code, count in snapshot.errors.items():
         errors.add_metric([code], count)
     yield errors
-    yield from _each(STREAM_METRICS, STREAM, snapshot.streams, _stream_labels)
-    yield from _each(GROUP_METRICS, GROUP, snapshot.groups, _group_labels)
-    yield from _each(CONSUMER_METRICS, CONSUMER, snapshot.consumers, _consumer_labels)
     left_out = GaugeMetricFamily(
         "penstock_metrics_left_out", "What metrics-max-streams leaves out of the metrics.", labels=["kind"]
     )
@@ -155,7 +92,11 @@ def _databases(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _commands(commands: list[CommandCounts]) -> Iterator[Metric]:
-    yield from _each(COMMAND_METRICS, ("cmd",), commands, lambda one: [one.name])
+    for name, about, value_of in COMMAND_METRICS:
+        calls = family(name, about, ["cmd"])
+        for one in commands:
+            calls.add_metric([one.name], value_of(one))
+        yield calls
     latency = Metric("redis_latency_percentiles_usec", "Times of the command's calls, in microseconds.", "summary")
     for one in commands:
         if one.percentiles:
@@ -164,32 +105,3 @@ def _commands(commands: list[CommandCounts]) -> Iterator[Metric]:
             latency.add_sample(f"{latency.name}_sum", {"cmd": one.name}, one.usec)
             latency.add_sample(f"{latency.name}_count", {"cmd": one.name}, one.calls)
     yield latency
-
-
-def _each(
-    metrics: Iterable[tuple[str, str, Callable[[Counts], float | None]]],
-    names: Sequence[str],
-    counted: Sequence[Counts],
-    labels_of: Callable[[Counts], list[str]],
-) -> Iterator[Metric]:
-    """One family for each metric, with a sample for each of what was counted; no sample where the value is None."""
-    labels = [labels_of(one) for one in counted]
-    for name, about, value_of in metrics:
-        made = family(name, about, names)
-        for one, label_values in zip(counted, labels, strict=True):
-            value = value_of(one)
-            if value is not None:
-                made.add_metric(label_values, value)
-        yield made
-
-
-def _stream_labels(one: StreamCounts) -> list[str]:
-    return [f"db{one.db_index}", text_of(one.key)]
-
-
-def _group_labels(one: GroupCounts) -> list[str]:
-    return [f"db{one.db_index}", text_of(one.key), text_of(one.name)]
-
-
-def _consumer_labels(one: ConsumerCounts) -> list[str]:
-    return [f"db{one.db_index}", text_of(one.key), text_of(one.group), text_of(one.name)]

@@ -5,26 +5,34 @@ Threads answer the scrapes, and format the text. The values are read by the even
 """
 
 import asyncio
+import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from socketserver import ThreadingMixIn
 from threading import Lock, Thread
 from typing import Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.types import StartResponse, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, Metric, ProcessCollector, start_http_server
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Metric, ProcessCollector, generate_latest
 from prometheus_client.registry import Collector
 
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.errors import UsageError
-from penstock.observe import families, snapshot
+from penstock.observe import families, snapshot, stream_text
 from penstock.observe.snapshot import Snapshot
 from penstock.server.turn import Turn
 
+PATHS: Final = ("/", "/metrics")
 READ_S: Final = 0.001
 STEPS_A_TURN: Final = 100
 PAUSE_S: Final = 0.002
 BUSY_PAUSE_S: Final = 0.05  # a script has the keyspace
+FORMAT_PAUSE_S: Final = 0.0005  # after each piece of text
 LONGEST_S: Final = 8.0  # for reading the values; Prometheus itself gives up after 10 s
+PATIENCE_S: Final = 30.0  # for a client of the port
 
 
 class SnapshotReader:
@@ -61,29 +69,73 @@ class SnapshotReader:
 
 
 class ServerCollector(Collector):
-    """What prometheus_client asks for the server's metrics, in a thread of each scrape. One scrape at a time."""
+    """What prometheus_client asks for the metrics of the server as a whole."""
+
+    def __init__(self, taken: Snapshot | None) -> None:
+        self._taken = taken
+
+    def describe(self) -> list[Metric]:
+        """Nothing, so that registering does not collect."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The families of the snapshot, `redis_up 0` without one."""
+        if self._taken is None:
+            return iter([families.single("redis_up", "Whether the server's values could be read.", 0)])
+        return families.of_snapshot(self._taken)
+
+
+class Scraper:
+    """Reads the server for threads that ask, and makes the text for them. One scrape is made at a time."""
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         self._engine = engine
         self._loop = loop
         self._lock = Lock()
 
-    def describe(self) -> list[Metric]:
-        """Nothing: registering must not read the server."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """The families of a new snapshot, or `redis_up 0` if the server does not get to it, or ends."""
+    def text(self) -> bytes:
+        """The metrics; `redis_up 0` if the event loop does not get to them in LONGEST_S, or has ended."""
         with self._lock:
-            reader = SnapshotReader(self._engine, self._loop)
-            try:
-                self._loop.call_soon_threadsafe(reader.read)
-                taken = reader.taken.result(LONGEST_S)
-            except (TimeoutError, RuntimeError):  # a script runs for long; the loop is closed
-                reader.taken.cancel()
-                yield families.single("redis_up", "Whether the server's values could be read.", 0)
-                return
-        yield from families.of_snapshot(taken)
+            taken = self._taken()
+            registry = CollectorRegistry()
+            registry.register(ServerCollector(taken))
+            ProcessCollector(registry=registry)
+            parts = [generate_latest(registry)]
+            if taken is not None:
+                for piece in stream_text.pieces(taken):
+                    parts.append(piece.encode())
+                    time.sleep(FORMAT_PAUSE_S)  # the event loop has the interpreter
+            return b"".join(parts)
+
+    def _taken(self) -> Snapshot | None:
+        reader = SnapshotReader(self._engine, self._loop)
+        try:
+            self._loop.call_soon_threadsafe(reader.read)
+            return reader.taken.result(LONGEST_S)
+        except (TimeoutError, RuntimeError):  # a script runs for long; the loop is closed
+            reader.taken.cancel()
+            return None
+
+
+class SilentHandler(WSGIRequestHandler):
+    """Tells nobody of each scrape. A client that sends no request is left after PATIENCE_S."""
+
+    timeout = PATIENCE_S
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+class HttpServer(ThreadingMixIn, WSGIServer):
+    """A thread for each scrape."""
+
+    daemon_threads = True
+
+
+class HttpServer6(HttpServer):
+    """The same on an address of IPv6."""
+
+    address_family = socket.AF_INET6
 
 
 class MetricsServer:
@@ -92,18 +144,27 @@ class MetricsServer:
     def __init__(self, settings: Settings) -> None:
         self._host = settings.text("metrics-bind")
         self.port = settings.number("metrics-port")
-        self.registry = CollectorRegistry()
 
     def start(self, turn: Turn) -> None:
         """Listen; UsageError if that is impossible."""
-        self.registry.register(ServerCollector(turn.engine, turn.loop))
-        ProcessCollector(registry=self.registry)
+        scraper = Scraper(turn.engine, turn.loop)
+
+        def app(request: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+            if request["PATH_INFO"] not in PATHS:
+                start_response("404 Not Found", [("Content-Type", "text/plain")])
+                return [b"the metrics are at /metrics\n"]
+            text = scraper.text()
+            start_response("200 OK", [("Content-Type", CONTENT_TYPE_PLAIN_0_0_4), ("Content-Length", str(len(text)))])
+            return [text]
+
+        kind = HttpServer6 if ":" in self._host else HttpServer
         try:
-            self._http, self._thread = start_http_server(self.port, self._host, self.registry)
+            self._http = make_server(self._host, self.port, app, kind, SilentHandler)
         except OSError as problem:
             raise UsageError(
                 f"cannot listen on {self._host}:{self.port} (metrics-port): {problem.strerror or problem}"
             ) from None
+        Thread(target=self._http.serve_forever, name="penstock-metrics", daemon=True).start()
         self.port = self._http.server_port
         turn.server_log.notice(f"Metrics for Prometheus at http://{self._host}:{self.port}/metrics")
 

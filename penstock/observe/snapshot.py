@@ -177,7 +177,8 @@ def _choose(engine: Engine, db_index: int, most: int, chosen: list[bytes], snaps
 
 def _add_stream(engine: Engine, db_index: int, key: bytes, stream: Stream, snapshot: Snapshot, most_parts: int) -> None:
     now_ms = engine.clock.now_us() // 1000
-    engine.blocking.settle(db_index, key)
+    if engine.blocking.by_key:
+        engine.blocking.settle(db_index, key)
     nodes = len(stream.nodes)
     snapshot.streams.append(
         StreamCounts(
@@ -197,6 +198,8 @@ def _add_stream(engine: Engine, db_index: int, key: bytes, stream: Stream, snaps
     snapshot.groups_left_out += len(stream.groups) - len(groups)
     for group in groups:
         snapshot.groups.append(_group(db_index, key, stream, group, now_ms))
+        if not group.consumers:
+            continue
         shown = list(islice(group.consumers.values(), most_parts - len(snapshot.consumers)))
         snapshot.consumers_left_out += len(group.consumers) - len(shown)
         for consumer in shown:
@@ -207,7 +210,7 @@ def _add_stream(engine: Engine, db_index: int, key: bytes, stream: Stream, snaps
 
 
 def _group(db_index: int, key: bytes, stream: Stream, group: Group, now_ms: int) -> GroupCounts:
-    oldest_ms = group.oldest_owned_ms()
+    oldest_ms = group.oldest_owned_ms() if group.pending else NONE_LIVE
     return GroupCounts(
         db_index,
         key,

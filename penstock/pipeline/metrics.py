@@ -11,14 +11,11 @@ the samples that Spark knows of.
 """
 
 import json
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -26,6 +23,9 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from penstock.pipeline.connector.schemas import CORRUPT
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, MS_BEHIND, REDELIVERED, STREAMS
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 PREFIX: Final = "penstock_pipeline_"
 GAUGE, COUNTER = "gauge", "counter"
@@ -112,19 +112,23 @@ def _told(offset: Any) -> dict[str, Any]:
 
 
 class PrometheusListener(StreamingQueryListener):
-    """Keeps the samples of all queries of a session as Prometheus text.
+    """Keeps the samples of all queries of a session, and shows them to Prometheus (extra `metrics`).
 
     `path`: a file that is replaced as a whole with each progress (for the node exporter's textfile collector).
     `port`: answers `GET /metrics` there, at `host`, until `close`; 0 takes a free one, which `self.port` tells.
     """
 
     def __init__(self, path: str | None = None, port: int | None = None, host: str = LOCALHOST) -> None:
+        from prometheus_client import CollectorRegistry, start_http_server  # an extra, which executors do not need
+
         self._lock = threading.Lock()
         self._samples: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
         self._names: dict[str, str] = {}  # run id -> the query's label
-        self._path = None if path is None else Path(path)
-        self._server = None if port is None else _serve(self, host, port)
-        self.port = None if self._server is None else self._server.server_address[1]
+        self._path = path
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        self._server = None if port is None else start_http_server(port, host, self._registry)[0]
+        self.port = None if self._server is None else self._server.server_port
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         self._names[str(event.runId)] = event.name or str(event.id)
@@ -146,6 +150,8 @@ class PrometheusListener(StreamingQueryListener):
 
     def add(self, samples: list[Sample]) -> None:
         """Set gauges, and add to counters; then write the file, if there is one."""
+        from prometheus_client import write_to_textfile
+
         with self._lock:
             for sample in samples:
                 key = (sample.name, sample.labels)
@@ -153,53 +159,30 @@ class PrometheusListener(StreamingQueryListener):
                 adds = KNOWN[sample.name][0] == COUNTER and sample.name != "redelivered_total"
                 self._samples[key] = sample.value + (self._samples.get(key, 0) if adds else 0)
         if self._path is not None:
-            beside = self._path.with_name(self._path.name + f".{os.getpid()}")
-            beside.write_text(self.text())
-            beside.replace(self._path)
+            write_to_textfile(self._path, self._registry)
+
+    def collect(self) -> "Iterator[Metric]":
+        """What prometheus_client asks for: one family for each name that has samples."""
+        from prometheus_client import Metric
+
+        with self._lock:
+            samples = dict(self._samples)
+        for name, (kind, about) in KNOWN.items():
+            family = Metric(PREFIX + name.removesuffix("_total"), about, kind)
+            for (known, labels), value in samples.items():
+                if known == name:
+                    family.add_sample(PREFIX + name, dict(labels), value)
+            if family.samples:
+                yield family
 
     def text(self) -> str:
         """All samples in Prometheus's text format."""
-        with self._lock:
-            samples = dict(self._samples)
-        lines = []
-        for name, (kind, about) in KNOWN.items():
-            of_name = [(labels, value) for (known, labels), value in samples.items() if known == name]
-            if of_name:
-                lines += [f"# HELP {PREFIX}{name} {about}", f"# TYPE {PREFIX}{name} {kind}"]
-            lines += [f"{PREFIX}{name}{{{_labels(labels)}}} {value:.15g}" for labels, value in of_name]
-        return "\n".join(lines) + "\n"
+        from prometheus_client import generate_latest
+
+        return generate_latest(self._registry).decode()
 
     def close(self) -> None:
         """Stop answering."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
-
-
-def _labels(labels: tuple[tuple[str, str], ...]) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _serve(listener: PrometheusListener, host: str, port: int) -> ThreadingHTTPServer:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = listener.text().encode()
-            found = self.path.partition("?")[0] in ("/", "/metrics")
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(body) if found else 0))
-            self.end_headers()
-            if found:
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing: a scrape is no event."""
-
-    server = ThreadingHTTPServer((host, port), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, name="penstock-metrics", daemon=True).start()
-    return server

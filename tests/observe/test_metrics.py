@@ -5,35 +5,27 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
 import redis
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
 from penstock.errors import UsageError
-from penstock.observe import companions, families, snapshot
-from penstock.observe.metrics_server import PAUSE_S, STEPS_A_TURN, ServerCollector, SnapshotReader
+from penstock.observe import companions, snapshot, stream_text
+from penstock.observe.metrics_server import PAUSE_S, STEPS_A_TURN, Scraper, ServerCollector, SnapshotReader
 from penstock.observe.snapshot import Snapshot
 from tests.support.dialogue import Dialogue
 from tests.support.engines import settings_with
 from tests.support.fake_server import FakeLoop
 from tests.support.scraping import Values, scraped, serving_metrics, values_of
 from tests.support.server_process import ServerProcess, running_server
-
-
-class FixedCollector:
-    """The families of one snapshot."""
-
-    def __init__(self, taken: Snapshot) -> None:
-        self._taken = taken
-
-    def collect(self) -> Iterator[object]:
-        return iter(families.of_snapshot(self._taken))
 
 
 def taken_of(engine: Engine) -> Snapshot:
@@ -44,7 +36,33 @@ def taken_of(engine: Engine) -> Snapshot:
 
 
 def metrics_of(engine: Engine) -> Values:
-    return values_of(generate_latest(FixedCollector(taken_of(engine))).decode())  # type: ignore[arg-type] # it collects
+    taken = taken_of(engine)
+    registry = CollectorRegistry()
+    registry.register(ServerCollector(taken))
+    return values_of(generate_latest(registry).decode() + "".join(stream_text.pieces(taken)))
+
+
+def test_the_text_is_what_prometheus_client_writes(dialogue: Dialogue, engine: Engine) -> None:
+    dialogue.words(b"XADD", b'a\xff"\n\\', b"1-0", b"f", b"v")
+    dialogue(
+        "XADD t 1795354034082-0 f v",
+        "XADD s 18446744073709551615-5 f v",
+        "XGROUP CREATE s g\\ 0",
+        "XREADGROUP GROUP g\\ c STREAMS s >",
+    )
+    written = "".join(stream_text.pieces(taken_of(engine)))
+
+    class Again(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return text_string_to_metric_families(written)
+
+    registry = CollectorRegistry()
+    registry.register(Again())
+    theirs = generate_latest(registry).decode()
+    assert values_of(theirs) == values_of(written)
+    assert [line.rsplit(" ", 1)[0] for line in theirs.splitlines()] == [
+        line.rsplit(" ", 1)[0] for line in written.splitlines()
+    ]
 
 
 def test_streams_groups_and_consumers_have_redis_exporters_names(
@@ -196,7 +214,7 @@ def test_a_server_that_has_ended_is_not_up(engine: Engine) -> None:
     loop = asyncio.new_event_loop()
     loop.close()
 
-    assert [sample.value for family in ServerCollector(engine, loop).collect() for sample in family.samples] == [0]
+    assert values_of(Scraper(engine, loop).text().decode())["redis_up",] == 0
 
 
 # -- over HTTP --------------------------------------------------------------------------------------------------------

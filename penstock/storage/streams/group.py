@@ -2,7 +2,6 @@
 
 from array import array
 from bisect import bisect_right
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from sortedcontainers import SortedDict, SortedList
@@ -532,12 +531,19 @@ class Group(PendingList):
 
     def memory_usage(self) -> int:
         """An estimate in bytes, from the sizes of some blocks and consumers. O(1)."""
-        blocks = self.blocks[:: len(self.blocks) // PARTS_SAMPLED + 1]
-        size = sum(block.memory_usage() for block in blocks) * len(self.blocks) // max(len(blocks), 1)
-        consumers = list(islice(self.consumers.values(), PARTS_SAMPLED))
-        names = sum(450 + len(one.name) + 18 * len(one.owned_blocks.blocks) for one in consumers)
-        size += names * len(self.consumers) // max(len(consumers), 1)
-        return 1200 + size + 1500 * len(self.rewound) + self.order.memory_usage()
+        count, size = len(self.blocks), 0
+        blocks = self.blocks if count <= PARTS_SAMPLED else self.blocks[:: count // PARTS_SAMPLED]
+        for block in blocks:
+            size += block.memory_usage()
+        if count > len(blocks):
+            size = size * count // len(blocks)
+        names = 0
+        for sampled, consumer in enumerate(self.consumers.values(), 1):
+            names += 450 + len(consumer.name) + 18 * len(consumer.owned_blocks.blocks)
+            if sampled == PARTS_SAMPLED:
+                names = names * len(self.consumers) // sampled
+                break
+        return 1200 + size + names + 1500 * len(self.rewound) + self.order.memory_usage()
 
     def check(self) -> None:
         """Assert the invariants. O(n log n + b c)."""

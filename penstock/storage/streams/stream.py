@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.storage.streams.group import UNKNOWN, Group
@@ -533,14 +532,22 @@ class Stream:
 
     def memory_usage(self) -> int:
         """An estimate in bytes, from some of the segments, groups and blocks: entries, ids, nodes, producers. O(1)."""
-        count = len(self.segments)
-        sampled = self.segments[:: count // SEGMENTS_SAMPLED + 1]
-        size = 0
-        for segment in sampled:
+        count, size = len(self.segments), 0
+        segments = self.segments if count <= SEGMENTS_SAMPLED else self.segments[:: count // SEGMENTS_SAMPLED]
+        for segment in segments:
             size += segment.size + len(segment) * 20 + 600 + 34 * len(segment.parts)
-        groups = [group.memory_usage() for group in islice(self.groups.values(), GROUPS_SAMPLED)]
-        whole = size * count // max(len(sampled), 1) + len(self.nodes) * 200 + 800
-        return whole + self.producers.memory_usage() + sum(groups) * len(self.groups) // max(len(groups), 1)
+        if count > len(segments):
+            size = size * count // len(segments)
+        size += len(self.nodes) * 200 + 800
+        if self.producers.pids:
+            size += self.producers.memory_usage()
+        groups = 0
+        for sampled, group in enumerate(self.groups.values(), 1):
+            groups += group.memory_usage()
+            if sampled == GROUPS_SAMPLED:
+                groups = groups * len(self.groups) // sampled
+                break
+        return size + groups
 
     def check(self) -> None:
         """Assert the invariants."""
