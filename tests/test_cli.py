@@ -4,6 +4,7 @@ import io
 import re
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +23,7 @@ class Started:
     def __init__(self) -> None:
         self.settings = Settings()
 
-    def serve(self, settings: Settings) -> int:
+    def serve(self, settings: Settings, companions: Sequence[object] = ()) -> int:
         self.settings = settings
         return 7
 

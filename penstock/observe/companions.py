@@ -1,11 +1,15 @@
 """What the settings want beside the server in its process."""
 
+from typing import TYPE_CHECKING
+
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
-from penstock.server.run import Companion
+
+if TYPE_CHECKING:
+    from penstock.server.run import Companion
 
 
-def wanted(settings: Settings) -> list[Companion]:
+def wanted(settings: Settings) -> "list[Companion]":
     """The companions to start with a server. UsageError if one needs a package that is not installed."""
     if not settings.number("metrics-port"):
         return []

@@ -31,9 +31,7 @@ def test_the_alerts_ask_for_metrics_that_there_are() -> None:
 
 
 @with_promtool
-@pytest.mark.parametrize(
-    "words", [("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")], ids=" ".join
-)
+@pytest.mark.parametrize("verb_and_file", ["check alerts.yml", "test alerts_test.yml"])
 def test_promtool_accepts_the_alerts(verb_and_file: str) -> None:
     verb, file = verb_and_file.split()
     ran = subprocess.run(["promtool", verb, "rules", file], cwd=FOLDER, capture_output=True, text=True, timeout=60)
