@@ -6,9 +6,9 @@ from typing import Final
 from penstock.clock import Clock
 
 # One name a line, sorted; each stands in FAMILIES too.
+from penstock.commands.acl import acl_files, acl_help, acl_log, acl_rights, acl_users
 from penstock.commands.arrays import array_cursor, array_items, array_queries
 from penstock.commands.connection import (
-    acl,
     client_control,
     client_list,
     client_tracking,
@@ -91,7 +91,11 @@ from penstock.engine.table.command_table import Command
 from penstock.storage.keyspace import Keyspace
 
 FAMILIES: Final = (
-    acl,
+    acl_files,
+    acl_help,
+    acl_log,
+    acl_rights,
+    acl_users,
     array_cursor,
     array_items,
     array_queries,

@@ -102,14 +102,16 @@ def flag_lines(arguments: Sequence[str]) -> list[str]:
     return lines
 
 
-def rewrite(settings: Settings) -> None:
+def rewrite(settings: Settings, users: Sequence[str] | None = None) -> None:
     """CONFIG REWRITE: write the settings into the file of the start, by replacing it as a whole.
 
-    OSError if that fails.
+    users: the `user` lines; None: they stand elsewhere. OSError if that fails.
     """
     assert settings.file is not None, "the server was started with a file"
     path = Path(settings.file)
     text = rewritten(_read(settings.file) if path.exists() else "", settings)
+    if users is not None:
+        text = with_users(text, users)
     with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name + ".", delete=False) as temporary:
         try:
             temporary.write(text.encode(errors="surrogateescape"))
@@ -145,6 +147,21 @@ def rewritten(text: str, settings: Settings) -> str:
     if added and GENERATED not in lines:
         lines += ["", GENERATED] if lines else [GENERATED]
     return "\n".join(lines + added) + "\n"
+
+
+def with_users(text: str, users: Sequence[str]) -> str:
+    """The file's text with these `user` lines in the place of its own, or at the end."""
+    lines = text.rstrip("\n").split("\n") if text.strip() else []
+    places = [at for at, line in enumerate(lines) if (split(line.strip(" \t\r\n")) or [""])[0].lower() == "user"]
+    if not places and users:
+        if GENERATED not in lines:
+            lines += ["", GENERATED] if lines else [GENERATED]
+        places = [len(lines)]
+        lines.append("")
+    kept = [line for at, line in enumerate(lines) if at not in places[1:]]
+    if places:
+        kept[places[0] : places[0] + 1] = users
+    return "\n".join(kept) + "\n"
 
 
 def split(line: str) -> list[str] | None:

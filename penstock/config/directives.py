@@ -89,7 +89,15 @@ USED: Final = (
         immutable=True,
     ),
     Directive("enable-debug-command", "no", Choice("no yes local"), "Who may use DEBUG.", immutable=True),
+    Directive("enable-module-command", "no", Choice("no yes local"), "Who may use MODULE LOAD.", immutable=True),
     Directive("hide-user-data-from-log", "no", YesNo(), "Do not write users' data into the server's messages."),
+    Directive("aclfile", "", Text(), "File with the users; ACL LOAD reads it, ACL SAVE writes it.", immutable=True),
+    Directive(
+        "acl-pubsub-default",
+        "resetchannels",
+        Choice("allchannels resetchannels"),
+        "Channels of a new user: all, or none.",
+    ),
     Directive("acllog-max-len", "128", Number(0, LONG), "Maximum number of entries in ACL LOG."),
     # The server's process
     Directive("databases", "16", Number(1, INT), "Number of databases.", immutable=True),

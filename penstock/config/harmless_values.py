@@ -46,14 +46,6 @@ IGNORED: Final[dict[str, Ignored]] = {
         ("0",),
         "Penstock does not mark its packets: remove the line, and have the firewall match the port",
     ),
-    # Access
-    **_any("MODULE LOAD is refused in any case.", "enable-module-command"),
-    "aclfile": Ignored(
-        "No file is named.",
-        ("",),
-        "Penstock reads no ACL file and would let everybody in: remove the line, and set requirepass",
-    ),
-    **_any("There is one user, and no other can be created.", "acl-pubsub-default"),
     # The server's process
     **_any("The server stays in the foreground, and prints that at the start.", "daemonize"),
     **_any("It only affects what is displayed.", "always-show-logo set-proc-title proc-title-template"),

@@ -37,15 +37,6 @@ ACCEPTED: Final = (
     Directive("socket-mark-id", "0", Number(0, 2**32 - 1), "Mark on the packets of listening sockets.", immutable=True),
     Directive("lookahead", "16", Number(1, INT), "Requests of one client that are parsed ahead."),
     Directive("io-threads", "1", Number(1, 128), "Threads that read and write.", immutable=True),
-    # Access
-    Directive("enable-module-command", "no", Choice("no yes local"), "Who may use MODULE.", immutable=True),
-    Directive("aclfile", "", Text(), "ACL file.", immutable=True),
-    Directive(
-        "acl-pubsub-default",
-        "resetchannels",
-        Choice("allchannels resetchannels"),
-        "Whether a new user may access all channels.",
-    ),
     # The server's process
     Directive("dynamic-hz", "yes", YesNo(), "Run the cron more often with more clients."),
     Directive("daemonize", "no", YesNo(), "Run in the background; Penstock stays in the foreground.", immutable=True),

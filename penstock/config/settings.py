@@ -125,6 +125,11 @@ class Settings:
         if name == "rename-command" and len(words) == 3:
             self.renamed.append((words[1], words[2]))
         elif name == "user" and len(words) > 1:
+            if any(words[1] == user[0] for user in self.users):
+                raise BadValue(
+                    f"Error in user declaration '{words[1]}': Duplicate user found."
+                    " A user can only be defined once in config files"
+                )
             self.users.append(list(words[1:]))
         elif name == "loadmodule":
             raise BadValue("Penstock cannot load modules: they are written for Redis's own process")

@@ -28,6 +28,7 @@ from penstock.engine.state import (
     MONITORED,
     NOTED,
     REPLIES_WITHHELD,
+    RESTRICTED,
     SEEN,
     TRACKED,
 )
@@ -69,7 +70,9 @@ class Engine(EngineState):
         self.commands = CommandLookup(rows, client_compat.of(settings), settings.renamed)
         self._runnable = self.commands.runnable
         self.batched = self.commands.batched
-        super().__init__(settings, clock, chance, {**self.commands.rows}, keyspace, log)
+        super().__init__(
+            settings, clock, chance, {**self.commands.rows}, self.commands.by_own_name, keyspace, log
+        )  # fmt: skip
         self._slow_from_us = NEVER_SLOW  # the lower of the two thresholds below
         self._set_thresholds()
         settings.watch("slowlog-log-slower-than", self._set_thresholds)
@@ -148,11 +151,17 @@ class Engine(EngineState):
                 if (
                     row is None
                     or not row.least_words <= batch.width <= row.most_words
-                    or (state and (state != MEMORY_LIMITED or not self.memory.has_room()))
+                    or (
+                        state
+                        and (state != MEMORY_LIMITED or not self.memory.has_room())
+                        and not (state == RESTRICTED and session.user.denial(row, batch.request(at)) is None)
+                    )
                 ):
                     row, passed = self._pass_gate(session, row, batch, at, replies)
                     at += passed
                     together = False
+                elif together and state & RESTRICTED:
+                    together = self.access.judges_alike(session, row)
                 if row is not None:
                     session.last_command = row.title
                     done = self._execute(ctx, row, batch, at, together, began_us, replies)
@@ -264,7 +273,16 @@ class Engine(EngineState):
         for place, (row, batch) in enumerate(queue):
             command = command_of(row)
             at, takes_batch = 0, together and batch.count > 1
+            if takes_batch and ctx.session.state & RESTRICTED:
+                takes_batch = self.access.judges_alike(ctx.session, row)
             while at < batch.count:
+                if ctx.session.state & RESTRICTED:
+                    refusal = self.access.refusal_in_exec(ctx.session, row, batch.request(at))
+                    if refusal is not None:
+                        self.statistics.reject(None, refusal)
+                        replies.append(reply.error(refusal))
+                        at += 1
+                        continue
                 done = self._execute(ctx, command, batch, at, takes_batch, began_us, replies)
                 began_us = self.ended_us
                 takes_batch = takes_batch and done > 1
@@ -302,8 +320,10 @@ class Engine(EngineState):
             self.only_data = False
             replies.append(reply.error(refusal.text))
             return None, 1
-        # The gate judges the requests of a batch alike, unless memory runs short between two of them.
-        left = batch.after(at) if not self.state else one(request)
+        # The gate judges the requests of a batch alike, unless memory runs short between two of them, or they have
+        # different keys, of which the user may use some.
+        is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row)
+        left = batch.after(at) if is_alike and not self.state else one(request)
         queue.append((row, left))
         replies.extend([reply.QUEUED] * left.count)
         self.ended_us = self.clock.now_ns() // 1000
@@ -433,7 +453,12 @@ class Engine(EngineState):
         ctx.attempt = blocked
         at = len(self.outgoing)  # before what the session hears of its own doing
         try:
+            if session.state & RESTRICTED:
+                self.access.admit(session, blocked.row, blocked.args)
             answer = self.run(ctx, blocked.row, blocked.args, self.clock.now_us())
+        except ReplyError as refusal:  # its user's rules have changed
+            self.statistics.reject(blocked.row, refusal.text)
+            answer = reply.error(refusal.text)
         finally:
             ctx.attempt = None
         self.effects.end_unit()

@@ -5,12 +5,11 @@ requests.
 """
 
 import random
+from collections.abc import Sequence
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
-from penstock.engine.access import user_rules
-from penstock.engine.access.access_log import AccessLog
-from penstock.engine.access.users import DefaultUser
+from penstock.engine.access.access_control import AccessControl, Sessions
 from penstock.engine.aof import aof_compat
 from penstock.engine.aof.persistence import Persistence
 from penstock.engine.context import Context
@@ -66,6 +65,7 @@ class EngineState:
         clock: Clock,
         chance: random.Random,
         rows: dict[bytes, Row],
+        named_rows: Sequence[Row],
         keyspace: Keyspace | None,
         log: EffectLog | None,
     ) -> None:
@@ -85,8 +85,6 @@ class EngineState:
         settings.watch("stream-node-max-entries", self._set_node_limits)
         self.statistics = Statistics(clock.now_us() // 1000)
         self.identity = Identity(chance)
-        self.user: DefaultUser = user_rules.user_of(settings)
-        self.access_log = AccessLog(settings)
         self.slow_log = SlowLog(settings)
         settings.watch("slowlog-max-len", self.slow_log.shorten)
         self.latency = LatencyMonitor()
@@ -97,6 +95,7 @@ class EngineState:
         self.heeds_changes = False  # whether somebody watches keys, or is to be told of changes (CLIENT TRACKING)
         self.sessions: dict[int, Session] = {}
         self.tracking = Tracking(settings, chance, self.sessions)
+        self.access = AccessControl(settings, clock, named_rows, EngineSessions(self), self.statistics)
         self.next_session_id = 1
         self.monitors: set[Session] = set()
         self.subscriptions = Subscriptions()
@@ -276,15 +275,10 @@ class EngineState:
         """A new client's session. It is authenticated at once where no password is set."""
         session = Session(self.next_session_id, address, local_address, self.clock.now_us() // 1000)
         self.next_session_id += 1
-        session.authenticated = self.default_user().needs_no_login()
+        self.access.begin(session)
         self.sessions[session.id] = session
         self.statistics.connections += 1
         return session
-
-    def default_user(self) -> DefaultUser:
-        """The user, as requirepass and ACL SETUSER made it."""
-        self.user.heed(self.settings.text("requirepass"))
-        return self.user
 
     def disconnect(self, session: Session) -> None:
         """The client is gone: everything that waits or watches for it is forgotten."""
@@ -365,6 +359,13 @@ class EngineState:
         self.statistics.ran(blocked.row, 0, None)
         self.release(blocked, SYNCED)
 
+    def close(self, session: Session) -> None:
+        """Close a connection; the one whose request is being run, when its reply has been sent."""
+        if session is self.context.session:
+            session.closing = True
+        else:
+            self.to_close.append(session)
+
     def free_lazily(self, value: Value | dict[bytes, Value] | None) -> None:
         """A value, or all of a database, was deleted and nobody else has it: free it.
 
@@ -373,3 +374,20 @@ class EngineState:
         """
         if value is not None and not self.memory.limit and not self.loading:
             self.lazy_free.take(value)
+
+
+class EngineSessions(Sessions):
+    """The sessions of an engine."""
+
+    def __init__(self, engine: EngineState) -> None:
+        self._engine = engine
+
+    def every(self) -> list[Session]:
+        return list(self._engine.sessions.values())
+
+    def close(self, session: Session) -> None:
+        self._engine.close(session)
+
+    def is_in_exec(self, session: Session) -> bool:
+        context = self._engine.context
+        return context.session is session and not context.waits

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.engine import state
+from penstock.engine.access.users import UNRESTRICTED, User
 from penstock.engine.table.row import Row
 from penstock.engine.tracking.tracking_options import TrackingOptions
 from penstock.protocol.request_batch import RequestBatch
@@ -77,7 +78,7 @@ class Session:
         self.name = b""
         self.library_name = b""
         self.library_version = b""
-        self.user = b"default"
+        self.user: User = UNRESTRICTED
         self.state = 0  # bits of state.py: why a request may not simply be run
         self._authenticated = True
         self.privileged = False  # the log's replay: no replies, looser checks (Redis 8.6.3)
@@ -121,6 +122,11 @@ class Session:
     def set_state(self, bit: int, holds: bool) -> None:
         """A reason why a request may not simply be run begins or ends to hold."""
         self.state = self.state | bit if holds else self.state & ~bit
+
+    def set_user(self, user: User) -> None:
+        """Its requests are those of a user from now on."""
+        self.user = user
+        self.set_state(state.RESTRICTED, user.is_restricted)
 
     @property
     def authenticated(self) -> bool:

@@ -13,6 +13,7 @@ SUBSCRIBED: Final = 4
 MONITORS: Final = 8  # shows itself what others ask
 REPLIES_WITHHELD: Final = 16  # CLIENT REPLY OFF or SKIP
 CACHING_CHOSEN: Final = 32  # CLIENT CACHING: holds for the next request
+RESTRICTED: Final = 64  # its user may not do everything
 
 # of the engine
 LOADING: Final = 256

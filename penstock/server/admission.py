@@ -25,7 +25,7 @@ def refusal(engine: Engine, host: str) -> bytes | None:
     settings = engine.settings
     if len(engine.sessions) >= settings.number("maxclients"):
         return TOO_MANY
-    if host and settings.yes("protected-mode") and engine.default_user().open_to_all and not is_loopback(host):
+    if host and settings.yes("protected-mode") and engine.access.default.open_to_all and not is_loopback(host):
         return PROTECTED
     return None
 

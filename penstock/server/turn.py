@@ -112,6 +112,7 @@ class Turn:
             engine.settings.watch(name, self._read_request_limits)
         engine.scripts.use(ScriptThread(self._script_is_over))
         engine.scripts.calls.server_log = self._tell
+        engine.access.tell = server_log.warning
 
     def _read_request_limits(self) -> None:
         for connection in self.connections.values():

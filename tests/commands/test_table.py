@@ -64,6 +64,8 @@ KEYS = {
         [b"a", b"b"],
     ),
     "keys named like options": ("STREAMS@1..half RO", b"XREAD STREAMS STREAMS COUNT 0 0", [b"STREAMS", b"COUNT"]),
+    "behind an unknown option": ("STREAMS@1..half RO", b"XREAD NONSENSE STREAMS a 0", [b"a"]),
+    "of a group, behind an unknown option": ("STREAMS@4..half RO", b"XREADGROUP GROUP g c X STREAMS a 0", [b"a"]),
     "backwards": ("KEYS@-2..-1 RW", b"MIGRATE h p '' 0 9 KEYS a b", [b"a", b"b"]),
     "a channel is no key": ("1 not_key; 2 RW", b"X channel k", [b"k"]),
 }
@@ -78,7 +80,6 @@ def test_keys_are_found_where_the_declaration_says(keys: str, request_line: byte
 
 KEYLESS = {
     "no STREAMS": ("STREAMS@1..half RO", b"XREAD COUNT 1 a 0"),
-    "STREAMS behind an unknown option": ("STREAMS@1..half RO", b"XREAD NONSENSE STREAMS a 0"),
     "nothing behind STREAMS": ("STREAMS@1..half RO", b"XREAD COUNT 1 STREAMS"),
     "more keys than words": ("numkeys@1 RO", b"ZUNION 3 a b"),
     "no number": ("numkeys@1 RO", b"ZUNION z a b"),

@@ -5,7 +5,6 @@ from typing import Final
 from penstock.commands.common import timeouts
 from penstock.commands.connection.client_list import kind
 from penstock.engine import arguments, refusals
-from penstock.engine.access import users
 from penstock.engine.context import Context
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
@@ -41,7 +40,7 @@ class KillFilter:
             or (self.kind is not None and kind_of(session) != self.kind)
             or (self.address is not None and session.address.encode() != self.address)
             or (self.local_address is not None and session.local_address.encode() != self.local_address)
-            or (self.user is not None and session.user != self.user)
+            or (self.user is not None and session.user.name != self.user)
             or (self.min_age_s is not None and (now_ms - session.connected_ms) // 1000 < self.min_age_s)
         )
 
@@ -70,14 +69,14 @@ def client_kill(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == OLD_FORM:
         for session in list(ctx.engine.sessions.values()):
             if session.address.encode() == args[2]:
-                kill(ctx, session)
+                ctx.engine.close(session)
                 return reply.OK
         raise ReplyError(b"ERR No such client")
     wanted = _kill_filter(ctx, args)
     killed = 0
     for session in list(ctx.engine.sessions.values()):
         if wanted.matches(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
-            kill(ctx, session)
+            ctx.engine.close(session)
             killed += 1
     return reply.integer(killed)
 
@@ -104,7 +103,7 @@ def _kill_filter(ctx: Context, args: list[bytes]) -> KillFilter:
         elif option == b"LADDR":
             wanted.local_address = value
         elif option == b"USER":
-            if value != users.NAME:
+            if value not in ctx.engine.access.users:
                 raise ReplyError(b"ERR No such user '%b'" % refusals.c_string(value))
             wanted.user = value
         elif option == b"SKIPME" and value.lower() in (b"yes", b"no"):
@@ -112,14 +111,6 @@ def _kill_filter(ctx: Context, args: list[bytes]) -> KillFilter:
         else:
             raise refusals.syntax()
     return wanted
-
-
-def kill(ctx: Context, session: Session) -> None:
-    """Close a connection; the caller's own only after its reply is sent."""
-    if session is ctx.session:
-        session.closing = True
-    else:
-        ctx.engine.to_close.append(session)
 
 
 # -- PAUSE ------------------------------------------------------------------------------------------------------------

@@ -101,23 +101,18 @@ def auth(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 3:
         log_in(ctx, args[1], args[2])
         return reply.OK
-    if ctx.engine.default_user().open_to_all:
+    if ctx.engine.access.default.open_to_all:
         raise ReplyError(
             b"ERR AUTH <password> called without any password configured for the default user."
             b" Are you sure your configuration is correct?"
         )
-    log_in(ctx, users.NAME, args[1])
+    log_in(ctx, users.DEFAULT, args[1])
     return reply.OK
 
 
 def log_in(ctx: Context, name: bytes, password: bytes) -> None:
     """Authenticate the session as a user; ReplyError WRONGPASS if that fails."""
-    if not (ctx.engine.default_user().admits(password) and name == users.NAME):
-        ctx.engine.statistics.denied_auth += 1
-        ctx.engine.access_log.note_login(ctx.session, ctx.args[0], not ctx.waits, name, ctx.now_ms)
-        raise ReplyError(b"WRONGPASS invalid username-password pair or user is disabled.")
-    ctx.session.user = name
-    ctx.session.authenticated = True
+    ctx.engine.access.log_in(ctx.session, name, password, ctx.args[0], ctx.now_ms)
 
 
 # -- PING, ECHO, SELECT -----------------------------------------------------------------------------------------------
@@ -214,6 +209,5 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.resp = 2
     session.db_index = 0
     ctx.select(0)
-    session.user = users.NAME
-    session.authenticated = engine.default_user().needs_no_login()
+    engine.access.begin(session)
     return reply.simple(b"RESET")

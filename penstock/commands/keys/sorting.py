@@ -7,6 +7,7 @@ from penstock.commands.hashes.hash_access import hash_at
 from penstock.commands.sorted_sets.zset_bounds import c_double
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
+from penstock.engine.state import RESTRICTED
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -19,6 +20,7 @@ from penstock.storage.types.sorted_sets import SortedSet
 ITSELF: Final = b"#"
 ARROW: Final = b"->"
 UNLIMITED: Final = -1
+DENIED: Final = b"ERR %b option of SORT denied due to insufficient ACL permissions."
 NO_NUMBER: Final = b"ERR One or more scores can't be converted into double"
 SORT_COMPLEXITY: Final = (
     "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned "
@@ -78,7 +80,8 @@ class SortArguments:
         self.store_at: bytes | None = None
 
 
-def _read(args: list[bytes], may_store: bool) -> SortArguments:
+def _read(args: list[bytes], may_store: bool, reads_every_key: bool) -> SortArguments:
+    """The options. The user must have the right to read every key for BY and GET, which name others (Redis 8.6.3)."""
     options = SortArguments()
     at = 2
     while at < len(args):
@@ -96,9 +99,13 @@ def _read(args: list[bytes], may_store: bool) -> SortArguments:
             at += 1
         elif option == b"BY" and following:
             options.by = Pattern(args[at + 1])
+            if options.by.has_star and not reads_every_key:
+                raise ReplyError(DENIED % b"BY")
             options.sorts = options.sorts and options.by.has_star
             at += 1
         elif option == b"GET" and following:
+            if not reads_every_key:
+                raise ReplyError(DENIED % b"GET")
             options.gets.append(Pattern(args[at + 1]))
             at += 1
         else:
@@ -176,7 +183,7 @@ def _cut(text: bytes, cut: bool) -> bytes:
     summary="Sorts the parts of a list, set or sorted set, and returns them or stores them as a list.",
 )
 def sort(ctx: Context, args: list[bytes]) -> bytes:
-    options = _read(args, may_store=True)
+    options = _read(args, may_store=True, reads_every_key=_reads_every_key(ctx))
     found = _found(ctx, args[1], options)
     if options.store_at is None:
         return _answer(ctx, found)
@@ -204,7 +211,12 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     summary="Sorts the parts of a list, set or sorted set, and returns them.",
 )
 def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
-    return _answer(ctx, _found(ctx, args[1], _read(args, may_store=False)))
+    return _answer(ctx, _found(ctx, args[1], _read(args, may_store=False, reads_every_key=_reads_every_key(ctx))))
+
+
+def _reads_every_key(ctx: Context) -> bool:
+    session = ctx.session
+    return not session.state & RESTRICTED or (ctx.row is not None and session.user.reads_every_key(ctx.row))
 
 
 def _found(ctx: Context, key: bytes, options: SortArguments) -> list[bytes | None]:

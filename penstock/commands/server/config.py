@@ -5,10 +5,9 @@ from typing import Final
 from penstock.commands.common.help import help_reply
 from penstock.config import config_file
 from penstock.config.settings import Settings
-from penstock.engine import refusals
+from penstock.engine import protected_commands, refusals
 from penstock.engine.context import Context
 from penstock.engine.matching import globs
-from penstock.engine.session import Session
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -71,7 +70,8 @@ def config_set(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     settings = ctx.engine.settings
     pairs = [(_decoded(args[at]), _decoded(args[at + 1])) for at in range(2, len(args), 2)]
-    settings.set_pairs(pairs, protected_too=_may_set_protected(settings, ctx.session))
+    protected_too = protected_commands.allows(settings.text("enable-protected-configs"), ctx.session)
+    settings.set_pairs(pairs, protected_too)
     return reply.OK
 
 
@@ -102,7 +102,7 @@ def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
     if settings.file is None:
         raise ReplyError(b"ERR The server is running without a config file")
     try:
-        config_file.rewrite(settings)
+        config_file.rewrite(settings, ctx.engine.access.lines_for_configuration())
     except OSError as error:
         raise ReplyError(b"ERR Rewriting config file: " + _encoded(error.strerror or "")) from None
     return reply.OK
@@ -117,14 +117,6 @@ def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
 )
 def config_help(ctx: Context, args: list[bytes]) -> bytes:
     return help_reply("CONFIG", HELP)
-
-
-def _may_set_protected(settings: Settings, session: Session) -> bool:
-    """Whether enable-protected-configs allows it. A unix socket counts as local."""
-    allowed = settings.text("enable-protected-configs")
-    if allowed == "local":
-        return session.unix_socket or session.address.startswith(("127.", "[::1]:", "::1"))
-    return allowed == "yes"
 
 
 def _decoded(word: bytes) -> str:

@@ -8,11 +8,10 @@ from penstock.commands.common.help import help_reply
 from penstock.commands.keys import digests
 from penstock.commands.keys.objects import encoding_of
 from penstock.commands.server import debug_protocol
-from penstock.engine import arguments, refusals
+from penstock.engine import arguments, protected_commands, refusals
 from penstock.engine.aof import reload
 from penstock.engine.context import Context
 from penstock.engine.memory.value_sizes import memory_usage
-from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
 from penstock.engine.telemetry import identity
 from penstock.errors import ReplyError
@@ -20,12 +19,7 @@ from penstock.protocol import reply
 from penstock.storage.keyspace import Value
 from penstock.storage.types.large_strings import LargeString
 
-NOT_ALLOWED: Final = (
-    b'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local'
-    b" connection, otherwise you need to set this option in the configuration file, and then restart the server."
-)
 POSITIVE: Final = b"ERR value is out of range, must be positive"
-LOCAL: Final = ("127.", "[::1]", "::1")
 NUMBER: Final = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 SIZE: Final = re.compile(rb"(\d+)(b|k|kb|m|mb|g|gb)?", re.IGNORECASE)
 UNITS: Final = {b"b": 1, b"k": 10**3, b"kb": 2**10, b"m": 10**6, b"mb": 2**20, b"g": 10**9, b"gb": 2**30}
@@ -47,9 +41,8 @@ Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
     summary="Inspects and disturbs the server, for tests.",
 )
 def debug(ctx: Context, args: list[bytes]) -> bytes:
-    allowed = ctx.engine.settings.text("enable-debug-command")
-    if allowed == "no" or (allowed == "local" and not is_local(ctx.session)):
-        raise ReplyError(NOT_ALLOWED)
+    if ctx.row is not None:
+        protected_commands.require_allowed(ctx.engine.settings, ctx.session, ctx.row)
     entry = SUBCOMMANDS.get(args[1].upper())
     if entry is not None:
         min_words, max_words, subcommand = entry
@@ -58,11 +51,6 @@ def debug(ctx: Context, args: list[bytes]) -> bytes:
                 raise refusals.loading()
             return subcommand(ctx, args)
     raise refusals.unknown_or_wrong(args[1], args[0])
-
-
-def is_local(session: Session) -> bool:
-    """Whether a client is on this machine."""
-    return session.unix_socket or session.address.startswith(LOCAL)
 
 
 # -- time and the log -------------------------------------------------------------------------------------------------

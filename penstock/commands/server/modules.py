@@ -1,17 +1,16 @@
-"""MODULE: no modules are loaded, and none can be (as in Redis 8.6.3 with enable-module-command `no`)."""
+"""MODULE: no modules are loaded, and none can be."""
 
 from typing import Final
 
 from penstock.commands.common.help import help_reply
+from penstock.engine import protected_commands
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-NOT_ALLOWED: Final = (
-    b'ERR MODULE command not allowed. If the enable-module-command option is set to "local", you can run it from a '
-    b"local connection, otherwise you need to set this option in the configuration file, and then restart the server."
-)
+CANNOT_LOAD: Final = b"ERR Error loading the extension. Please check the server logs."
+NOT_LOADED: Final = b"ERR Error unloading module: no such module with that name"
 
 container("MODULE", group="server", since="4.0.0", summary="Commands for modules, of which there are none.")
 
@@ -55,7 +54,10 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
     summary="Unloads a module; always refused here.",
 )
 def module_change(ctx: Context, args: list[bytes]) -> bytes:
-    raise ReplyError(NOT_ALLOWED)
+    """Refused in any case: modules are written for Redis's own process."""
+    assert ctx.row is not None, "the engine names the row that it runs"
+    protected_commands.require_allowed(ctx.engine.settings, ctx.session, ctx.row)
+    raise ReplyError(NOT_LOADED if ctx.row.name == "MODULE|UNLOAD" else CANNOT_LOAD)
 
 
 @command("MODULE|HELP", group="server", since="5.0.0", flags="loading stale", summary="Lists the subcommands.")

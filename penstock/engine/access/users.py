@@ -1,11 +1,14 @@
-"""The one user there is, `default`: whether it may log in, and with which passwords."""
+"""A user: whether and with which passwords somebody may log in, and what is allowed then."""
 
 import hashlib
 import hmac
 import secrets
 from typing import Final
 
-NAME: Final = b"default"
+from penstock.engine.access.selector import Denial, Selector
+from penstock.engine.table.row import Row
+
+DEFAULT: Final = b"default"
 HASH_LENGTH: Final = 64  # of a SHA-256 in hexadecimal
 
 
@@ -14,55 +17,103 @@ def digest(password: bytes) -> str:
     return hashlib.sha256(password).hexdigest()
 
 
-class DefaultUser:
-    """The user in whose name every session acts.
+class User:
+    """One user. It is changed only before sessions have it: a change makes a copy, `seal` ends it.
 
-    `open_to_all` (nopass) and `hashes` exclude each other. Without either nobody can log in. The directive
-    requirepass is read again whenever its text changes; what ACL SETUSER did is forgotten then, as in Redis.
+    `open_to_all` (nopass) and `hashes` exclude each other. Without either nobody can log in. selectors: the root
+    selector, then those in parentheses; none for the user of the server's own sessions, which is not restricted.
+    is_restricted: some request could be refused. `_anyhow`: names of the rows that are allowed whatever their
+    arguments are.
     """
 
-    __slots__ = ("_required", "enabled", "hashes", "open_to_all")
+    __slots__ = (
+        "_anyhow", "enabled", "hashes", "is_restricted", "name", "open_to_all", "sanitizes", "selectors",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
-        self.enabled = True
-        self.open_to_all = True
+    def __init__(self, name: bytes, selectors: list[Selector]) -> None:
+        self.name = name
+        self.enabled = False
+        self.open_to_all = False
         self.hashes: list[str] = []
-        self._required = ""
+        self.sanitizes = True
+        self.selectors = selectors
+        self.is_restricted = False
+        self._anyhow: frozenset[str] = frozenset()
 
-    def heed(self, requirepass: str) -> None:
-        """Follow the directive."""
-        if requirepass != self._required:
-            self._required = requirepass
-            self.open_to_all = not requirepass
-            self.hashes = [digest(requirepass.encode(errors="surrogateescape"))] if requirepass else []
+    def copy(self) -> "User":
+        twin = User(self.name, [selector.copy() for selector in self.selectors])
+        twin.enabled, twin.open_to_all, twin.hashes = self.enabled, self.open_to_all, list(self.hashes)
+        twin.sanitizes = self.sanitizes
+        return twin
+
+    # -- logging in -------------------------------------------------------------------------------------------------
 
     def needs_no_login(self) -> bool:
-        """Whether a new connection acts as this user at once."""
+        """Whether a new connection may act as this user at once."""
         return self.enabled and self.open_to_all
 
     def admits(self, password: bytes) -> bool:
-        """Whether a password is right. Takes the same time whatever is wrong with it."""
+        """Whether a password is right. The comparison takes the same time wherever the hashes differ."""
         given = digest(password)
         right = False
         for kept in self.hashes:
             right |= hmac.compare_digest(given, kept)
         return self.enabled and (self.open_to_all or right)
 
-    def flags(self) -> list[str]:
+    # -- rights -----------------------------------------------------------------------------------------------------
+
+    def seal(self, rows: list[Row]) -> None:
+        """Compute what is asked for each request, for these commands. O(commands * selectors)."""
+        self.is_restricted = not any(selector.allows_everything for selector in self.selectors)
+        allowed = [row.name for row in rows if any(selector.allows_anyhow(row) for selector in self.selectors)]
+        self._anyhow = frozenset(allowed)
+
+    def allows_anyhow(self, row: Row) -> bool:
+        """Whether a command is allowed whatever its arguments are. O(1)."""
+        return row.name in self._anyhow or row.no_auth
+
+    def denial(self, row: Row, request: list[bytes]) -> Denial | None:
+        """Why a request is refused; None if it is allowed. O(selectors * keys * patterns), O(1) for most commands."""
+        if row.name in self._anyhow or row.no_auth:
+            return None
+        worst: Denial | None = None
+        for selector in self.selectors:
+            found = selector.denial(row, request)
+            if found is None:
+                return None
+            if worst is None or found.outranks(worst):
+                worst = found
+        return worst
+
+    def reads_every_key(self, row: Row) -> bool:
+        """Whether a command may read any key: SORT with BY or GET needs that (Redis 8.6.3)."""
+        return not self.is_restricted or any(
+            row.name in selector.allowed and selector.reads_every_key() for selector in self.selectors
+        )
+
+    def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
+        """Whether a subscription may stay."""
+        return any(selector.allows_channel(channel, is_pattern) for selector in self.selectors)
+
+    # -- showing ----------------------------------------------------------------------------------------------------
+
+    def flags(self) -> list[bytes]:
         """As ACL GETUSER shows them."""
-        return ["on" if self.enabled else "off", *(["nopass"] if self.open_to_all else []), "sanitize-payload"]
+        return [
+            b"on" if self.enabled else b"off",
+            *([b"nopass"] if self.open_to_all else []),
+            b"sanitize-payload" if self.sanitizes else b"skip-sanitize-payload",
+        ]
 
-    def description(self) -> str:
-        """The line of ACL LIST."""
-        passwords = [f"#{kept}" for kept in self.hashes]
-        return " ".join(["user default", *self.flags(), *passwords, "~* &* +@all"])
+    def description(self) -> bytes:
+        """The user as a line of ACL LIST, of the ACL file and of redis.conf."""
+        root, *others = self.selectors
+        passwords = [b"#" + kept.encode() for kept in self.hashes]
+        selectors = [b"(" + selector.text() + b")" for selector in others]
+        return b" ".join([b"user", self.name, *self.flags(), *passwords, root.text(), *selectors])
 
-    def copy(self) -> "DefaultUser":
-        twin = DefaultUser()
-        twin.enabled, twin.open_to_all, twin.hashes, twin._required = (
-            self.enabled, self.open_to_all, list(self.hashes), self._required,
-        )  # fmt: skip
-        return twin
+
+UNRESTRICTED: Final = User(DEFAULT, [])  # of sessions that are no client's
 
 
 def new_password(digits: int) -> str:

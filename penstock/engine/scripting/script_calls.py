@@ -12,6 +12,7 @@ from penstock.engine import refusals
 from penstock.engine.scripting import lua_numbers
 from penstock.engine.scripting.script_runner import Lock
 from penstock.engine.session import Session
+from penstock.engine.state import RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -24,6 +25,7 @@ NOT_ALLOWED: Final = b"ERR This Redis command is not allowed from script"
 READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
+DENIED: Final = b"denied"
 SPREADING: Final = frozenset(("PUBLISH", "SPUBLISH", "PFCOUNT"))  # not writes, but no reads either
 
 
@@ -50,6 +52,10 @@ class OwnRequests:
         """Whether nothing may be written that needs memory."""
         raise NotImplementedError
 
+    def refusal(self, caller: Session, row: Row, request: list[bytes]) -> bytes | None:
+        """Why the user of the script's caller may not run a request; None if the user may."""
+        raise NotImplementedError
+
     def run(self, row: Row, request: list[bytes]) -> bytes:
         """Run a request; its reply."""
         raise NotImplementedError
@@ -73,6 +79,7 @@ class Calls:
     def __init__(self, requests: OwnRequests) -> None:
         self._requests = requests
         self._session = Session(0, "lua")
+        self._caller = self._session
         self._read_only = False
         self.lock: Lock = nullcontext()
         self.killed = False
@@ -88,7 +95,8 @@ class Calls:
         session = self._session
         session.resp = 2
         session.db_index = db_index
-        session.user = caller.user
+        session.set_user(caller.user)
+        self._caller = caller
         session.no_touch = caller.no_touch
         session.asks_for = caller
         self._requests.begin(session, now_us)
@@ -132,6 +140,10 @@ class Calls:
             return reply.error(WRONG_COUNT)
         if "noscript" in row.flags:
             return reply.error(NOT_ALLOWED)
+        if self._session.state & RESTRICTED:
+            refusal = requests.refusal(self._caller, row, request)
+            if refusal is not None:
+                return reply.error(refusal)
         if row.write or row.name in SPREADING:
             if self._read_only:
                 return reply.error(READ_ONLY)
@@ -146,7 +158,7 @@ class Calls:
         return requests.run(row, request)
 
     def allowed(self, *words: object) -> bytes:
-        """redis.acl_check_cmd: why a command cannot be asked about; empty where the user may run it: always."""
+        """redis.acl_check_cmd: empty if the caller's user may run a command, else DENIED, or why it cannot be asked."""
         request = _request(words)
         if isinstance(request, bytes):
             return request
@@ -156,6 +168,9 @@ class Calls:
             return b"ERR Invalid command passed to redis.acl_check_cmd()"
         if row.is_container or not row.fits(len(request)):
             return b"ERR Wrong number of args for redis.acl_check_cmd()"
+        session = self._session
+        if session.state & RESTRICTED and session.user.denial(row, request) is not None:
+            return DENIED
         return b""
 
     def set_resp(self, version: float) -> None:

@@ -37,6 +37,9 @@ class ScriptRequests(OwnRequests):
     def memory_is_short(self) -> bool:
         return self._engine.memory.refuses()
 
+    def refusal(self, caller: Session, row: Row, request: list[bytes]) -> bytes | None:
+        return self._engine.access.refusal_in_script(caller, row, request)
+
     def run(self, row: Row, request: list[bytes]) -> bytes:
         engine = self._engine
         return engine.run(self._context, row, request, engine.clock.now_us())

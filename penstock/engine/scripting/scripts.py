@@ -20,6 +20,7 @@ from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls, OwnRequests
 from penstock.engine.scripting.script_runner import ScriptRunner
 from penstock.engine.session import QueuedRequests, Session
+from penstock.engine.state import RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -170,7 +171,7 @@ class Scripts:
         if script.flags is not None:
             read_only = may_only_read(script.flags, read_only)
         if lock_scripts.is_lock_script(sha):
-            plain = not read_only and self._engine.trouble is None
+            plain = not read_only and self._engine.trouble is None and not ctx.session.state & RESTRICTED
             if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
                 self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
                 given = words[:1] + words[keys:] if keys else []

@@ -14,13 +14,15 @@ class CommandLookup:
 
     rows: by the upper-case name that clients use, without the commands that they must not know. runnable: those that
     are named by one word, in upper and in lower case. batched: such names of commands that have batch handlers.
+    by_own_name: those that clients know by another name, or not at all since rename-command, too.
     """
 
-    __slots__ = ("_logged", "batched", "rows", "runnable")
+    __slots__ = ("_logged", "batched", "by_own_name", "rows", "runnable")
 
     def __init__(self, rows: Table, compatibility: Compatibility, renamed: Sequence[tuple[str, str]]) -> None:
         shown, hidden = known(rows, compatibility)
         self.rows, kept = renaming.rename(shown, renamed)
+        self.by_own_name = list((kept | {row.name.encode(): row for row in self.rows.values()}).values())
         self._logged = hidden | kept  # commands that only the log knows, or by another name
         self.runnable: dict[bytes, Command] = {}
         for name, row in self.rows.items():

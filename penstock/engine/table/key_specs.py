@@ -11,6 +11,7 @@
 Several are parted by a semicolon; behind ` # ` stands a note for COMMAND INFO. The flags are Redis's.
 """
 
+import re
 from typing import Final
 
 from penstock.engine import arguments
@@ -18,6 +19,9 @@ from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 
 HALF: Final = 2
+XREADGROUP_OPTIONS: Final = 4  # where its key specification has STREAMS looked for
+C_NUMBER: Final = re.compile(rb"[ \t-\r]*[+-]?[0-9]{1,100}")
+WITHOUT_SECOND_LOOK: Final = ("MSETEX",)
 
 _OPTIONS: Final[dict[bytes, int]] = {  # of XREAD and XREADGROUP, and how many words follow each
     b"BLOCK": 1,
@@ -28,6 +32,10 @@ _OPTIONS: Final[dict[bytes, int]] = {  # of XREAD and XREADGROUP, and how many w
     b"MAXSIZE": 1,
     b"NOACK": 0,
 }
+
+_BITFIELD_READERS: Final[dict[bytes, int]] = {b"GET": 2, b"OVERFLOW": 1}  # and how many words follow each
+_SORT_OPTIONS: Final[dict[bytes, int]] = {b"LIMIT": 2, b"BY": 1, b"GET": 1}
+DELEX_WITHOUT_CONDITION: Final = 2  # words
 
 
 class KeySpec:
@@ -72,15 +80,19 @@ class KeySpec:
         """Whether it is a range that begins at an index."""
         return not (self.unknown or self.counted or self.keyword)
 
-    def positions(self, args: list[bytes]) -> list[int]:
-        """The keys' indexes in a request; none where a keyword is missing. ValueError: the request is malformed."""
+    def positions(self, args: list[bytes], is_lenient: bool = False) -> list[int]:
+        """The keys' indexes in a request; none where a keyword is missing. ValueError: the request is malformed.
+
+        is_lenient: the number of keys is what C's atoi reads, and a keyword with nothing behind it is none.
+        """
         first = self._first(args)
-        if first < 0:
+        if first < 0 or (is_lenient and self.keyword and first >= len(args)):
             return []
         if self.counted:
-            if first >= len(args) or not arguments.is_integer(args[first]):
+            if first >= len(args) or not (is_lenient or arguments.is_integer(args[first])):
                 raise ValueError("no number of keys")
-            first, last = first + 1, first + int(args[first]) * self.step
+            count = _c_int(args[first]) if is_lenient else int(args[first])
+            first, last = first + 1, first + count * self.step
             if last < first or last >= len(args):
                 raise ValueError("more keys than words")
         elif self.limit:
@@ -98,8 +110,10 @@ class KeySpec:
         if not self.keyword:
             return self.index
         wanted = self.keyword.encode()
-        if wanted == b"STREAMS":
-            return _behind_streams(args)
+        if wanted == b"STREAMS" and self.index == XREADGROUP_OPTIONS:
+            first = _behind_streams(args)
+            if first > self.index:
+                return first
         places = range(self.index, len(args)) if self.index > 0 else range(len(args) + self.index, 0, -1)
         for place in places:
             if args[place].upper() == wanted:
@@ -108,9 +122,10 @@ class KeySpec:
 
 
 def _behind_streams(args: list[bytes]) -> int:
-    """The word behind the option STREAMS of XREAD and XREADGROUP; -1 where an unknown option stands before it.
+    """The word behind the option STREAMS of XREADGROUP; -1 where an unknown option stands before it.
 
-    The options are walked as the commands do: a group, consumer or count named STREAMS is none.
+    The options are walked as the command does: a group, consumer or count named STREAMS is none. Redis 8.6.3 takes the
+    first such word; a user could read a stream through a group of that name, and be asked for another key's rights.
     """
     at = 1
     while at < len(args):
@@ -163,22 +178,95 @@ def keys_of(row: Row, args: list[bytes]) -> list[tuple[bytes, list[str]]]:
 
     Refused as COMMAND GETKEYS does where there are none and the command must have some.
     """
-    found: list[tuple[bytes, list[str]]] = []
-    try:
-        for spec in parse(row.keys):
-            if "not_key" in spec.flags:
-                continue
-            flags = _flags(row, spec, args)
-            found += [(args[place], flags) for place in spec.positions(args)]
-    except ValueError:
-        found = []
-    if not found and "no_mandatory_keys" not in row.flags:
+    places = places_of(row, parse(row.keys), args)
+    if not places and "no_mandatory_keys" not in row.flags:
         raise ReplyError(b"ERR Invalid arguments specified for command")
+    return [(args[at], flags) for at, flags in places]
+
+
+def places_of(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[tuple[int, list[str]]]:
+    """The positions of the keys in a request with right arity, each with its flags; `specs` are the row's.
+
+    None where the request is such that they cannot be told.
+    """
+    try:
+        found = _all_places(row, specs, args, False)
+    except ValueError:
+        if "movablekeys" not in row.flags or row.name in WITHOUT_SECOND_LOOK:
+            return []
+        try:
+            found = _all_places(row, sorted(specs, key=_is_not_counted), args, True)
+        except ValueError:
+            return []
+    if row.name == "SORT":
+        found += [(at, specs[-1].flags) for at in _sort_target(args)]
     return found
 
 
+def _all_places(row: Row, specs: list[KeySpec], args: list[bytes], is_lenient: bool) -> list[tuple[int, list[str]]]:
+    """As `places_of`; ValueError if the request is malformed.
+
+    Redis looks a second time, leniently, and says nothing then of keys beside a bad number of keys (8.6.3): such a
+    request is refused when it is run.
+    """
+    found: list[tuple[int, list[str]]] = []
+    has_flags = not (is_lenient and any(spec.counted for spec in specs))
+    for spec in specs:
+        if "not_key" not in spec.flags:
+            flags = _flags(row, spec, args) if has_flags else []
+            found += [(at, flags) for at in spec.positions(args, is_lenient)]
+    return found
+
+
+def _is_not_counted(spec: KeySpec) -> bool:
+    return not spec.counted
+
+
+def _c_int(word: bytes) -> int:
+    """What C's atoi makes of a word: the digits at its start, as a 32-bit number; 0 if there are none.
+
+    >>> _c_int(b"1.5"), _c_int(b"+2x"), _c_int(b"x"), _c_int(b"4294967297")
+    (1, 2, 0, 1)
+    """
+    digits = C_NUMBER.match(word)
+    number = max(-(2**63), min(int(digits[0]), 2**63 - 1)) if digits is not None else 0
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def has_varying_flags(row: Row) -> bool:
+    """Whether the flags of the row's keys depend on the request."""
+    return row.name in ("SET", "BITFIELD", "DELEX")
+
+
 def _flags(row: Row, spec: KeySpec, args: list[bytes]) -> list[str]:
-    """A specification's flags; where they vary with the request, those of this one."""
+    """A specification's flags; where they vary with the request, those of this one (Redis 8.6.3)."""
     if row.name == "SET":
         return ["RW", "access", "update"] if b"GET" in [word.upper() for word in args[3:]] else ["OW", "update"]
+    if row.name == "BITFIELD":
+        return ["RO", "access"] if _only_gets(args) else ["RW", "access", "update"]
+    if row.name == "DELEX":
+        return ["RM" if len(args) == DELEX_WITHOUT_CONDITION else "RW", "delete"]
     return spec.flags
+
+
+def _only_gets(args: list[bytes]) -> bool:
+    """Whether a BITFIELD has no other subcommands than GET and OVERFLOW, each with all its words."""
+    at = 2
+    while at < len(args):
+        words = _BITFIELD_READERS.get(args[at].upper(), len(args))
+        if at + words >= len(args):
+            return False
+        at += 1 + words
+    return True
+
+
+def _sort_target(args: list[bytes]) -> list[int]:
+    """Where SORT stores: the word behind the last STORE that is no option's value."""
+    target: list[int] = []
+    at = 2
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"STORE" and at + 1 < len(args):
+            target = [at + 1]
+        at += 1 + _SORT_OPTIONS.get(word, 0)
+    return target

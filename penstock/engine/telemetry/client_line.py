@@ -72,7 +72,7 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("tot-mem", memory),
         ("events", "rw" if session.waiting_output else "r"),
         ("cmd", session.last_command or "NULL"),
-        ("user", _text(session.user)),
+        ("user", _text(session.user.name)),
         ("redir", -1 if session.tracking is None else session.tracking.redirect),
         ("resp", session.resp),
         ("lib-name", _text(session.library_name)),

@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Final
 
+from penstock.engine.access.selector import Reason
 from penstock.engine.table.row import Row
 
 SHORT_USEC: Final = 512
@@ -120,6 +121,10 @@ class Statistics:
         self.reads = 0  # from sockets
         self.writes = 0  # to sockets
         self.denied_auth = 0
+        self.denied_command = 0  # by the rules of users, as the next two
+        self.denied_key = 0
+        self.denied_channel = 0
+        self.denied_certificate = 0
         self.query_buffer_disconnections = 0
         self.output_buffer_disconnections = 0
         self.largest_query_buffer = 0
@@ -173,6 +178,15 @@ class Statistics:
         if row is not None:
             self.of(row).rejected += 1
         self._count_error(text)
+
+    def count_denial(self, reason: Reason) -> None:
+        """A request was refused by its user's rules."""
+        if reason is Reason.COMMAND:
+            self.denied_command += 1
+        elif reason is Reason.KEY:
+            self.denied_key += 1
+        else:
+            self.denied_channel += 1
 
     def _count_error(self, text: bytes) -> None:
         code = text.split(b" ", 1)[0]

@@ -158,7 +158,9 @@ local redis = {
     end,
     acl_check_cmd = function(...)
         local text = host.allowed(...)
-        if text ~= "" then
+        if text == "denied" then
+            return false
+        elseif text ~= "" then
             error({err = text}, 0)
         end
         return true

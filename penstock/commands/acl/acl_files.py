@@ -1,0 +1,44 @@
+"""ACL LOAD and SAVE: the file that `aclfile` names (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+SAVE_FAILED: Final = (
+    b"ERR There was an error trying to save the ACLs. Please check the server logs for more information"
+)
+
+
+@command(
+    "ACL|LOAD",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    complexity="O(N). Where N is the number of configured users.",
+    summary="Replaces all users by those in the ACL file.",
+)
+def acl_load(ctx: Context, args: list[bytes]) -> bytes:
+    """If a line is wrong, no user changes."""
+    ctx.engine.access.load()
+    return reply.OK
+
+
+@command(
+    "ACL|SAVE",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    complexity="O(N). Where N is the number of configured users.",
+    summary="Writes all users into the ACL file.",
+)
+def acl_save(ctx: Context, args: list[bytes]) -> bytes:
+    try:
+        ctx.engine.access.save()
+    except OSError as problem:
+        ctx.engine.access.tell(f"Saving the ACL file: {problem.strerror}")
+        raise ReplyError(SAVE_FAILED) from None
+    return reply.OK

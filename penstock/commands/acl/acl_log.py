@@ -1,0 +1,33 @@
+"""ACL LOG: the requests and logins that were refused (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+
+LOG_SHOWN: Final = 10
+
+
+@command(
+    "ACL|LOG",
+    "operation:[count|RESET]",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    complexity="O(N) with N being the number of entries shown.",
+    history=(("7.2.0", "Added entry ID, timestamp created, and timestamp last updated."),),
+    summary="Lists refused logins and requests, newest first.",
+)
+def acl_log(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 3:
+        raise refusals.unknown_or_wrong(args[1], args[0])
+    log = ctx.engine.access.log
+    count = LOG_SHOWN
+    if len(args) == 3:
+        if args[2].lower() == b"reset":
+            log.refusals.clear()
+            return reply.OK
+        count = max(arguments.integer(args[2]), 0)
+    return reply.array([refusal.as_reply(ctx.now_ms, ctx.resp3) for refusal in list(log.refusals)[:count]])

@@ -1,0 +1,149 @@
+"""ACL SETUSER, GETUSER, DELUSER, LIST, USERS, WHOAMI and GENPASS: users and their rules (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.engine import arguments, refusals
+from penstock.engine.access import users
+from penstock.engine.access.selector import Selector
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command, container
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+DEFAULT_BITS: Final = 256
+MOST_BITS: Final = 4096
+
+
+container("ACL", group="server", since="6.0.0", summary="Commands for users and their rights.")
+
+
+@command(
+    "ACL|WHOAMI",
+    group="server",
+    since="6.0.0",
+    flags="noscript loading stale",
+    summary="Returns the name of the connection's user.",
+)
+def acl_whoami(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.bulk(ctx.session.user.name)
+
+
+@command(
+    "ACL|USERS",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    complexity="O(N). Where N is the number of configured users.",
+    summary="Lists the users' names.",
+)
+def acl_users(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.bulks(ctx.engine.access.names())
+
+
+@command(
+    "ACL|LIST",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    complexity="O(N). Where N is the number of configured users.",
+    summary="Lists the users with their rules, in the format of a configuration file.",
+)
+def acl_list(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.bulks(ctx.engine.access.descriptions())
+
+
+@command(
+    "ACL|GETUSER",
+    "username",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    complexity="O(N). Where N is the number of password, command and pattern rules that the user has.",
+    history=(
+        ("6.2.0", "Added Pub/Sub channel patterns."),
+        (
+            "7.0.0",
+            (
+                "Added selectors and changed the format of key and channel patterns from a list "
+                "to their rule representation."
+            ),
+        ),
+    ),
+    summary="Describes a user.",
+)
+def acl_getuser(ctx: Context, args: list[bytes]) -> bytes:
+    user = ctx.engine.access.users.get(args[2])
+    if user is None:
+        return reply.null(ctx.resp3)
+    root, *others = user.selectors
+    selectors = [reply.fields(_rights(selector), ctx.resp3) for selector in others]
+    return reply.fields(
+        [
+            (b"flags", reply.set_of([reply.bulk(flag) for flag in user.flags()], ctx.resp3)),
+            (b"passwords", reply.bulks([kept.encode() for kept in user.hashes])),
+            *_rights(root),
+            (b"selectors", reply.array(selectors)),
+        ],
+        ctx.resp3,
+    )
+
+
+def _rights(selector: Selector) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"commands", reply.bulk(selector.command_text())),
+        (b"keys", reply.bulk(selector.key_text())),
+        (b"channels", reply.bulk(selector.channel_text())),
+    ]
+
+
+@command(
+    "ACL|SETUSER",
+    "username [rule [rule ...]]",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    complexity="O(N). Where N is the number of rules provided.",
+    history=(
+        ("6.2.0", "Added Pub/Sub channel patterns."),
+        ("7.0.0", "Added selectors and key based permissions."),
+    ),
+    summary="Creates a user, or changes its rules.",
+)
+def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
+    """The rules hold for the next request of each connection of the user."""
+    ctx.engine.access.change(args[2], args[3:])
+    return reply.OK
+
+
+@command(
+    "ACL|DELUSER",
+    "username [username ...]",
+    group="server",
+    since="6.0.0",
+    flags="admin noscript loading stale",
+    tips="request_policy:all_nodes response_policy:all_succeeded",
+    complexity="O(1) amortized time considering the typical user.",
+    summary="Removes users, and closes their connections.",
+)
+def acl_deluser(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.integer(ctx.engine.access.delete(args[2:]))
+
+
+@command(
+    "ACL|GENPASS",
+    "[bits:integer]",
+    group="server",
+    since="6.0.0",
+    flags="noscript loading stale",
+    summary="Generates a password.",
+)
+def acl_genpass(ctx: Context, args: list[bytes]) -> bytes:
+    if len(args) > 3:
+        raise refusals.unknown_or_wrong(args[1], args[0])
+    bits = arguments.integer(args[2]) if len(args) == 3 else DEFAULT_BITS
+    if not 0 < bits <= MOST_BITS:
+        raise ReplyError(
+            b"ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
+        )
+    return reply.bulk(users.new_password((bits + 3) // 4).encode())
