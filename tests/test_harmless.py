@@ -22,7 +22,6 @@ BOUND = [name for name, ignored in IGNORED.items() if ignored.harmless]
 FREE = [name for name, ignored in IGNORED.items() if not ignored.harmless]
 HARMFUL = {  # one value for each directive that may not be ignored at all of them
     "socket-mark-id": "1",
-    "aclfile": "/etc/redis/users.acl",
     "syslog-enabled": "yes",
     "oom-score-adj": "relative",
     "server-cpulist": "0-3",

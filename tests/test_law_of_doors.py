@@ -200,6 +200,19 @@ def a_key_is_watched_and_awaited(world: World) -> None:
     world.engine.handle(world.watcher, [b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"nokey", b"$", b"$"])
 
 
+def the_user_may_do_something(world: World) -> None:
+    """Some commands, some keys, some channels: each reason of a refusal comes up."""
+    rules = "on nopass +@all -@hash -xinfo +xinfo|stream -append ~s* %R~n &c* (+append ~t* %W~n)"
+    world.engine.handle(world.watcher, [b"ACL", b"SETUSER", b"joe", *rules.encode().split()])
+    assert world.engine.handle(world.session, [b"AUTH", b"joe", b"x"]) == b"+OK\r\n"
+
+
+def the_user_may_do_everything_with_some_keys(world: World) -> None:
+    """Its batches stay together: XADD's key is the same in all of a batch."""
+    world.engine.handle(world.watcher, [b"ACL", b"SETUSER", b"joe", b"on", b"nopass", b"+@all", b"&*", b"~s", b"~n"])
+    assert world.engine.handle(world.session, [b"AUTH", b"joe", b"x"]) == b"+OK\r\n"
+
+
 def a_script_is_busy(world: World) -> None:
     world.slow = SlowRunner()
     world.engine.scripts.use(world.slow)
@@ -211,6 +224,7 @@ def a_script_is_busy(world: World) -> None:
 SITUATIONS = [
     nothing, a_monitor_watches, events_are_told, memory_is_limited, memory_is_short, writers_are_paused,
     everybody_is_paused, the_log_fails, the_log_is_loaded, a_password_is_wanted, a_key_is_watched_and_awaited,
+    the_user_may_do_something, the_user_may_do_everything_with_some_keys,
     pytest.param(a_script_is_busy, marks=pytest.mark.skipif(find_spec("lupa") is None, reason="needs Lua")),
 ]  # fmt: skip
 VERSIONS = ["8.10", "8.8", "8.6", "8.4", "8.2", "7.2", "valkey-9.1"]
@@ -353,10 +367,30 @@ def lines(units: list[bytes]) -> list[Request]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_script_changes_what_its_requests_change(seed: int) -> None:
+def test_a_transaction_changes_what_its_requests_change_after_rights_were_taken(seed: int) -> None:
+    for story in stories(World().engine, seed, data_only, 12):
+        oracle, world = World(), World()
+        kept = [request for request in story if is_kept(world.engine, request)]
+        the_user_may_do_something(oracle)
+        alone(oracle, kept, random.Random(seed))
+        bytes_at_once(world, [[b"MULTI"], *kept], random.Random(seed))
+        world.session.queue, queue = None, world.session.queue
+        the_user_may_do_something(world)
+        world.session.queue = queue
+        bytes_at_once(world, [[b"EXEC"]], random.Random(seed))
+
+        assert keyspace(world.engine) == keyspace(oracle.engine), kept
+        assert len(world.engine.access.log.refusals) == len(oracle.engine.access.log.refusals), kept
+        assert b"".join(world.replies).count(b"-NOPERM") == b"".join(oracle.replies).count(b"-NOPERM"), kept
+
+
+@pytest.mark.parametrize(("seed", "situation"), [(0, nothing), (1, nothing), (2, the_user_may_do_something)])
+def test_a_script_changes_what_its_requests_change(seed: int, situation: Callable[[World], None]) -> None:
     pytest.importorskip("lupa")
     for story in stories(World().engine, seed, lambda row: data_only(row) and "noscript" not in row.flags, 12):
         oracle, world = World(), World()
+        situation(oracle)
+        situation(world)
         kept = [request for request in story if is_kept(world.engine, request)]
         alone(oracle, kept, random.Random(seed))
         for request in kept:

@@ -58,6 +58,7 @@ class Both:
         self.compared = 0
 
     def close(self) -> None:
+        self.theirs.ask("ACL", "DELUSER", "u")
         self.theirs.close()
         self.their_user.close()
 

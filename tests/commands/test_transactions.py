@@ -137,6 +137,7 @@ def test_somebody_elses_change_breaks_the_transaction(dialogue: Dialogue) -> Non
 
 
 def test_time_stands_still_inside(dialogue: Dialogue, clock: ManualClock) -> None:
+    dialogue.engine.settings.read_line(["enable-debug-command", "yes"], set())
     dialogue("SET a 1 PX 100")
     clock.advance(100)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.engine.access.rule_error import RuleError
-from penstock.engine.access.selector import SYNTAX, has_spaces
+from penstock.engine.access.selector import UNKNOWN, has_spaces
 from penstock.engine.access.user_rules import Unmatched, UserRules, with_selectors
 from penstock.engine.access.users import User
 from penstock.errors import ReplyError
@@ -34,7 +34,7 @@ def read(text: bytes, file: bytes, rules: UserRules) -> list[User]:
         if words[0] != b"user" or len(words) < 2:
             complaints.append(place + b" should start with user keyword followed by the username. ")
         elif has_spaces(words[1]):
-            complaints.append(place + b": username '%b' contains invalid characters. " % words[1])
+            complaints.append(b"'" + place + b": username '%b' contains invalid characters. " % words[1])
         elif words[1] in found:
             complaints.append(b"WARNING: Duplicate user '%b' found on line %d. " % (words[1], number))
         else:
@@ -56,7 +56,7 @@ def _apply(user: User, words: Sequence[bytes], place: bytes, rules: UserRules) -
         try:
             rules.apply(user, rule)
         except RuleError as error:
-            if error.reason != SYNTAX:
+            if error.reason == UNKNOWN:
                 complaints.append(place + b": Error in applying operation '%b': %b. " % (rule, error.reason))
             elif place + b": Syntax error. " not in complaints:
                 complaints.append(place + b": Syntax error. ")
