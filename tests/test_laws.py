@@ -3,7 +3,6 @@
 import random
 import re
 
-import hiredis
 import pytest
 
 from penstock.clock import ManualClock
@@ -93,6 +92,8 @@ def test_both_protocols_carry_the_same_data(seed: int) -> None:
     for row in rows(plain):
         if row.name in OWN_WORDS or row.group == "pubsub" or row.name in ("MULTI", "EXEC", "DISCARD"):
             continue
+        if row.name == "CLIENT|TRACKING":  # what it sends later exists in one of the protocols only
+            continue
         for request in (requests.valid(row), requests.broken_of(row)):
             answers = plain.handle(old, request), typed.handle(new, request)
             if old.blocked is not None or new.blocked is not None:
@@ -112,24 +113,29 @@ NUMBER = re.compile(rb"-?(inf|\d+(\.\d+)?(e[+-]?\d+)?)")
 
 def flat(answer: bytes) -> list[object]:
     """The scalars of a reply in order, maps and sets as their elements, doubles as text."""
-    reader = hiredis.Reader(notEnoughData=Ellipsis)
-    reader.feed(answer)
     scalars: list[object] = []
 
-    def visit(value: object) -> None:
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                visit(key)
-                visit(inner)
-        elif isinstance(value, list | tuple | set):
-            for inner in value:
-                visit(inner)
-        elif isinstance(value, float | bool | int) or (isinstance(value, bytes) and NUMBER.fullmatch(value)):
-            scalars.append(str(float(value)))
-        else:
-            scalars.append(str(value) if isinstance(value, Exception) else value)
+    def visit(value: wire.Value) -> None:
+        match value:
+            case wire.Map(pairs):
+                for key, inner in pairs:
+                    visit(key)
+                    visit(inner)
+            case wire.Array(elements) | wire.Set(elements) | wire.Push(elements):
+                for inner in elements:
+                    visit(inner)
+            case wire.Integer(number):
+                scalars.append(str(float(number)))
+            case wire.Boolean(is_true):
+                scalars.append(str(float(is_true)))
+            case wire.Bulk(text) | wire.Double(text) | wire.Simple(text) | wire.Error(text) | wire.Verbatim(_, text):
+                scalars.append(str(float(text)) if NUMBER.fullmatch(text) else text)
+            case _:
+                scalars.append(None)
 
-    while (value := reader.gets()) is not Ellipsis:
+    at = 0
+    while at < len(answer):
+        value, at = wire.parse(answer, at)
         visit(value)
     return scalars
 
