@@ -58,6 +58,8 @@ class UserRules:
 
     def apply(self, user: User, rule: bytes) -> None:
         """Change a user by one word, which may be a selector in parentheses; RuleError if it is wrong."""
+        if len(rule) == 0:
+            return
         word, sign, rest = rule.lower(), rule[:1], rule[1:]
         if word in (b"on", b"off"):
             user.enabled = word == b"on"
@@ -97,6 +99,8 @@ class UserRules:
 
 def apply_to_selector(selector: Selector, rule: bytes) -> None:
     """Change a selector by one word about keys, channels or commands; RuleError if it is wrong."""
+    if len(rule) == 0:
+        return
     word, sign, rest = rule.lower(), rule[:1], rule[1:]
     if word in (b"allkeys", b"~*"):
         selector.allow_all_keys()
@@ -124,7 +128,7 @@ def apply_to_selector(selector: Selector, rule: bytes) -> None:
             selector.change_category(name[1:], sign == b"+")
         else:
             selector.change_command(name, sign == b"+")
-    elif rule:
+    else:
         raise RuleError(SYNTAX)
 
 
