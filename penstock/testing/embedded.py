@@ -1,0 +1,185 @@
+"""A server in this process: `with penstock.Server() as server: server.client().set("k", "v")`."""
+
+import os
+import random
+from collections import deque
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from penstock.commands.registry import new_engine
+from penstock.config import config_file
+from penstock.errors import UsageError
+from penstock.server.cron import Cron
+from penstock.server.log_writer import AofWriter
+from penstock.server.server_log import MARKS, ServerLog
+from penstock.server.turn import Turn
+from penstock.storage.aof.disk import SystemDisk
+from penstock.testing.inline_loop import InlineLoop
+from penstock.testing.no_disk import NoDisk
+from penstock.testing.openings import Openings
+from penstock.testing.turned_clock import TurnedClock
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import TracebackType
+
+    import redis
+    import redis.asyncio
+
+    from penstock.testing.sockets import Sockets
+
+LINES_KEPT: Final = 1000
+
+
+class Lines(ServerLog):
+    """The server's messages, in memory."""
+
+    lines: deque[str]
+
+    def _write(self, level: int, sentence: str) -> None:
+        self.lines.append(f"{MARKS[level]} {sentence}")
+
+
+class Server:
+    """A server in this process, in memory or on a directory; a context manager, also an asynchronous one.
+
+    dir: where the log is kept; without it, nothing is. Other keywords are directives: `maxmemory="1gb"`,
+    `compat_version="8.2"`, `notify_keyspace_events="KEA"`; True and False are yes and no.
+
+    Clients of it are redis-py's, in any thread and any event loop. A request is handled in the thread that sends it, so
+    a client costs no thread and no socket; one thread of the server runs timers, and only from the first client on that
+    waits for something. Servers share nothing.
+
+    UsageError for a directive that is wrong, and for a log that cannot be loaded.
+    """
+
+    def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
+        chosen: dict[str, object] = {"appendonly": dir is not None, "port": 0, **directives}
+        words = [word for name, value in chosen.items() for word in _flag(name, value)]
+        self._settings = config_file.start([*words, *(["--dir", os.fspath(dir)] if dir is not None else [])])
+        self._in_memory = dir is None
+        self._is_open = False
+        self._sockets: Sockets | None = None
+        self.clock = TurnedClock()
+        self.log: deque[str] = deque(
+            maxlen=LINES_KEPT
+        )  # what the server said, as redis-server's lines without the time
+
+    # -- from the start to the end ------------------------------------------------------------------------------------
+
+    def start(self) -> "Server":
+        """Load what is in the directory, and serve; `with` calls this."""
+        if self._is_open:
+            return self
+        if not self._in_memory and not Path(self._settings.text("dir")).is_dir():
+            raise UsageError(f"there is no directory {self._settings.text('dir')}")
+        self._loop = loop = InlineLoop(self.clock)
+        server_log = Lines(self._settings, self.clock)
+        server_log.lines = self.log
+        self.engine = engine = new_engine(self._settings, self.clock, random.Random(os.urandom(32)))
+        disk = NoDisk() if self._in_memory else SystemDisk()
+        with loop.lock:
+            log_writer = AofWriter(self._settings, engine, server_log.notice, disk)
+            self._turn = Turn(engine, log_writer, server_log, cast("asyncio.AbstractEventLoop", loop), self._shut_down)
+            log_writer.synced = partial(loop.call_soon_threadsafe, self._turn.look_after_log)
+            for _ in log_writer.loading():
+                pass
+            engine.loading = False
+            self._cron = Cron(self._turn)
+            self._cron.start()
+        self._openings = Openings(self._turn, loop)
+        self.clock.turned = self._clock_turned
+        self._is_open = True
+        if not self._in_memory:
+            loop.start_thread()  # it has the log synced
+        return self
+
+    def close(self) -> None:
+        """End as at SHUTDOWN: what was changed is in the log, clients lose their connections."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._openings.is_closed = True
+        if self._sockets is not None:
+            self._sockets.close()
+            self._sockets = None
+        with self._loop.lock:
+            self._cron.stop()
+            self._turn.close()
+            for connection in list(self._turn.connections.values()):
+                connection.close()
+            self._loop.run_due()
+        self._loop.close()
+
+    def __enter__(self) -> "Server":
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Server":
+        return self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        self.close()
+
+    # -- clients ------------------------------------------------------------------------------------------------------
+
+    def client(self, **options: Any) -> "redis.Redis":
+        """A redis-py client of this server, with a connection pool of its own; options are redis.Redis's."""
+        from penstock.testing import redis_py  # imported late: redis-py is an extra
+
+        return redis_py.client(self._opened(), **options)
+
+    def async_client(self, **options: Any) -> "redis.asyncio.Redis":
+        """As `client`, for asyncio; each event loop needs a client of its own."""
+        from penstock.testing import redis_py  # imported late: redis-py is an extra
+
+        return redis_py.async_client(self._opened(), **options)
+
+    @property
+    def url(self) -> str:
+        """Where others reach the server: redis://127.0.0.1:PORT, or unix://PATH with the directive unixsocket.
+
+        The first use opens the socket, which a thread serves.
+        """
+        self._opened()
+        if self._sockets is None:
+            from penstock.testing.sockets import Sockets  # imported late: most tests need no socket
+
+            self._sockets = Sockets(self._turn, self._loop, self._settings)
+        return self._sockets.url
+
+    def _opened(self) -> Openings:
+        if not self._is_open:
+            raise UsageError("the server is not running: use `with penstock.Server() as server`")
+        return self._openings
+
+    # -- what the server calls ----------------------------------------------------------------------------------------
+
+    def _clock_turned(self) -> None:
+        with self._loop.lock:
+            self._turn.tick()
+            self._loop.run_due()
+        self._loop.look_again()
+
+    def _shut_down(self) -> None:
+        """SHUTDOWN: new clients are refused, the others lose their connections."""
+        self._openings.is_closed = True
+        for connection in list(self._turn.connections.values()):
+            connection.close()
+
+
+def _flag(name: str, value: object) -> list[str]:
+    """A keyword as a flag with its words: save="60 1" becomes --save 60 1."""
+    directive = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{directive}", "yes" if value else "no"]
+    if directive in ("save", "bind", "user", "client-output-buffer-limit", "rename-command"):
+        return [f"--{directive}", *str(value).split()] if value else [f"--{directive}", ""]
+    return [f"--{directive}", str(value)]

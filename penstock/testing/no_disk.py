@@ -1,0 +1,38 @@
+"""The disk of a server that keeps everything in memory: it has no files and takes none."""
+
+import errno
+from typing import NoReturn
+
+from penstock.storage.aof.disk import SystemDisk
+
+
+class NoDisk(SystemDisk):
+    """Nothing is there, and nothing can be written: SAVE and `CONFIG SET appendonly yes` are refused."""
+
+    def exists(self, path: str) -> bool:
+        return False
+
+    def names(self, path: str) -> list[str]:
+        return []
+
+    def create(self, path: str) -> NoReturn:
+        raise _refusal()
+
+    def append_to(self, path: str) -> NoReturn:
+        raise _refusal()
+
+    def read(self, path: str, offset: int, size: int) -> NoReturn:
+        raise _refusal()
+
+    def size(self, path: str) -> NoReturn:
+        raise _refusal()
+
+    def make_directory(self, path: str) -> NoReturn:
+        raise _refusal()
+
+    def rename(self, path: str, to: str) -> NoReturn:
+        raise _refusal()
+
+
+def _refusal() -> OSError:
+    return OSError(errno.EROFS, "the server is in memory: give it a directory")
