@@ -34,14 +34,17 @@ class Sockets:
             self.url = f"redis://{host}:{port}" if ":" not in host else f"redis://[{host}]:{port}"
         loop.start_thread()
         self._loop = asyncio.new_event_loop()
+        self._listens = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="penstock-sockets", daemon=True)
         self._thread.start()
+        self._listens.wait()
 
     def _serve(self) -> None:
         loop = self._loop
         greet = cast(Callable[[], asyncio.Protocol], lambda: SocketLink(self._turn, self._inline, loop))
         made = loop.create_unix_server if self._path else loop.create_server
         self._server = loop.run_until_complete(made(greet, sock=self._listener))
+        self._listens.set()
         loop.run_forever()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
