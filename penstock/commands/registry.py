@@ -30,6 +30,7 @@ from penstock.commands.hyperloglog import hll_debug, hyperloglog
 from penstock.commands.keys import databases, dumping, expiry, keys, objects, scanning, sorting
 from penstock.commands.lists import list_block_moves, list_ends, list_middle, list_moves
 from penstock.commands.pubsub import pubsub
+from penstock.commands.replication import following, roles, syncing, waiting
 from penstock.commands.scripting import functions, scripting
 from penstock.commands.server import (
     config,
@@ -115,6 +116,7 @@ FAMILIES: Final = (
     debug,
     dumping,
     expiry,
+    following,
     functions,
     geo_members,
     geo_search,
@@ -140,6 +142,7 @@ FAMILIES: Final = (
     objects,
     persistence,
     pubsub,
+    roles,
     scanning,
     scripting,
     server_admin,
@@ -153,7 +156,9 @@ FAMILIES: Final = (
     string_lcs,
     string_ranges,
     strings,
+    syncing,
     transactions,
+    waiting,
     xack,
     replay_batches,
     xack_batch,

@@ -202,19 +202,19 @@ class Folder(Text):
         return str(Path(word).resolve())
 
 
-class Words(Kind):
-    """A fixed number of words that are not checked (replicaof). `NO ONE` is the empty value."""
+class MasterAddress(Kind):
+    """A host and a port (replicaof). `NO ONE` is the empty value."""
 
     several = True
-
-    def __init__(self, count: int) -> None:
-        self.count = count
 
     def many(self, words: list[str], before: str) -> str:
         if [word.lower() for word in words] in ([""], ["no", "one"]):
             return ""
-        if len(words) != self.count:
+        if len(words) != 2:
             raise BadValue("wrong number of arguments")
+        port = integer_of(words[1])
+        if port is None or not 0 <= port <= 65535:
+            raise BadValue("Invalid master port")
         return " ".join(words)
 
     def written(self, value: str) -> list[str]:

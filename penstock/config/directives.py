@@ -18,6 +18,7 @@ from penstock.config.directive_types import (
     FileName,
     Folder,
     Kind,
+    MasterAddress,
     Memory,
     Number,
     Octal,
@@ -300,5 +301,51 @@ USED: Final = (
         "released",
         Text(),
         "Consumer that owns released entries in a log for a Redis before 8.8, which does not have XNACK.",
+    ),
+    # Replication
+    Directive("replicaof", "", MasterAddress(), "Host and port of the master.", alias="slaveof", immutable=True),
+    Directive("masterauth", "", Text(), "The master's password."),
+    Directive("masteruser", "", Text(), "User name at the master."),
+    Directive(
+        "replica-serve-stale-data",
+        "yes",
+        YesNo(),
+        "Serve clients without a connection to the master.",
+        alias="slave-serve-stale-data",
+    ),
+    Directive("replica-read-only", "yes", YesNo(), "Refuse writes on a replica.", alias="slave-read-only"),
+    Directive("replica-priority", "100", Number(0, INT), "Priority in a failover.", alias="slave-priority"),
+    Directive("replica-announced", "yes", YesNo(), "Whether sentinels report this replica."),
+    Directive("replica-announce-ip", "", Text(), "Address announced to the master.", alias="slave-announce-ip"),
+    Directive(
+        "replica-announce-port", "0", Number(0, 65535), "Port announced to the master.", alias="slave-announce-port"
+    ),
+    Directive(
+        "replica-ignore-maxmemory", "yes", YesNo(), "Leave eviction to the master.", alias="slave-ignore-maxmemory"
+    ),
+    Directive("repl-backlog-size", "1048576", Memory(1), "Bytes of changes kept for replicas that reconnect."),
+    Directive(
+        "repl-backlog-ttl", "3600", Number(0, LONG), "Seconds without replicas after which the backlog is freed."
+    ),
+    Directive("repl-timeout", "60", Number(1, INT), "Seconds of silence after which a link is closed."),
+    Directive(
+        "repl-ping-replica-period", "10", Number(1, INT), "Seconds between pings.", alias="repl-ping-slave-period"
+    ),
+    Directive("repl-diskless-sync", "yes", YesNo(), "Send a full copy without writing a file."),
+    Directive("repl-diskless-sync-delay", "5", Number(0, INT), "Seconds to wait for more replicas."),
+    Directive("repl-diskless-sync-max-replicas", "0", Number(0, INT), "Number of replicas that end the wait."),
+    Directive(
+        "min-replicas-to-write",
+        "0",
+        Number(0, INT),
+        "With fewer replicas, writes are refused.",
+        alias="min-slaves-to-write",
+    ),
+    Directive(
+        "min-replicas-max-lag",
+        "10",
+        Number(0, INT),
+        "Maximum lag of those replicas in seconds.",
+        alias="min-slaves-max-lag",
     ),
 )

@@ -70,7 +70,7 @@ IGNORED: Final[dict[str, Ignored]] = {
     "bgsave-cpulist": NO_PROCESSORS,
     # The log and snapshots
     **_any("The base file has requests, which every Redis can load.", "aof-use-rdb-preamble"),
-    **_any("There is no replication.", "rdb-del-sync-files"),
+    **_any("The files of replication are always removed.", "rdb-del-sync-files"),
     **_any("It only affects speed.", "rdb-save-incremental-fsync rdb-key-save-delay"),
     **_any("Loading serves clients after each time slice.", "key-load-delay loading-process-events-interval-bytes"),
     **_any("RESTORE always checks everything.", "sanitize-dump-payload"),
@@ -92,30 +92,15 @@ IGNORED: Final[dict[str, Ignored]] = {
     # Observation and scripts
     **_any("INFO has no such histograms.", "key-memory-histograms"),
     **_any("Scripts do not have the deprecated names.", "lua-enable-deprecated-api"),
-    **_any("There are no replicas to wait for.", "shutdown-timeout"),
-    # Replication and cluster: Penstock has neither
-    "replicaof": Ignored(
-        "The server is a master.",
-        ("",),
-        "Penstock cannot be a replica and would be an empty master: remove the line",
-    ),
-    **_any(
-        "The server is no replica.",
-        "masterauth masteruser replica-serve-stale-data replica-read-only replica-priority replica-announced"
-        " replica-announce-ip replica-announce-port replica-ignore-maxmemory replica-ignore-disk-write-errors"
-        " replica-lazy-flush repl-diskless-load propagation-error-behavior",
-    ),
-    **_any(
-        "There are no replicas.",
-        "replica-full-sync-buffer-limit repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period"
-        " repl-disable-tcp-nodelay repl-diskless-sync repl-diskless-sync-delay repl-diskless-sync-max-replicas"
-        " repl-rdb-channel min-replicas-max-lag",
-    ),
-    "min-replicas-to-write": Ignored(
-        "No replicas are required.",
-        ("0",),
-        "Penstock has no replicas, so every write would be refused: set min-replicas-to-write 0",
-    ),
+    **_any("A shutdown sends what there is, and does not wait for replicas.", "shutdown-timeout"),
+    # Replication, and the cluster that Penstock does not have
+    **_any("A replica that cannot write its log refuses nobody.", "replica-ignore-disk-write-errors"),
+    **_any("Old keys are freed in small steps.", "replica-lazy-flush"),
+    **_any("A full copy is written into a file before it is loaded.", "repl-diskless-load"),
+    **_any("A change that fails on a replica is told in its messages.", "propagation-error-behavior"),
+    **_any("What a replica does not take in time is kept in memory.", "replica-full-sync-buffer-limit"),
+    **_any("It only affects speed.", "repl-disable-tcp-nodelay"),
+    **_any("A full copy comes on the one connection.", "repl-rdb-channel"),
     "cluster-enabled": Ignored(
         "The server is not part of a cluster.",
         ("no",),

@@ -17,7 +17,6 @@ from penstock.config.directive_types import (
     MemoryOrPercent,
     Number,
     Text,
-    Words,
     YesNo,
 )
 from penstock.config.directives import Directive
@@ -137,43 +136,12 @@ ACCEPTED: Final = (
     # Observation and scripts
     Directive("key-memory-histograms", "no", YesNo(), "Keep histograms of the memory of keys."),
     Directive("lua-enable-deprecated-api", "no", YesNo(), "Offer deprecated names to scripts.", hidden=True),
-    # Replication and cluster: Penstock has neither
+    # Replication, and the cluster that Penstock does not have
     Directive("shutdown-timeout", "10", Number(0, INT), "Seconds that a shutdown waits for replicas."),
-    Directive("replicaof", "", Words(2), "Host and port of the master.", alias="slaveof", immutable=True),
-    Directive("masterauth", "", Text(), "The master's password."),
-    Directive("masteruser", "", Text(), "User name at the master."),
-    Directive(
-        "replica-serve-stale-data",
-        "yes",
-        YesNo(),
-        "Serve clients without a connection to the master.",
-        alias="slave-serve-stale-data",
-    ),
-    Directive("replica-read-only", "yes", YesNo(), "Refuse writes on a replica.", alias="slave-read-only"),
-    Directive("replica-priority", "100", Number(0, INT), "Priority in a failover.", alias="slave-priority"),
-    Directive("replica-announced", "yes", YesNo(), "Whether sentinels report this replica."),
-    Directive("replica-announce-ip", "", Text(), "Address announced to the master.", alias="slave-announce-ip"),
-    Directive(
-        "replica-announce-port", "0", Number(0, 65535), "Port announced to the master.", alias="slave-announce-port"
-    ),
-    Directive(
-        "replica-ignore-maxmemory", "yes", YesNo(), "Leave eviction to the master.", alias="slave-ignore-maxmemory"
-    ),
     Directive("replica-ignore-disk-write-errors", "no", YesNo(), "Continue after a failed write to disk."),
     Directive("replica-lazy-flush", "no", YesNo(), "Free old keys in the background.", alias="slave-lazy-flush"),
     Directive("replica-full-sync-buffer-limit", "0", Memory(), "Bytes of changes kept during a full synchronization."),
-    Directive("repl-backlog-size", "1048576", Memory(1), "Bytes of changes kept for replicas that reconnect."),
-    Directive(
-        "repl-backlog-ttl", "3600", Number(0, LONG), "Seconds without replicas after which the backlog is freed."
-    ),
-    Directive("repl-timeout", "60", Number(1, INT), "Seconds of silence after which a link is closed."),
-    Directive(
-        "repl-ping-replica-period", "10", Number(1, INT), "Seconds between pings.", alias="repl-ping-slave-period"
-    ),
     Directive("repl-disable-tcp-nodelay", "no", YesNo(), "Send fewer packets, with more delay."),
-    Directive("repl-diskless-sync", "yes", YesNo(), "Send a full copy without writing a file."),
-    Directive("repl-diskless-sync-delay", "5", Number(0, INT), "Seconds to wait for more replicas."),
-    Directive("repl-diskless-sync-max-replicas", "0", Number(0, INT), "Number of replicas that end the wait."),
     Directive(
         "repl-diskless-load",
         "disabled",
@@ -181,20 +149,6 @@ ACCEPTED: Final = (
         "Load a full copy without writing a file.",
     ),
     Directive("repl-rdb-channel", "yes", YesNo(), "Use a second connection for a full copy.", hidden=True),
-    Directive(
-        "min-replicas-to-write",
-        "0",
-        Number(0, INT),
-        "With fewer replicas, writes are refused.",
-        alias="min-slaves-to-write",
-    ),
-    Directive(
-        "min-replicas-max-lag",
-        "10",
-        Number(0, INT),
-        "Maximum lag of those replicas in seconds.",
-        alias="min-slaves-max-lag",
-    ),
     Directive(
         "propagation-error-behavior",
         "ignore",

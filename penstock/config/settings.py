@@ -145,6 +145,10 @@ class Settings:
             self.set_at_start[row.name] = None
             self._keep(row, value)
 
+    def note(self, name: str, value: str) -> None:
+        """A value that a command changes (REPLICAOF): CONFIG GET and REWRITE show it."""
+        self._keep(DIRECTIVES[name], value)
+
     def _keep(self, row: Directive, value: str) -> None:
         self._values[row.name] = value
         self._numbers[row.name] = row.kind.number(value)

@@ -134,12 +134,12 @@ class Context:
         return value
 
     def expire(self, key: bytes) -> bool:
-        """Remove a key whose time has passed; False where it must stay for now (clients are paused).
+        """Remove a key whose time has passed; False where it must stay for now (a pause, a replica).
 
         Logged as `DEL key` (Redis 8.6.3).
         """
         engine = self.engine
-        if self.session.privileged or engine.writes_paused(self.now_ms):
+        if self.session.privileged or engine.keeps_expired(self.now_ms):
             return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
         engine.free_lazily(self.remove(key))
         self.log(b"DEL", key)

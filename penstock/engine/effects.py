@@ -26,18 +26,63 @@ def pack(words: tuple[bytes, ...]) -> bytes:
     return reply.bulks(list(words))
 
 
-class Effects:
-    """The unit that is being collected, and the database that the log's reader is in."""
+class BothLogs:
+    """The server's own log, and the stream to its replicas."""
 
-    __slots__ = ("_database", "dialect", "is_one_unit", "lines", "log", "units")
+    __slots__ = ("_log", "_stream")
+
+    def __init__(self, log: EffectLog, stream: EffectLog) -> None:
+        self._log = log
+        self._stream = stream
+
+    def append(self, unit: bytes) -> None:
+        self._log.append(unit)
+        self._stream.append(unit)
+
+
+class Effects:
+    """The unit that is being collected, and the database that the log's reader is in.
+
+    log: where units go. It is the server's own log (`use`), the stream to its replicas (`replicate`), or both.
+    """
+
+    __slots__ = ("_database", "_own_log", "_stream", "dialect", "is_one_unit", "lines", "log", "units")
 
     def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
-        self.log = log  # None: nothing is kept (appendonly no; while the log is replayed)
+        self._own_log = log
+        self._stream: EffectLog | None = None
+        self.log = log  # None: nothing is kept (no log and no replicas; while the log is replayed)
         self.dialect = dialect
         self.lines: list[tuple[int, bytes]] = []  # collected so far: (database number, packed request)
         self._database = NO_DATABASE
         self.units = 0  # handed over so far
         self.is_one_unit = False  # all that is collected until end_unit belongs together (EXEC)
+
+    def use(self, log: EffectLog | None) -> None:
+        """The server's own log from here on; None: it has none."""
+        self._own_log = log
+        self._choose()
+
+    def replicate(self, stream: EffectLog | None) -> None:
+        """The stream to replicas from here on; None: nobody follows."""
+        self._stream = stream
+        self._choose()
+
+    def mute(self) -> None:
+        """Nothing is kept until `unmute`."""
+        self.log = None
+
+    def unmute(self) -> None:
+        """As before `mute`."""
+        self._choose()
+
+    def _choose(self) -> None:
+        own, stream = self._own_log, self._stream
+        if own is not None and stream is not None:
+            self.log = BothLogs(own, stream)
+        else:
+            self.log = own if stream is None else stream
+        self._database = NO_DATABASE
 
     def add(self, db_index: int, words: tuple[bytes, ...]) -> None:
         if self.log is not None:

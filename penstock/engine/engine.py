@@ -514,7 +514,7 @@ class Engine(EngineState):
         self.tracking.drop_excess(NOBODY, self.outgoing)
         if self.lazy_free.parts:
             self._free_remains()
-        if self.active_expiry and not self.loading and not self.writes_paused(now_ms):
+        if self.active_expiry and not self.loading and not self.keeps_expired(now_ms):
             key_expiry.expire_overdue(self, now_us)
         if self.blocking.ready:
             self._serve(now_us)

@@ -17,14 +17,18 @@ from penstock.engine.effects import EffectLog, Effects
 from penstock.engine.memory.memory_limit import MemoryLimit
 from penstock.engine.pubsub import notifications
 from penstock.engine.pubsub.subscriptions import Subscriptions
+from penstock.engine.replication.copies import AllCopies
+from penstock.engine.replication.replication import Replication
 from penstock.engine.scripting.scripts import Scripts
 from penstock.engine.session import QueuedRequests, Session
 from penstock.engine.state import (
     BUSY,
     CACHING_CHOSEN,
+    FOLLOWING,
     LOADING,
     LOG_FAILING,
     MONITORED,
+    NEEDS_REPLICAS,
     NOTIFYING,
     PAUSED,
     REPLIES_WITHHELD,
@@ -39,7 +43,7 @@ from penstock.engine.telemetry.statistics import Statistics
 from penstock.engine.tracking.tracking import Tracking
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import Blocking
-from penstock.engine.waiting.sync_waiting import SYNCED, SyncWaiting
+from penstock.engine.waiting.sync_waiting import SyncWaiting
 from penstock.protocol import reply
 from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.lazy_free import LazyFree
@@ -78,6 +82,9 @@ class EngineState:
         self.effects = Effects(log, aof_compat.of(settings))
         for name in ("aof-compat-version", "aof-compat-consumer"):
             settings.watch(name, self._change_aof_compat)
+        self.replication = Replication(settings, clock, chance)
+        settings.watch("min-replicas-to-write", self._heed_needed_replicas)
+        self._heed_needed_replicas()
         self.compatibility = client_compat.of(settings)
         self.node_limits = NodeLimits(0, 0)
         self._set_node_limits()
@@ -90,6 +97,7 @@ class EngineState:
         self.latency = LatencyMonitor()
         self.sync_waiting = SyncWaiting()
         self.persistence = Persistence(settings, clock, self._changes)
+        self.copies = AllCopies(self.persistence, self.replication)
         self.blocking = Blocking(self.keyspace)
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
         self.heeds_changes = False  # whether somebody watches keys, or is to be told of changes (CLIENT TRACKING)
@@ -294,6 +302,7 @@ class EngineState:
         self.note_tracking()
         self.subscriptions.forget(session)
         self.monitor(session, False)
+        self.replication.forget(session)
         self.sessions.pop(session.id, None)
 
     def unwatch(self, session: Session) -> None:
@@ -310,9 +319,16 @@ class EngineState:
 
     def _change_aof_compat(self) -> None:
         """CONFIG SET: the log goes on in other words."""
-        self.effects.dialect = aof_compat.of(self.settings)
+        self.choose_dialect()
         if self.persistence.want_new_base():
             self.wanted_rewrite = True
+
+    def choose_dialect(self) -> None:
+        """The log and the stream to replicas have the words that the log's readers and all replicas know."""
+        self.effects.dialect = aof_compat.of(self.settings).within(self.replication.words)
+
+    def _heed_needed_replicas(self) -> None:
+        self.set_state(NEEDS_REPLICAS, self.settings.number("min-replicas-to-write") > 0)
 
     def _changes(self) -> int:
         return self.context.dirty
@@ -327,6 +343,10 @@ class EngineState:
         return reply.NO_REPLY if session.is_silent else answer
 
     # -- pausing (CLIENT PAUSE) --------------------------------------------------------------------------------------
+
+    def keeps_expired(self, now_ms: int) -> bool:
+        """Whether what has expired is only hidden: while writes are paused, and on a replica until the master's DEL."""
+        return self.state & FOLLOWING != 0 or now_ms < self.paused_until_ms
 
     def writes_paused(self, now_ms: int) -> bool:
         return now_ms < self.paused_until_ms
@@ -352,12 +372,12 @@ class EngineState:
         self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self.as_client_wants(session, answer)))
 
     def settle_syncs(self) -> None:
-        """The log may have been synced since: WAITAOF is answered where it waited for that."""
-        self.sync_waiting.settle(self.persistence.synced_units(), self._answer_synced)
+        """The log may have been synced since, or a replica have told how far it is: WAIT and WAITAOF are answered."""
+        self.sync_waiting.settle(self.copies, self._answer_synced)
 
-    def _answer_synced(self, blocked: BlockedRequest) -> None:
+    def _answer_synced(self, blocked: BlockedRequest, answer: bytes) -> None:
         self.statistics.ran(blocked.row, 0, None)
-        self.release(blocked, SYNCED)
+        self.release(blocked, answer)
 
     def close(self, session: Session) -> None:
         """Close a connection; the one whose request is being run, when its reply has been sent."""

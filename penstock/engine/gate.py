@@ -1,11 +1,15 @@
 """The gate: whether a request may be run or queued, asked where a bit of state.py says that there is a doubt."""
 
+from typing import Final
+
 from penstock.engine import protected_commands, refusals, transactions
 from penstock.engine.engine_state import EngineState
 from penstock.engine.session import Session
-from penstock.engine.state import RESTRICTED
+from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS, RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
+
+REPLICA_MAY: Final = frozenset(["REPLCONF", "PING", "QUIT", "PSYNC", "SYNC"])  # ask, once it is attached
 
 
 def admit(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> None:
@@ -17,10 +21,14 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
         raise ReplyError(b"ERR Command not allowed inside a transaction")
     if session.state & RESTRICTED:
         engine.access.admit(session, row, request)
-    if engine.memory.limit and not engine.loading:
+    if engine.memory.limit and not engine.loading and not _leaves_memory_to_master(engine):
         engine.memory.admit(session, row)
     if engine.trouble is not None and (transactions.may_write(session, row) or row.name == "PING"):
         raise ReplyError(engine.trouble)
+    if engine.state & NEEDS_REPLICAS and transactions.may_write(session, row):
+        engine.replication.admit_write()
+    if engine.state & FOLLOWING:
+        engine.replication.admit_on_replica(row, transactions.may_write(session, row))
     if session.resp == 2 and session.is_subscribed and not row.pubsub:
         raise ReplyError(
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed"
@@ -32,5 +40,12 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
         is_hard = row.name != "SHUTDOWN" or b"NOSAVE" in [word.upper() for word in request[1:]]
         if "allow_busy" not in row.flags or not is_hard:
             raise ReplyError(engine.scripts.busy_text())
+    if session.is_replica and row.name not in REPLICA_MAY:
+        session.closing = True
+        raise ReplyError(b"ERR Replica can't interact with the keyspace")
     if session.monitors and (row.write or "readonly" in row.flags):
         raise ReplyError(b"ERR Replica can't interact with the keyspace")
+
+
+def _leaves_memory_to_master(engine: EngineState) -> bool:
+    return engine.state & FOLLOWING != 0 and engine.settings.yes("replica-ignore-maxmemory")

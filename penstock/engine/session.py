@@ -9,6 +9,7 @@ from penstock.engine.tracking.tracking_options import TrackingOptions
 from penstock.protocol.request_batch import RequestBatch
 
 if TYPE_CHECKING:
+    from penstock.engine.replication.replica import Replica
     from penstock.engine.waiting.blocked_request import BlockedRequest
 
 QueuedRequests: TypeAlias = list[tuple[Row, RequestBatch]]
@@ -57,6 +58,7 @@ class Session:
         "read_args",
         "read_words",
         "reads",
+        "replica",
         "resp",
         "shard_channels",
         "state",
@@ -101,6 +103,7 @@ class Session:
         self.shard_channels: dict[bytes, None] = {}
         self._monitors = False
         self.tracking: TrackingOptions | None = None  # None: off
+        self.replica: Replica | None = None  # once it has said something of itself (REPLCONF, PSYNC)
         # CLIENT REPLY, KILL, NO-EVICT, NO-TOUCH
         self._is_silent = False
         self._reply_skip = 0
@@ -193,6 +196,15 @@ class Session:
         if self.tracking is not None:
             self.tracking.is_chosen = is_chosen
         self.set_state(state.CACHING_CHOSEN, is_chosen and self.tracking is not None)
+
+    @property
+    def is_replica(self) -> bool:
+        """Whether it has asked for the replication stream, or a snapshot."""
+        return self.state & state.REPLICA != 0
+
+    def note_replica(self) -> None:
+        """It has asked for the replication stream, or a snapshot."""
+        self.set_state(state.REPLICA, True)
 
     def note_subscriptions(self) -> None:
         """Its channels or patterns have changed."""

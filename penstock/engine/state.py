@@ -14,6 +14,7 @@ MONITORS: Final = 8  # shows itself what others ask
 REPLIES_WITHHELD: Final = 16  # CLIENT REPLY OFF or SKIP
 CACHING_CHOSEN: Final = 32  # CLIENT CACHING: holds for the next request
 RESTRICTED: Final = 64  # its user may not do everything
+REPLICA: Final = 128  # a replica of this server
 
 # of the engine
 LOADING: Final = 256
@@ -24,6 +25,8 @@ LOG_FAILING: Final = 4096
 MONITORED: Final = 8192  # some session monitors
 NOTIFYING: Final = 16384  # keyspace events are told
 TRACKED: Final = 32768  # some session tracks keys (CLIENT TRACKING)
+NEEDS_REPLICAS: Final = 65536  # min-replicas-to-write is set
+FOLLOWING: Final = 131072  # this server is a replica
 
 SEEN: Final = MONITORED | NOTIFYING | TRACKED  # each request is seen by others: it is run by itself
 """The bits under which EXEC and scripts, which have passed the gate, run requests one by one."""

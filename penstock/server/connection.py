@@ -322,12 +322,30 @@ class Connection:
         statistics.output_bytes += size
         self._transport.write(sent)
 
+    def send_now(self, sent: bytes) -> None:
+        """Write at once, past the turn: what a replica gets."""
+        if not self.gone:
+            self._send(sent)
+            if self._behind:
+                self.check_output()
+
+    def unsent(self) -> int:
+        """Bytes written that the peer has not taken."""
+        return self._transport.get_write_buffer_size()
+
+    def is_settled(self) -> bool:
+        """Whether every reply was written."""
+        return not self._owed and not self._on_the_way
+
     def check_output(self) -> None:
         """Note how far the peer is behind; close it where that is too far or has lasted too long."""
         if self.gone:
             return
         session = self.session
-        unsent = session.waiting_output = self._transport.get_write_buffer_size() + self.owed_bytes
+        unsent = self._transport.get_write_buffer_size() + self.owed_bytes
+        if session.replica is not None:
+            unsent += session.replica.pending_bytes
+        session.waiting_output = unsent
         statistics = self._turn.engine.statistics
         statistics.largest_output_buffer = max(statistics.largest_output_buffer, unsent)
         hard, soft, seconds = self._turn.output_limits.of(session)

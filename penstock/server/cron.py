@@ -35,6 +35,8 @@ class Cron:
         self._period += 1
         turn.tick()
         turn.look_after_log()
+        if turn.replicas is not None:
+            turn.replicas.cron()
         for connection in list(turn.behind):
             connection.check_output()
         timeout_s = turn.engine.settings.number("timeout")
@@ -47,7 +49,7 @@ def close_idle(turn: Turn, timeout_s: int) -> None:
     now_ms = turn.engine.clock.now_us() // 1000
     for connection in list(turn.connections.values()):
         session = connection.session
-        waits = session.blocked is not None or session.is_subscribed
+        waits = session.blocked is not None or session.is_subscribed or session.is_replica
         if not waits and (now_ms - session.last_ms) // 1000 > timeout_s:
             turn.server_log.verbose(f"Closing idle client {session.address}")
             connection.abort()

@@ -14,22 +14,25 @@ Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds th
 class OutputLimits:
     """client-output-buffer-limit, parsed once for each change."""
 
-    __slots__ = ("_normal", "_pubsub", "_settings", "bound_everybody")
+    __slots__ = ("_normal", "_pubsub", "_replica", "_settings", "bound_everybody")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._normal: Limit = (0, 0, 0)
         self._pubsub: Limit = (0, 0, 0)
+        self._replica: Limit = (0, 0, 0)
         self.bound_everybody = False  # not only subscribers
         self._read()
         settings.watch("client-output-buffer-limit", self._read)
 
     def _read(self) -> None:
         limits = self._settings.buffer_limits()
-        self._normal, self._pubsub = limits["normal"], limits["pubsub"]
+        self._normal, self._replica, self._pubsub = limits["normal"], limits["slave"], limits["pubsub"]
         self.bound_everybody = self._normal[0] > 0 or self._normal[1] > 0
 
     def of(self, session: Session) -> Limit:
+        if session.is_replica:
+            return self._replica
         return self._pubsub if session.is_subscribed else self._normal
 
 

@@ -106,7 +106,7 @@ def read_again(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> s
         return str(failure)
     finally:
         engine.loading = False
-        engine.effects.log = log
+        engine.effects.use(log)
         engine.effects.start_of_file()
         engine.blocking.ready = ready
     return ""

@@ -123,8 +123,7 @@ class AofWriter:
 
     def _use(self, log: AppendLog) -> None:
         self.log = self.state.log = log
-        self.engine.effects.log = log
-        self.engine.effects.start_of_file()
+        self.engine.effects.use(log)
         self._turn_began_at = log.appended
 
     def now_ms(self) -> int:
@@ -357,10 +356,18 @@ class AofWriter:
         self._end_turns()
         log.close()
         self.log = self.state.log = None
-        self.engine.effects.log = None
+        self.engine.effects.use(None)
         if self.engine.trouble is not None:
             self.recover()
         return safe
+
+    def begin_anew(self) -> None:
+        """All data are others now (a master's): the log begins with a copy of them; the old one stays until then."""
+        self.aof_rewrite.stop()
+        self.finish_sync()
+        self.aof_rewrite.finish_jobs()
+        if self.log is not None:
+            self.log.hold()
 
     def close(self) -> bool:
         """At the end: kill the children, write, sync, end the waiting turns; whether everything is on the disk."""

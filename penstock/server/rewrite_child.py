@@ -42,7 +42,7 @@ BASE_SYNCED: Final = "base-synced"
 class RewriteChild:
     """Starts, polls and kills one child at a time. `progress` is the last report, of this child or the one before."""
 
-    __slots__ = ("_came", "_pipe", "disk", "keyspace", "pid", "progress", "settings")
+    __slots__ = ("_came", "_pipe", "disk", "kept", "keyspace", "pid", "progress", "settings")
 
     def __init__(self, disk: Disk, keyspace: Keyspace, settings: Settings) -> None:
         self.disk = disk
@@ -50,6 +50,7 @@ class RewriteChild:
         self.settings = settings
         self.pid = 0
         self.progress = Progress()
+        self.kept: tuple[int, ...] = ()  # descriptors that the child needs, besides the pipe
         self._pipe = -1
         self._came = b""  # received through the pipe, not parsed yet
 
@@ -131,8 +132,7 @@ class RewriteChild:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            os.closerange(3, pipe)  # or connections and the lock would outlive the parent's
-            os.closerange(pipe + 1, HIGHEST_FD)
+            close_all_but(pipe, *self.kept)  # or connections and the lock would outlive the parent's
             os.set_blocking(pipe, False)
             os.nice(NICENESS)
             self._write(path, now_ms, parent, Reporter(pipe))
@@ -191,6 +191,15 @@ class Reporter:
             self._measured_us = now_us
             self.progress.copied = private_bytes()
         say(self._pipe, HOW_FAR + self.progress.packed())
+
+
+def close_all_but(*kept: int) -> None:
+    """Close every descriptor but these and the standard ones."""
+    low = 3
+    for one in sorted(kept):
+        os.closerange(low, one)
+        low = one + 1
+    os.closerange(low, HIGHEST_FD)
 
 
 def say(pipe: int, message: bytes) -> None:

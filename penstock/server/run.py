@@ -17,6 +17,7 @@ from penstock.commands.registry import new_engine
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
+from penstock.engine.replication import role
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server import allocated_memory
@@ -25,6 +26,8 @@ from penstock.server.cron import Cron
 from penstock.server.limits import raise_file_limit
 from penstock.server.listening import Doors
 from penstock.server.log_writer import AofWriter
+from penstock.server.replication.master_link import MasterLink
+from penstock.server.replication.replicas import Replicas
 from penstock.server.server_log import ServerLog, write_file
 from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.turn import Turn
@@ -111,6 +114,10 @@ class Server:
             loop.add_signal_handler(number, self._signalled, number)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # closing the terminal does not end the server, as in Redis
         pidfile = write_pidfile(settings.text("pidfile"))
+        replicas = Replicas(turn, self._disk, server_log.notice)
+        turn.replicas = replicas
+        link = MasterLink(self._engine, self._disk, server_log.notice, turn.applied, log_writer.begin_anew)
+        replicas.link = link
         cron = Cron(turn)
         cron.start()
         self._engine.loading = True  # from the first client on
@@ -128,6 +135,9 @@ class Server:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         if not self._over.is_set():
+            master = settings.words("replicaof")
+            if master:
+                role.follow(self._engine, master[0], int(master[1]))
             self._engine.loading = False
             for kind in doors.kinds:
                 server_log.notice(f"Ready to accept connections {kind}")
@@ -139,6 +149,8 @@ class Server:
         for companion in self._companions:
             companion.stop()
         is_safe = turn.close()
+        replicas.close()
+        link.stop()
         await farewell(turn)
         if pidfile is not None:
             pidfile.unlink(missing_ok=True)

@@ -44,6 +44,16 @@ class LogWriter(Protocol):
         """The last write and sync; whether everything is on the disk. All turns that wait are released or refused."""
 
 
+class StreamSender(Protocol):
+    """Sends changes to replicas: Replicas (replication/replicas.py)."""
+
+    def end_of_turn(self) -> None:
+        """Send the turn's changes."""
+
+    def cron(self) -> None:
+        """Called ten times a second."""
+
+
 class Turn:
     """What the connections of one server share.
 
@@ -75,6 +85,7 @@ class Turn:
         "output_limits",
         "owing",
         "pushed",
+        "replicas",
         "server_log",
         "stop",
         "stops",
@@ -94,6 +105,7 @@ class Turn:
         self.loop = loop
         self.stop = stop  # what SHUTDOWN does
         self.stops = False
+        self.replicas: StreamSender | None = None
         self.output_limits = OutputLimits(engine.settings)
         self.connections: dict[int, Connection] = {}  # by session id
         self.owing: dict[Connection, None] = {}  # in the order of their first replies
@@ -254,6 +266,9 @@ class Turn:
                 connection.deliver(in_trouble(owed, trouble))
 
         self.log_writer.end_of_turn(release, refuse)
+        replication = self.engine.replication
+        if replication.is_active and self.replicas is not None:
+            self.replicas.end_of_turn()
         self.look_around()  # WAITAOF may have been waiting for the sync
         self.set_timer()
 
@@ -294,6 +309,11 @@ class Turn:
         before = self.engine.effects.units
         self.engine.tick()
         self.look_around(self.engine.effects.units != before)
+        self.end_soon()
+
+    def applied(self) -> None:
+        """Something of a master's stream was run."""
+        self.look_around(True)
         self.end_soon()
 
     def look_after_log(self) -> None:

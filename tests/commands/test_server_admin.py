@@ -66,7 +66,8 @@ def test_wait_waits_its_time_for_replicas_that_there_are_not(
 def log(engine: Engine) -> AppendLog:
     kept = AppendLog(LogDirectory(MemoryDisk(), "root", "dir", "appendonly.aof"))
     kept.start()
-    engine.persistence.log = engine.effects.log = kept
+    engine.persistence.log = kept
+    engine.effects.use(kept)
     return kept
 
 

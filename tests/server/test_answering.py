@@ -77,7 +77,7 @@ def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed
 
 
 def test_who_waits_for_a_reply_gets_it_without_a_turn(fake_server: FakeServer) -> None:
-    fake_server.engine.effects.log = None
+    fake_server.engine.effects.use(None)
     client = fake_server.connect()
     client.says(in_one_piece("PING"))
     turns_before = fake_server.log_writer.turns

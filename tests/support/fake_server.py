@@ -193,7 +193,7 @@ class FakeServer:
             self.settings.set_pairs([(name.replace("_", "-"), value)])
         self.settings.set_pairs([("loglevel", "nothing")])
         self.engine = make_engine(self.clock, settings=self.settings)
-        self.engine.effects.log = NoFile()
+        self.engine.effects.use(NoFile())
         self.log_writer = FakeLogWriter()
         self.loop = FakeLoop(self.clock)
         self.stops: list[str] = []
@@ -207,4 +207,5 @@ class FakeServer:
     def keeps_a_log(self) -> None:
         """Changes are counted from here on."""
         log = AppendLog(LogDirectory(MemoryDisk(), "/data", "appendonlydir", "appendonly.aof"))
-        self.engine.effects.log = self.engine.persistence.log = log
+        self.engine.persistence.log = log
+        self.engine.effects.use(log)

@@ -15,7 +15,7 @@ SETUP = (
 )  # fmt: skip
 
 # What a request cannot be asked of an engine alone, or changes by being asked.
-APART = {"DEBUG", "SHUTDOWN", "CONFIG|REWRITE", "MONITOR", "DEBUG|SLEEP"}
+APART = {"DEBUG", "SHUTDOWN", "CONFIG|REWRITE", "MONITOR", "DEBUG|SLEEP", "SYNC", "PSYNC", "REPLICAOF", "SLAVEOF"}
 
 # Their replies hold what no two moments or sessions have in common, or are texts of their own in one of the protocols.
 OWN_WORDS = {

@@ -14,11 +14,11 @@ KINDS: Final = (b"normal", b"slave", b"replica", b"master", b"pubsub")
 
 
 def kind(word: bytes) -> bytes:
-    """Read a client type; ReplyError if there is no such type."""
+    """Read a client type, `slave` for a replica; ReplyError if there is no such type."""
     name = word.lower()
     if name not in KINDS:
         raise ReplyError(b"ERR Unknown client type '%b'" % refusals.c_string(word))
-    return name
+    return b"slave" if name == b"replica" else name
 
 
 @command(

@@ -45,14 +45,14 @@ def _shown(ctx: Context, key: bytes, value: Value | None) -> Hash | None:
         raise refusals.wrong_type()
     if value.due is None or value.first_due_ms() >= ctx.now_ms or ctx.session.privileged:
         return value  # in the log's replay, a field exists until its HDEL
-    if ctx.engine.writes_paused(ctx.now_ms):
+    if ctx.engine.keeps_expired(ctx.now_ms):
         return _without_expired(value, ctx.now_ms)
     expire_fields(ctx, key, value, len(value.expires))
     return value if value.fields else None
 
 
 def _without_expired(found: Hash, now_ms: int) -> Hash | None:
-    """A copy without the expired fields, for use while writes are paused."""
+    """A copy without the expired fields, for use while they must stay."""
     shown = found.copy()
     shown.remove(shown.overdue(now_ms, len(shown)))
     return shown if shown.fields else None

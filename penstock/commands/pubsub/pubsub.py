@@ -187,6 +187,7 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
     summary="Sends a message to the present subscribers of a channel.",
 )
 def publish(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.replication.spread(args)
     return reply.integer(ctx.engine.subscriptions.publish(args[1], args[2], ctx.engine.outgoing))
 
 
@@ -201,6 +202,7 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
     summary="Sends a message to the present subscribers of a shard channel.",
 )
 def spublish(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.engine.replication.spread(args)
     return reply.integer(ctx.engine.subscriptions.publish_to_shard(args[1], args[2], ctx.engine.outgoing))
 
 

@@ -13,7 +13,6 @@ from penstock.engine.aof import reload
 from penstock.engine.context import Context
 from penstock.engine.memory.value_sizes import memory_usage
 from penstock.engine.table.command_table import command
-from penstock.engine.telemetry import identity
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value
@@ -76,7 +75,7 @@ def _c_integer(word: bytes) -> int:
 
 
 def _change_repl_id(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.identity.replication_id = identity.new_id(ctx.engine.chance)
+    ctx.engine.replication.change_id()
     return reply.OK
 
 

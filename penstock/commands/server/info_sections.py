@@ -5,10 +5,10 @@ Fields for features that Penstock does not have are 0, so that clients can parse
 
 from typing import Final
 
+from penstock.commands.replication import roles
 from penstock.engine.context import Context
 from penstock.engine.memory import process_memory, value_sizes
 from penstock.engine.table.client_compat import Compatibility
-from penstock.engine.telemetry.identity import NO_ID
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION
 from penstock.storage.keyspace import Database
@@ -90,7 +90,7 @@ def clients(ctx: Context) -> Fields:
     sessions = engine.sessions.values()
     blocked = [session.blocked for session in sessions if session.blocked is not None]
     return _pairs(
-        connected_clients=len(sessions),
+        connected_clients=len(sessions) - len(engine.replication.replicas),
         cluster_connections=0,
         maxclients=engine.settings.number("maxclients"),
         client_recent_max_input_buffer=engine.statistics.largest_query_buffer,
@@ -213,9 +213,9 @@ def stats(ctx: Context) -> Fields:
         instantaneous_input_repl_kbps="0.00",
         instantaneous_output_repl_kbps="0.00",
         rejected_connections=counted.rejected_connections,
-        sync_full=0,
-        sync_partial_ok=0,
-        sync_partial_err=0,
+        sync_full=ctx.engine.replication.full_syncs,
+        sync_partial_ok=ctx.engine.replication.partial_syncs,
+        sync_partial_err=ctx.engine.replication.partial_syncs_refused,
         expired_subkeys=counted.expired_subkeys,
         expired_subkeys_active=counted.expired_subkeys_active,
         expired_keys=counted.expired,
@@ -281,19 +281,7 @@ def stats(ctx: Context) -> Fields:
 
 
 def replication(ctx: Context) -> Fields:
-    return _pairs(
-        role="master",
-        connected_slaves=0,
-        master_failover_state="no-failover",
-        master_replid=ctx.engine.identity.replication_id,
-        master_replid2=NO_ID,
-        master_repl_offset=0,
-        second_repl_offset=-1,
-        repl_backlog_active=0,
-        repl_backlog_size=1_048_576,
-        repl_backlog_first_byte_offset=0,
-        repl_backlog_histlen=0,
-    )
+    return roles.fields(ctx)
 
 
 def cpu(ctx: Context) -> Fields:

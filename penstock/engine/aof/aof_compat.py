@@ -28,12 +28,37 @@ class Dialect:
         self.field_expiry = version >= (7, 4)
         self.consumer = consumer
 
+    def within(self, other: "Dialect") -> "Dialect":
+        """The words that both have."""
+        both = Dialect(NEWEST, self.consumer)
+        both.releases = self.releases and other.releases
+        both.idempotence = self.idempotence and other.idempotence
+        both.references = self.references and other.references
+        both.field_setting = self.field_setting and other.field_setting
+        both.field_expiry = self.field_expiry and other.field_expiry
+        return both
+
+    def equals(self, other: "Dialect") -> bool:
+        """Whether both have the same words."""
+        return self.words() == other.words()
+
+    def words(self) -> tuple[bool, ...]:
+        """What it has, in a fixed order."""
+        return self.releases, self.idempotence, self.references, self.field_setting, self.field_expiry
+
 
 def of(settings: Settings) -> Dialect:
     """The dialect that the settings ask for."""
     name = settings.text("aof-compat-version")
-    consumer = settings.text("aof-compat-consumer").encode(errors="surrogateescape")
-    if name == "newest":
-        return Dialect(consumer=consumer)
+    return Dialect(NEWEST if name == "newest" else version_of(name), consumer_of(settings))
+
+
+def version_of(name: str) -> tuple[int, int]:
+    """A version as a directive has it: "7.2"."""
     major, _, minor = name.partition(".")
-    return Dialect((int(major), int(minor)), consumer)
+    return int(major), int(minor)
+
+
+def consumer_of(settings: Settings) -> bytes:
+    """To whom released entries belong where there is no XNACK."""
+    return settings.text("aof-compat-consumer").encode(errors="surrogateescape")

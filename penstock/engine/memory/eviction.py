@@ -30,7 +30,7 @@ class Evictor:
         engine = self._engine
         policy = engine.settings.text("maxmemory-policy")
         freed = 0
-        if policy == "noeviction" or engine.writes_paused(engine.clock.now_us() // 1000):
+        if policy == "noeviction" or engine.keeps_expired(engine.clock.now_us() // 1000):
             return 0, False
         ctx = engine.context
         session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us

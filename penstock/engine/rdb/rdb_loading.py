@@ -43,6 +43,12 @@ class RdbLoading:
         self.keys = 0
         self.expired = 0
 
+    @property
+    def stream_db(self) -> int:
+        """The database that the stream behind a master's snapshot is in."""
+        text = self._reader.aux.get(b"repl-stream-db", b"0")
+        return int(text) if text.isdigit() and int(text) < len(self._engine.keyspace.databases) else 0
+
     def run(self) -> Iterator[int]:
         """Read the file; yields the bytes done. UsageError where it cannot be loaded."""
         reader = self._reader

@@ -12,14 +12,20 @@ from penstock.storage.rdb.rdb_writer import RdbWriter
 OLDEST_READER: Final = {version: name for name, version in reversed(rdb_format.OF_REDIS.items())}
 
 
-def snapshot_of(keyspace: Keyspace, settings: Settings, now_ms: int) -> RdbWriter:
-    """A writing of everything as it is now; its version is higher than the settings' where the data needs it."""
+def snapshot_of(
+    keyspace: Keyspace, settings: Settings, now_ms: int, more_aux: list[tuple[bytes, bytes]] | None = None
+) -> RdbWriter:
+    """A writing of everything as it is now; its version is higher than the settings' where the data needs it.
+
+    more_aux: names and values that the head is to have besides the usual ones.
+    """
     version = rdb_writer.version_for(keyspace, rdb_values.version_of(settings))
     aux = [
         (b"penstock-ver", PENSTOCK_VERSION.encode()),
         (b"redis-ver", OLDEST_READER[version].encode() + b".0"),
         (b"redis-bits", b"64"),
         (b"ctime", b"%d" % (now_ms // 1000)),
+        *(more_aux or []),
         (b"aof-base", b"0"),
     ]
     return RdbWriter(keyspace, rdb_values.new_writer(settings, version), now_ms, aux, settings.yes("rdbchecksum"))

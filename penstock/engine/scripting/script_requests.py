@@ -3,9 +3,12 @@
 from penstock.engine.context import Context
 from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
+from penstock.engine.replication.replication import READ_ONLY
 from penstock.engine.scripting.script_calls import OwnRequests
 from penstock.engine.session import Session
+from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS
 from penstock.engine.table.row import Row
+from penstock.errors import ReplyError
 
 
 class ScriptRequests(OwnRequests):
@@ -32,7 +35,17 @@ class ScriptRequests(OwnRequests):
         return self._engine.named_row(request)
 
     def trouble(self) -> bytes | None:
-        return self._engine.trouble
+        engine = self._engine
+        if engine.trouble is not None:
+            return engine.trouble
+        try:
+            if engine.state & NEEDS_REPLICAS:
+                engine.replication.admit_write()
+            if engine.state & FOLLOWING and engine.settings.yes("replica-read-only"):
+                return READ_ONLY
+        except ReplyError as refusal:
+            return refusal.text
+        return None
 
     def memory_is_short(self) -> bool:
         return self._engine.memory.refuses()

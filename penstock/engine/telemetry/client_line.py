@@ -8,13 +8,17 @@ REPLY_BUFFER: Final = 0  # replies are handed to the transport at once; none is 
 
 
 def kind_of(session: Session) -> bytes:
-    """As TYPE in CLIENT LIST and CLIENT KILL; nobody is a replica or a master here."""
+    """As TYPE in CLIENT LIST and CLIENT KILL."""
+    if session.is_replica:
+        return b"slave"
     return b"pubsub" if session.is_subscribed else b"normal"
 
 
 def flags(session: Session) -> str:
     """One letter for each thing that is not as usual; N for a usual client."""
     letters = ""
+    if session.is_replica:
+        letters += "S"
     if session.monitors:
         letters += "O"
     if session.is_subscribed:

@@ -23,7 +23,6 @@ class Identity:
 
     def __init__(self, chance: random.Random) -> None:
         self.run_id = new_id(chance)
-        self.replication_id = new_id(chance)
         self.process_id = os.getpid()
         self.executable = sys.executable
         self.startup_bytes = process_memory.resident_bytes()

@@ -1,4 +1,4 @@
-"""WAITAOF: who waits until the log has been synced up to where it was."""
+"""WAIT and WAITAOF: who waits until replicas have what was written, or until it is on disks."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,32 +6,76 @@ from typing import Final
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.protocol import reply
 
-SYNCED: Final = reply.array([reply.ONE, reply.ZERO])  # one copy here, none elsewhere
-NOT_SYNCED: Final = reply.array([reply.ZERO, reply.ZERO])
+NO_LOG: Final = -1  # in place of a unit
+
+
+class Copies:
+    """How far writes are: what is asked of the log and of the replicas when a request is looked at."""
+
+    def synced_units(self) -> int:
+        """Units of the log that are safe."""
+        raise NotImplementedError
+
+    def acked(self, offset: int) -> int:
+        """How many replicas have applied so much of the stream."""
+        raise NotImplementedError
+
+    def synced(self, offset: int) -> int:
+        """How many replicas have so much on their disks."""
+        raise NotImplementedError
+
+
+class Wanted:
+    """What one request waits for.
+
+    unit: of the log, which is to be safe; NO_LOG where there is none. offset: of the replication stream. local: whether
+    the unit must be safe before it is answered. counts_syncs: WAITAOF, which is answered with two numbers.
+    """
+
+    __slots__ = ("counts_syncs", "local", "offset", "replicas", "unit")
+
+    def __init__(self, unit: int, offset: int, local: bool, replicas: int, counts_syncs: bool) -> None:
+        self.unit = unit
+        self.offset = offset
+        self.local = local
+        self.replicas = replicas
+        self.counts_syncs = counts_syncs
+
+    def look(self, copies: Copies) -> tuple[bool, bytes]:
+        """Whether it has what it waits for, and the reply that is true now."""
+        is_safe = self.unit != NO_LOG and self.unit <= copies.synced_units()
+        if not self.counts_syncs:
+            count = copies.acked(self.offset)
+            return count >= self.replicas, reply.integer(count)
+        count = copies.synced(self.offset)
+        answer = reply.array([reply.ONE if is_safe else reply.ZERO, reply.integer(count)])
+        return (is_safe or not self.local) and count >= self.replicas, answer
 
 
 class SyncWaiting:
-    """Blocked requests, each with the unit of the log that must be safe for it."""
+    """The blocked requests, with what each waits for."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[BlockedRequest, int, bool]] = []
+        self._waiting: list[tuple[BlockedRequest, Wanted]] = []
 
-    def add(self, blocked: BlockedRequest, unit: int, wants_more: bool) -> None:
-        """`wants_more`: it waits for replicas too, so that only its time ends it."""
-        self._waiting.append((blocked, unit, wants_more))
+    def add(self, blocked: BlockedRequest, wanted: Wanted) -> None:
+        self._waiting.append((blocked, wanted))
 
-    def settle(self, synced: int, release: Callable[[BlockedRequest], None]) -> None:
-        """So many units are safe: release those whose unit is one of them."""
+    def settle(self, copies: Copies, release: Callable[[BlockedRequest, bytes], None]) -> None:
+        """Something was synced or acknowledged: release those who have what they wait for.
+
+        The others are answered with what there is, once their time is up.
+        """
         if not self._waiting:
             return
         still = []
-        for blocked, unit, wants_more in self._waiting:
+        for blocked, wanted in self._waiting:
             if blocked.session.blocked is not blocked:
                 continue  # its time was up, or its client has gone
-            if unit > synced:
-                still.append((blocked, unit, wants_more))
-            elif wants_more:
-                blocked.timeout_reply = SYNCED
+            is_met, answer = wanted.look(copies)
+            if is_met:
+                release(blocked, answer)
             else:
-                release(blocked)
+                blocked.timeout_reply = answer
+                still.append((blocked, wanted))
         self._waiting = still

@@ -1,0 +1,48 @@
+"""REPLICAOF and SLAVEOF: whom this server follows (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.engine import arguments
+from penstock.engine.context import Context
+from penstock.engine.replication import role
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+HIGHEST_PORT: Final = 65535
+BAD_PORT: Final = b"ERR Invalid master port"
+FLAGS: Final = "admin noscript stale no_async_loading"
+SYNTAX: Final = "args:<(host port:integer)|(NO ONE)>"
+
+
+@command("REPLICAOF", SYNTAX, group="server", since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
+def replicaof(ctx: Context, args: list[bytes]) -> bytes:
+    engine = ctx.engine
+    if args[1].upper() == b"NO" and args[2].upper() == b"ONE":
+        role.lead(engine)
+        return reply.OK
+    if ctx.session.is_replica:
+        raise ReplyError(b"ERR Command is not valid when client is a replica.")
+    port = arguments.integer_or(args[2], BAD_PORT)
+    if not 0 <= port <= HIGHEST_PORT:
+        raise ReplyError(BAD_PORT)
+    host = args[1].decode(errors="surrogateescape")
+    master = engine.replication.master
+    if master is not None and (master.host, master.port) == (host, port):
+        return b"+OK Already connected to specified master\r\n"
+    role.follow(engine, host, port)
+    return reply.OK
+
+
+@command(
+    "SLAVEOF",
+    SYNTAX,
+    group="server",
+    since="1.0.0",
+    flags=FLAGS,
+    doc_flags="deprecated",
+    deprecated=("5.0.0", "`REPLICAOF`"),
+    summary="As REPLICAOF.",
+)
+def slaveof(ctx: Context, args: list[bytes]) -> bytes:
+    return replicaof(ctx, args)

@@ -1,0 +1,113 @@
+"""ROLE, and the replication section of INFO (Redis 8.6.3)."""
+
+from penstock.config.settings import Settings
+from penstock.engine.context import Context
+from penstock.engine.replication import master as links
+from penstock.engine.replication import replica as states
+from penstock.engine.replication.master import Master
+from penstock.engine.replication.replica import Replica
+from penstock.engine.replication.replication import Replication
+from penstock.engine.session import Session
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+
+
+@command(
+    "ROLE",
+    group="server",
+    since="2.8.12",
+    flags="noscript loading stale fast",
+    acl="admin dangerous",
+    summary="Returns the server's role: a master with its replicas, or a replica with its master.",
+)
+def role(ctx: Context, args: list[bytes]) -> bytes:
+    replication = ctx.engine.replication
+    master = replication.master
+    if master is not None:
+        where = [reply.bulk(b"slave"), reply.bulk(master.host.encode()), reply.integer(master.port)]
+        offset = replication.offset if master.is_up else -1
+        return reply.array([*where, reply.bulk(master.link.encode()), reply.integer(offset)])
+    replicas = []
+    for session, found in _attached(replication):
+        if found.state == states.ONLINE:
+            words = [_host(session, found).encode(), b"%d" % found.port, b"%d" % max(found.acked, 0)]
+            replicas.append(reply.bulks(words))
+    return reply.array([reply.bulk(b"master"), reply.integer(replication.offset), reply.array(replicas)])
+
+
+def fields(ctx: Context) -> list[tuple[str, str]]:
+    """INFO replication."""
+    engine = ctx.engine
+    replication, settings = engine.replication, engine.settings
+    attached = _attached(replication)
+    master = replication.master
+    numbers: list[tuple[str, int | str]] = [("role", "master" if master is None else "slave")]
+    if master is not None:
+        numbers += _of_master(master, replication, settings, ctx.now_ms)
+    numbers.append(("connected_slaves", len(attached)))
+    if settings.number("min-replicas-to-write"):
+        numbers.append(("min_slaves_good_slaves", replication.good()))
+    for number, (session, found) in enumerate(attached):
+        numbers.append((f"slave{number}", _line(session, found, ctx.now_ms)))
+    stream = replication.stream
+    kept = 0 if stream is None else min(stream.backlog.end - stream.backlog.start, stream.backlog.limit)
+    numbers += [
+        ("master_failover_state", "no-failover"),
+        ("master_replid", replication.id),
+        ("master_replid2", replication.second_id),
+        ("master_repl_offset", replication.offset),
+        ("second_repl_offset", replication.second_offset),
+        ("repl_backlog_active", int(stream is not None)),
+        ("repl_backlog_size", settings.number("repl-backlog-size")),
+        ("repl_backlog_first_byte_offset", 0 if stream is None else stream.backlog.end - kept + 1),
+        ("repl_backlog_histlen", kept),
+    ]
+    return [(name, str(number)) for name, number in numbers]
+
+
+def _of_master(
+    master: Master, replication: Replication, settings: Settings, now_ms: int
+) -> list[tuple[str, int | str]]:
+    """What INFO says of the master, on a replica."""
+    lasted_s = max(0, now_ms - master.since_ms) // 1000
+    return [
+        ("master_host", master.host),
+        ("master_port", master.port),
+        ("master_link_status", "up" if master.is_up else "down"),
+        ("master_last_io_seconds_ago", max(0, now_ms - master.heard_ms) // 1000 if master.is_up else -1),
+        ("master_sync_in_progress", int(master.link == links.SYNCING)),
+        ("slave_read_repl_offset", replication.offset),
+        ("slave_repl_offset", replication.offset),
+        ("replica_full_sync_buffer_size", 0),
+        ("replica_full_sync_buffer_peak", 0),
+        ("master_current_sync_attempts", master.attempts),
+        ("master_total_sync_attempts", master.attempts),
+        ("master_link_up_since_seconds" if master.is_up else "master_link_down_since_seconds", lasted_s),
+        ("master_client_io_thread", 0),
+        ("total_disconnect_time_sec", (master.down_ms + (0 if master.is_up else now_ms - master.since_ms)) // 1000),
+        ("slave_priority", settings.number("replica-priority")),
+        ("slave_read_only", int(settings.yes("replica-read-only"))),
+        ("replica_announced", int(settings.yes("replica-announced"))),
+    ]
+
+
+def _attached(replication: Replication) -> list[tuple[Session, Replica]]:
+    return [(session, session.replica) for session in replication.replicas if session.replica is not None]
+
+
+def _host(session: Session, found: Replica) -> str:
+    return found.host or session.address.rpartition(":")[0].strip("[]")
+
+
+def _line(session: Session, found: Replica, now_ms: int) -> str:
+    """A replica, as INFO shows it."""
+    is_online = found.state == states.ONLINE
+    parts = {
+        "ip": _host(session, found),
+        "port": found.port,
+        "state": found.state,
+        "offset": max(found.acked, 0),
+        "lag": found.lag_s(now_ms) if is_online and found.sends_acks else 0,
+        "io-thread": 0,
+    }
+    return ",".join([f"{name}={value}" for name, value in parts.items()])

@@ -1,0 +1,117 @@
+"""What a replica says to its master: SYNC, PSYNC, REPLCONF (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.replication import stream_versions
+from penstock.engine.replication.replica import NO_ACK, Replica
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+LONGEST_ADDRESS: Final = 255
+OUT_OF_RANGE: Final = b"ERR value is out of range, value must between 0 and 1"
+ACK: Final = b"ACK"
+FACK: Final = b"FACK"
+
+
+@command(
+    "SYNC",
+    group="server",
+    since="1.0.0",
+    flags="admin noscript no_async_loading no_multi",
+    complexity="",
+    summary="Sends a copy of everything, then every change. Replicas ask for it.",
+)
+def sync(ctx: Context, args: list[bytes]) -> bytes:
+    return _arrive(ctx, b"", NO_ACK, is_plain_sync=True)
+
+
+@command(
+    "PSYNC",
+    "replicationid offset",
+    group="server",
+    since="2.8.0",
+    flags="admin noscript no_async_loading no_multi",
+    complexity="",
+    summary="Sends every change from an offset on, or a copy of everything before. Replicas ask for it.",
+    arity=-3,
+)
+def psync(ctx: Context, args: list[bytes]) -> bytes:
+    return _arrive(ctx, args[1], arguments.integer(args[2]), is_plain_sync=False)
+
+
+def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: bool) -> bytes:
+    """The server answers it: an answer of ours would have to stand before what the server sends."""
+    master = ctx.engine.replication.master
+    if master is not None and not master.is_up:
+        raise ReplyError(b"NOMASTERLINK Can't SYNC while not connected with my master")
+    if not ctx.session.is_replica:
+        ctx.engine.replication.arrive(ctx.session, asked_id, asked_offset, is_plain_sync)
+        ctx.engine.choose_dialect()
+    return reply.NO_REPLY
+
+
+@command(
+    "REPLCONF",
+    group="server",
+    since="3.0.0",
+    flags="admin noscript loading stale allow_busy",
+    doc_flags="syscmd",
+    summary="Tells a master what its replica is and how far it is.",
+    arity=-1,
+)
+def replconf(ctx: Context, args: list[bytes]) -> bytes:
+    if not len(args) & 1:
+        raise refusals.syntax()
+    replication = ctx.engine.replication
+    for at in range(1, len(args), 2):
+        option, word = args[at].upper(), args[at + 1]
+        if option in (ACK, b"GETACK"):
+            if option == ACK and ctx.session.is_replica:
+                replication.acknowledged(replication.state_of(ctx.session), *_acked(args[at:]))
+                ctx.engine.settle_syncs()
+            return reply.NO_REPLY
+        _note(replication.state_of(ctx.session), option, word, args[at])
+    return reply.OK
+
+
+def _acked(words: list[bytes]) -> tuple[int, int]:
+    """The offsets of `ACK n [FACK n]`: applied, and on the replica's disk. A number that is none says nothing."""
+    offsets = [NO_ACK, NO_ACK]
+    for at in range(0, len(words) - 1, 2):
+        if words[at].upper() in (ACK, FACK) and words[at + 1].isdigit():
+            offsets[words[at].upper() == FACK] = int(words[at + 1])
+    return offsets[0], offsets[1]
+
+
+def _note(found: Replica, option: bytes, word: bytes, typed: bytes) -> None:
+    """Take note of what a replica says of itself. An unknown capability is none of ours."""
+    if option == b"LISTENING-PORT":
+        found.port = arguments.integer(word)
+    elif option == b"IP-ADDRESS":
+        if len(word) > LONGEST_ADDRESS:
+            raise ReplyError(b"ERR REPLCONF ip-address provided by replica instance is too long: %d bytes" % len(word))
+        found.host = word.decode(errors="surrogateescape")
+    elif option == b"CAPA":
+        found.takes_eof = found.takes_eof or word == b"eof"
+        found.takes_new_ids = found.takes_new_ids or word == b"psync2"
+        found.kind = stream_versions.offered(found.kind, word)
+    elif option == b"VERSION":  # sent by Valkey
+        found.kind = stream_versions.named(found.kind, word)
+    elif option == b"RDB-ONLY":
+        found.wants_only_snapshot = _is_one(word)
+    elif option == b"RDB-FILTER-ONLY":
+        if word not in (b"", b"functions"):
+            raise ReplyError(b"ERR Unsupported rdb-filter-only option: " + word)
+        found.wants_only_functions = word == b"functions"
+    else:
+        raise ReplyError(b"ERR Unrecognized REPLCONF option: " + typed)
+
+
+def _is_one(word: bytes) -> bool:
+    number = arguments.integer(word)
+    if number not in (0, 1):
+        raise ReplyError(OUT_OF_RANGE)
+    return number == 1

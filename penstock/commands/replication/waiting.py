@@ -1,0 +1,85 @@
+"""WAIT and WAITAOF: until writes are on replicas, or on disks (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.commands.common import timeouts
+from penstock.engine import arguments
+from penstock.engine.context import BLOCKED, Context
+from penstock.engine.table.command_table import command
+from penstock.engine.waiting.blocked_request import BlockedRequest
+from penstock.engine.waiting.sync_waiting import NO_LOG, Wanted
+from penstock.errors import ReplyError
+
+POSITIVE: Final = b"ERR value is out of range, must be positive"
+NOT_ON_REPLICA: Final = (
+    b"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured"
+    b" to be writable (which is not the default) writes to replicas are just local and are not propagated."
+)
+AOF_NOT_ON_REPLICA: Final = (
+    b"ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and"
+    b" are not propagated."
+)
+
+
+@command(
+    "WAIT",
+    "numreplicas timeout:integer",
+    group="generic",
+    since="3.0.0",
+    flags="blocking",
+    acl="connection -keyspace",
+    tips="request_policy:all_shards response_policy:agg_min",
+    summary="Waits until this connection's writes are on a number of replicas.",
+)
+def wait(ctx: Context, args: list[bytes]) -> bytes:
+    """Waits for all that was written so far, by everybody, so it may wait a little longer than Redis."""
+    if ctx.engine.replication.master is not None:
+        raise ReplyError(NOT_ON_REPLICA)
+    replicas = arguments.integer(args[1])
+    deadline_ms = timeouts.deadline(args[2], ctx.now_ms)
+    wanted = Wanted(NO_LOG, ctx.engine.replication.last_write_offset, False, replicas, counts_syncs=False)
+    return _answer(ctx, wanted, deadline_ms)
+
+
+@command(
+    "WAITAOF",
+    "numlocal:integer numreplicas timeout:integer",
+    group="generic",
+    since="7.2.0",
+    flags="blocking",
+    acl="connection -keyspace",
+    tips="request_policy:all_shards response_policy:agg_min",
+    summary="Waits until this connection's writes are synced to this server's disk and those of replicas.",
+)
+def waitaof(ctx: Context, args: list[bytes]) -> bytes:
+    """Waits for all units appended so far, not only this connection's, so it may wait a little longer than Redis."""
+    engine = ctx.engine
+    if engine.replication.master is not None:
+        raise ReplyError(AOF_NOT_ON_REPLICA)
+    local = arguments.integer(args[1])
+    if local not in (0, 1):
+        raise ReplyError(b"ERR value is out of range, value must between 0 and 1")
+    replicas = arguments.integer_or(args[2], POSITIVE)
+    if replicas < 0:
+        raise ReplyError(POSITIVE)
+    deadline_ms = timeouts.deadline(args[3], ctx.now_ms)
+    logged = engine.persistence.log is not None and engine.settings.yes("appendonly")
+    if local and not logged:
+        raise ReplyError(b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
+    unit = engine.persistence.appended_units() if logged else NO_LOG
+    wanted = Wanted(unit, engine.replication.last_write_offset, local == 1, replicas, counts_syncs=True)
+    return _answer(ctx, wanted, deadline_ms)
+
+
+def _answer(ctx: Context, wanted: Wanted, deadline_ms: int) -> bytes:
+    """The reply, if what is waited for is there already or the request may not wait."""
+    engine = ctx.engine
+    is_met, answer = wanted.look(engine.copies)
+    if is_met or not ctx.waits:
+        return answer
+    assert ctx.row is not None, "a request that runs has a row"
+    blocked = BlockedRequest(ctx.session, ctx.row, ctx.args, ctx.db_index, [], deadline_ms, answer)
+    engine.block(blocked)
+    engine.sync_waiting.add(blocked, wanted)
+    engine.replication.wants_acks = wanted.replicas > 0
+    return BLOCKED

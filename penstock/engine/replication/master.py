@@ -1,0 +1,36 @@
+"""The master that this server follows, and how the link to it is."""
+
+from typing import Final
+
+# The link, in ROLE's words
+CONNECT: Final = "connect"  # to be made
+CONNECTING: Final = "connecting"
+SYNCING: Final = "sync"  # a snapshot comes
+CONNECTED: Final = "connected"
+
+NEVER_MS: Final = -1
+
+
+class Master:
+    """Times are unix ms. attempts: at a full copy, since REPLICAOF."""
+
+    def __init__(self, host: str, port: int, now_ms: int) -> None:
+        self.host = host
+        self.port = port
+        self.link = CONNECT
+        self.since_ms = now_ms  # the link is up, or down, since then
+        self.heard_ms = NEVER_MS
+        self.attempts = 0
+        self.down_ms = 0  # in all, up to when the link came up last
+
+    @property
+    def is_up(self) -> bool:
+        return self.link == CONNECTED
+
+    def set_link(self, link: str, now_ms: int) -> None:
+        was_up = self.is_up
+        self.link = link
+        if self.is_up != was_up:
+            if self.is_up:
+                self.down_ms += now_ms - self.since_ms
+            self.since_ms = now_ms

@@ -1,0 +1,274 @@
+"""Replication as the engine knows it: the ids, the stream of changes, the replicas.
+
+The stream is the log's units, one after another, from the moment when the first replica asks for a copy. Until then
+nothing is kept, and a change costs nothing more. The server sends it (server/replication).
+"""
+
+import random
+from typing import Final
+
+from penstock.clock import Clock
+from penstock.config.settings import Settings
+from penstock.engine.aof import aof_compat
+from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.replication import replica as states
+from penstock.engine.replication.backlog import Backlog
+from penstock.engine.replication.master import Master
+from penstock.engine.replication.replica import Replica
+from penstock.engine.session import Session
+from penstock.engine.table.row import Row
+from penstock.engine.telemetry.identity import NO_ID, new_id
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+GETACK: Final = reply.bulks([b"REPLCONF", b"GETACK", b"*"])
+NO_OFFSET: Final = -1
+READ_ONLY: Final = b"READONLY You can't write against a read only replica."
+MASTER_DOWN: Final = b"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+
+
+class Stream:
+    """Takes what replicas are to get (an EffectLog). `unsent` is the part that the server has not taken yet.
+
+    offset: bytes so far, of an earlier stream of the same history too.
+    """
+
+    def __init__(self, offset: int, backlog_bytes: int) -> None:
+        self.offset = offset
+        self.backlog = Backlog(offset, backlog_bytes)
+        self.unsent: list[bytes] = []
+        self.last_write = offset  # where the last change ended; what follows is PINGs and messages
+
+    def append(self, unit: bytes) -> None:
+        self.say(unit)
+        self.last_write = self.offset
+
+    def say(self, request: bytes) -> None:
+        """A request that is no change."""
+        self.offset += len(request)
+        self.unsent.append(request)
+
+    def take(self) -> bytes:
+        """What is to be sent now; it goes into the backlog."""
+        if not self.unsent:
+            return b""
+        sent = self.unsent[0] if len(self.unsent) == 1 else b"".join(self.unsent)
+        self.unsent = []
+        self.backlog.append(sent)
+        return sent
+
+
+class Replication:
+    """One server's part in replication.
+
+    id: the history that the data belong to; second_id: the one before, up to `second_offset` the same.
+    replicas: those whose PSYNC or SYNC has come. stream: None until the first of them. arrivals: whose PSYNC or SYNC
+    the server has still to answer. wants_acks: replicas are to be asked how far they are (WAIT).
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, chance: random.Random) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._chance = chance
+        self.id = new_id(chance)
+        self.second_id = NO_ID
+        self.second_offset = NO_OFFSET
+        self.stream: Stream | None = None
+        self._offset = 0  # of the stream that was given up
+        self.replicas: list[Session] = []
+        self.arrivals: list[Session] = []
+        self.words = Dialect()  # that the stream has
+        self._earlier_words: list[tuple[int, Dialect]] = []  # each with the offset up to which the stream had them
+        self.master: Master | None = None  # whom this server follows
+        self.stream_db = 0  # the database that the master's stream is in
+        self.wants_acks = False
+        self.full_syncs = 0
+        self.partial_syncs = 0
+        self.partial_syncs_refused = 0
+        settings.watch("repl-backlog-size", self._resize)
+
+    def now_ms(self) -> int:
+        return self._clock.now_us() // 1000
+
+    # -- the stream -------------------------------------------------------------------------------------------------
+
+    @property
+    def offset(self) -> int:
+        """Bytes of the stream so far."""
+        return self._offset if self.stream is None else self.stream.offset
+
+    @property
+    def last_write_offset(self) -> int:
+        """Where the last change ended in the stream."""
+        return self._offset if self.stream is None else self.stream.last_write
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a turn's end has something to do for replicas."""
+        return self.stream is not None or len(self.arrivals) > 0
+
+    def open_stream(self) -> Stream:
+        """The stream; it begins now if it has not yet. Its log is the caller's to join (Effects.replicate)."""
+        if self.stream is None:
+            self.stream = Stream(self._offset, self._settings.number("repl-backlog-size"))
+        return self.stream
+
+    def close_stream(self) -> None:
+        """Nobody has asked for it for long: whoever comes later gets a copy of everything, of a new history."""
+        self._offset = self.offset
+        self.stream = None
+        self.words = Dialect()
+        self._earlier_words = []
+        self.change_id()
+
+    def change_id(self) -> None:
+        """As if the data were another server's: no replica may go on."""
+        self.id = new_id(self._chance)
+        self.second_id, self.second_offset = NO_ID, NO_OFFSET
+
+    def new_history(self) -> None:
+        """The data go their own way from here on; who has followed so far may go on (PSYNC with the id before)."""
+        self.second_id, self.second_offset = self.id, self.offset + 1
+        self.id = new_id(self._chance)
+
+    def _resize(self) -> None:
+        if self.stream is not None:
+            self.stream.backlog.limit = self._settings.number("repl-backlog-size")
+
+    def say(self, request: bytes) -> None:
+        """Send replicas a request that is no change (PING, PUBLISH), if there are any."""
+        if self.stream is not None and self.master is None:
+            self.stream.say(request)
+
+    def spread(self, request: list[bytes]) -> None:
+        """A message that subscribers of the replicas are to get, too."""
+        if self.stream is not None and self.master is None:
+            self.stream.say(reply.bulks(request))
+
+    # -- as a replica -----------------------------------------------------------------------------------------------
+
+    def adopt(self, replication_id: str, offset: int) -> None:
+        """The data are a copy of the master's, as of an offset of its stream."""
+        self.id = replication_id
+        self.second_id, self.second_offset = NO_ID, NO_OFFSET
+        self._offset = offset
+        self.stream = None
+        self._earlier_words = []
+        self.open_stream()
+
+    def go_on(self, new_id: str) -> None:
+        """The master lets us go on where we were; its history may have another id by now."""
+        if new_id and new_id != self.id:
+            self.second_id, self.second_offset = self.id, self.offset + 1
+            self.id = new_id
+        self.open_stream()
+
+    def pass_on(self, piece: bytes) -> None:
+        """A piece of the master's stream was applied: replicas of ours get it as it is."""
+        self.open_stream().append(piece)
+
+    def admit_on_replica(self, row: Row, writes: bool) -> None:
+        """What clients of a replica may not do (Redis 8.6.3)."""
+        master = self.master
+        if writes and self._settings.yes("replica-read-only"):
+            raise ReplyError(READ_ONLY)
+        if master is None or master.is_up or "stale" in row.flags or self._settings.yes("replica-serve-stale-data"):
+            return
+        raise ReplyError(MASTER_DOWN)
+
+    # -- replicas ---------------------------------------------------------------------------------------------------
+
+    def state_of(self, session: Session) -> Replica:
+        """What is known of a replica that has said something of itself, or begins to."""
+        found = session.replica
+        if found is None:
+            found = session.replica = Replica(self.now_ms())
+        return found
+
+    def arrive(self, session: Session, asked_id: bytes, asked_offset: int, is_plain_sync: bool) -> None:
+        """PSYNC or SYNC has come: the server answers it."""
+        found = self.state_of(session)
+        found.asked_id = asked_id.decode(errors="replace")
+        found.asked_offset = asked_offset
+        found.is_plain_sync = is_plain_sync
+        found.state = states.WAITS
+        found.since_ms = found.ack_ms = self.now_ms()
+        session.note_replica()
+        self.replicas.append(session)
+        self._choose_words()
+        self.arrivals.append(session)
+
+    def forget(self, session: Session) -> None:
+        """A replica's connection is gone."""
+        if session.replica is not None and session.replica.is_attached:
+            self.replicas.remove(session)
+            if session in self.arrivals:
+                self.arrivals.remove(session)
+
+    def can_continue(self, found: Replica) -> bool:
+        """Whether a replica may go on where it was."""
+        if self.stream is None or found.is_plain_sync or found.asked_offset < 1:
+            return False
+        offset = found.asked_offset - 1
+        is_ours = found.asked_id == self.id or (
+            found.asked_id == self.second_id and found.asked_offset <= self.second_offset
+        )
+        return is_ours and self.stream.backlog.has(offset) and self._knows_words_since(found, offset)
+
+    def acknowledged(self, found: Replica, offset: int, synced: int) -> None:
+        """REPLCONF ACK: so much is applied, and so much of it safe on the replica's disk (NO_ACK: unknown)."""
+        found.ack_ms = self.now_ms()
+        found.acked = max(found.acked, offset)
+        found.synced = max(found.synced, synced)
+        if found.state == states.RECEIVES and found.is_sent:
+            found.state = states.ONLINE  # it has loaded the snapshot
+        found.sends_acks = found.sends_acks or found.state == states.ONLINE
+
+    def _choose_words(self) -> None:
+        """Somebody has come: the stream has the words that all know who are here now."""
+        known = Dialect(consumer=aof_compat.consumer_of(self._settings))
+        for session in self.replicas:
+            if session.replica is not None and not session.replica.wants_only_snapshot:
+                known = known.within(self._known_to(session.replica))
+        if not known.equals(self.words):
+            start = 0 if self.stream is None else self.stream.backlog.start
+            kept = [one for one in self._earlier_words if one[0] > start]
+            self._earlier_words = [*kept, (self.offset, self.words)]
+            self.words = known
+
+    def _known_to(self, found: Replica) -> Dialect:
+        at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))
+        return found.kind.dialect(at_least, aof_compat.consumer_of(self._settings))
+
+    def _knows_words_since(self, found: Replica, offset: int) -> bool:
+        """Whether a replica knows every word that the stream has from an offset on."""
+        known = self._known_to(found)
+        since = [words for end, words in self._earlier_words if end > offset]
+        return all(words.within(known).equals(words) for words in [*since, self.words])
+
+    def acked(self, offset: int) -> int:
+        """How many replicas have applied so much."""
+        return sum([one.acked >= offset for one in self.online()])
+
+    def synced(self, offset: int) -> int:
+        """How many replicas have so much on their disks."""
+        return sum([one.synced >= offset for one in self.online()])
+
+    def online(self) -> list[Replica]:
+        """Those that follow the stream."""
+        return [
+            session.replica
+            for session in self.replicas
+            if session.replica is not None and session.replica.state == states.ONLINE
+        ]
+
+    def good(self) -> int:
+        """How many replicas follow closely enough for min-replicas-max-lag."""
+        most_s, now_ms = self._settings.number("min-replicas-max-lag"), self.now_ms()
+        return sum([one.sends_acks and one.lag_s(now_ms) <= most_s for one in self.online()])
+
+    def admit_write(self) -> None:
+        """NOREPLICAS where too few replicas follow (min-replicas-to-write)."""
+        least = self._settings.number("min-replicas-to-write")
+        if least and self.good() < least:
+            raise ReplyError(b"NOREPLICAS Not enough good replicas to write.")

@@ -1,0 +1,315 @@
+"""The link to the master that this server follows: handshake, snapshot, stream, and a new link where one is lost."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Final
+
+from penstock.engine.engine import Engine
+from penstock.engine.rdb.rdb_loading import RdbLoading
+from penstock.engine.replication import master as links
+from penstock.engine.replication.master import Master
+from penstock.engine.replication.stream_applier import StreamApplier
+from penstock.engine.session import Session
+from penstock.errors import UsageError
+from penstock.protocol import reply
+from penstock.protocol.log_reader import whole_requests
+from penstock.storage.aof.disk import Disk
+from penstock.storage.aof.log_directory import write_all
+
+TEMPORARY: Final = "temp-master-{}.rdb"
+PIECE_BYTES: Final = 64 * 1024
+MARK_BYTES: Final = 40
+LONGEST_LINE: Final = 64 * 1024
+RETRY_S: Final = 1.0
+SLICE_S: Final = 0.02  # of loading or applying, before clients are answered
+SECOND_MS: Final = 1000
+BUSY_S: Final = 0.01  # between two looks whether a script is over
+ALLOWED: Final = (b"-NOAUTH", b"-NOPERM", b"-ERR operation not permitted")  # answers to PING, before AUTH
+
+
+class LinkLost(Exception):
+    """The link is of no use any more; the text says why. Another is tried."""
+
+
+class MasterLink:
+    """The one link of a server.
+
+    `tell` takes lines for a person; `changed` is called after something was applied; `begin_log_anew` has the log
+    begin with a copy of what was loaded.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        disk: Disk,
+        tell: Callable[[str], None],
+        changed: Callable[[], None],
+        begin_log_anew: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._replication = engine.replication
+        self._settings = engine.settings
+        self._disk = disk
+        self._tell = tell
+        self._changed = changed
+        self._begin_log_anew = begin_log_anew
+        self._master: Master | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._said_ms = 0
+        self._synced = 0  # offset up to which everything is safe on our disk
+        self._wrote_at = (0, 0)  # units of the log, and the offset then: a sync up to there makes the offset safe
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def cron(self) -> None:
+        """Called ten times a second: heed REPLICAOF, acknowledge, notice silence."""
+        replication = self._replication
+        if replication.master is not self._master:
+            self.stop()
+            self._master = replication.master
+            if self._master is not None:
+                self._task = asyncio.get_running_loop().create_task(self._follow(self._master))
+        master, writer = self._master, self._writer
+        if master is None or writer is None:
+            return
+        now_ms = replication.now_ms()
+        if master.heard_ms >= 0 and now_ms - master.heard_ms > self._settings.number("repl-timeout") * SECOND_MS:
+            self._tell(f"Master {master.host}:{master.port} is silent: the link is closed.")
+            writer.transport.abort()
+        elif now_ms - self._said_ms >= SECOND_MS:
+            self._said_ms = now_ms
+            if master.is_up:
+                self.acknowledge()
+            elif master.link == links.SYNCING:
+                writer.write(b"\n")
+
+    def acknowledge(self) -> None:
+        """Tell the master how far we are, and how far our disk is."""
+        if self._writer is None:
+            return
+        words = [b"REPLCONF", b"ACK", b"%d" % self._replication.offset]
+        log = self._engine.persistence.log
+        if log is not None and not log.held:
+            units, offset = self._wrote_at
+            if log.synced >= units:
+                self._synced = offset
+                self._wrote_at = (log.appended, self._replication.offset)
+            if log.synced == log.appended:
+                self._synced = self._replication.offset
+            words += [b"FACK", b"%d" % self._synced]
+        self._writer.write(reply.bulks(words))
+
+    def stop(self) -> None:
+        """End the link, if there is one."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self._writer is not None:
+            self._writer.transport.abort()
+            self._writer = None
+
+    # -- a link -----------------------------------------------------------------------------------------------------
+
+    async def _follow(self, master: Master) -> None:
+        """Make a link, again and again, until another role is chosen."""
+        while True:
+            why = "the master closed it"
+            try:
+                await self._link(master)
+            except (OSError, LinkLost, UsageError, EOFError) as failure:
+                why = str(failure) or why
+            finally:
+                if self._replication.master is master:
+                    master.set_link(links.CONNECT, self._replication.now_ms())
+                if self._writer is not None:
+                    self._writer.transport.abort()
+                    self._writer = None
+            self._tell(f"The link to master {master.host}:{master.port} is down: {why}.")
+            await asyncio.sleep(RETRY_S)
+
+    async def _link(self, master: Master) -> None:
+        master.set_link(links.CONNECTING, self._replication.now_ms())
+        timeout_s = self._settings.number("repl-timeout")
+        self._tell(f"Connecting to master {master.host}:{master.port}.")
+        try:
+            opening = asyncio.open_connection(master.host, master.port, limit=LONGEST_LINE)
+            reader, writer = await asyncio.wait_for(opening, timeout_s)
+            self._writer = writer
+            link = Wire(reader, writer, master, self._replication.now_ms)
+            answer = await asyncio.wait_for(self._shake_hands(link), timeout_s)
+        except TimeoutError:
+            raise LinkLost("it takes too long") from None
+        words = answer.split()
+        if answer.startswith(b"+FULLRESYNC") and len(words) == 3:
+            master.set_link(links.SYNCING, self._replication.now_ms())
+            master.attempts += 1
+            db_index = await self._copy(link, words[1].decode(), int(words[2]))
+        elif answer.startswith(b"+CONTINUE"):
+            self._replication.go_on(words[1].decode() if len(words) > 1 else "")
+            db_index = self._replication.stream_db
+            self._tell(f"The master goes on at offset {self._replication.offset}.")
+        else:
+            raise LinkLost(f"the master answers {answer.decode('utf-8', 'backslashreplace')}")
+        master.set_link(links.CONNECTED, self._replication.now_ms())
+        self.acknowledge()
+        await self._stream(link, db_index)
+
+    async def _shake_hands(self, link: "Wire") -> bytes:
+        """The answer to PSYNC. LinkLost where the master refuses."""
+        settings, replication = self._settings, self._replication
+        answer = await link.ask(b"PING")
+        if answer.startswith(b"-") and not answer.startswith(ALLOWED):
+            raise LinkLost(f"the master answers {answer.decode('utf-8', 'backslashreplace')}")
+        if settings.text("masterauth"):
+            names = [settings.text(name).encode(errors="surrogateescape") for name in ("masteruser", "masterauth")]
+            answer = await link.ask(b"AUTH", *[name for name in names if name])
+            if not answer.startswith(b"+OK"):
+                raise LinkLost(f"the master refuses AUTH: {answer.decode('utf-8', 'backslashreplace')}")
+        port = settings.number("replica-announce-port") or settings.number("port")
+        await link.ask(b"REPLCONF", b"listening-port", b"%d" % port)
+        if settings.text("replica-announce-ip"):
+            await link.ask(b"REPLCONF", b"ip-address", settings.text("replica-announce-ip").encode())
+        await link.ask(b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", b"penstock")
+        return await link.ask(b"PSYNC", replication.id.encode(), b"%d" % (replication.offset + 1))
+
+    # -- the snapshot -----------------------------------------------------------------------------------------------
+
+    async def _copy(self, link: "Wire", replication_id: str, offset: int) -> int:
+        """Receive a snapshot and load it in place of what there is; the database that the stream is in."""
+        path = f"{self._settings.text('dir')}/{TEMPORARY.format(os.getpid())}"
+        try:
+            file = self._disk.create(path)
+            try:
+                async for piece in link.snapshot():
+                    write_all(file, piece)
+            finally:
+                file.close()
+            self._tell(f"A copy of {self._disk.size(path)} bytes has come from the master: it is loaded.")
+            return await self._load(path, replication_id, offset)
+        finally:
+            with suppress(OSError):
+                self._disk.remove(path)
+
+    async def _load(self, path: str, replication_id: str, offset: int) -> int:
+        engine = self._engine
+        while engine.busy:
+            await asyncio.sleep(BUSY_S)
+        engine.effects.mute()
+        self._empty()
+        engine.loading = True
+        try:
+            loading = RdbLoading(engine, self._disk, path, self._tell)
+            began_s = asyncio.get_running_loop().time()
+            for _ in loading.run():
+                if asyncio.get_running_loop().time() - began_s > SLICE_S:
+                    await asyncio.sleep(0)
+                    began_s = asyncio.get_running_loop().time()
+            self._begin_log_anew()
+        finally:
+            engine.loading = False
+            engine.effects.unmute()
+        self._replication.adopt(replication_id, offset)
+        self._tell(f"Loaded {loading.keys} keys from the master.")
+        return loading.stream_db
+
+    def _empty(self) -> None:
+        """Nothing of what was kept stays."""
+        engine = self._engine
+        ctx = engine.context
+        session = Session(0)
+        session.privileged = True
+        ctx.begin(session, engine.clock.now_us())
+        request = [b"FLUSHALL"]
+        engine.run(ctx, engine.logged_row(request), request, ctx.now_us)
+        engine.scripts.libraries.flush()
+        engine.to_close += self._replication.replicas  # theirs is another history
+
+    # -- the stream -------------------------------------------------------------------------------------------------
+
+    async def _stream(self, link: "Wire", db_index: int) -> None:
+        """Apply what the master sends, until the link is lost."""
+        engine, replication = self._engine, self._replication
+        applier = StreamApplier(engine, db_index, self._tell)
+        held = b""
+        while True:
+            piece = await link.read()
+            held = held + piece if held else piece
+            while True:
+                block = whole_requests(held[:PIECE_BYTES] if len(held) > PIECE_BYTES else held)
+                if not block.taken:
+                    block = whole_requests(held)
+                if block.damage is not None and not block.taken:
+                    raise LinkLost(f"the stream is damaged: {block.damage}")
+                if not block.taken:
+                    break
+                while engine.busy:
+                    await asyncio.sleep(BUSY_S)
+                applier.apply([request for request in block.requests if request])
+                replication.pass_on(held[: block.taken])
+                replication.stream_db = applier.db_index
+                held = held[block.taken :]
+                if applier.wants_ack:
+                    applier.wants_ack = False
+                    self.acknowledge()
+                self._changed()
+                if held:
+                    await asyncio.sleep(0)
+
+
+class Wire:
+    """What is said on a link, and read from it. EOFError once the master has closed it."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, master: Master, now_ms: Callable[[], int]
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._master = master
+        self._now_ms = now_ms
+
+    async def ask(self, *words: bytes) -> bytes:
+        """The answer's line."""
+        self._writer.write(reply.bulks(list(words)))
+        return await self.line()
+
+    async def line(self) -> bytes:
+        """The next line that is not empty."""
+        while True:
+            line = await self._reader.readuntil(b"\n")
+            self._master.heard_ms = self._now_ms()
+            if line.strip():
+                return line.strip()
+
+    async def read(self) -> bytes:
+        """What has come."""
+        piece = await self._reader.read(PIECE_BYTES)
+        if not piece:
+            raise LinkLost("the master closed it")
+        self._master.heard_ms = self._now_ms()
+        return piece
+
+    async def snapshot(self) -> AsyncIterator[bytes]:
+        """The pieces of the snapshot, in either frame. LinkLost where none comes."""
+        head = await self.line()
+        if head.startswith(b"$EOF:") and len(head) == len(b"$EOF:") + MARK_BYTES:
+            mark, held = head[-MARK_BYTES:], b""
+            while True:
+                held += await self.read()
+                if held.endswith(mark):
+                    yield held[:-MARK_BYTES]
+                    return
+                yield held[:-MARK_BYTES]
+                held = held[-MARK_BYTES:]
+        if not (head.startswith(b"$") and head[1:].isdigit()):
+            raise LinkLost(f"instead of a snapshot comes {head.decode('utf-8', 'backslashreplace')}")
+        left = int(head[1:])
+        while left:
+            piece = await self._reader.read(min(left, PIECE_BYTES))
+            if not piece:
+                raise LinkLost("the master closed it")
+            self._master.heard_ms = self._now_ms()
+            left -= len(piece)
+            yield piece

@@ -1,0 +1,197 @@
+"""The replicas of this server: their PSYNCs are answered, the stream is sent, silence is noticed."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine.replication import replica as states
+from penstock.engine.replication.replica import Replica
+from penstock.engine.replication.replication import GETACK
+from penstock.engine.session import Session
+from penstock.protocol import reply
+from penstock.server.replication.full_sync import FullSync
+from penstock.server.replication.master_link import MasterLink
+from penstock.storage.aof.disk import Disk
+
+if TYPE_CHECKING:
+    from penstock.server.connection import Connection
+    from penstock.server.turn import Turn
+
+PING: Final = reply.bulks([b"PING"])
+SECOND_MS: Final = 1000
+
+
+class Replicas:
+    """What a turn's end and cron do for replicas."""
+
+    def __init__(self, turn: "Turn", disk: Disk, tell: Callable[[str], None]) -> None:
+        self._turn = turn
+        self._engine = turn.engine
+        self._replication = turn.engine.replication
+        self._settings = turn.engine.settings
+        self._tell = tell
+        self._full_sync = FullSync(turn.engine, disk, tell, self.end_of_turn)
+        self.link: MasterLink | None = None
+        self._pinged_ms = 0
+        self._looked_ms = 0
+        self._left_ms = 0  # when the last replica left; 0: there are some, or nothing is kept for them
+
+    # -- a turn -----------------------------------------------------------------------------------------------------
+
+    def end_of_turn(self) -> None:
+        """Send what the stream has, and answer PSYNCs."""
+        replication = self._replication
+        if replication.wants_acks:
+            replication.wants_acks = False
+            replication.say(GETACK)
+        stream = replication.stream
+        if stream is not None:
+            sent = stream.take()
+            for session in replication.replicas:
+                found, link = session.replica, self._turn.connections.get(session.id)
+                if found is not None and found.follows and link is not None:
+                    self._give(found, link, sent)
+        if replication.arrivals:
+            arrivals, replication.arrivals = replication.arrivals, []
+            for session in arrivals:
+                self._answer(session)
+
+    def _give(self, found: Replica, link: "Connection", sent: bytes) -> None:
+        """Pass on a piece of the stream, now or once the replica is online."""
+        if found.state != states.ONLINE:
+            if sent:
+                found.pending.append(sent)
+                found.pending_bytes += len(sent)
+                link.check_output()
+            return
+        if found.pending:
+            sent = b"".join([*found.pending, sent])
+            found.pending = []
+            found.pending_bytes = 0
+        if sent:
+            link.send_now(sent)
+
+    def _answer(self, session: Session) -> None:
+        """A PSYNC or SYNC: go on where the replica was, or have a snapshot made for it."""
+        replication, found = self._replication, session.replica
+        link = self._turn.connections.get(session.id)
+        if link is None or found is None:
+            return
+        if not link.is_settled():
+            replication.arrivals.append(session)  # replies to what it asked before come first
+            return
+        if replication.can_continue(found):
+            stream = replication.stream
+            assert stream is not None, "who goes on has a stream to go on with"
+            offset = found.asked_offset - 1
+            new_id = b" " + replication.id.encode() if found.takes_new_ids else b""
+            found.state = states.ONLINE
+            found.follows = True
+            replication.partial_syncs += 1
+            self._tell(f"Replica {session.address} goes on at offset {offset}.")
+            link.send_now(b"+CONTINUE%b\r\n%b" % (new_id, stream.backlog.since(offset)))
+            return
+        if found.asked_id not in ("", "?"):
+            replication.partial_syncs_refused += 1
+        replication.full_syncs += 1
+        self._tell(f"Replica {session.address} asks for a full copy.")
+        self._begin_if_due()
+
+    # -- snapshots --------------------------------------------------------------------------------------------------
+
+    def _waiting(self) -> list[tuple["Connection", Replica]]:
+        """Those who wait for a snapshot to be begun, in the order in which they came."""
+        connections = self._turn.connections
+        return [
+            (connections[session.id], session.replica)
+            for session in self._replication.replicas
+            if session.replica is not None
+            and session.replica.state == states.WAITS
+            and not session.replica.follows
+            and session not in self._replication.arrivals
+            and session.id in connections
+        ]
+
+    def _begin_if_due(self) -> None:
+        """Begin a snapshot for those who wait: at once with a file, else after repl-diskless-sync-delay."""
+        waiting = self._waiting()
+        engine, settings = self._engine, self._settings
+        if not waiting or self._full_sync.runs or engine.busy or engine.loading:
+            return
+        if engine.persistence.child or engine.persistence.saves.runs:
+            return  # one child at a time
+        first = waiting[0][1]
+        without_file = first.takes_eof and settings.yes("repl-diskless-sync")
+        group = [
+            (link, found)
+            for link, found in waiting
+            if found.takes_eof == first.takes_eof and found.wants_only_functions == first.wants_only_functions
+        ]
+        delay_ms = settings.number("repl-diskless-sync-delay") * SECOND_MS
+        most = settings.number("repl-diskless-sync-max-replicas")
+        is_enough = 0 < most <= len(group)
+        if without_file and self._replication.now_ms() - first.since_ms < delay_ms and not is_enough:
+            return
+        self._begin(group, without_file)
+
+    def _begin(self, group: list[tuple["Connection", Replica]], without_file: bool) -> None:
+        replication = self._replication
+        if replication.stream is None:
+            self._pinged_ms = replication.now_ms()
+        stream = replication.open_stream()
+        if replication.master is None:
+            self._engine.effects.replicate(stream)  # which begins with a SELECT
+        try:
+            self._full_sync.begin(list(group), without_file)
+        except OSError as failure:
+            self._tell(f"A snapshot for replicas cannot be made: {failure}.")
+            for link, _ in group:
+                link.abort()
+            return
+        for link, found in group:
+            found.follows = not found.wants_only_snapshot
+            if not found.is_plain_sync:
+                link.send_now(b"+FULLRESYNC %b %d\r\n" % (replication.id.encode(), replication.offset))
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def cron(self) -> None:
+        """Called ten times a second: begin snapshots, ping, drop who is silent, forget a stream nobody wants."""
+        now_ms = self._replication.now_ms()
+        if now_ms - self._looked_ms >= SECOND_MS:
+            self._looked_ms = now_ms
+            self._look_after_all(now_ms)
+        if self.link is not None:
+            self.link.cron()
+        self._begin_if_due()
+        if self._replication.stream is not None or self._replication.arrivals:
+            self.end_of_turn()
+
+    def _look_after_all(self, now_ms: int) -> None:
+        replication, settings = self._replication, self._settings
+        timeout_ms = settings.number("repl-timeout") * SECOND_MS
+        for session in list(replication.replicas):
+            found, link = session.replica, self._turn.connections.get(session.id)
+            if found is None or link is None:
+                continue
+            if found.state == states.WAITS and link.is_settled():
+                link.send_now(b"\n")  # still here
+            elif (found.state == states.ONLINE or found.is_sent) and now_ms - found.ack_ms > timeout_ms:
+                self._tell(f"Replica {session.address} is silent: its link is closed.")
+                link.abort()
+        if replication.replicas:
+            self._left_ms = 0
+            if now_ms - self._pinged_ms >= settings.number("repl-ping-replica-period") * SECOND_MS:
+                self._pinged_ms = now_ms
+                replication.say(PING)
+        elif replication.stream is not None:
+            self._left_ms = self._left_ms or now_ms
+            ttl_ms = settings.number("repl-backlog-ttl") * SECOND_MS
+            if ttl_ms and now_ms - self._left_ms >= ttl_ms:
+                self._left_ms = 0
+                replication.close_stream()
+                self._engine.effects.replicate(None)
+                self._engine.choose_dialect()
+
+    def close(self) -> None:
+        """At the server's end."""
+        self._full_sync.stop()
