@@ -27,7 +27,7 @@ from penstock.commands.hashes import (
     hash_scans,
 )
 from penstock.commands.hyperloglog import hll_debug, hyperloglog
-from penstock.commands.keys import databases, dumping, expiry, keys, objects, scanning, sorting
+from penstock.commands.keys import databases, dumping, expiry, keys, migrating, objects, scanning, sorting
 from penstock.commands.lists import list_block_moves, list_ends, list_middle, list_moves
 from penstock.commands.pubsub import pubsub
 from penstock.commands.replication import following, roles, syncing, waiting
@@ -137,6 +137,7 @@ FAMILIES: Final = (
     list_middle,
     list_moves,
     memory,
+    migrating,
     modules,
     monitor,
     objects,

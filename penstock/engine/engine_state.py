@@ -15,6 +15,7 @@ from penstock.engine.aof.persistence import Persistence
 from penstock.engine.context import Context
 from penstock.engine.effects import EffectLog, Effects
 from penstock.engine.memory.memory_limit import MemoryLimit
+from penstock.engine.migrating import Migrator
 from penstock.engine.pubsub import notifications
 from penstock.engine.pubsub.subscriptions import Subscriptions
 from penstock.engine.replication.copies import AllCopies
@@ -102,6 +103,7 @@ class EngineState:
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
         self.heeds_changes = False  # whether somebody watches keys, or is to be told of changes (CLIENT TRACKING)
         self.sessions: dict[int, Session] = {}
+        self.migrator: Migrator | None = None  # the server's
         self.tracking = Tracking(settings, chance, self.sessions)
         self.access = AccessControl(settings, clock, named_rows, EngineSessions(self), self.statistics)
         self.next_session_id = 1

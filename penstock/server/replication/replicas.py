@@ -10,6 +10,7 @@ from penstock.engine.session import Session
 from penstock.protocol import reply
 from penstock.server.replication.full_sync import FullSync
 from penstock.server.replication.master_link import MasterLink
+from penstock.server.replication.targets import Targets
 from penstock.storage.aof.disk import Disk
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Replicas:
         self._replication = turn.engine.replication
         self._settings = turn.engine.settings
         self._tell = tell
+        self._targets = turn.engine.migrator = Targets(turn.engine.clock)
         self._full_sync = FullSync(turn.engine, disk, tell, self.end_of_turn)
         self.link: MasterLink | None = None
         self._pinged_ms = 0
@@ -162,6 +164,7 @@ class Replicas:
             self._look_after_all(now_ms)
         if self.link is not None:
             self.link.cron()
+        self._targets.cron()
         self._begin_if_due()
         if self._replication.stream is not None or self._replication.arrivals:
             self.end_of_turn()

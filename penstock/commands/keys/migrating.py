@@ -1,0 +1,145 @@
+"""MIGRATE: keys go to another server and away from here (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.commands.keys import payloads
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.migrating import TargetError
+from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.types.hashes import Hash
+
+USUAL_TIMEOUT_MS: Final = 1000  # where none or a negative one is given
+FAILURES: Final = {
+    "connecting": b"IOERR error or timeout connecting to the client",
+    "writing": b"IOERR error or timeout writing to target instance",
+    "reading": b"IOERR error or timeout reading to target instance",
+}
+NO_KEY: Final = b"+NOKEY\r\n"
+KEY_NOT_EMPTY: Final = b"ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
+
+
+class Options:
+    """What follows the timeout. login: AUTH and its words."""
+
+    __slots__ = ("copies", "keys", "login", "replaces")
+
+    def __init__(self, args: list[bytes]) -> None:
+        self.copies = False
+        self.replaces = False
+        self.login: list[bytes] = []
+        self.keys = [args[3]]
+        at = 6
+        while at < len(args):
+            option, left = args[at].upper(), len(args) - at - 1
+            if option == b"COPY":
+                self.copies = True
+            elif option == b"REPLACE":
+                self.replaces = True
+            elif option == b"AUTH" and left >= 1:
+                self.login = [b"AUTH", args[at + 1]]
+                at += 1
+            elif option == b"AUTH2" and left >= 2:
+                self.login = [b"AUTH", args[at + 1], args[at + 2]]
+                at += 2
+            elif option == b"KEYS":
+                if args[3]:
+                    raise ReplyError(KEY_NOT_EMPTY)
+                self.keys = args[at + 1 :]
+                return
+            else:
+                raise refusals.syntax()
+            at += 1
+
+
+@command(
+    "MIGRATE",
+    'host port:integer key-selector:<key|empty-string:""> destination-db:integer timeout:integer [copy:COPY@3.0.0]'
+    " [replace:REPLACE@3.0.0] [authentication:<auth:AUTH password@4.0.7|auth2:AUTH2 (username password)@6.0.0>]"
+    " [keys:KEYS key#1@3.0.6 [key ...]]",
+    group="generic",
+    since="2.6.0",
+    flags="write movablekeys",
+    keys="3 RW access delete; KEYS@-2..-1 RW access delete incomplete",
+    acl="dangerous",
+    tips="nondeterministic_output",
+    complexity=(
+        "This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target instance. See"
+        " the pages of these commands for time complexity. Also an O(N) data transfer between the two instances is"
+        " performed."
+    ),
+    history=(
+        ("3.0.0", "Added the `COPY` and `REPLACE` options."),
+        ("3.0.6", "Added the `KEYS` option."),
+        ("4.0.7", "Added the `AUTH` option."),
+        ("6.0.0", "Added the `AUTH2` option."),
+    ),
+    summary="Moves keys to another server, which RESTOREs them.",
+    arity=-6,
+)
+def migrate(ctx: Context, args: list[bytes]) -> bytes:
+    """Everybody waits meanwhile, for the timeout at most in each direction. What was moved is logged as DEL."""
+    options = Options(args)
+    timeout_ms = arguments.integer(args[5])
+    db_index = arguments.integer(args[4])
+    keys, requests = _restores(ctx, options)
+    if not keys:
+        return NO_KEY
+    migrator = ctx.engine.migrator
+    host, port = (word.decode(errors="surrogateescape") for word in args[1:3])
+    failure = b""
+    answers: list[bytes] = []
+    try:
+        if migrator is None:
+            raise TargetError("writing", [], is_late=True)
+        answers = migrator.ask(
+            host, port, timeout_ms if timeout_ms > 0 else USUAL_TIMEOUT_MS, db_index, options.login, requests
+        )
+    except TargetError as problem:
+        answers = problem.answers
+        failure = FAILURES[problem.doing]
+    refused = [answer for answer in answers if answer.startswith(b"-")]
+    if not options.copies:
+        moved = [key for key, answer in zip(keys, answers, strict=False) if not answer.startswith(b"-")]
+        _remove(ctx, moved)
+    if refused:
+        raise ReplyError(b"ERR Target instance replied with error: " + refused[0][1:])
+    if failure:
+        raise ReplyError(failure)
+    return reply.OK
+
+
+def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[bytes]]]:
+    """The keys that exist, and a RESTORE of each."""
+    keys, requests = [], []
+    for key in options.keys:
+        value = ctx.value(key)
+        if value is None:
+            continue
+        when_ms = ctx.db.expires.get(key)
+        ttl_ms = 0 if when_ms is None else max(when_ms - ctx.now_ms, 1)
+        if isinstance(value, Hash) and value.first_due_ms() < ctx.now_ms:
+            value = value.copy()
+            value.remove(value.overdue(ctx.now_ms, len(value)))
+            if not value.fields:
+                continue
+        request = [b"RESTORE", key, b"%d" % ttl_ms, payloads.payload_of(value, ctx.engine.settings)]
+        requests.append([*request, b"REPLACE"] if options.replaces else request)
+        keys.append(key)
+    return keys, requests
+
+
+def _remove(ctx: Context, moved: list[bytes]) -> None:
+    """What is at the target now is no more here; a key that was named twice is gone once."""
+    gone = []
+    for key in moved:
+        value = ctx.remove(key)
+        if value is not None:
+            ctx.engine.free_lazily(value)
+            ctx.event("g", b"del", key)
+            ctx.dirty += 1
+            gone.append(key)
+    if gone:
+        ctx.log(b"DEL", *gone)

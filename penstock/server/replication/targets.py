@@ -1,0 +1,105 @@
+"""The connections to servers that keys are moved to (MIGRATE): kept for ten seconds after their last use."""
+
+import socket
+from typing import Final
+
+from penstock.clock import Clock
+from penstock.engine.migrating import TargetError
+from penstock.protocol import reply
+
+KEPT_MS: Final = 10_000
+PIECE_BYTES: Final = 64 * 1024
+NO_DATABASE: Final = -1
+
+
+class Target:
+    """One connection, and the database that it is in."""
+
+    __slots__ = ("db_index", "link", "used_ms")
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self.db_index = NO_DATABASE
+        self.used_ms = 0
+
+
+class Targets:
+    """All of them, by host and port."""
+
+    __slots__ = ("_clock", "_targets")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._targets: dict[tuple[str, str], Target] = {}
+
+    def ask(
+        self, host: str, port: str, timeout_ms: int, db_index: int, login: list[bytes], requests: list[list[bytes]]
+    ) -> list[bytes]:
+        """See Migrator.ask. A connection that was kept and is dead is replaced by a new one, once."""
+        known = self._targets.pop((host, port), None)
+        if known is not None:
+            try:
+                return self._ask(known, host, port, db_index, login, requests, timeout_ms)
+            except TargetError as failure:
+                if failure.answers or failure.is_late:
+                    raise
+        return self._ask(_connected(host, port, timeout_ms), host, port, db_index, login, requests, timeout_ms)
+
+    def _ask(
+        self,
+        target: Target,
+        host: str,
+        port: str,
+        db_index: int,
+        login: list[bytes],
+        requests: list[list[bytes]],
+        timeout_ms: int,
+    ) -> list[bytes]:
+        before = [login] if login else []
+        if target.db_index != db_index:
+            before.append([b"SELECT", b"%d" % db_index])
+        target.link.settimeout(timeout_ms / 1000)
+        answers: list[bytes] = []
+        doing = "writing"
+        try:
+            target.link.sendall(b"".join([reply.bulks(request) for request in [*before, *requests]]))
+            doing = "reading"
+            held = b""
+            while len(answers) < len(before) + len(requests):
+                line, found, rest = held.partition(b"\r\n")
+                if found:
+                    answers.append(line)
+                    held = rest
+                    continue
+                piece = target.link.recv(PIECE_BYTES)
+                if not piece:
+                    raise ConnectionResetError
+                held += piece
+        except OSError as failure:
+            target.link.close()
+            raise TargetError(doing, answers[len(before) :], isinstance(failure, TimeoutError)) from None
+        refused = [answer for answer in answers[: len(before)] if answer.startswith(b"-")]
+        if refused:
+            target.link.close()
+            return refused[:1] * len(requests)
+        target.db_index = db_index
+        target.used_ms = self._clock.now_us() // 1000
+        self._targets[host, port] = target
+        return answers[len(before) :]
+
+    def cron(self) -> None:
+        """Close what was not used for ten seconds."""
+        now_ms = self._clock.now_us() // 1000
+        for place, target in list(self._targets.items()):
+            if now_ms - target.used_ms > KEPT_MS:
+                target.link.close()
+                del self._targets[place]
+
+
+def _connected(host: str, port: str, timeout_ms: int) -> Target:
+    try:
+        return Target(socket.create_connection((host, int(port)), timeout_ms / 1000))
+    except socket.gaierror:
+        raise TargetError("connecting", [], is_late=True) from None
+    except (OSError, ValueError, OverflowError):
+        raise TargetError("writing", [], is_late=True) from None

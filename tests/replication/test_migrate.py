@@ -1,0 +1,160 @@
+"""MIGRATE: keys go to another server, here another engine."""
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.engine.migrating import TargetError
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
+from tests.support.log import UnitLog
+from tests.support.reference_server import NoReference, reference_server
+from tests.support.server_process import running_server
+from tests.support.wire import Bulk, Connection, Error, Integer, Simple
+
+TO = "MIGRATE there 7000"
+
+
+class OtherEngine:
+    """A target: takes what it is sent, or fails after so many requests."""
+
+    def __init__(self) -> None:
+        self.ask_it = Dialogue(make_engine(ManualClock(NOW_MS)))
+        self.logins: list[list[bytes]] = []
+        self.refusal = b""
+        self.fails_after = -1
+
+    def ask(
+        self, host: str, port: str, timeout_ms: int, db_index: int, login: list[bytes], requests: list[list[bytes]]
+    ) -> list[bytes]:
+        assert (host, port) == ("there", "7000")
+        self.logins.append(login)
+        if self.refusal:
+            return [self.refusal] * len(requests)
+        self.ask_it(f"SELECT {db_index}")
+        answers: list[bytes] = []
+        for request in requests:
+            if len(answers) == self.fails_after:
+                raise TargetError("reading", answers, is_late=True)
+            answers.append(self.ask_it.words(*request).rstrip(b"\r\n"))
+        return answers
+
+
+@pytest.fixture
+def target() -> OtherEngine:
+    return OtherEngine()
+
+
+@pytest.fixture
+def log() -> UnitLog:
+    return UnitLog()
+
+
+@pytest.fixture
+def here(target: OtherEngine, log: UnitLog) -> Dialogue:
+    engine = make_engine(ManualClock(NOW_MS), log)
+    engine.migrator = target
+    return Dialogue(engine)
+
+
+def test_a_key_goes_with_its_time_and_is_logged_as_deleted(here: Dialogue, target: OtherEngine, log: UnitLog) -> None:
+    here("XADD s 1-0 f v", "XGROUP CREATE s g 0", "PEXPIRE s 5000")
+    log.clear()
+
+    assert here(f"{TO} s 3 100") == b"OK"
+    assert here("EXISTS s") == 0
+    assert log.text.endswith(b"*2\r\n$3\r\nDEL\r\n$1\r\ns\r\n")
+    assert target.ask_it("SELECT 3", "XLEN s") == 1
+    assert target.ask_it("PTTL s") == 5000
+    assert target.logins == [[]]
+
+
+def test_several_keys_go_at_once_and_missing_ones_are_passed_over(here: Dialogue, target: OtherEngine) -> None:
+    here("SET a 1", "SET b 2")
+
+    assert here(f'{TO} "" 0 100 KEYS a nosuch b') == b"OK"
+    assert target.ask_it("MGET a b") == [b"1", b"2"]
+    assert here(f'{TO} "" 0 100 KEYS a b') == b"NOKEY"
+
+
+def test_copy_leaves_the_key_and_replace_overwrites_it_there(here: Dialogue, target: OtherEngine) -> None:
+    here("SET a 1")
+    target.ask_it("SET a old")
+
+    text = "ERR Target instance replied with error: BUSYKEY Target key name already exists."
+    assert str(here(f"{TO} a 0 100 COPY")) == text
+    assert here(f"{TO} a 0 100 COPY REPLACE") == b"OK"
+    assert here("GET a") == target.ask_it("GET a") == b"1"
+
+
+def test_a_key_that_was_refused_stays_and_the_others_go(here: Dialogue, target: OtherEngine) -> None:
+    here("SET a 1", "SET b 2", "SET c 3")
+    target.ask_it("SET b old")
+
+    assert str(here(f'{TO} "" 0 100 KEYS a b c')).startswith("ERR Target instance replied with error: BUSYKEY")
+    assert here("KEYS *") == [b"b"]
+
+
+def test_what_the_target_did_not_confirm_stays(here: Dialogue, target: OtherEngine) -> None:
+    here("SET a 1", "SET b 2")
+    target.fails_after = 1
+
+    assert str(here(f'{TO} "" 0 100 KEYS a b')) == "IOERR error or timeout reading to target instance"
+    assert here("KEYS *") == [b"b"]
+
+
+def test_the_password_is_sent_first(here: Dialogue, target: OtherEngine) -> None:
+    here("SET a 1")
+    target.refusal = b"-WRONGPASS no"
+
+    assert str(here(f"{TO} a 0 100 AUTH pw")) == "ERR Target instance replied with error: WRONGPASS no"
+    assert str(here(f"{TO} a 0 100 AUTH2 me pw")) == "ERR Target instance replied with error: WRONGPASS no"
+    assert target.logins == [[b"AUTH", b"pw"], [b"AUTH", b"me", b"pw"]]
+    assert here("GET a") == b"1"
+
+
+@pytest.mark.parametrize(
+    ("rest", "text"),
+    [
+        ("k x 100", "ERR value is not an integer or out of range"),
+        ("k 0 x", "ERR value is not an integer or out of range"),
+        ("k 0 100 AUTH", "ERR syntax error"),
+        ("k 0 100 AUTH2 a", "ERR syntax error"),
+        ("k 0 100 FOO", "ERR syntax error"),
+        ("k 0 100 KEYS a", "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"),
+    ],
+)
+def test_refusals(here: Dialogue, rest: str, text: str) -> None:
+    assert str(here(f"{TO} {rest}")) == text
+
+
+def test_a_target_that_cannot_be_reached_is_told_of(here: Dialogue) -> None:
+    here.engine.migrator = None
+    here("SET a 1")
+
+    assert str(here(f"{TO} a 0 100")) == "IOERR error or timeout writing to target instance"
+
+
+@pytest.mark.slow
+def test_keys_go_to_a_real_redis_and_back() -> None:
+    try:
+        with (
+            reference_server("--requirepass", "pw") as redis_port,
+            running_server() as server,
+            Connection("127.0.0.1", server.port, 60.0) as ours,
+            Connection("127.0.0.1", redis_port, 60.0) as theirs,
+        ):
+            theirs.ask("AUTH", "pw")
+            back = ("MIGRATE", "127.0.0.1", str(server.port), "k", "0", "5000")
+            for round_ in range(3):
+                ours.ask("HSET", "k", "round", str(round_))
+                there = ("MIGRATE", "127.0.0.1", str(redis_port), "k", "1", "5000")
+                refusal = b"ERR Target instance replied with error: NOAUTH Authentication required."
+                assert ours.ask(*there) == Error(refusal)
+                assert ours.ask(*there, "AUTH", "pw") == Simple(b"OK")
+                assert ours.ask("EXISTS", "k") == Integer(0)
+                theirs.ask("SELECT", "1")
+                assert theirs.ask("HGET", "k", "round") == Bulk(b"%d" % round_)
+                assert theirs.ask(*back) == Simple(b"OK")
+    except NoReference as why:
+        pytest.skip(str(why))
