@@ -12,7 +12,7 @@ from penstock.protocol import reply
 HIGHEST_PORT: Final = 65535
 BAD_PORT: Final = b"ERR Invalid master port"
 FLAGS: Final = "admin noscript stale no_async_loading"
-SYNTAX: Final = "args:<(host port:integer)|(NO ONE)>"
+SYNTAX: Final = "args:<host-port:(host port:integer)|no-one:(no:NO one:ONE)>"
 
 
 @command("REPLICAOF", SYNTAX, group="server", since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
@@ -40,7 +40,6 @@ def replicaof(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="1.0.0",
     flags=FLAGS,
-    doc_flags="deprecated",
     deprecated=("5.0.0", "`REPLICAOF`"),
     summary="As REPLICAOF.",
 )
