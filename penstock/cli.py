@@ -1,4 +1,4 @@
-"""The command line: `penstock serve`, `check-log`, `pipeline`, `version`; and the server under the name redis-server.
+"""The command line: `penstock serve`, `check-log`, `import`, `export`, `pipeline`, `version`; and `redis-server`.
 
 The words after `serve` are parsed as redis-server parses its own (config/config_file.py), not by argparse.
 """
@@ -14,6 +14,7 @@ from penstock.config import config_file
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server.command_line import hide_secrets
+from penstock.transfer import cli as transfer
 
 VERSION_LINE: Final = f"penstock {PENSTOCK_VERSION} ({BUILD} build, Python {platform.python_version()})"
 
@@ -42,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser().parse_args(words)
     if parsed.subcommand == "check-log":
         return check_log.main(parsed)
+    if parsed.subcommand in ("import", "export"):
+        return transfer.main(parsed)
     sys.stdout.write(VERSION_LINE + "\n")
     return 0
 
@@ -53,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
     subcommands.add_parser("serve", help="run a server; see `penstock serve --help`", add_help=False)
     check_log.add_parser(subcommands)
+    transfer.add_parsers(subcommands)
     subcommands.add_parser(
         "pipeline", help="jobs and pipelines on Spark; see `penstock pipeline --help`", add_help=False
     )

@@ -157,6 +157,10 @@ class Server:
         server_log.notice("Bye" if is_safe else "The log could not be written: the last changes may be lost")
         return CLEAN if is_safe else FAILED
 
+    def stop(self) -> None:
+        """End as after SIGTERM."""
+        self._over.set()
+
     async def _load(self, log_writer: AofWriter, loop: asyncio.AbstractEventLoop) -> None:
         """Load the log in slices; in between, clients are told that it is being loaded, and signals are heeded.
 

@@ -76,6 +76,7 @@ def _of_master(
         ("master_link_status", "up" if master.is_up else "down"),
         ("master_last_io_seconds_ago", max(0, now_ms - master.heard_ms) // 1000 if master.is_up else -1),
         ("master_sync_in_progress", int(master.link == links.SYNCING)),
+        *_of_copy(master, now_ms),
         ("slave_read_repl_offset", replication.offset),
         ("slave_repl_offset", replication.offset),
         ("replica_full_sync_buffer_size", 0),
@@ -88,6 +89,20 @@ def _of_master(
         ("slave_priority", settings.number("replica-priority")),
         ("slave_read_only", int(settings.yes("replica-read-only"))),
         ("replica_announced", int(settings.yes("replica-announced"))),
+    ]
+
+
+def _of_copy(master: Master, now_ms: int) -> list[tuple[str, int | str]]:
+    """How far the snapshot is that comes from the master; nothing while none comes."""
+    if master.link != links.SYNCING:
+        return []
+    total, done = max(master.copy_bytes, 0), master.copied_bytes
+    return [
+        ("master_sync_total_bytes", total),
+        ("master_sync_read_bytes", done),
+        ("master_sync_left_bytes", total - done),
+        ("master_sync_perc", f"{100 * done / total if total else 0:.2f}"),
+        ("master_sync_last_io_seconds_ago", max(0, now_ms - master.heard_ms) // 1000),
     ]
 
 

@@ -9,6 +9,7 @@ SYNCING: Final = "sync"  # a snapshot comes
 CONNECTED: Final = "connected"
 
 NEVER_MS: Final = -1
+UNKNOWN: Final = -1  # bytes of a snapshot that does not tell
 
 
 class Master:
@@ -21,6 +22,8 @@ class Master:
         self.since_ms = now_ms  # the link is up, or down, since then
         self.heard_ms = NEVER_MS
         self.attempts = 0
+        self.copied_bytes = 0  # of the snapshot, so far
+        self.copy_bytes = UNKNOWN  # of all of it
         self.down_ms = 0  # in all, up to when the link came up last
 
     @property

@@ -9,7 +9,7 @@ from typing import Final
 from penstock.engine.engine import Engine
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.engine.replication import master as links
-from penstock.engine.replication.master import Master
+from penstock.engine.replication.master import UNKNOWN, Master
 from penstock.engine.replication.stream_applier import StreamApplier
 from penstock.engine.session import Session
 from penstock.errors import UsageError
@@ -185,6 +185,7 @@ class MasterLink:
             try:
                 async for piece in link.snapshot():
                     write_all(file, piece)
+                    link.master.copied_bytes += len(piece)
             finally:
                 file.close()
             self._tell(f"A copy of {self._disk.size(path)} bytes has come from the master: it is loaded.")
@@ -267,7 +268,7 @@ class Wire:
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self._master = master
+        self.master = master
         self._now_ms = now_ms
 
     async def ask(self, *words: bytes) -> bytes:
@@ -279,7 +280,7 @@ class Wire:
         """The next line that is not empty."""
         while True:
             line = await self._reader.readuntil(b"\n")
-            self._master.heard_ms = self._now_ms()
+            self.master.heard_ms = self._now_ms()
             if line.strip():
                 return line.strip()
 
@@ -288,12 +289,13 @@ class Wire:
         piece = await self._reader.read(PIECE_BYTES)
         if not piece:
             raise LinkLost("the master closed it")
-        self._master.heard_ms = self._now_ms()
+        self.master.heard_ms = self._now_ms()
         return piece
 
     async def snapshot(self) -> AsyncIterator[bytes]:
         """The pieces of the snapshot, in either frame. LinkLost where none comes."""
         head = await self.line()
+        self.master.copied_bytes, self.master.copy_bytes = 0, UNKNOWN
         if head.startswith(b"$EOF:") and len(head) == len(b"$EOF:") + MARK_BYTES:
             mark, held = head[-MARK_BYTES:], b""
             while True:
@@ -305,11 +307,11 @@ class Wire:
                 held = held[-MARK_BYTES:]
         if not (head.startswith(b"$") and head[1:].isdigit()):
             raise LinkLost(f"instead of a snapshot comes {head.decode('utf-8', 'backslashreplace')}")
-        left = int(head[1:])
+        left = self.master.copy_bytes = int(head[1:])
         while left:
             piece = await self._reader.read(min(left, PIECE_BYTES))
             if not piece:
                 raise LinkLost("the master closed it")
-            self._master.heard_ms = self._now_ms()
+            self.master.heard_ms = self._now_ms()
             left -= len(piece)
             yield piece

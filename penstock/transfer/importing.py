@@ -1,0 +1,148 @@
+"""`penstock import redis://host:port`: a running server's data become the data of a Penstock in a directory.
+
+A server that nobody can reach follows the other one, as a replica, and writes its log. It ends once it has everything,
+or, with --follow, when it is told to (Ctrl-C, SIGTERM). A link that is cut meanwhile is made anew, and goes on.
+"""
+
+import asyncio
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Final
+
+from penstock.clock import SystemClock
+from penstock.commands.registry import new_engine
+from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
+from penstock.engine.replication import master as links
+from penstock.errors import UsageError
+from penstock.server.run import CLEAN, FAILED, Server, loop_factory
+from penstock.server.server_log import ServerLog
+from penstock.storage.aof.disk import SystemDisk
+from penstock.transfer import counts
+from penstock.transfer.address import Address
+from penstock.transfer.progress import ProgressLine, bar
+from penstock.transfer.remote import Remote
+
+LOOK_EVERY_S: Final = 0.2
+ASK_EVERY_S: Final = 1.0  # the source, how far its stream is
+
+
+def settings_for(address: Address, directory: Path) -> Settings:
+    """UsageError where the directory is none, or has data."""
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is no directory")
+    settings = Settings()
+    for name in ("appenddirname", "dbfilename"):
+        if (directory / settings.text(name)).exists():
+            raise UsageError(f"{directory} has data already ({settings.text(name)}): import into an empty directory")
+    wanted = {
+        "dir": str(directory),
+        "port": "0",
+        "appendonly": "yes",
+        "loglevel": "warning",
+        "masterauth": address.password,
+        "masteruser": address.user if address.password else "",
+    }
+    for name, value in wanted.items():
+        settings.read_line([name, value], set())
+    settings.read_line(["replicaof", address.host, str(address.port)], set())
+    return settings
+
+
+def import_from(address: Address, directory: Path, follows: bool) -> int:
+    """The exit code. UsageError where the source cannot be reached or the directory cannot be used."""
+    settings = settings_for(address, directory)
+    with Remote(address) as remote:
+        kind = remote.info("replication").get("role", "")
+    if not kind:
+        raise UsageError(f"{address.shown} does not say what it is (INFO replication)")
+    clock = SystemClock()
+    engine = new_engine(settings, clock, random.Random(os.urandom(32)))
+    importer = Importer(engine, address, follows)
+    with asyncio.Runner(loop_factory=loop_factory()[0]) as runner:
+        code = runner.run(importer.run(Server(engine, ServerLog(settings, clock), SystemDisk())))
+    if code != CLEAN or not importer.is_whole:
+        sys.stderr.write("The copy is not whole; the directory is of no use.\n")
+        return FAILED
+    return told(engine, directory, address)
+
+
+def told(engine: Engine, directory: Path, address: Address) -> int:
+    """Say what is here and what the source has now; 1 where these differ."""
+    here = counts.of_keyspace(engine.keyspace)
+    with Remote(address) as remote:
+        there = counts.of_server(remote)
+    sys.stdout.write(f"{directory}: {sum(here.values())} keys, from {address.shown}\n")
+    for line in counts.table(here, there):
+        sys.stdout.write(f"  {line}\n")
+    if here != there:
+        sys.stdout.write("The numbers differ: keys were written, or have expired, since.\n")
+    return int(here != there)
+
+
+class Importer:
+    """One import. is_whole: everything has come, and is in the log."""
+
+    def __init__(self, engine: Engine, address: Address, follows: bool) -> None:
+        self._engine = engine
+        self._address = address
+        self._follows = follows
+        self._line = ProgressLine(engine.clock)
+        self._their_offset = 0
+        self.is_whole = False
+
+    async def run(self, server: Server) -> int:
+        """The server's exit code."""
+        watching = asyncio.create_task(self._watch(server))
+        try:
+            return await server.run()
+        finally:
+            watching.cancel()
+            self._line.end()
+
+    async def _watch(self, server: Server) -> None:
+        """Show how far it is; end the server once everything is there, unless it is to follow."""
+        loop = asyncio.get_running_loop()
+        asked_s = 0.0
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            engine, replication = self._engine, self._engine.replication
+            master, log = replication.master, engine.persistence.log
+            if master is None or log is None:
+                continue
+            self._line.tell(self._state())
+            is_logged = not log.held and not engine.persistence.child
+            self.is_whole = self.is_whole or (master.is_up and is_logged)
+            if master.is_up and loop.time() - asked_s >= ASK_EVERY_S:
+                asked_s = loop.time()
+                self._their_offset = await asyncio.to_thread(self._offset_of_source)
+                if self.is_whole and not self._follows and replication.offset >= self._their_offset:
+                    server.stop()
+                    return
+
+    def _offset_of_source(self) -> int:
+        """How long the source's stream is; as it was, where it does not say."""
+        try:
+            with Remote(self._address) as remote:
+                return int(remote.info("replication").get("master_repl_offset", "0"))
+        except UsageError:
+            return self._their_offset
+
+    def _state(self) -> str:
+        """For a person."""
+        engine = self._engine
+        master = engine.replication.master
+        assert master is not None, "an import has a source"
+        where = self._address.shown
+        keys = sum([len(db) for db in engine.keyspace.databases])
+        if engine.loading:
+            return f"{where}: {bar(master.copied_bytes, master.copy_bytes)} have come, {keys} keys are loaded"
+        if master.link == links.SYNCING:
+            return f"{where}: {bar(master.copied_bytes, master.copy_bytes)}"
+        if not master.is_up:
+            return f"{where}: {'connecting' if not self.is_whole else 'the link is cut, connecting anew'}"
+        behind = max(0, self._their_offset - engine.replication.offset)
+        written = "" if self.is_whole else ", the log is being written"
+        return f"{where}: {keys} keys, {behind} bytes behind{written}"

@@ -1,0 +1,55 @@
+"""How far a transfer is: one line that is written over on a terminal, a line now and then elsewhere."""
+
+import sys
+from typing import Final
+
+from penstock.clock import Clock
+
+MEGABYTE: Final = 1_000_000
+BAR: Final = 20
+TERMINAL_MS: Final = 200
+FILE_MS: Final = 5_000
+
+
+class ProgressLine:
+    """Tells at most every so often; on standard error."""
+
+    __slots__ = ("_clock", "_every_ms", "_is_terminal", "_told_ms", "_width")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._is_terminal = sys.stderr.isatty()
+        self._every_ms = TERMINAL_MS if self._is_terminal else FILE_MS
+        self._told_ms = 0
+        self._width = 0
+
+    def tell(self, text: str, at_once: bool = False) -> None:
+        now_ms = self._clock.now_us() // 1000
+        if now_ms - self._told_ms < self._every_ms and not at_once:
+            return
+        self._told_ms = now_ms
+        if self._is_terminal:
+            sys.stderr.write(f"\r{text:<{self._width}}")
+            self._width = len(text)
+        else:
+            sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._is_terminal and self._width:
+            sys.stderr.write("\n")
+            self._width = 0
+
+
+def bar(done: int, total: int) -> str:
+    """A share as a bar and in bytes; without a bar where the total is not known.
+
+    >>> bar(5_000_000, 10_000_000)
+    '[##########..........] 5.0 of 10.0 MB'
+    >>> bar(5_000_000, -1)
+    '5.0 MB'
+    """
+    if total <= 0:
+        return f"{done / MEGABYTE:.1f} MB"
+    full = BAR * done // total
+    return f"[{'#' * full}{'.' * (BAR - full)}] {done / MEGABYTE:.1f} of {total / MEGABYTE:.1f} MB"

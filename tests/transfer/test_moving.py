@@ -1,0 +1,114 @@
+"""`penstock import` and `penstock export`, beside a server that goes on serving."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.reference_server import NoReference, reference_server
+from tests.support.server_process import running_server
+from tests.support.wire import Bulk, Connection, Integer, Simple
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 60.0
+
+
+class Source(Connection):
+    """A client of the server that data come from."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__("127.0.0.1", port, PATIENCE_S)
+        self.port = port
+        for line in ("SET k 1", "XADD s 1-0 f v", "HSET h f v", "SELECT 3", "RPUSH l a b", "SELECT 0"):
+            self.ask(*line.split())
+
+
+@pytest.fixture(params=["penstock", "redis"])
+def source(request: pytest.FixtureRequest) -> Iterator[Source]:
+    """A server with some keys; it goes on serving."""
+    if request.param == "penstock":
+        with running_server("--repl-diskless-sync-delay", "0") as own:
+            client = Source(own.port)
+            with client:
+                yield client
+        return
+    try:
+        with reference_server("--repl-diskless-sync-delay", "0") as port:
+            client = Source(port)
+            with client:
+                yield client
+    except NoReference as why:
+        pytest.skip(str(why))
+
+
+def penstock(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "penstock", *words], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+
+
+TABLE = """\
+  hash          1 here          1 there
+  list          1 here          1 there
+  stream        1 here          1 there
+  string        1 here          1 there
+"""
+
+
+def test_a_server_s_data_become_a_file_that_another_loads(source: Source, tmp_path: Path) -> None:
+    told = penstock("export", str(tmp_path / "dump.rdb"), f"redis://127.0.0.1:{source.port}")
+
+    assert (told.returncode, told.stdout.partition("\n")[2]) == (0, TABLE), told
+    with running_server("--appendonly", "no", dir=tmp_path) as copy, Connection("127.0.0.1", copy.port) as client:
+        assert client.ask("XLEN", "s") == Integer(1)
+    again = penstock("export", str(tmp_path / "dump.rdb"), f"redis://127.0.0.1:{source.port}")
+    assert again.returncode == 1 and "exists already" in again.stderr
+
+
+def test_a_server_s_data_are_imported_into_a_directory(source: Source, tmp_path: Path) -> None:
+    told = penstock("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
+
+    assert (told.returncode, told.stdout.partition("\n")[2]) == (0, TABLE), told
+    with running_server(dir=tmp_path) as copy, Connection("127.0.0.1", copy.port) as client:
+        assert client.ask("GET", "k") == Bulk(b"1")
+        assert client.ask("SELECT", "3") == Simple(b"OK")
+        assert client.ask("LLEN", "l") == Integer(2)
+    again = penstock("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
+    assert again.returncode == 1 and "has data already" in again.stderr
+
+
+def test_an_import_that_follows_has_what_was_written_meanwhile(source: Source, tmp_path: Path) -> None:
+    words = ["import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path), "--follow"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "penstock", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as importer:
+        try:
+            waiter = threading.Timer(PATIENCE_S, importer.kill)
+            waiter.start()
+            assert importer.stderr is not None
+            for line in importer.stderr:
+                if line.endswith("bytes behind\n"):  # what came first is in the log
+                    break
+            source.ask("SET", "late", "1")
+            assert source.ask("WAIT", "1", str(int(PATIENCE_S * 1000))) == Integer(1)
+            importer.send_signal(signal.SIGINT)
+            out, _ = importer.communicate(timeout=PATIENCE_S)
+        finally:
+            waiter.cancel()
+            importer.kill()
+    assert importer.returncode == 0, out
+    with running_server(dir=tmp_path) as copy, Connection("127.0.0.1", copy.port) as client:
+        assert client.ask("GET", "late") == Bulk(b"1")
+
+
+def test_a_source_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+    told = penstock("import", "redis://127.0.0.1:1", "--dir", str(tmp_path))
+
+    assert told.returncode == 1
+    assert told.stderr.startswith("127.0.0.1:1 cannot be reached")
