@@ -45,7 +45,7 @@ def fields(ctx: Context) -> list[tuple[str, str]]:
     if master is not None:
         numbers += _of_master(master, replication, settings, ctx.now_ms)
     numbers.append(("connected_slaves", len(attached)))
-    if settings.number("min-replicas-to-write"):
+    if replication.needed():
         numbers.append(("min_slaves_good_slaves", replication.good()))
     for number, (session, found) in enumerate(attached):
         numbers.append((f"slave{number}", _line(session, found, ctx.now_ms)))

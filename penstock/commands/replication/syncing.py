@@ -79,11 +79,14 @@ def replconf(ctx: Context, args: list[bytes]) -> bytes:
 
 def _acked(words: list[bytes]) -> tuple[int, int]:
     """The offsets of `ACK n [FACK n]`: applied, and on the replica's disk. A number that is none says nothing."""
-    offsets = [NO_ACK, NO_ACK]
+    applied = synced = NO_ACK
     for at in range(0, len(words) - 1, 2):
-        if words[at].upper() in (ACK, FACK) and words[at + 1].isdigit():
-            offsets[words[at].upper() == FACK] = int(words[at + 1])
-    return offsets[0], offsets[1]
+        name, number = words[at].upper(), words[at + 1]
+        if name == ACK and number.isdigit():
+            applied = int(number)
+        elif name == FACK and number.isdigit():
+            synced = int(number)
+    return applied, synced
 
 
 def _note(found: Replica, option: bytes, word: bytes, typed: bytes) -> None:

@@ -76,7 +76,7 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
             (b"peak.allocated", reply.integer(peak)),
             (b"total.allocated", reply.integer(used)),
             (b"startup.allocated", reply.integer(startup)),
-            (b"replication.backlog", zero),
+            (b"replication.backlog", reply.integer(ctx.engine.replication.kept_bytes)),
             (b"replica.fullsync.buffer", zero),
             (b"clients.slaves", zero),
             (b"clients.normal", zero),

@@ -81,6 +81,7 @@ class Replication:
         self._earlier_words: list[tuple[int, Dialect]] = []  # each with the offset up to which the stream had them
         self.master: Master | None = None  # whom this server follows
         self.stream_db = 0  # the database that the master's stream is in
+        self.is_amid = False  # the master's stream is between MULTI and EXEC
         self.wants_acks = False
         self.full_syncs = 0
         self.partial_syncs = 0
@@ -106,6 +107,11 @@ class Replication:
     def is_active(self) -> bool:
         """Whether a turn's end has something to do for replicas."""
         return self.stream is not None or len(self.arrivals) > 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the stream, for replicas whose link was cut."""
+        return 0 if self.stream is None else self.stream.backlog.end - self.stream.backlog.start
 
     def open_stream(self) -> Stream:
         """The stream; it begins now if it has not yet. Its log is the caller's to join (Effects.replicate)."""
@@ -267,8 +273,11 @@ class Replication:
         most_s, now_ms = self._settings.number("min-replicas-max-lag"), self.now_ms()
         return sum([one.sends_acks and one.lag_s(now_ms) <= most_s for one in self.online()])
 
+    def needed(self) -> int:
+        """How many replicas must follow closely for writers to be served; 0: that is not asked."""
+        return self._settings.number("min-replicas-to-write") if self._settings.number("min-replicas-max-lag") else 0
+
     def admit_write(self) -> None:
-        """NOREPLICAS where too few replicas follow (min-replicas-to-write)."""
-        least = self._settings.number("min-replicas-to-write")
-        if least and self.good() < least:
+        """NOREPLICAS where too few replicas follow."""
+        if self.needed() and self.good() < self.needed():
             raise ReplyError(b"NOREPLICAS Not enough good replicas to write.")

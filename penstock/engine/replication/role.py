@@ -34,6 +34,7 @@ def lead(engine: EngineState) -> None:
     replication.master = None
     replication.new_history()
     replication.stream_db = 0
+    replication.is_amid = False
     engine.to_close += replication.replicas
     if replication.stream is not None:
         engine.effects.replicate(replication.stream)

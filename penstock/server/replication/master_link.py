@@ -58,6 +58,7 @@ class MasterLink:
         self._master: Master | None = None
         self._task: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._applier: StreamApplier | None = None  # of the history that is followed, through all links
         self._said_ms = 0
         self._synced = 0  # offset up to which everything is safe on our disk
         self._wrote_at = (0, 0)  # units of the log, and the offset then: a sync up to there makes the offset safe
@@ -67,9 +68,14 @@ class MasterLink:
     def cron(self) -> None:
         """Called ten times a second: heed REPLICAOF, acknowledge, notice silence."""
         replication = self._replication
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._tell(f"The link to the master met an unexpected error: {self._task.exception()!r}")
+            self._master = None  # begin anew
         if replication.master is not self._master:
             self.stop()
             self._master = replication.master
+            if self._master is None:
+                self._applier = None
             if self._master is not None:
                 self._task = asyncio.get_running_loop().create_task(self._follow(self._master))
         master, writer = self._master, self._writer
@@ -147,15 +153,17 @@ class MasterLink:
             master.set_link(links.SYNCING, self._replication.now_ms())
             master.attempts += 1
             db_index = await self._copy(link, words[1].decode(), int(words[2]))
+            self._applier = StreamApplier(self._engine, db_index, self._tell)
         elif answer.startswith(b"+CONTINUE"):
             self._replication.go_on(words[1].decode() if len(words) > 1 else "")
-            db_index = self._replication.stream_db
             self._tell(f"The master goes on at offset {self._replication.offset}.")
         else:
             raise LinkLost(f"the master answers {answer.decode('utf-8', 'backslashreplace')}")
         master.set_link(links.CONNECTED, self._replication.now_ms())
         self.acknowledge()
-        await self._stream(link, db_index)
+        if self._applier is None:
+            self._applier = StreamApplier(self._engine, self._replication.stream_db, self._tell)
+        await self._stream(link, self._applier)
 
     async def _shake_hands(self, link: "Wire") -> bytes:
         """The answer to PSYNC. LinkLost where the master refuses."""
@@ -199,6 +207,7 @@ class MasterLink:
         while engine.busy:
             await asyncio.sleep(BUSY_S)
         engine.effects.mute()
+        self._replication.change_id()  # a copy that fails is followed by another one
         self._empty()
         engine.loading = True
         try:
@@ -230,10 +239,9 @@ class MasterLink:
 
     # -- the stream -------------------------------------------------------------------------------------------------
 
-    async def _stream(self, link: "Wire", db_index: int) -> None:
+    async def _stream(self, link: "Wire", applier: StreamApplier) -> None:
         """Apply what the master sends, until the link is lost."""
         engine, replication = self._engine, self._replication
-        applier = StreamApplier(engine, db_index, self._tell)
         held = b""
         while True:
             piece = await link.read()
@@ -250,7 +258,7 @@ class MasterLink:
                     await asyncio.sleep(BUSY_S)
                 applier.apply([request for request in block.requests if request])
                 replication.pass_on(held[: block.taken])
-                replication.stream_db = applier.db_index
+                replication.stream_db, replication.is_amid = applier.db_index, applier.is_amid
                 held = held[block.taken :]
                 if applier.wants_ack:
                     applier.wants_ack = False

@@ -119,6 +119,8 @@ class Replicas:
         engine, settings = self._engine, self._settings
         if not waiting or self._full_sync.runs or engine.busy or engine.loading:
             return
+        if self._replication.is_amid:
+            return  # what the master has begun is not in the data yet
         if engine.persistence.child or engine.persistence.saves.runs:
             return  # one child at a time
         first = waiting[0][1]

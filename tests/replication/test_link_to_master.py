@@ -1,0 +1,117 @@
+"""What a replica does with its link, seen from a master made by hand."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.fake_master import ID, FakeMaster, Link, packed, snapshot
+from tests.support.server_process import ServerProcess, running_server
+from tests.support.wire import Bulk, Connection, Simple
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    with running_server("--appendonly", "no") as own:
+        yield own
+
+
+@pytest.fixture
+def replica(server: ServerProcess) -> Iterator[Connection]:
+    with Connection("127.0.0.1", server.port, PATIENCE_S) as client:
+        client.ask("CONFIG", "SET", "masterauth", "", "masteruser", "")
+        yield client
+        client.ask("REPLICAOF", "NO", "ONE")
+
+
+def follow(replica: Connection, master: FakeMaster) -> None:
+    assert replica.ask("REPLICAOF", "127.0.0.1", str(master.port)) == Simple(b"OK")
+
+
+def until(replica: Connection, key: str, value: bytes) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while replica.ask("GET", key) != Bulk(value):
+        assert time.monotonic() < deadline, replica.ask("INFO", "replication")
+
+
+def test_a_transaction_that_a_cut_link_tears_is_run_once_and_whole(replica: Connection) -> None:
+    before, after = packed("SELECT 0", "SET a 1", "MULTI", "INCR a"), packed("INCR a", "EXEC", "SET end 1")
+    asked: list[list[str]] = []
+
+    def first(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET old 1")
+        link.send(b"\n\n+FULLRESYNC %b 100\r\n\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.send(before + after[:7])
+        link.until_ack(100 + len(before))
+        link.close()
+
+    def second(link: Link) -> None:
+        link.until_psync(asked)
+        link.send(b"+CONTINUE\r\n" + after)
+        link.until_ack(100 + len(before + after))
+
+    with FakeMaster(first, second) as master:
+        follow(replica, master)
+        until(replica, "end", b"1")
+        assert replica.ask("GET", "a") == Bulk(b"3")
+    assert asked[-1] == ["PSYNC", ID, str(101 + len(before))]
+
+
+def test_the_mark_of_a_snapshot_may_come_in_pieces(replica: Connection) -> None:
+    mark = b"m" * 40
+
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        sent = b"+FULLRESYNC %b 0\r\n$EOF:%b\r\n%b%b" % (ID.encode(), mark, snapshot("SET k v"), mark)
+        for at in range(0, len(sent), 13):
+            link.send(sent[at : at + 13])
+        link.until_ack(0)
+        link.send(packed("SET end 2"))
+        link.until_ack(len(packed("SET end 2")))
+
+    with FakeMaster(serve) as master:
+        follow(replica, master)
+        until(replica, "k", b"v")
+        until(replica, "end", b"2")
+
+
+def test_the_password_is_given_and_a_question_for_the_offset_is_answered(replica: Connection) -> None:
+    replica.ask("CONFIG", "SET", "masterauth", "pw", "masteruser", "me")
+    asked: list[list[str]] = []
+
+    def serve(link: Link) -> None:
+        link.until_psync(asked)
+        copy = snapshot()
+        link.send(b"+FULLRESYNC %b 0\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        question = packed("REPLCONF GETACK *")
+        link.send(packed("SET end 3") + question)
+        link.until_ack(len(packed("SET end 3") + question))
+
+    with FakeMaster(serve) as master:
+        follow(replica, master)
+        until(replica, "end", b"3")
+    assert asked[:2] == [["PING"], ["AUTH", "me", "pw"]]
+    assert asked[3] == ["REPLCONF", "capa", "eof", "capa", "psync2", "capa", "penstock"]
+
+
+def test_after_a_damaged_snapshot_everything_is_asked_for_again(replica: Connection) -> None:
+    asked: list[list[str]] = []
+
+    def first(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET k v")[:-12]
+        link.send(b"+FULLRESYNC %b 7\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+
+    def second(link: Link) -> None:
+        link.until_psync(asked)
+        copy = snapshot("SET k w")
+        link.send(b"+FULLRESYNC %b 7\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.until_ack(7)
+
+    with FakeMaster(first, second) as master:
+        follow(replica, master)
+        until(replica, "k", b"w")
+    assert asked[-1][1] != ID
