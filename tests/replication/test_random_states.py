@@ -1,0 +1,121 @@
+"""Random states of every type go by replication from one server to another and back: nothing differs.
+
+By hand, for many: `python -m tests.replication.test_random_states 300`.
+"""
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from tests.interchange.pictures import NOT_CARRIED, Theirs
+from tests.interchange.rdb_sides import assert_same
+from tests.interchange.rdb_states import States, shown
+from tests.support.reference_server import NoReference, reference_binary, reference_server
+from tests.support.server_process import running_server
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 60.0
+KINDS = {"redis": (True, "8.6"), "valkey": (False, "7.2")}  # whether it knows field times and producers; its version
+
+
+class Side(Theirs):
+    """A client of either server."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self.port = port
+
+    def follow(self, master: "Side") -> None:
+        assert self.ask("REPLICAOF", "127.0.0.1", str(master.port)) in (b"OK", "OK")
+        deadline = time.monotonic() + PATIENCE_S
+        while b"master_link_status:up" not in self.info("replication"):
+            assert time.monotonic() < deadline, self.info("replication")
+            time.sleep(0.02)
+
+
+@contextmanager
+def both(kind: str) -> Iterator[tuple[Side, Side]]:
+    """A Penstock and a server of another kind."""
+    version = KINDS[kind][1]
+    binary = reference_binary() if kind == "redis" else reference_binary("valkey")
+    delay = ("--repl-diskless-sync-delay", "0")
+    with (
+        running_server(*delay, "--appendonly", "no", "--rdb-compat-version", version) as own,
+        reference_server(*delay, binary=binary) as port,
+    ):
+        yield Side(own.port), Side(port)
+
+
+def there_and_back(seed: int, one: Side, other: Side, knows_all: bool) -> None:
+    """One makes a state and the other follows, before half of it or after; then it leads, and the first one follows."""
+    chance = random.Random(seed)
+    for side in (one, other):
+        side.ask("REPLICAOF", "NO", "ONE")
+    one.ask("FLUSHALL")
+    requests = States(seed, field_times=knows_all, producers=knows_all).requests()
+    middle = chance.randrange(len(requests))
+    one.ask("SELECT", "0")
+    one.tell(requests[:middle])
+    other.follow(one)
+    one.tell(requests[middle:])
+    caught_up(one)
+    before = picture(one)
+    assert_same(before, picture(other))
+    other.ask("REPLICAOF", "NO", "ONE")
+    one.follow(other)
+    caught_up(other)
+    assert_same(before, picture(one))
+
+
+def picture(side: Side) -> dict[tuple[str, str], object]:
+    """What the stream carries: no times of a consumer, no consumer that has nothing (XCLAIM makes some in silence)."""
+    seen = shown(side.ask)
+    for place in seen:
+        _, found = cast(tuple[object, Any], seen[place])  # a time of expiry and a value
+        if isinstance(found, tuple) and isinstance(found[0], dict) and b"groups" in found[0]:
+            full = found[0]
+            for name in NOT_CARRIED:
+                full.pop(name, None)
+            for group in full[b"groups"]:
+                group.pop(b"nacked-count", None)
+                kept = [one for one in group[b"consumers"] if one[b"pel-count"]]
+                group[b"consumers"] = [
+                    {name: one for name, one in each.items() if name not in NOT_CARRIED} for each in kept
+                ]
+    return seen
+
+
+def caught_up(master: Side) -> None:
+    master.ask("SELECT", "9")
+    master.ask("INCR", "written")
+    assert master.ask("WAIT", "1", str(int(PATIENCE_S * 1000))) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_states_go_there_and_back(kind: str) -> None:
+    try:
+        with both(kind) as (own, real):
+            for seed in range(5):
+                there_and_back(seed, own, real, KINDS[kind][0])
+                there_and_back(seed + 1000, real, own, KINDS[kind][0])
+    except NoReference as why:
+        pytest.skip(str(why))
+
+
+def main() -> None:
+    for kind, (knows_all, _) in KINDS.items():
+        with both(kind) as (own, real):
+            for seed in range(int(sys.argv[1])):
+                there_and_back(seed, own, real, knows_all)
+                there_and_back(seed + 10_000, real, own, knows_all)
+        sys.stdout.write(f"{sys.argv[1]} seeds both ways with {kind}: nothing differs\n")
+
+
+if __name__ == "__main__":
+    main()
