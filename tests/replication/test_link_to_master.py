@@ -1,5 +1,6 @@
 """What a replica does with its link, seen from a master made by hand."""
 
+import threading
 import time
 from collections.abc import Iterator
 
@@ -115,3 +116,23 @@ def test_after_a_damaged_snapshot_everything_is_asked_for_again(replica: Connect
         follow(replica, master)
         until(replica, "k", b"w")
     assert asked[-1][1] != ID
+
+
+def test_once_it_leads_a_server_takes_nothing_from_its_old_master(replica: Connection) -> None:
+    leads = threading.Event()
+
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET k old")
+        link.send(b"+FULLRESYNC %b 0\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.until_ack(0)
+        assert leads.wait(PATIENCE_S)
+        link.send(packed("SET k late"))
+        link.until_closed()
+
+    with FakeMaster(serve) as master:
+        follow(replica, master)
+        until(replica, "k", b"old")
+        assert replica.ask("REPLICAOF", "NO", "ONE") == Simple(b"OK")
+        leads.set()
+    assert replica.ask("GET", "k") == Bulk(b"old")

@@ -64,6 +64,11 @@ class Link:
     def send(self, text: bytes) -> None:
         self._own.sendall(text)
 
+    def until_closed(self) -> None:
+        """By the replica."""
+        while self._own.recv(65536):
+            pass
+
     def close(self) -> None:
         self._own.close()
 

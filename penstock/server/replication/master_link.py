@@ -123,18 +123,20 @@ class MasterLink:
         """Make a link, again and again, until another role is chosen."""
         while True:
             why = "the master closed it"
+            was_up = False
             try:
                 await self._link(master)
             except (OSError, LinkLost, UsageError, EOFError) as failure:
                 why = str(failure) or why
             finally:
+                was_up = master.is_up
                 if self._replication.master is master:
                     master.set_link(links.CONNECT, self._replication.now_ms())
                 if self._writer is not None:
                     self._writer.transport.abort()
                     self._writer = None
             self._tell(f"The link to master {master.host}:{master.port} is down: {why}.")
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(0 if was_up else RETRY_S)
 
     async def _link(self, master: Master) -> None:
         master.set_link(links.CONNECTING, self._replication.now_ms())
@@ -148,6 +150,7 @@ class MasterLink:
             answer = await asyncio.wait_for(self._shake_hands(link), timeout_s)
         except TimeoutError:
             raise LinkLost("it takes too long") from None
+        self._check(master)
         words = answer.split()
         if answer.startswith(b"+FULLRESYNC") and len(words) == 3:
             master.set_link(links.SYNCING, self._replication.now_ms())
@@ -164,6 +167,11 @@ class MasterLink:
         if self._applier is None:
             self._applier = StreamApplier(self._engine, self._replication.stream_db, self._tell)
         await self._stream(link, self._applier)
+
+    def _check(self, master: Master) -> None:
+        """LinkLost where another role was chosen since: what still comes is none of ours."""
+        if self._replication.master is not master:
+            raise LinkLost("another master is followed, or none")
 
     async def _shake_hands(self, link: "Wire") -> bytes:
         """The answer to PSYNC. LinkLost where the master refuses."""
@@ -197,15 +205,16 @@ class MasterLink:
             finally:
                 file.close()
             self._tell(f"A copy of {self._disk.size(path)} bytes has come from the master: it is loaded.")
-            return await self._load(path, replication_id, offset)
+            return await self._load(link.master, path, replication_id, offset)
         finally:
             with suppress(OSError):
                 self._disk.remove(path)
 
-    async def _load(self, path: str, replication_id: str, offset: int) -> int:
+    async def _load(self, master: Master, path: str, replication_id: str, offset: int) -> int:
         engine = self._engine
         while engine.busy:
             await asyncio.sleep(BUSY_S)
+        self._check(master)
         engine.effects.mute()
         self._replication.change_id()  # a copy that fails is followed by another one
         self._empty()
@@ -256,6 +265,7 @@ class MasterLink:
                     break
                 while engine.busy:
                     await asyncio.sleep(BUSY_S)
+                self._check(link.master)
                 applier.apply([request for request in block.requests if request])
                 replication.pass_on(held[: block.taken])
                 replication.stream_db, replication.is_amid = applier.db_index, applier.is_amid
