@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.interchange.rdb_states import States
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.server_process import running_server
 from tests.support.wire import Bulk, Connection, Error, Integer, Simple
@@ -145,19 +144,5 @@ def test_a_promoted_replica_has_everything_and_the_old_master_may_follow_it(pair
     master.follow(replica)
     write(replica, chance, 500)
     caught_up(replica, master)
-
-    assert everything(replica) == everything(master)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_random_states_arrive(pair: tuple[Client, Client], seed: int) -> None:
-    master, replica = pair
-    known_to_all = States(seed, field_times=False, producers=False)
-    for request in known_to_all.requests():
-        master.ask(*request)
-    replica.follow(master)
-    caught_up(master, replica)
-    master.ask("SELECT", "0")
-    replica.ask("SELECT", "0")
 
     assert everything(replica) == everything(master)

@@ -1,0 +1,134 @@
+"""Pings, silence, slow replicas and the backlog's end, with a clock that is turned."""
+
+import pytest
+
+from penstock.protocol.reply import bulks
+from penstock.server.replication.replicas import Replicas
+from tests.support.fake_server import Client, FakeServer
+from tests.support.memory_disk import MemoryDisk
+
+PING = b"*1\r\n$4\r\nPING\r\n"
+
+
+class Master(FakeServer):
+    """A server without a network whose stream has begun."""
+
+    def __init__(self, **directives: str) -> None:
+        super().__init__(**directives)
+        self.replicas = Replicas(self.turn, MemoryDisk(), self.stops.append)
+        self.turn.replicas = self.replicas
+        self.engine.effects.replicate(self.engine.replication.open_stream())
+        self.client = self.connect()
+
+    def cron(self) -> None:
+        self.replicas.cron()
+        self.loop.turn()
+
+    def pass_s(self, seconds: int) -> None:
+        """Second by second, as the cron does."""
+        for _ in range(seconds):
+            self.loop.pass_ms(1000)
+            self.cron()
+
+    def follow(self, slow: bool = False) -> Client:
+        """A replica that goes on from the stream's beginning."""
+        replica = self.connect(slow=slow)
+        request = bulks([b"PSYNC", self.engine.replication.id.encode(), b"1"])
+        assert replica.says(request) == b"+CONTINUE\r\n"
+        return replica
+
+
+@pytest.fixture
+def master() -> Master:
+    return Master()
+
+
+def test_a_change_goes_out_at_the_end_of_its_turn(master: Master) -> None:
+    replica = master.follow()
+    master.client.says(b"SET k v\r\n")
+
+    assert replica.received().endswith(bulks([b"SET", b"k", b"v"]))
+
+
+def test_a_replica_that_comes_again_gets_the_backlog(master: Master) -> None:
+    master.client.says(b"SET k v\r\n")
+    replica = master.connect()
+    replica.says(b"REPLCONF capa penstock\r\n")
+    answer = replica.says(bulks([b"PSYNC", master.engine.replication.id.encode(), b"1"]))
+
+    assert answer == b"+CONTINUE\r\n" + bulks([b"SELECT", b"0"]) + bulks([b"SET", b"k", b"v"])
+
+
+def test_replies_to_what_came_before_stand_before_the_answer_to_psync(master: Master) -> None:
+    replica = master.connect()
+    request = b"REPLCONF capa psync2\r\n" + bulks([b"PSYNC", master.engine.replication.id.encode(), b"1"])
+    master.log_writer.holds = True
+    assert replica.says(request) == b""
+    master.log_writer.sync()
+    master.log_writer.holds = False
+    master.replicas.end_of_turn()
+
+    assert replica.received() == b"+OK\r\n+CONTINUE %b\r\n" % master.engine.replication.id.encode()
+
+
+def test_replicas_are_pinged_every_ten_seconds(master: Master) -> None:
+    replica = master.follow()
+    master.pass_s(1)
+    replica.received()
+    master.pass_s(20)
+
+    assert replica.received() == 2 * PING
+
+
+def test_a_silent_replica_is_closed_and_one_that_acknowledges_is_not(master: Master) -> None:
+    silent, alive = master.follow(), master.follow()
+    for _ in range(62):
+        alive.says(b"REPLCONF ACK 0\r\n")
+        master.pass_s(1)
+
+    assert silent.transport.aborted
+    assert not alive.transport.aborted
+
+
+def test_a_replica_that_takes_too_little_is_closed() -> None:
+    master = Master(client_output_buffer_limit="replica 100000 0 0")
+    slow, quick = master.follow(slow=True), master.follow()
+    for _ in range(20):
+        master.client.says(b"SET k " + b"v" * 10_000 + b"\r\n")
+
+    assert slow.transport.aborted
+    assert not quick.transport.aborted
+
+
+def test_a_stream_that_nobody_wants_for_long_is_given_up() -> None:
+    master = Master(repl_backlog_ttl="100")
+    before = master.engine.replication.id
+    master.pass_s(102)
+
+    assert master.engine.replication.stream is None
+    assert master.engine.replication.id != before
+    assert master.client.says(b"SET k v\r\n") == b"+OK\r\n"
+
+
+def test_wait_asks_replicas_and_counts_their_answers(master: Master) -> None:
+    replica = master.follow()
+    master.client.says(b"SET k v\r\n")
+    replica.received()
+
+    assert master.client.says(b"WAIT 1 0\r\n") == b""
+    assert replica.received() == bulks([b"REPLCONF", b"GETACK", b"*"])
+    offset = master.engine.replication.offset
+    assert replica.says(b"REPLCONF ACK %d\r\n" % offset) == b""
+    assert master.client.received() == b":1\r\n"
+
+
+def test_wait_ends_with_what_there_is_when_its_time_is_up(master: Master) -> None:
+    first, _ = master.follow(), master.follow()
+    master.client.says(b"SET k v\r\n")
+    assert master.client.says(b"WAIT 2 500\r\n") == b""
+    first.says(b"REPLCONF ACK %d\r\n" % master.engine.replication.offset)
+    master.loop.pass_ms(600)
+    master.turn.tick()
+    master.loop.turn()
+
+    assert master.client.received() == b":1\r\n"
