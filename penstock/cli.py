@@ -15,6 +15,7 @@ from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server.command_line import hide_secrets
 from penstock.transfer import cli as transfer
+from penstock.testing import seed_command
 
 VERSION_LINE: Final = f"penstock {PENSTOCK_VERSION} ({BUILD} build, Python {platform.python_version()})"
 
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return check_log.main(parsed)
     if parsed.subcommand in ("import", "export"):
         return transfer.main(parsed)
+    if parsed.subcommand == "seed":
+        return seed_command.main(parsed)
     sys.stdout.write(VERSION_LINE + "\n")
     return 0
 
@@ -57,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     subcommands.add_parser("serve", help="run a server; see `penstock serve --help`", add_help=False)
     check_log.add_parser(subcommands)
     transfer.add_parsers(subcommands)
+    seed_command.add_parser(subcommands)
     subcommands.add_parser(
         "pipeline", help="jobs and pipelines on Spark; see `penstock pipeline --help`", add_help=False
     )

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import hiredis
+
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
 from penstock.errors import UsageError
@@ -15,9 +17,13 @@ from penstock.server.log_writer import AofWriter
 from penstock.server.server_log import MARKS, ServerLog
 from penstock.server.turn import Turn
 from penstock.storage.aof.disk import SystemDisk
+from penstock.testing import seeding, states
+from penstock.testing.faults import Faults
 from penstock.testing.inline_loop import InlineLoop
 from penstock.testing.no_disk import NoDisk
 from penstock.testing.openings import Openings
+from penstock.testing.states import Snapshot
+from penstock.testing.trace import Trace
 from penstock.testing.turned_clock import TurnedClock
 
 if TYPE_CHECKING:
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.testing.sockets import Sockets
 
 LINES_KEPT: Final = 1000
+EXCHANGES_KEPT: Final = 200
 
 
 class Lines(ServerLog):
@@ -62,6 +69,7 @@ class Server:
         self._is_open = False
         self._sockets: Sockets | None = None
         self.clock = TurnedClock()
+        self.trace = Trace(self.clock, EXCHANGES_KEPT)
         self.log: deque[str] = deque(
             maxlen=LINES_KEPT
         )  # what the server said, as redis-server's lines without the time
@@ -88,7 +96,8 @@ class Server:
             engine.loading = False
             self._cron = Cron(self._turn)
             self._cron.start()
-        self._openings = Openings(self._turn, loop)
+        self.faults = Faults(engine, loop)
+        self._openings = Openings(self._turn, loop, self.faults, self.trace)
         self.clock.turned = self._clock_turned
         self._is_open = True
         if not self._in_memory:
@@ -127,6 +136,51 @@ class Server:
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
     ) -> None:
         self.close()
+
+    def restart(self) -> None:
+        """End, and start again with what is in the directory; in memory, with nothing. Clients connect again.
+
+        Clients that were made before keep working; the clock stays as it was turned.
+        """
+        openings = self._openings
+        self.close()
+        self.start()
+        openings.become(self._openings)
+        self._openings = openings
+
+    # -- states -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """All keys as they are now, for `restore`."""
+        self._opened()
+        with self._loop.lock:
+            return Snapshot(self.engine)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to the keys of a snapshot, which may be used again. UsageError for a server on a directory."""
+        self._opened()
+        if not self._in_memory:
+            raise UsageError("restore needs a server in memory: the log of this one would not have the keys")
+        with self._loop.lock:
+            states.restore(self.engine, snapshot)
+            self._turn.look_around()
+            self._loop.run_due()
+
+    def load(self, seed: str | os.PathLike[str]) -> int:
+        """Run the requests of a file in redis-cli's syntax; how many. UsageError, with the line, for an error reply."""
+        link = self._opened().socket(None)
+        reader = hiredis.Reader(notEnoughData=False)
+        count = 0
+        try:
+            for line in seeding.requests_of(Path(seed).read_text(errors="surrogateescape")):
+                link.sendall(seeding.packed(line.words))
+                while (reply := reader.gets()) is False:
+                    reader.feed(link.recv(seeding.PIECE))
+                seeding.check(line, reply)
+                count += 1
+        finally:
+            link.close()
+        return count
 
     # -- clients ------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from penstock.server.turn import Turn
+    from penstock.testing.faults import Faults
     from penstock.testing.inline_loop import InlineLoop
+    from penstock.testing.trace import ClientTrace
 
 HOST: Final = "127.0.0.1"
 PIECE: Final = 65536
@@ -26,7 +28,7 @@ class LinkTransport:
         self._port = port
 
     def write(self, replies: bytes) -> None:
-        self._link.received(replies)
+        self._link.arrived(replies)
 
     def close(self) -> None:
         self._link.end_soon()
@@ -56,12 +58,15 @@ class Link:
     the lock held, perhaps in another thread.
     """
 
-    def __init__(self, turn: "Turn", loop: "InlineLoop", port: int) -> None:
+    def __init__(self, turn: "Turn", loop: "InlineLoop", port: int, faults: "Faults", trace: "ClientTrace") -> None:
         self._loop = loop
         self.port = port
         self.is_open = True
         self._connection = Connection(turn)
+        self._faults = faults
+        self._trace = trace
         with loop.lock:
+            faults.opened(self)
             self._connection.connection_made(cast("asyncio.Transport", LinkTransport(self, port)))
             loop.run_due()
 
@@ -69,6 +74,7 @@ class Link:
         """Have requests handled; what is answered at once has been received when this returns."""
         with self._loop.lock:
             if self.is_open:
+                self._trace.sent(requests)
                 self._connection.data_received(requests)
                 self._loop.run_due()
 
@@ -86,10 +92,18 @@ class Link:
 
     def _lose(self) -> None:
         self._connection.connection_lost(None)
+        self._faults.ended(self)
+        self._trace.ended()
         self.ended()
 
+    def arrived(self, replies: bytes) -> None:
+        """The server sent something, unless a fault takes it."""
+        if not self._faults.takes(self, replies):
+            self._trace.received(replies)
+            self.received(replies)
+
     def received(self, replies: bytes) -> None:
-        """The server sent something."""
+        """Give the client what the server sent."""
         raise NotImplementedError
 
     def ended(self) -> None:
@@ -100,12 +114,20 @@ class Link:
 class LinkedSocket(Link):
     """A link that a thread reads like a socket: what redis-py's blocking client asks of one."""
 
-    def __init__(self, turn: "Turn", loop: "InlineLoop", port: int, timeout_s: float | None) -> None:
+    def __init__(
+        self,
+        turn: "Turn",
+        loop: "InlineLoop",
+        port: int,
+        faults: "Faults",
+        trace: "ClientTrace",
+        timeout_s: float | None,
+    ) -> None:
         self._timeout_s = timeout_s
         self._inbox = bytearray()
         self._has_ended = False
         self._arrival = threading.Condition()
-        super().__init__(turn, loop, port)
+        super().__init__(turn, loop, port, faults, trace)
 
     def received(self, replies: bytes) -> None:
         with self._arrival:
@@ -179,6 +201,8 @@ class LinkedStream(Link):
         turn: "Turn",
         loop: "InlineLoop",
         port: int,
+        faults: "Faults",
+        trace: "ClientTrace",
         reader: "asyncio.StreamReader",
         client_loop: "asyncio.AbstractEventLoop",
     ) -> None:
@@ -187,7 +211,7 @@ class LinkedStream(Link):
         self._thread = threading.get_ident()
         self._answered = False
         self.transport = self
-        super().__init__(turn, loop, port)
+        super().__init__(turn, loop, port, faults, trace)
 
     def _call(self, function: Callable[..., object], *args: Any) -> None:
         """Call in the client's thread: now if this is it."""

@@ -5,8 +5,10 @@ from itertools import count
 from typing import Final
 
 from penstock.server.turn import Turn
+from penstock.testing.faults import Faults
 from penstock.testing.inline_loop import InlineLoop
 from penstock.testing.links import LinkedSocket, LinkedStream
+from penstock.testing.trace import Trace
 
 FIRST_PORT: Final = 50_000  # what CLIENT LIST shows of the first client; no such port is open
 
@@ -14,22 +16,31 @@ FIRST_PORT: Final = 50_000  # what CLIENT LIST shows of the first client; no suc
 class Openings:
     """The turn and the loop of one server, for the clients' connections."""
 
-    def __init__(self, turn: Turn, loop: InlineLoop) -> None:
+    def __init__(self, turn: Turn, loop: InlineLoop, faults: Faults, trace: Trace) -> None:
         self._turn = turn
         self._loop = loop
+        self._faults = faults
+        self._trace = trace
         self._ports = count(FIRST_PORT)
         self.is_closed = False
 
     def socket(self, timeout_s: float | None) -> LinkedSocket:
         """For a blocking client. ConnectionRefusedError once the server has ended."""
-        self._check()
-        return LinkedSocket(self._turn, self._loop, next(self._ports), timeout_s)
+        port = self._port()
+        return LinkedSocket(self._turn, self._loop, port, self._faults, self._trace.client(port), timeout_s)
 
     def stream(self, reader: asyncio.StreamReader, client_loop: asyncio.AbstractEventLoop) -> LinkedStream:
         """For a client in an event loop. ConnectionRefusedError once the server has ended."""
-        self._check()
-        return LinkedStream(self._turn, self._loop, next(self._ports), reader, client_loop)
+        port = self._port()
+        traced = self._trace.client(port)
+        return LinkedStream(self._turn, self._loop, port, self._faults, traced, reader, client_loop)
 
-    def _check(self) -> None:
+    def become(self, other: "Openings") -> None:
+        """From now on open links to the server that another one is for: clients know this one."""
+        self._turn, self._loop, self._faults = other._turn, other._loop, other._faults
+        self.is_closed = False
+
+    def _port(self) -> int:
         if self.is_closed:
             raise ConnectionRefusedError("the server has ended")
+        return next(self._ports)

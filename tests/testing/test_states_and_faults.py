@@ -1,0 +1,241 @@
+"""Embedded servers go back to snapshots, take seed files, show what was asked, and fail when a test says so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+import penstock
+from penstock import cli
+from penstock.errors import UsageError
+from penstock.testing import seeding
+from penstock.testing.trace import NO_REPLY
+
+SEED = """\
+# two orders and their group
+XADD orders 1-0 item "a \\"book\\""
+XADD orders 2-0 item pen
+
+XGROUP CREATE orders workers 0
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[penstock.Server]:
+    with penstock.Server() as embedded:
+        yield embedded
+
+
+@pytest.fixture
+def client(server: penstock.Server) -> redis.Redis:
+    return server.client(retry=None)
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_goes_back_to_a_snapshot_as_often_as_one_likes(server: penstock.Server, client: redis.Redis) -> None:
+    client.xadd("s", {"f": "v"}, id="1-0")
+    client.xgroup_create("s", "g", "0")
+    client.set("k", "v", ex=1000)
+    client.hset("h", "field", "value")
+    server.client(db=3).rpush("l", "x")
+    snapshot = server.snapshot()
+
+    for _ in range(2):
+        client.xreadgroup("g", "alice", {"s": ">"})
+        client.delete("k", "h")
+        client.set("more", "v")
+        server.restore(snapshot)
+
+        assert client.xinfo_groups("s")[0]["pending"] == 0
+        assert sorted(client.keys()) == [b"h", b"k", b"s"]
+        assert 990 <= client.ttl("k") <= 1000
+        assert server.client(db=3).lrange("l", 0, -1) == [b"x"]
+
+
+def test_a_watching_client_learns_that_the_keys_were_replaced(server: penstock.Server, client: redis.Redis) -> None:
+    client.set("k", "v")
+    snapshot = server.snapshot()
+    with client.pipeline() as pipe:
+        pipe.watch("k")
+        server.restore(snapshot)
+        pipe.multi()
+        pipe.set("k", "w")
+
+        with pytest.raises(redis.WatchError):
+            pipe.execute()
+
+
+def test_a_server_with_a_log_is_not_taken_back(tmp_path: Path) -> None:
+    with penstock.Server(tmp_path) as server, pytest.raises(UsageError, match="restore needs a server in memory"):
+        server.restore(server.snapshot())
+
+
+def test_a_seed_file_is_loaded(server: penstock.Server, client: redis.Redis, tmp_path: Path) -> None:
+    (tmp_path / "seed.redis").write_text(SEED)
+
+    assert server.load(tmp_path / "seed.redis") == 3
+    assert client.xrange("orders", count=1) == [(b"1-0", {b"item": b'a "book"'})]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("SET k v\nINCR k\n", "line 2: INCR k: ERR value is not an integer"),
+        ('SET k "v\n', "line 1: a quote is not closed"),
+    ],
+    ids=["an error", "a quote"],
+)
+def test_a_line_that_fails_is_named(server: penstock.Server, tmp_path: Path, text: str, error: str) -> None:
+    (tmp_path / "seed.redis").write_text(text)
+
+    with pytest.raises(UsageError, match=error):
+        server.load(tmp_path / "seed.redis")
+
+
+def test_the_command_seed_fills_a_server(
+    server: penstock.Server, client: redis.Redis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "seed.redis").write_text(SEED)
+    client.config_set("requirepass", "secret")
+
+    assert cli.main(["seed", str(tmp_path / "seed.redis"), server.url.replace("//", "//:secret@") + "/2"]) == 0
+    assert capsys.readouterr().out == "3 requests\n"
+    assert server.client(db=2, password="secret").xlen("orders") == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [("http://localhost", "no redis://host:port/db"), ("redis://127.0.0.1:1", "cannot connect to redis://127.0.0.1:1")],
+)
+def test_the_command_seed_says_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, error: str
+) -> None:
+    (tmp_path / "seed.redis").write_text(SEED)
+
+    assert cli.main(["seed", str(tmp_path / "seed.redis"), url]) == 1
+    assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("redis://", ("", "localhost", 6379, "", "", 0)),
+        ("redis://ann:p%40ss@[::1]:7000/3", ("", "::1", 7000, "ann", "p@ss", 3)),
+        ("unix:///run/s.sock", ("/run/s.sock", "", 0, "", "", 0)),
+    ],
+)
+def test_a_url_is_read(url: str, found: tuple[object, ...]) -> None:
+    assert seeding.address(url) == found
+
+
+# -- trace ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_trace_has_requests_and_replies(server: penstock.Server, client: redis.Redis) -> None:
+    client.ping()
+    server.trace.clear()
+
+    client.set("k", "v")
+    with pytest.raises(redis.ResponseError):
+        client.incr("k")
+
+    first, second = server.trace.exchanges
+    assert (first.request, first.reply) == ((b"SET", b"k", b"v"), b"OK")
+    assert second.request == (b"INCRBY", b"k", b"1")
+    assert str(second).endswith("'INCRBY' 'k' '1' -> ReplyError('ERR value is not an integer or out of range')")
+
+
+def test_the_trace_shows_who_waits(server: penstock.Server, client: redis.Redis) -> None:
+    link = server.client().connection_pool.get_connection()
+    link.send_command("BLPOP", "l", 0)
+
+    assert [one.request for one in server.trace.exchanges if one.reply is NO_REPLY] == [(b"BLPOP", b"l", b"0")]
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_reply_leaves_the_request_done(server: penstock.Server, client: redis.Redis) -> None:
+    client.set("n", 1)
+    server.faults.drop_replies(1)
+
+    with pytest.raises(RedisConnectionError):
+        client.incr("n")
+
+    assert client.get("n") == b"2"
+
+
+def test_delayed_replies_arrive_in_the_end(server: penstock.Server, client: redis.Redis) -> None:
+    impatient = server.client(socket_timeout=0.01, retry=None)
+    impatient.ping()
+    client.ping()
+    connection = client.connection_pool.get_connection()
+
+    with server.faults.delayed_replies():
+        connection.send_command("PING")
+        with pytest.raises(redis.TimeoutError):
+            impatient.ping()
+
+    assert connection.read_response() == b"PONG"
+    assert impatient.ping() is True
+
+
+def test_closed_connections_are_seen_by_every_client(server: penstock.Server, client: redis.Redis) -> None:
+    connection = client.connection_pool.get_connection()
+    connection.send_command("BLPOP", "l", 0)
+
+    server.faults.close_connections()
+
+    with pytest.raises(RedisConnectionError):
+        connection.read_response()
+    assert client.ping() is True
+
+
+def test_refused_writes_are_misconf(server: penstock.Server, client: redis.Redis) -> None:
+    with server.faults.refused_writes():
+        with pytest.raises(redis.ResponseError, match="MISCONF"):
+            client.set("k", "v")
+        assert client.get("k") is None
+
+    assert client.set("k", "v") is True
+
+
+def test_a_full_memory_refuses_writes(server: penstock.Server, client: redis.Redis) -> None:
+    client.set("k", "v")
+    with server.faults.full_memory():
+        with pytest.raises(redis.OutOfMemoryError):
+            client.set("k", "w")
+        assert client.get("k") == b"v"
+
+    assert client.set("k", "w") is True
+
+
+def test_a_policy_that_would_delete_every_key_is_not_filled() -> None:
+    with penstock.Server(maxmemory_policy="allkeys-lru") as server:
+        fault = server.faults.full_memory()
+        with pytest.raises(UsageError, match="noeviction"):
+            fault.__enter__()
+
+
+def test_a_restart_keeps_what_is_in_the_directory(tmp_path: Path) -> None:
+    with penstock.Server(tmp_path) as server:
+        client = server.client()
+        client.set("k", "v")
+        server.clock.advance(hours=1)
+
+        server.restart()
+
+        assert client.get("k") == b"v"
+        assert server.client().get("k") == b"v"
+
+
+def test_a_restart_in_memory_forgets(server: penstock.Server, client: redis.Redis) -> None:
+    client.set("k", "v")
+
+    server.restart()
+
+    assert server.client().get("k") is None
