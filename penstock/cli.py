@@ -6,24 +6,34 @@ The words after `serve` are parsed as redis-server parses its own (config/config
 import argparse
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from penstock import check_log
 from penstock.config import config_file
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
+from penstock.observe import doctor, top
 from penstock.server.command_line import hide_secrets
-from penstock.transfer import cli as transfer
 from penstock.testing import seed_command
+from penstock.transfer import cli as transfer
 
 VERSION_LINE: Final = f"penstock {PENSTOCK_VERSION} ({BUILD} build, Python {platform.python_version()})"
 
+COMMANDS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
+    "check-log": check_log.main,
+    "import": transfer.main,
+    "export": transfer.main,
+    "seed": seed_command.main,
+    "top": top.main,
+    "doctor": doctor.main,
+}
+
 SERVE_USAGE: Final = """\
-usage: {program} [redis.conf | -] [--directive value ...]
+usage: {program} [--check] [redis.conf | -] [--directive value ...]
 
 Serve streams in the Redis protocol. Takes a configuration file, or - to read one from standard input, and every
-directive of a redis.conf as a flag; what comes later wins.
+directive of a redis.conf as a flag; what comes later wins. With --check, says whether they are right, and ends.
 
   {program}
   {program} redis.conf --port 7000
@@ -42,12 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return pipeline(words[1:])
     parsed = parser().parse_args(words)
-    if parsed.subcommand == "check-log":
-        return check_log.main(parsed)
-    if parsed.subcommand in ("import", "export"):
-        return transfer.main(parsed)
-    if parsed.subcommand == "seed":
-        return seed_command.main(parsed)
+    command = COMMANDS.get(parsed.subcommand)
+    if command is not None:
+        return command(parsed)
     sys.stdout.write(VERSION_LINE + "\n")
     return 0
 
@@ -61,6 +68,8 @@ def parser() -> argparse.ArgumentParser:
     check_log.add_parser(subcommands)
     transfer.add_parsers(subcommands)
     seed_command.add_parser(subcommands)
+    top.add_parser(subcommands)
+    doctor.add_parser(subcommands)
     subcommands.add_parser(
         "pipeline", help="jobs and pipelines on Spark; see `penstock pipeline --help`", add_help=False
     )
@@ -80,10 +89,12 @@ def redis_server_main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(words: Sequence[str], program: str) -> int:
-    """Run a server until it is stopped; returns 0, or 1 if it cannot start."""
+    """Run a server until it is stopped, or with --check only read its settings; 0, or 1 if it cannot start."""
     if words[:1] in (["-h"], ["--help"]):
         sys.stdout.write(SERVE_USAGE.format(program=program))
         return 0
+    only_checks = words[:1] == ["--check"]
+    words = words[only_checks:]
     if not hide_secrets(words):
         sys.stderr.write("warning: the list of processes shows a password: put it into a configuration file\n")
     try:
@@ -91,6 +102,9 @@ def serve(words: Sequence[str], program: str) -> int:
         settings = config_file.start(words, piped.decode(errors="surrogateescape"))
         for warning in settings.warnings:
             sys.stderr.write(f"warning: {warning}\n")
+        if only_checks:
+            sys.stdout.write("The settings are right.\n")
+            return 0
         from penstock.observe import companions  # imported late: bad flags fail fast
         from penstock.server.run import serve as run
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import hiredis
 
+from penstock import wire_client
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
 from penstock.errors import UsageError
@@ -173,7 +174,7 @@ class Server:
         count = 0
         try:
             for line in seeding.requests_of(Path(seed).read_text(errors="surrogateescape")):
-                link.sendall(seeding.packed(line.words))
+                link.sendall(wire_client.packed(line.words))
                 while (reply := reader.gets()) is False:
                     reader.feed(link.recv(seeding.PIECE))
                 seeding.check(line, reply)

@@ -23,7 +23,7 @@ def add_parser(subcommands: "_SubParsersAction[argparse.ArgumentParser]") -> Non
 def main(parsed: argparse.Namespace) -> int:
     """Run it; returns the exit code."""
     from penstock.testing import seeding  # imported late: `serve` needs none of this
-    from penstock.testing.wire_client import WireClient
+    from penstock.wire_client import WireClient
 
     count = 0
     try:

@@ -8,9 +8,8 @@ import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 import penstock
-from penstock import cli
+from penstock import cli, wire_client
 from penstock.errors import UsageError
-from penstock.testing import seeding
 from penstock.testing.trace import NO_REPLY
 
 SEED = """\
@@ -129,7 +128,7 @@ def test_the_command_seed_says_what_is_wrong(
     ],
 )
 def test_a_url_is_read(url: str, found: tuple[object, ...]) -> None:
-    assert seeding.address(url) == found
+    assert wire_client.address(url) == found
 
 
 # -- trace ------------------------------------------------------------------------------------------------------------

@@ -1,22 +1,54 @@
 """A client for the command line: one request, one reply, without redis-py."""
 
 import socket
-from typing import Any
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import hiredis
 
 from penstock.errors import UsageError
-from penstock.testing import seeding
 
-PATIENCE_S = 10.0
-PIECE = 65536
+PATIENCE_S: Final = 10.0
+PIECE: Final = 65536
+
+
+class Address(NamedTuple):
+    """Where a redis:// or unix:// URL leads: a path for a unix socket, else host and port."""
+
+    path: str
+    host: str
+    port: int
+    user: str
+    password: str
+    db: int
+
+
+def address(url: str) -> Address:
+    """Parse redis://[user[:password]@]host[:port][/db] or unix://path; UsageError for anything else.
+
+    >>> address("redis://:secret@localhost:7000/2")
+    Address(path='', host='localhost', port=7000, user='', password='secret', db=2)
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return Address(parts.path, "", 0, "", "", 0)
+    number = parts.path.strip("/") or "0"
+    if parts.scheme != "redis" or not number.isdigit():
+        raise UsageError(f"no redis://host:port/db or unix://path: {url}")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return Address("", parts.hostname or "localhost", parts.port or 6379, user, password, int(number))
+
+
+def packed(words: list[bytes]) -> bytes:
+    """A request's bytes."""
+    return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
 
 
 class WireClient:
     """A connection to a server by URL; UsageError where it cannot be reached or refuses the password."""
 
     def __init__(self, url: str) -> None:
-        where = seeding.address(url)
+        where = address(url)
         self._reader = hiredis.Reader(notEnoughData=False, encoding=None)
         try:
             if where.path:
@@ -32,7 +64,7 @@ class WireClient:
         if where.db:
             self.ask(b"SELECT", b"%d" % where.db)
 
-    def _login(self, where: seeding.Address) -> None:
+    def _login(self, where: Address) -> None:
         user = [where.user.encode()] if where.user else []
         reply = self.ask(b"AUTH", *user, where.password.encode())
         if isinstance(reply, hiredis.ReplyError):
@@ -41,7 +73,7 @@ class WireClient:
     def ask(self, *words: bytes) -> Any:
         """The reply as hiredis reads it; an error is returned, not raised. UsageError where the connection ends."""
         try:
-            self._socket.sendall(seeding.packed(list(words)))
+            self._socket.sendall(packed(list(words)))
             while (reply := self._reader.gets()) is False:
                 piece = self._socket.recv(PIECE)
                 if not piece:
