@@ -1,4 +1,4 @@
-"""The command line: `penstock serve`, `check-log`, `import`, `export`, `pipeline`, `version`; and `redis-server`.
+"""The command line: `penstock serve` and the other subcommands; and the server under the name redis-server.
 
 The words after `serve` are parsed as redis-server parses its own (config/config_file.py), not by argparse.
 """
