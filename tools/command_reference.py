@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.commands import registry
 from penstock.engine.table import argument_tree, command_syntax, option_versions
+from penstock.engine.table.client_compat import OWN_PREFIX
 from penstock.engine.table.row import Row
 
 PAGE: Final = Path("docs/commands.md")
@@ -57,7 +58,7 @@ def _leaves(rows: Iterable[Row]) -> list[Row]:
 
 def _line(row: Row) -> str:
     words = f"{row.name.replace('|', ' ')} {argument_tree.shown(command_syntax.parse(row.syntax))}".rstrip()
-    notes = f"Since {row.since}."
+    notes = f"Since {'Penstock ' if row.name.startswith(OWN_PREFIX) else ''}{row.since}."
     if row.deprecated is not None:
         since, instead = row.deprecated
         notes += f" Deprecated since {since} (instead: {instead})."

@@ -270,6 +270,13 @@ USED: Final = (
         "Clients see the commands, options and reply fields of this server; others are hidden.",
         immutable=True,
     ),
+    Directive(
+        "penstock-test-clock",
+        "no",
+        YesNo(),
+        "PENSTOCK.CLOCK may stop and move the server's clock: for tests of what takes minutes.",
+        immutable=True,
+    ),
     # Snapshots
     Directive(
         "save", "", SavePoints(), "When to save an RDB file: after so many seconds, if there were so many changes."

@@ -157,6 +157,14 @@ class EngineState:
         """A request that took long in another thread is over, and counted as `run` counts."""
         raise NotImplementedError
 
+    def tick(self) -> None:
+        """What time alone brings: deadlines, CLAIM wake-ups, policies, expiry, the end of a pause."""
+        raise NotImplementedError
+
+    def next_wakeup_ms(self) -> int:
+        """Next unix ms at which `tick` must run; 0 if none."""
+        raise NotImplementedError
+
     def serve_ready(self, now_us: int) -> None:
         """Serve the readers that a finished script or a disconnect unblocked."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Protocol, cast
 
-from penstock.clock import SystemClock
+from penstock.clock import Clock, MovableClock, SystemClock
 from penstock.commands.registry import new_engine
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
@@ -61,7 +61,7 @@ def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Com
     disk: where the log is kept; None: among the operating system's files.
     """
     make_loop, loop_name = loop_factory()
-    clock = SystemClock()
+    clock: Clock = MovableClock(SystemClock()) if settings.yes("penstock-test-clock") else SystemClock()
     server_log = ServerLog(settings, clock)
     server_log.begin()
     engine = new_engine(settings, clock, random.Random(os.urandom(32)))

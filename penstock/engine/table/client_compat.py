@@ -1,9 +1,10 @@
 """What clients may see: the commands, options and reply fields of the server named by `compat-version`.
 
 What that server does not have is hidden: a command is unknown, an option is refused as any other word would be in its
-place, a field is left out. So what passes here passes there. The newest hides nothing, and its table is the declared
-one; for an older one the table is made once, at the start, of rows that name what is hidden (`Row.hidden`). The log is
-not touched: what stands in it is always understood, and what may stand in it is `dialect.py`'s to say.
+place, a field is left out. So what passes here passes there. `newest` hides nothing, and its table is the declared one.
+For a named version, the table is made once, at the start, of rows that name what is hidden (`Row.hidden`); it has none
+of Penstock's own commands. The log is not touched: what stands in it is always understood, and what may stand in it is
+`aof_compat.py`'s to say.
 """
 
 from typing import Final
@@ -52,6 +53,7 @@ VALKEY_WORDS: Final = frozenset({
     )),
 })  # fmt: skip
 
+OWN_PREFIX: Final = "PENSTOCK."  # of commands that no Redis has
 PARTED: Final = (7, 2)
 VERSIONS: Final = {  # what INFO and HELLO name
     "7.2": "7.2.0", "8.0": "8.0.0", "8.2": "8.2.0", "8.4": "8.4.0", "8.6": "8.6.3", "8.8": "8.8.0", "8.10": "8.10.0",
@@ -69,7 +71,7 @@ class Compatibility:
     __slots__ = ("_known", "is_newest", "is_valkey", "redis_version", "server", "version")
 
     def __init__(self, name: str = "newest") -> None:
-        self.is_newest = name in ("newest", REDIS_VERSION.removesuffix(".0"))
+        self.is_newest = name == "newest"
         self.is_valkey = name.startswith("valkey")
         self.redis_version = REDIS_VERSION if self.is_newest else VERSIONS[name]
         self.server = "valkey" if self.is_valkey else "redis"
@@ -77,6 +79,8 @@ class Compatibility:
         self._known = PARTED if self.is_valkey else numbers(self.redis_version)
 
     def has_command(self, row: Row) -> bool:
+        if row.name.startswith(OWN_PREFIX):
+            return self.is_newest
         return numbers(row.since) <= self._known or (self.is_valkey and row.name in VALKEY_COMMANDS)
 
     def has_word(self, name: str, word: str, since: str) -> bool:

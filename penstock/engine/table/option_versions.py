@@ -39,7 +39,7 @@ def table(rows: Iterable[Row]) -> str:
     """The section, in Markdown."""
     lines: list[str] = []
     for row in sorted(rows, key=lambda row: row.name):
-        if row.group == "stream":
+        if row.group == "stream" and "." not in row.name:  # a dot: none of Redis's
             lines.append(_line(row.name.replace("|", " "), row.since, shown_by(row, "")))
             for option, since in options(command_syntax.parse(row.syntax)):
                 version = SINCE.get((row.name, option), since or row.since)
