@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from penstock.clock import ManualClock, MovableClock
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
 from tests.support.clock import NOW_MS
@@ -22,14 +23,17 @@ NAMES = names()
 
 @pytest.fixture(scope="module")
 def penstock_port() -> Iterator[int]:
-    with running_server("--appendonly", "no", "--enable-debug-command", "yes") as server:
+    with running_server(
+        "--appendonly", "no", "--enable-debug-command", "yes", "--penstock-test-clock", "yes"
+    ) as server:
         yield server.port
 
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_engine_replies_as_written_down(name: str, resp: int) -> None:
-    clients = EngineClients(make_engine(settings=settings_with(enable_debug_command="yes")), resp)
+    clock = MovableClock(ManualClock(NOW_MS))
+    clients = EngineClients(make_engine(clock, settings=settings_with(enable_debug_command="yes")), resp)
     with closing(clients):
         assert "\n".join(differences(read(name), clients, resp, NOW_MS)) == ""
 

@@ -16,6 +16,7 @@ from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
 from penstock.engine.memory.eviction import Evictor
 from penstock.engine.memory.memory_limit import MemoryLimit
+from penstock.engine.policies import policy_tick
 from penstock.engine.scripting import late_script
 from penstock.engine.scripting.script_requests import ScriptRequests
 from penstock.engine.scripting.scripts import Scripts
@@ -42,6 +43,7 @@ from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import RequestBatch, one
+from penstock.storage.deadlines import NEVER
 from penstock.storage.keyspace import Keyspace
 
 NEVER_SLOW: Final = 2**63  # microseconds
@@ -497,7 +499,7 @@ class Engine(EngineState):
             self.lazy_free.free_lazily()
 
     def tick(self) -> None:
-        """What time alone brings: deadlines, CLAIM wake-ups, expiry, the end of a pause."""
+        """What time alone brings: deadlines, CLAIM wake-ups, policies, expiry, the end of a pause."""
         if self.busy:
             return
         now_us = self.clock.now_us()
@@ -510,6 +512,8 @@ class Engine(EngineState):
             self.statistics.ran(blocked.row, 0, None)
             self.release(blocked, blocked.timeout_reply)
         self.blocking.signal_claimable(now_ms)
+        if self.policies.used:
+            policy_tick.run(self, now_us)
         self.keyspace.drop_idle_orders(now_ms)
         self.tracking.drop_excess(NOBODY, self.outgoing)
         if self.lazy_free.parts:
@@ -528,6 +532,9 @@ class Engine(EngineState):
         if self.lazy_free.parts:
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
             due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
+        if self.policies.used:
+            due_ms = min(due_ms or NEVER, policy_tick.next_ms(self, self.clock.now_us() // 1000))
+            return 0 if due_ms == NEVER else due_ms
         return due_ms
 
 

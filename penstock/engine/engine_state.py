@@ -16,6 +16,7 @@ from penstock.engine.context import Context
 from penstock.engine.effects import EffectLog, Effects
 from penstock.engine.memory.memory_limit import MemoryLimit
 from penstock.engine.migrating import Migrator
+from penstock.engine.policies.policy_state import PolicyState
 from penstock.engine.pubsub import notifications
 from penstock.engine.pubsub.subscriptions import Subscriptions
 from penstock.engine.replication.copies import AllCopies
@@ -87,6 +88,7 @@ class EngineState:
         settings.watch("min-replicas-to-write", self._heed_needed_replicas)
         self._heed_needed_replicas()
         self.compatibility = client_compat.of(settings)
+        self.policies = PolicyState(self.compatibility)
         self.node_limits = NodeLimits(0, 0)
         self._set_node_limits()
         settings.watch("stream-node-max-bytes", self._set_node_limits)
@@ -198,6 +200,8 @@ class EngineState:
 
     @loading.setter
     def loading(self, holds: bool) -> None:
+        if self._loading and not holds:
+            self.policies.loaded_ms = self.clock.now_us() // 1000
         self._loading = self.persistence.loading = holds
         self.set_state(LOADING, holds)
 

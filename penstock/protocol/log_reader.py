@@ -3,6 +3,7 @@
 hiredis parses. Its result is used only if it is lists of byte strings and nothing else, with as many line ends as they
 need, up to a place where another request or an annotation (`#...`) begins: so a damaged length or a reply among the
 requests is never taken for a request. Everything else is read by `next_request`, in plain Python, which knows offsets.
+A private line (`#penstock ...`, private_lines.py) is a request; any other annotation has no words.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 import hiredis
+
+from penstock.protocol import private_lines
 
 BLOCK_BYTES: Final = 64 * 1024  # hiredis is slower, the more bytes it has at once
 LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
@@ -57,7 +60,7 @@ class LogBlock:
         found = []
         for request in self.requests:
             found.append(base + at)
-            at = at + _packed_bytes(request) if request else text.find(b"\n", at) + 1
+            at = next_request(text, at)[1] if text.startswith(ANNOTATION, at) else at + _packed_bytes(request)
         if at == self.taken:
             return found
         at = 0  # lengths with leading zeros: packed anew they are shorter
@@ -138,7 +141,7 @@ def _segment_end(text: bytes, at: int, last: int) -> int:
         return text.find(b"\n", at) + 1 or len(text)
     if at + LONGEST_HEADER > last:
         return len(text)
-    end = text.find(b"\r\n" + STAMP, at, last) + 2
+    end = text.find(b"\r\n" + ANNOTATION, at, last) + 2  # perhaps in a word: then `next_request` reads on
     return last if end < 2 else end
 
 
@@ -191,6 +194,8 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
 
     Unfinished if the block ends too early, Damage if there is no request.
     """
+    if block.startswith(private_lines.BEGINNING, at):
+        return _private_request(block, at)
     if block[at : at + 1] == ANNOTATION:
         end = block.find(b"\n", at)
         if end < 0:
@@ -211,6 +216,15 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
         words.append(block[start:end])
         place = end + 2
     return words, place
+
+
+def _private_request(block: bytes, at: int) -> tuple[Request, int]:
+    words, end = private_lines.unpacked(block, at)
+    if end < 0:
+        raise Unfinished
+    if words is None:
+        raise Damage(at, "a private line (`#penstock` and quoted words)")
+    return words, end
 
 
 def header(block: bytes, at: int, kind: bytes, expected: str) -> tuple[int, int]:

@@ -51,18 +51,20 @@ class Database:
 
     Invariants: every key of `expires` is a key of `values`; `deadlines` has exactly the pairs (expires[key], key), in
     order; `fields_due` has the hashes with fields that have a time of expiry, and the earliest of these times for each;
-    `streams` has the keys of `values` that are streams; `order`, if there is one, has every key of `values`.
+    `policies_due` has the streams with policies, and when a tick must look at each (NEVER, too); `streams` has the keys
+    of `values` that are streams; `order`, if there is one, has every key of `values`.
 
     In the costs, n is the number of keys.
     """
 
-    __slots__ = ("deadlines", "expires", "fields_due", "order", "streams", "values")
+    __slots__ = ("deadlines", "expires", "fields_due", "order", "policies_due", "streams", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, Value] = {}
         self.expires: dict[bytes, int] = {}  # unix time in ms
         self.deadlines: SortedList[tuple[int, bytes]] = SortedList()
         self.fields_due = Deadlines()
+        self.policies_due = Deadlines()
         self.streams: dict[bytes, Stream] = {}  # so that metrics find them among many other keys
         self.order: HashOrder | None = None  # created by the first SCAN or RANDOMKEY, dropped when unused for long
 
@@ -83,6 +85,19 @@ class Database:
             self.streams.pop(key, None)
         if isinstance(value, Hash) or self.fields_due.times:
             self.note_fields(key, value)
+        if isinstance(value, Stream) or self.policies_due.times:
+            self.note_policies(key, value)
+
+    def note_policies(self, key: bytes, value: Value) -> None:
+        """Update when a tick must look at the stream at a key: to be called when `due_ms` of its policies changed.
+
+        O(1) if nothing changed, else O(log n).
+        """
+        policies = value.policies if isinstance(value, Stream) else None
+        if policies is None:
+            self.policies_due.drop(key)
+        elif self.policies_due.times.get(key) != policies.due_ms:
+            self.policies_due.set(key, policies.due_ms)
 
     def note_fields(self, key: bytes, value: Value) -> None:
         """Update when the first field at a key is due: to be called when a field's time of expiry changed. O(log n)."""
@@ -101,6 +116,8 @@ class Database:
             self.persist(key)
         if self.fields_due.times:
             self.fields_due.drop(key)
+        if self.policies_due.times:
+            self.policies_due.drop(key)
         value = self.values.pop(key, None)
         if self.streams:
             self.streams.pop(key, None)
@@ -139,6 +156,7 @@ class Database:
         self.expires = {}
         self.deadlines = SortedList()
         self.fields_due = Deadlines()
+        self.policies_due = Deadlines()
         self.streams = {}
         self.order = None
 
@@ -149,6 +167,10 @@ class Database:
         due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Hash)}
         assert self.fields_due.times == {key: when_ms for key, when_ms in due.items() if when_ms != NEVER}
         self.fields_due.check()
+        streams = {key: value.policies for key, value in self.values.items() if isinstance(value, Stream)}
+        looked_at = {key: policies.due_ms for key, policies in streams.items() if policies is not None}
+        assert self.policies_due.times == looked_at
+        self.policies_due.check()
         assert self.streams == {key: value for key, value in self.values.items() if isinstance(value, Stream)}
         if self.order is not None:
             self.order.check(self.values)

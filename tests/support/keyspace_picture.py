@@ -2,6 +2,7 @@
 
 from penstock.commands.keys import digests
 from penstock.engine.engine import Engine
+from penstock.engine.policies import policy_lines
 from penstock.storage.streams.stream import Stream
 
 
@@ -28,7 +29,8 @@ def stream_picture(stream: Stream, seen_times: bool = True) -> list[object]:
     producers = stream.producers
     idempotence = (producers.duration_s, producers.max_size, {p: list(i.items()) for p, i in producers.pids.items()})
     counters = (stream.length, stream.last_id, stream.max_deleted_id, stream.entries_added)
-    return [b"".join(entries), counters, groups, idempotence]
+    policies = list(policy_lines.base_requests(b"", stream))
+    return [b"".join(entries), counters, groups, idempotence, policies]
 
 
 def keyspace(engine: Engine, seen_times: bool = True) -> list[object]:

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import closing
 
+from penstock.clock import ManualClock, MovableClock
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
 from tests.support.reference_server import reference_server
@@ -77,7 +78,12 @@ def main() -> int:
             for resp in (2, 3):
                 clients: EngineClients | ServerClients
                 if options.ours:
-                    clients = EngineClients(make_engine(settings=settings_with(enable_debug_command="yes")), resp)
+                    clients = EngineClients(
+                        make_engine(
+                            MovableClock(ManualClock(NOW_MS)), settings=settings_with(enable_debug_command="yes")
+                        ),
+                        resp,
+                    )
                 else:
                     clients = ServerClients(port, resp, transcript.clients)
                 with closing(clients):

@@ -4,7 +4,7 @@ import re
 import time
 from typing import Protocol
 
-from penstock.clock import ManualClock
+from penstock.clock import MovableClock
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from tests.support.transcripts import Step
@@ -19,7 +19,7 @@ BETWEEN_LOOKS_S = 0.005
 RESETS = (
     "RESET", "FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT", "SLOWLOG RESET",
     "CONFIG SET maxmemory 0", "CONFIG SET maxmemory-policy noeviction", "CONFIG SET slowlog-log-slower-than 10000",
-    "CONFIG SET stream-node-max-entries 100",
+    "CONFIG SET stream-node-max-entries 100", "PENSTOCK.CLOCK RUN",
 )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ class EngineClients:
 
     def _let_time_pass(self) -> None:
         """A request waits as long as it may: nothing else is going to happen."""
-        assert isinstance(self._engine.clock, ManualClock)
+        assert isinstance(self._engine.clock, MovableClock)
         self._engine.clock.advance(LONGEST_WAIT_MS)
         self._engine.tick()
         self._collect()

@@ -7,6 +7,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -33,7 +34,7 @@ MODES: Final = (b"SILENT", b"FAIL", b"FATAL")
 def xack(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.read_stream(args[1])
     group = None if stream is None else stream.groups.get(args[2])
-    if group is None:
+    if stream is None or group is None:
         return reply.ZERO  # Redis does not check the ids in this case
     if len(args) == 4:
         acknowledged = int(group.acknowledge(stream_arguments.stream_id(args[3])))
@@ -42,6 +43,8 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
     if acknowledged:
         ctx.dirty += acknowledged
         ctx.log_request(args)
+        if stream.policies is not None:
+            settling.acknowledged(ctx, args[1], stream, stream_arguments.stream_ids(args[3:]))
     return reply.integer(acknowledged)
 
 

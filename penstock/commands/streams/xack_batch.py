@@ -17,7 +17,7 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
         return 0
     head, words = batch.prefix, batch.columns[0]
     stream = ctx.value(head[1])
-    group = stream.groups.get(head[2]) if isinstance(stream, Stream) else None
+    group = stream.groups.get(head[2]) if isinstance(stream, Stream) and stream.policies is None else None
     if group is None:
         return 0
     try:

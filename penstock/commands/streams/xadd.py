@@ -7,8 +7,9 @@ from xxhash import xxh3_128_intdigest
 from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.stream_arguments import REFERENCE_WORDS, TrimArguments
 from penstock.engine import refusals
-from penstock.engine.aof import group_effects
+from penstock.engine.aof import group_effects, trim_effects
 from penstock.engine.context import Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
@@ -200,6 +201,8 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
         ctx.event("t", b"xtrim", key)
     if ctx.effects.log is not None:
         _log_add(ctx, args, add, stream, id_text, removed_ids)
+    if stream.policies is not None:
+        settling.settle(ctx, key, stream)
     return reply.bulk(id_text)
 
 
@@ -254,7 +257,7 @@ def _log_add(
     if add.trim.given and add.references == ACKNOWLEDGED:
         producer = [b"IDMP", add.pid, add.iid or content_iid(args[add.fields_at :])] if add.pid else []
         ctx.log(args[0], args[1], *producer, effect[add.id_at], *args[add.fields_at :])
-        log_acked_trim(ctx, args[1], stream, removed_ids)
+        trim_effects.log_acked_trim(ctx, args[1], stream, removed_ids, True)
         return
     if add.trim.approximate:
         _make_exact(effect, add.trim, stream)
@@ -283,7 +286,7 @@ def _exact_trim(args: list[bytes], trim: TrimArguments, stream: Stream) -> list[
 def _log_removed(ctx: Context, key: bytes, stream: Stream, references: int, removed_ids: list[StreamId]) -> None:
     """Log what a trim did besides removing the oldest entries."""
     if references == ACKNOWLEDGED:
-        log_acked_trim(ctx, key, stream, removed_ids)
+        trim_effects.log_acked_trim(ctx, key, stream, removed_ids, True)
     elif references == DELETE_REFERENCES:
         group_effects.log_dropped_references(ctx, key, stream, removed_ids)
 
@@ -298,24 +301,6 @@ def _exact_threshold(trim: TrimArguments, stream: Stream) -> bytes:
     if trim.by_length:
         return b"%d" % stream.length
     return ids.text(stream.first_id if stream.length else ids.MAX)
-
-
-def log_acked_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[StreamId]) -> None:
-    """Log an ACKED trim in a form that does not depend on node boundaries.
-
-    The logged trim removes all unneeded entries up to the last removed one. For an older Redis, if an entry in between
-    stayed, XDEL is logged, then XSETID with the max-deleted id, which a trim does not change. (Redis refuses 0-0
-    there.)
-    """
-    if not removed_ids:
-        return
-    kept_some = stream.length > 0 and stream.first_id < removed_ids[-1]
-    if removed_ids[-1] < ids.MAX and (ctx.effects.dialect.references or not kept_some):
-        ctx.log(b"XTRIM", key, b"MINID", b"=", ids.text(removed_ids[-1] + 1), *([b"ACKED"] if kept_some else []))
-        return
-    for at in range(0, len(removed_ids), group_effects.MOST_IDS):
-        ctx.log(b"XDEL", key, *map(ids.text, removed_ids[at : at + group_effects.MOST_IDS]))
-    ctx.log(b"XSETID", key, ids.text(stream.last_id), b"MAXDELETEDID", ids.text(stream.max_deleted_id))
 
 
 @command(
@@ -352,7 +337,7 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
         ctx.touch(key)
         ctx.event("t", b"xtrim", key)
         if references == ACKNOWLEDGED:
-            log_acked_trim(ctx, key, stream, removed_ids)
+            trim_effects.log_acked_trim(ctx, key, stream, removed_ids, True)
         elif not ctx.effects.dialect.references:
             ctx.log(b"XTRIM", key, *_exact_trim(args, trim, stream))
             _log_removed(ctx, key, stream, references, removed_ids)
@@ -361,6 +346,8 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
             if trim.approximate:
                 _make_exact(effect, trim, stream)
             ctx.log(*effect)
+    if stream.policies is not None:
+        settling.trimmed_by_hand(ctx, key, stream)
     return reply.integer(removed)
 
 

@@ -39,11 +39,13 @@ def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 
 
 def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
-    """The stream of requests with `*`, if it exists and no client waits for it; else None: run them one by one."""
+    """The stream of requests with `*`; None if they must be run one by one: no stream, policies, a waiting client."""
     if head[-1] != b"*" or len(head) not in (3, 6):
         return None
     stream = ctx.value(head[1])
-    return stream if isinstance(stream, Stream) and not stream.rewound and not ctx.is_awaited(head[1]) else None
+    if not isinstance(stream, Stream) or stream.rewound or stream.policies is not None or ctx.is_awaited(head[1]):
+        return None
+    return stream
 
 
 def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[bytes], trim: Trim | None) -> int:

@@ -7,6 +7,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -129,7 +130,8 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     if stream is None or group is None:
         raise refusals.no_group(key, args[2])
     options, wanted = _read_claim(ctx, args)
-    raises_last_id = options.last_id > group.last_id
+    former_id = group.last_id
+    raises_last_id = options.last_id > former_id
     if raises_last_id:
         group.last_id = options.last_id
         ctx.dirty += 1
@@ -172,7 +174,10 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
     elif raises_last_id and not dropped:
         group_effects.log_position(ctx, key, group)
-    return _shown(claimed, options.just_ids)
+    answer = _shown(claimed, options.just_ids)
+    if stream.policies is not None:
+        settling.group_moved(ctx, key, stream, group, former_id)
+    return answer
 
 
 def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options: ClaimArguments) -> PendingSlot:

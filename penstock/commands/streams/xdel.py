@@ -7,6 +7,7 @@ from penstock.commands.streams.stream_arguments import REFERENCE_WORDS
 from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -120,6 +121,8 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
             ctx.log_request(args)
         else:
             _log_for_older_redis(ctx, args, stream, references, texts, replies)
+        if stream.policies is not None:
+            settling.acknowledged(ctx, args[1], stream, stream_arguments.stream_ids(texts))
     return reply.array(replies)
 
 

@@ -7,6 +7,7 @@ from penstock.commands.streams import stream_arguments
 from penstock.engine import arguments, refusals
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -97,6 +98,8 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-create", key)
+    if stream.policies is not None:
+        settling.group_created(ctx, key, stream, stream.groups[name])
     return reply.OK
 
 
@@ -115,11 +118,14 @@ def xgroup_setid(ctx: Context, args: list[bytes]) -> bytes:
     stream, group = _stream_and_group(ctx, args)
     _refuse_surplus(args, 7)
     last_id = stream.last_id if args[4] == b"$" else stream_arguments.bounded_id(args[4])
+    former_id = group.last_id
     group.last_id = last_id
     group.entries_read = min(entries_read, stream.entries_added)
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-setid", args[2])
+    if stream.policies is not None:
+        settling.group_moved(ctx, args[2], stream, group, former_id)
     return reply.OK
 
 
@@ -141,6 +147,8 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
     ctx.log_request(args)
     ctx.event("t", b"xgroup-destroy", args[2])
     ctx.signal(args[2])  # unblocks its readers, with an error
+    if stream.policies is not None:
+        settling.swept(ctx, args[2], stream)
     return reply.ONE
 
 
@@ -172,7 +180,7 @@ def xgroup_createconsumer(ctx: Context, args: list[bytes]) -> bytes:
     summary="Deletes a consumer with its pending entries.",
 )
 def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
-    _, group = _stream_and_group(ctx, args)
+    stream, group = _stream_and_group(ctx, args)
     consumer = group.consumers.get(args[4])
     if consumer is None:
         return reply.ZERO
@@ -181,6 +189,8 @@ def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-delconsumer", args[2])
+    if stream.policies is not None:
+        settling.swept(ctx, args[2], stream)
     return reply.integer(lost)
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.commands.common.help import help_reply
+from penstock.commands.policies import policy_fields
 from penstock.commands.streams.xrange import EVERYTHING, entries_of
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -60,7 +61,9 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that describ
 def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])
     if len(args) == 3:
-        return reply.fields(ctx.shown([*_heading(stream), *_ends(ctx, stream)]), ctx.resp3)
+        return reply.fields(
+            ctx.shown([*_heading(stream), *_ends(ctx, stream), *policy_fields.of_stream(ctx, stream)]), ctx.resp3
+        )
     if args[3].upper() != b"FULL" or len(args) not in (4, 6) or (len(args) == 6 and args[4].upper() != b"COUNT"):
         raise refusals.unknown_or_wrong(args[1], args[0])
     max_count = SHOWN
@@ -70,6 +73,7 @@ def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
     groups = [_full_group(ctx, stream, group, max_count) for group in stream.groups_by_name()]
     entries = entries_of(stream.runs(ids.ZERO, ids.MAX, max_count))
     shown = [*_heading(stream), (b"entries", entries), (b"groups", reply.array(groups))]
+    shown += policy_fields.of_stream(ctx, stream)
     return reply.fields(ctx.shown(shown), ctx.resp3)
 
 

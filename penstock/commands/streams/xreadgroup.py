@@ -10,6 +10,7 @@ from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -106,8 +107,7 @@ def _read_plainly(ctx: Context, options: ReadArguments) -> bytes:
         return b""
     ctx.engine.statistics.hits += 2  # Redis looks the key up twice and counts both
     consumer.seen_ms = ctx.now_ms
-    hand_out(ctx, target, consumer, runs, options.no_ack)
-    return streams_reply([(target.key, entries_of(runs))], ctx.resp3)
+    return streams_reply([(target.key, _handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
 
 
 def known_target(ctx: Context, options: ReadArguments) -> ReadTarget | None:
@@ -160,8 +160,16 @@ def _read_new(
         ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
     if not runs:
         return b""
+    return _handed_out(ctx, target, consumer, runs, no_ack)
+
+
+def _handed_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> bytes:
+    """Hand out new entries; returns them as a reply. What is read with NOACK may be trimmed at once."""
+    answer = entries_of(runs)
     hand_out(ctx, target, consumer, runs, no_ack)
-    return entries_of(runs)
+    if no_ack and target.stream.policies is not None:
+        settling.read_without_ack(ctx, target.key, target.stream, runs)
+    return answer
 
 
 def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
@@ -258,6 +266,8 @@ def _claim_and_read(
         if is_new and options.no_ack and not claimed:
             ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, group.name, consumer.name)
         hand_out(ctx, target, consumer, runs, options.no_ack)
+        if options.no_ack and target.stream.policies is not None:
+            settling.read_without_ack(ctx, target.key, target.stream, runs)
     return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
 
 

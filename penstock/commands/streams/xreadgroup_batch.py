@@ -37,7 +37,7 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         return 0
     target = known_target(ctx, options)
     consumer = None if target is None else target.group.consumers.get(options.consumer)
-    if target is None or consumer is None:
+    if target is None or consumer is None or target.stream.policies is not None:
         return 0
     runs = target.stream.unread(target.group, min(batch.count * options.count, MOST_ENTRIES))
     shares = _shares(runs, options.count)

@@ -17,6 +17,7 @@ from penstock.engine.aof.aof_compat import Dialect
 from penstock.engine.aof.rewrite_groups import GroupLines
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.effects import pack
+from penstock.engine.policies import policy_lines
 from penstock.protocol import reply
 from penstock.storage.chunks import in_chunks
 from penstock.storage.keyspace import Keyspace, Value
@@ -116,6 +117,7 @@ class StreamLines:
         yield pack((b"XSETID", key, ids.text(stream.last_id), *counters))
         for words in group_effects.position_words(key, stream, self._groups):
             yield pack(words)
+        yield from policy_lines.base_lines(key, stream)
 
     # -- entries ----------------------------------------------------------------------------------------------------
 

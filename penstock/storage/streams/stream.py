@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, StreamId
@@ -50,6 +51,7 @@ class Stream:
         "limits",
         "max_deleted_id",
         "nodes",
+        "policies",
         "producers",
         "rewound",
         "segments",
@@ -58,6 +60,7 @@ class Stream:
     def __init__(self, limits: NodeLimits, producers: Producers) -> None:
         self.limits = limits
         self.producers = producers
+        self.policies: StreamPolicies | None = None
         self.segments: list[Segment] = []
         self.firsts: list[StreamId] = []
         self.nodes: list[Node] = []
@@ -527,6 +530,7 @@ class Stream:
         twin.nodes = [node.copy() for node in self.nodes]
         twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
         twin.entries_added, twin.rewound, twin._closed = self.entries_added, self.rewound, self._closed
+        twin.policies = None if self.policies is None else self.policies.copy()
         twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
         return twin
 
@@ -547,6 +551,8 @@ class Stream:
             if sampled == GROUPS_SAMPLED:
                 groups = groups * len(self.groups) // sampled
                 break
+        if self.policies is not None:
+            size += self.policies.memory_usage()
         return size + groups
 
     def check(self) -> None:

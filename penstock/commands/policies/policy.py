@@ -1,0 +1,72 @@
+"""PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself."""
+
+from typing import Final
+
+from penstock.commands.policies.policy_arguments import RETENTION_OPTIONS, OptionReader, read_stream_options
+from penstock.commands.streams import stream_arguments
+from penstock.commands.streams.xsetid import existing
+from penstock.engine import refusals
+from penstock.engine.context import Context
+from penstock.engine.policies import policy_lines, retention, settling
+from penstock.engine.table.command_table import command
+from penstock.engine.versions import PENSTOCK_VERSION
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.storage.policies.stream_policies import AT_ONCE, StreamSettings
+from penstock.storage.streams import ids
+from penstock.storage.streams.stream import Stream
+
+FLOOR: Final = b"FLOOR"  # the log's word: it stands last
+
+
+@command(
+    "PENSTOCK.POLICY",
+    "key [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] [RESET]",
+    group="stream",
+    since=PENSTOCK_VERSION,
+    flags="write",
+    keys="1 RW update",
+    complexity="O(1); what the policy asks for is done in slices of 10,000 entries.",
+    summary="Sets what the server does with a stream's entries by itself: a standing trim.",
+)
+def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    stream = existing(ctx, key)
+    if len(args) == 2:
+        raise ReplyError(b"ERR At least one parameter must be specified")
+    if args[2].upper() == b"RESET":
+        if len(args) > 3:
+            raise refusals.syntax()
+        _reset_stream(ctx, key, stream)
+    else:
+        _set_stream(ctx, key, stream, args)
+    ctx.dirty += 1
+    policy_lines.log(ctx, [b"PENSTOCK.POLICY", *args[1:]])
+    settling.settle(ctx, key, stream)
+    return reply.OK
+
+
+def _reset_stream(ctx: Context, key: bytes, stream: Stream) -> None:
+    if stream.policies is not None:
+        stream.policies.settings = StreamSettings()
+        stream.policies.floor = ids.ZERO
+        settling.drop_unused(ctx, key, stream)
+
+
+def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> None:
+    """Set what is named. Naming a retention option ends the floor."""
+    options, floor = args, ids.ZERO
+    if ctx.session.privileged and len(args) > 3 and args[-2] == FLOOR:
+        options, floor = args[:-2], stream_arguments.stream_id(args[-1])
+    settings = StreamSettings() if stream.policies is None else stream.policies.settings.copy()
+    reader = OptionReader(options, 2)
+    read_stream_options(settings, reader)
+    policies = settling.policies_of(ctx, key, stream)
+    policies.settings = settings
+    if reader.named & RETENTION_OPTIONS or options is not args:
+        policies.floor = floor
+        if retention.is_acked(policies):
+            policies.start_sweep()
+    policies.due_ms = AT_ONCE
+    ctx.db.note_policies(key, stream)
+    settling.drop_unused(ctx, key, stream)

@@ -1,0 +1,42 @@
+"""What XINFO shows of policies: one field, `penstock-policy`, only while a policy is set."""
+
+from penstock.engine.context import Context
+from penstock.engine.policies import retention
+from penstock.protocol import reply
+from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams import ids
+from penstock.storage.streams.stream import Stream
+
+NAME = b"penstock-policy"
+
+
+def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
+    """The field of a stream's own policy; none if there is no such policy, or a named compat-version."""
+    policies = stream.policies
+    if policies is None or not policies.settings.is_set or not ctx.engine.policies.kept:
+        return []
+    settings = policies.settings
+    next_ms = retention.next_ms(stream, policies)
+    shown = [
+        (b"maxlen", _number(ctx, settings.max_length)),
+        (b"maxage", _number(ctx, settings.max_age_ms)),
+        (b"refs", reply.bulk(retention.REFERENCE_NAMES[settings.references])),
+        (b"floor", _text(ctx, None if policies.floor == ids.ZERO else ids.text(policies.floor))),
+        (b"forward", reply.null(ctx.resp3)),
+        (b"at", reply.null(ctx.resp3)),
+        (b"after", reply.null(ctx.resp3)),
+        (b"next", _number(ctx, NONE if next_ms == NEVER else next_ms)),
+        (b"trimmed", reply.integer(policies.trimmed)),
+        (b"forwarded", reply.ZERO),
+        (b"blocked", reply.null(ctx.resp3)),
+    ]
+    return [(NAME, reply.fields(shown, ctx.resp3))]
+
+
+def _number(ctx: Context, number: int) -> bytes:
+    return reply.null(ctx.resp3) if number == NONE else reply.integer(number)
+
+
+def _text(ctx: Context, text: bytes | None) -> bytes:
+    return reply.null(ctx.resp3) if text is None else reply.bulk(text)

@@ -1,0 +1,37 @@
+"""The log's lines for trims: exact, so that a replay, here or on a Redis, removes the same entries."""
+
+from penstock.engine.aof import group_effects
+from penstock.engine.context import Context
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import Stream
+
+
+def log_acked_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[StreamId], takes_all: bool) -> None:
+    """Log a trim that kept what groups need, in a form that does not depend on node boundaries.
+
+    takes_all: all unneeded entries up to the last removed one went; then the logged trim removes just these. Otherwise,
+    and for an older Redis, if an entry in between stayed, XDEL is logged, then XSETID with the max-deleted id, which a
+    trim does not change. (Redis refuses 0-0 there.)
+    """
+    if not removed_ids:
+        return
+    kept_some = stream.length > 0 and stream.first_id < removed_ids[-1]
+    if removed_ids[-1] < ids.MAX and ((takes_all and ctx.effects.dialect.references) or not kept_some):
+        ctx.log(b"XTRIM", key, b"MINID", b"=", ids.text(removed_ids[-1] + 1), *([b"ACKED"] if kept_some else []))
+        return
+    for at in range(0, len(removed_ids), group_effects.MOST_IDS):
+        ctx.log(b"XDEL", key, *map(ids.text, removed_ids[at : at + group_effects.MOST_IDS]))
+    ctx.log(b"XSETID", key, ids.text(stream.last_id), b"MAXDELETEDID", ids.text(stream.max_deleted_id))
+
+
+def log_head_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[StreamId] | None) -> None:
+    """Log that the oldest entries went. removed_ids: with their pending entries (DELREF); None: without."""
+    trim = (b"XTRIM", key, b"MAXLEN", b"=", b"%d" % stream.length)
+    if removed_ids is None:
+        ctx.log(*trim)
+    elif ctx.effects.dialect.references:
+        ctx.log(*trim, b"DELREF")
+    else:
+        ctx.log(*trim)
+        group_effects.log_dropped_references(ctx, key, stream, removed_ids)

@@ -1,0 +1,20 @@
+"""What an engine knows about policies as a whole: whether it keeps them, and what was done since the start."""
+
+from penstock.engine.table.client_compat import Compatibility
+
+
+class PolicyState:
+    """kept: policies are applied; a named `compat-version` has none, so they sleep. used: some stream has had a policy.
+
+    loaded_ms: when loading ended. retry_ms: before that, no tick tries again what could not be logged.
+    The counters are those of INFO.
+    """
+
+    __slots__ = ("kept", "loaded_ms", "retry_ms", "trimmed", "used")
+
+    def __init__(self, compatibility: Compatibility) -> None:
+        self.kept = compatibility.is_newest
+        self.used = False
+        self.loaded_ms = 0
+        self.retry_ms = 0
+        self.trimmed = 0

@@ -1,0 +1,47 @@
+"""What time alone brings to streams with policies."""
+
+from typing import Final
+
+from penstock.engine.engine_state import EngineState
+from penstock.engine.policies import settling
+from penstock.engine.session import NOBODY
+from penstock.storage.deadlines import NEVER
+from penstock.storage.streams.stream import Stream
+
+STREAMS_A_TICK: Final = 1000
+RETRY_MS: Final = 1000  # while the log cannot be written
+
+
+def run(engine: EngineState, now_us: int) -> None:
+    """Look at the streams whose moment has come, each a unit of its own."""
+    now_ms = now_us // 1000
+    if not _may_run(engine, now_ms):
+        return
+    if engine.trouble is not None:
+        engine.policies.retry_ms = now_ms + RETRY_MS
+        return
+    ctx = engine.context
+    ctx.begin(NOBODY, now_us)
+    for db_index, db in enumerate(engine.keyspace.databases):
+        due = [key for when_ms, key in db.policies_due.order.islice(0, STREAMS_A_TICK) if when_ms <= now_ms]
+        ctx.select(db_index)
+        for key in due:
+            stream = ctx.value(key)
+            if isinstance(stream, Stream):
+                settling.settle(ctx, key, stream)
+            engine.effects.end_unit()
+
+
+def next_ms(engine: EngineState, now_ms: int) -> int:
+    """Next unix ms at which `run` has something to do; NEVER if there is none. O(databases)."""
+    if not _may_run(engine, now_ms):
+        return NEVER
+    due_ms = min([db.policies_due.first_ms() for db in engine.keyspace.databases])
+    if due_ms == NEVER:
+        return NEVER
+    return max(due_ms, engine.policies.retry_ms if engine.trouble is not None else 1)
+
+
+def _may_run(engine: EngineState, now_ms: int) -> bool:
+    policies = engine.policies
+    return policies.used and policies.kept and not engine.loading and not engine.writes_paused(now_ms)

@@ -1,0 +1,165 @@
+"""Retention: a standing trim (MAXLEN, MAXAGE) that the server runs after commands and when time comes.
+
+KEEPREF and DELREF remove the oldest entries, as XTRIM does. ACKED removes only what no group needs: what every group
+has read and none has pending. A stream without groups needs everything. Below the *floor*, ACKED removes nothing: there
+are entries that a group's position passed over without their being handed out.
+
+Entries that no group needs are found when they are acknowledged. What may have become unneeded otherwise (a group was
+destroyed, the policy is new, a log was loaded) is found by a sweep over the stream, SLICE entries at a time.
+"""
+
+from heapq import heappop, heappush
+from typing import Final
+
+from penstock.engine.aof import trim_effects
+from penstock.engine.context import Context
+from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.stream_policies import AT_ONCE, NONE, SWEPT, StreamPolicies
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Stream, Trim, count_of
+
+SLICE: Final = 10_000  # entries removed, or looked at by a sweep, at a time
+
+
+def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
+    """Remove what may go now, at most about SLICE entries."""
+    settings = policies.settings
+    if not settings.trims:
+        return
+    if settings.references == ACKNOWLEDGED:
+        removed = _trim_done(ctx, key, stream, policies)
+    else:
+        removed = _trim_oldest(ctx, key, stream, policies)
+    if removed:
+        policies.trimmed += removed
+        ctx.engine.policies.trimmed += removed
+        ctx.dirty += removed
+        ctx.touch(key)
+        ctx.event("t", b"xtrim", key)
+
+
+def next_ms(stream: Stream, policies: StreamPolicies) -> int:
+    """When something comes of age; AT_ONCE if `run` has more to do, NEVER if it has nothing. O(1)."""
+    settings = policies.settings
+    if not settings.trims or not stream.length:
+        return NEVER
+    if settings.references == ACKNOWLEDGED:
+        if not stream.groups:
+            return NEVER
+        if policies.sweep_from != SWEPT:
+            return AT_ONCE
+        return _of_age_ms(policies, policies.done[0]) if policies.done else NEVER
+    if settings.max_length != NONE and stream.length > settings.max_length:
+        return AT_ONCE
+    return _of_age_ms(policies, stream.first_id)
+
+
+def _of_age_ms(policies: StreamPolicies, entry_id: StreamId) -> int:
+    max_age_ms = policies.settings.max_age_ms
+    return NEVER if max_age_ms == NONE else (entry_id >> 64) + max_age_ms
+
+
+# -- KEEPREF, DELREF ---------------------------------------------------------------------------------------------------
+
+
+def _trim_oldest(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> int:
+    """Remove the oldest entries that are above a limit, SLICE at most; returns how many."""
+    settings = policies.settings
+    removed_ids: list[StreamId] = []
+    length = stream.length
+    if settings.max_length != NONE and length > settings.max_length:
+        by_length = Trim(True, max(settings.max_length, length - SLICE), False, 0, settings.references)
+        stream.trim(by_length, removed_ids)
+    too_old = ctx.now_ms - settings.max_age_ms
+    if settings.max_age_ms != NONE and too_old >= 0 and stream.length and stream.first_id >> 64 <= too_old:
+        runs = stream.runs(ids.ZERO, ids.MAX, SLICE)
+        end = (too_old + 1) << 64
+        if count_of(runs) == SLICE:
+            segment, _, stop = runs[-1]
+            end = min(end, segment.id_at(stop - 1) + 1)
+        stream.trim(Trim(False, end, False, 0, settings.references), removed_ids)
+    if stream.length < length:
+        is_delref = settings.references == DELETE_REFERENCES
+        trim_effects.log_head_trim(ctx, key, stream, removed_ids if is_delref else None)
+    return length - stream.length
+
+
+# -- ACKED -------------------------------------------------------------------------------------------------------------
+
+
+def _trim_done(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> int:
+    """Remove the oldest entries above a limit that no group needs; returns how many."""
+    if not stream.groups:
+        return 0
+    if policies.sweep_from != SWEPT:
+        _sweep(stream, policies)
+    removed_ids: list[StreamId] = []
+    max_deleted_id = stream.max_deleted_id
+    done, sweep_from = policies.done, policies.sweep_from
+    while done and (sweep_from == SWEPT or done[0] < sweep_from) and _is_above_limits(ctx, stream, policies, done[0]):
+        entry_id = heappop(done)
+        if entry_id > policies.floor and not stream.is_referenced(entry_id) and stream.delete(entry_id):
+            removed_ids.append(entry_id)
+    stream.max_deleted_id = max_deleted_id  # a trim leaves it
+    if removed_ids:
+        # All unneeded entries below the last removed one went, too, unless a floor keeps some.
+        trim_effects.log_acked_trim(ctx, key, stream, removed_ids, policies.floor == ids.ZERO)
+    return len(removed_ids)
+
+
+def _is_above_limits(ctx: Context, stream: Stream, policies: StreamPolicies, entry_id: StreamId) -> bool:
+    """Whether an unneeded entry must go. If it need not, no newer one must."""
+    settings = policies.settings
+    if settings.max_length != NONE and stream.length > settings.max_length:
+        return True
+    return settings.max_age_ms != NONE and ctx.now_ms - (entry_id >> 64) >= settings.max_age_ms
+
+
+def _sweep(stream: Stream, policies: StreamPolicies) -> None:
+    """Look for unneeded entries among the next SLICE. O(SLICE * groups * log b)."""
+    runs = stream.runs(max(policies.sweep_from, policies.floor + 1), ids.MAX, SLICE)
+    count = count_of(runs)
+    for segment, start, stop in runs:
+        for slot in range(start, stop):
+            entry_id = segment.id_at(slot)
+            if not stream.is_referenced(entry_id):
+                heappush(policies.done, entry_id)
+            policies.sweep_from = entry_id + 1
+    if count < SLICE:
+        policies.sweep_from = SWEPT
+
+
+def note_done(stream: Stream, policies: StreamPolicies, entry_ids: list[StreamId]) -> None:
+    """A group needs these entries no more: remember those that nobody needs. O(groups + log n) each."""
+    settings = policies.settings
+    if settings.references != ACKNOWLEDGED or not settings.trims:
+        return
+    sweep_from = policies.sweep_from
+    for entry_id in entry_ids:
+        is_swept = sweep_from == SWEPT or entry_id < sweep_from
+        is_done = is_swept and entry_id > policies.floor and not stream.is_referenced(entry_id)
+        if is_done and stream.find(entry_id) is not None:
+            heappush(policies.done, entry_id)
+
+
+def passes_over(stream: Stream, after: StreamId, position: StreamId) -> bool:
+    """Whether a group that moves from `after` to `position` skips entries, there or to come, that nobody needs then.
+
+    O(entries between) at worst.
+    """
+    if position > stream.last_id:
+        return True
+    return any(
+        not stream.is_referenced(segment.id_at(slot))
+        for segment, start, stop in stream.runs(after + 1, position, stream.length)
+        for slot in range(start, stop)
+    )
+
+
+def is_acked(policies: StreamPolicies) -> bool:
+    """Whether entries go when no group needs them."""
+    return policies.settings.trims and policies.settings.references == ACKNOWLEDGED
+
+
+REFERENCE_NAMES: Final = {KEEP_REFERENCES: b"keepref", DELETE_REFERENCES: b"delref", ACKNOWLEDGED: b"acked"}

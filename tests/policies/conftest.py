@@ -1,0 +1,61 @@
+"""An engine whose clock a test moves, and whose log it reads."""
+
+import pytest
+
+from penstock.clock import ManualClock, MovableClock
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.engine import Engine
+from penstock.protocol import log_reader
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import loaded_engine, make_engine, settings_with
+from tests.support.keyspace_picture import keyspace
+from tests.support.log import UnitLog
+
+
+class PolicyDialogue(Dialogue):
+    """A client of an engine with a test clock. `since` gives the log's lines since it was last asked."""
+
+    def __init__(self, engine: Engine, log: UnitLog) -> None:
+        super().__init__(engine)
+        self._log = log
+        self._read = 0
+
+    def another(self) -> "PolicyDialogue":
+        return PolicyDialogue(self.engine, self._log)
+
+    def since(self) -> list[str]:
+        """The requests that were logged, each unit as one text."""
+        units, self._read = self._log.units[self._read :], len(self._log.units)
+        return [" ; ".join(_lines(unit)) for unit in units]
+
+    def reloaded(self) -> Engine:
+        """An engine that has loaded the log; it holds the same."""
+        engine = loaded_engine(self._log.units, self.engine.clock.now_us() // 1000)
+        assert keyspace(engine, seen_times=False) == keyspace(self.engine, seen_times=False)
+        return engine
+
+    def rewritten(self) -> Engine:
+        """An engine that has loaded a new base file; it holds the same."""
+        now_ms = self.engine.clock.now_us() // 1000
+        engine = loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms)
+        assert keyspace(engine, seen_times=False) == keyspace(self.engine, seen_times=False)
+        return engine
+
+
+def _lines(unit: bytes) -> list[str]:
+    requests = log_reader.whole_requests(unit).requests
+    return [b" ".join(words).decode() for words in requests if words[0] not in (b"MULTI", b"EXEC", b"SELECT")]
+
+
+@pytest.fixture
+def dialogue() -> PolicyDialogue:
+    return made()
+
+
+def made(**directives: str) -> PolicyDialogue:
+    log = UnitLog()
+    engine = make_engine(MovableClock(ManualClock(NOW_MS)), log, settings_with(**directives))
+    said = PolicyDialogue(engine, log)
+    assert said(f"PENSTOCK.CLOCK SET {NOW_MS}") == b"OK" or directives
+    return said
