@@ -29,7 +29,7 @@ from penstock.commands.hashes import (
 from penstock.commands.hyperloglog import hll_debug, hyperloglog
 from penstock.commands.keys import databases, dumping, expiry, keys, migrating, objects, scanning, sorting
 from penstock.commands.lists import list_block_moves, list_ends, list_middle, list_moves
-from penstock.commands.policies import policy, server_clock
+from penstock.commands.policies import delayed_nack, policy, server_clock
 from penstock.commands.pubsub import pubsub
 from penstock.commands.replication import following, roles, syncing, waiting
 from penstock.commands.scripting import functions, scripting
@@ -115,6 +115,7 @@ FAMILIES: Final = (
     connection,
     databases,
     debug,
+    delayed_nack,
     dumping,
     expiry,
     following,

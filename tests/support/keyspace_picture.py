@@ -17,7 +17,7 @@ def picture(engine: Engine) -> list[object]:
     return seen
 
 
-def stream_picture(stream: Stream, seen_times: bool = True) -> list[object]:
+def stream_picture(stream: Stream, seen_times: bool = True, now_ms: int = 0) -> list[object]:
     stream.check()
     entries = [segment.entries(start, stop) for segment, start, stop in stream.runs(0, 2**128 - 1, 2**63)]
     groups = []
@@ -29,16 +29,17 @@ def stream_picture(stream: Stream, seen_times: bool = True) -> list[object]:
     producers = stream.producers
     idempotence = (producers.duration_s, producers.max_size, {p: list(i.items()) for p, i in producers.pids.items()})
     counters = (stream.length, stream.last_id, stream.max_deleted_id, stream.entries_added)
-    policies = list(policy_lines.base_requests(b"", stream))
+    policies = list(policy_lines.base_requests(b"", stream, now_ms))
     return [b"".join(entries), counters, groups, idempotence, policies]
 
 
 def keyspace(engine: Engine, seen_times: bool = True) -> list[object]:
     """What the keyspace holds: streams in full, of other values their digest."""
+    now_ms = engine.clock.now_us() // 1000
     found: list[object] = []
     for number, db in enumerate(engine.keyspace.databases):
         for key in sorted(db.values):
             value = db.values[key]
-            shown = stream_picture(value, seen_times) if isinstance(value, Stream) else digests.of_value(value)
+            shown = stream_picture(value, seen_times, now_ms) if isinstance(value, Stream) else digests.of_value(value)
             found.append((number, key, db.expires.get(key), shown))
     return found

@@ -2,7 +2,12 @@
 
 from typing import Final
 
-from penstock.commands.policies.policy_arguments import RETENTION_OPTIONS, OptionReader, read_stream_options
+from penstock.commands.policies.policy_arguments import (
+    RETENTION_OPTIONS,
+    OptionReader,
+    read_group_options,
+    read_stream_options,
+)
 from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.xsetid import existing
 from penstock.engine import refusals
@@ -12,6 +17,7 @@ from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.policies.group_policy import GroupSettings
 from penstock.storage.policies.stream_policies import AT_ONCE, StreamSettings
 from penstock.storage.streams import ids
 from penstock.storage.streams.stream import Stream
@@ -21,20 +27,23 @@ FLOOR: Final = b"FLOOR"  # the log's word: it stands last
 
 @command(
     "PENSTOCK.POLICY",
-    "key [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] [RESET]",
+    "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] "
+    "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] [REAP milliseconds] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
     keys="1 RW update",
     complexity="O(1); what the policy asks for is done in slices of 10,000 entries.",
-    summary="Sets what the server does with a stream's entries by itself: a standing trim.",
+    summary="Sets what the server does with a stream's entries by itself: trimming, delivering them again.",
 )
 def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     stream = existing(ctx, key)
     if len(args) == 2:
         raise ReplyError(b"ERR At least one parameter must be specified")
-    if args[2].upper() == b"RESET":
+    if args[2].upper() == b"GROUP":
+        _change_group(ctx, key, stream, args)
+    elif args[2].upper() == b"RESET":
         if len(args) > 3:
             raise refusals.syntax()
         _reset_stream(ctx, key, stream)
@@ -70,3 +79,29 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
     policies.due_ms = AT_ONCE
     ctx.db.note_policies(key, stream)
     settling.drop_unused(ctx, key, stream)
+
+
+def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> None:
+    if len(args) == 3:
+        raise refusals.syntax()
+    group = stream.groups.get(args[3])
+    if group is None:
+        raise refusals.no_group(key, args[3])
+    if len(args) == 4:
+        raise ReplyError(b"ERR At least one parameter must be specified")
+    is_reset = args[4].upper() == b"RESET"
+    if is_reset and len(args) > 5:
+        raise refusals.syntax()
+    settings = GroupSettings() if is_reset or group.policy is None else group.policy.settings.copy()
+    if not is_reset:
+        read_group_options(settings, OptionReader(args, 4))
+    elif group.policy is None:
+        return
+    policy = settling.group_policy_of(ctx, key, stream, group)
+    policy.settings = settings
+    policy.examine_anew()
+    if not settings.is_set and not policy.held_count(ctx.now_ms):
+        group.policy = None
+    settling.wake(ctx, key, stream, AT_ONCE)
+    settling.drop_unused(ctx, key, stream)
+    ctx.signal(key)

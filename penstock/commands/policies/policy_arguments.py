@@ -5,11 +5,15 @@ from typing import Final
 from penstock.commands.streams.stream_arguments import REFERENCE_WORDS
 from penstock.engine import arguments, refusals
 from penstock.errors import ReplyError
+from penstock.storage.policies.group_policy import GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamSettings
 from penstock.storage.streams.stream import ACKNOWLEDGED
 
-STREAM_OPTIONS: Final = (b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS)
-RETENTION_OPTIONS: Final = frozenset(STREAM_OPTIONS)
+RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS))
+STREAM_OPTIONS: Final = RETENTION_OPTIONS
+GROUP_OPTIONS: Final = frozenset((b"ACKWAIT", b"BACKOFF", b"JITTER", b"REAP"))
+LONGEST_ACK_WAIT_MS: Final = 2_592_000_000  # 30 days
+NO_LEAST: Final = -(2**63)
 _UNSET: Final = b"NONE"
 
 
@@ -23,12 +27,18 @@ class OptionReader:
         self._at = at
         self.named: set[bytes] = set()
 
-    def next(self) -> bytes:
-        """The next option, in upper case; empty at the end."""
+    def next(self, known: frozenset[bytes]) -> bytes:
+        """The next option, in upper case, which must be one of the known ones; empty at the end."""
         if self._at >= len(self._args):
             return b""
         word = self._args[self._at].upper()
         self._at += 1
+        if word not in known:
+            if word in STREAM_OPTIONS:
+                raise ReplyError(b"ERR %b is a policy of streams, not of groups" % word)
+            if word in GROUP_OPTIONS:
+                raise ReplyError(b"ERR %b is a policy of groups: say GROUP name before it" % word)
+            raise refusals.syntax()
         if word in self.named:
             raise ReplyError(b"ERR %b specified multiple times" % word)
         self.named.add(word)
@@ -51,19 +61,51 @@ class OptionReader:
             raise ReplyError(b"ERR %b must be at least %d" % (option, least))
         return number
 
+    def bounded(self, least: int, most: int) -> int:
+        """As `number`, within bounds."""
+        option = self._args[self._at - 1].upper()
+        number = self.number(NO_LEAST)
+        if number != NONE and not least <= number <= most:
+            raise ReplyError(b"ERR %b must be between %d and %d" % (option, least, most))
+        return number
+
+    def delays(self) -> tuple[int, int]:
+        """The shortest and the longest delay behind BACKOFF; NONE for both if one word says that."""
+        word = self.value()
+        if word.upper() == _UNSET:
+            return NONE, NONE
+        longest = self._args[self._at] if self._at < len(self._args) else b""
+        self._at += 1
+        if arguments.is_integer(word) and arguments.is_integer(longest) and 1 <= int(word) <= int(longest):
+            return int(word), int(longest)
+        raise ReplyError(b"ERR BACKOFF needs a shortest and a longest delay")
+
 
 def read_stream_options(settings: StreamSettings, reader: OptionReader) -> None:
     """Change the settings as the options say. ReplyError for a word, and then for what the whole would be."""
-    while option := reader.next():
+    while option := reader.next(STREAM_OPTIONS):
         if option == b"MAXLEN":
             settings.max_length = reader.number(0)
         elif option == b"MAXAGE":
             settings.max_age_ms = reader.number(1)
-        elif option in REFERENCE_WORDS:
+        else:
             if len(reader.named & REFERENCE_WORDS.keys()) > 1:
                 raise refusals.syntax()
             settings.references = REFERENCE_WORDS[option]
-        else:
-            raise refusals.syntax()
     if settings.max_length == 0 and settings.references != ACKNOWLEDGED:
         raise ReplyError(b"ERR MAXLEN 0 needs ACKED")
+
+
+def read_group_options(settings: GroupSettings, reader: OptionReader) -> None:
+    """As `read_stream_options`, for a group."""
+    while option := reader.next(GROUP_OPTIONS):
+        if option == b"ACKWAIT":
+            settings.ack_wait_ms = reader.bounded(1, LONGEST_ACK_WAIT_MS)
+        elif option == b"BACKOFF":
+            settings.backoff_min_ms, settings.backoff_max_ms = reader.delays()
+        elif option == b"JITTER":
+            settings.jitter_percent = reader.bounded(0, 100)
+        else:
+            settings.reap_ms = reader.number(1)
+    if settings.jitter_percent != NONE and settings.backoff_min_ms == NONE:
+        raise ReplyError(b"ERR JITTER needs BACKOFF")

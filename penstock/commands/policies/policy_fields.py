@@ -1,11 +1,12 @@
 """What XINFO shows of policies: one field, `penstock-policy`, only while a policy is set."""
 
 from penstock.engine.context import Context
-from penstock.engine.policies import retention
+from penstock.engine.policies import leases, retention
 from penstock.protocol import reply
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
 
 NAME = b"penstock-policy"
@@ -29,6 +30,33 @@ def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
         (b"next", _number(ctx, NONE if next_ms == NEVER else next_ms)),
         (b"trimmed", reply.integer(policies.trimmed)),
         (b"forwarded", reply.ZERO),
+        (b"blocked", reply.null(ctx.resp3)),
+    ]
+    return [(NAME, reply.fields(shown, ctx.resp3))]
+
+
+def of_group(ctx: Context, group: Group) -> list[tuple[bytes, bytes]]:
+    """The field of a group's policy; none if there is no such policy, or a named compat-version."""
+    policy = group.policy
+    if policy is None or not policy.settings.is_set or not ctx.engine.policies.kept:
+        return []
+    settings = policy.settings
+    next_ms = leases.next_ms(ctx, group, policy)
+    shown = [
+        (b"ackwait", _number(ctx, settings.ack_wait_ms)),
+        (b"backoff-min", _number(ctx, settings.backoff_min_ms)),
+        (b"backoff-max", _number(ctx, settings.backoff_max_ms)),
+        (b"jitter", reply.integer(max(settings.jitter_percent, 0))),
+        (b"maxdeliver", reply.null(ctx.resp3)),
+        (b"deadletter", reply.null(ctx.resp3)),
+        (b"reap", _number(ctx, settings.reap_ms)),
+        (b"key", reply.null(ctx.resp3)),
+        (b"held", reply.integer(policy.held_count(ctx.now_ms))),
+        (b"waiting", reply.ZERO),
+        (b"next", _number(ctx, NONE if next_ms == NEVER else next_ms)),
+        (b"redelivered", reply.integer(policy.redelivered)),
+        (b"dead-lettered", reply.ZERO),
+        (b"reaped", reply.integer(policy.reaped)),
         (b"blocked", reply.null(ctx.resp3)),
     ]
     return [(NAME, reply.fields(shown, ctx.resp3))]

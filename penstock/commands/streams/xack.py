@@ -49,14 +49,15 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
 
 
 class NackArguments:
-    """An XNACK's options: the ids' texts, RETRYCOUNT (NOT_GIVEN: the mode decides), FORCE."""
+    """An XNACK's options: the ids' texts, RETRYCOUNT (NOT_GIVEN: the mode decides), FORCE, until when they are held."""
 
-    __slots__ = ("force", "retry_count", "texts")
+    __slots__ = ("force", "retry_count", "texts", "until_ms")
 
     def __init__(self) -> None:
         self.texts: list[bytes] = []
         self.retry_count = NOT_GIVEN
         self.force = False
+        self.until_ms = NOT_GIVEN
 
 
 @command(
@@ -70,6 +71,11 @@ class NackArguments:
     summary="Releases pending entries, so that other consumers can claim them.",
 )
 def xnack(ctx: Context, args: list[bytes]) -> bytes:
+    return nack(ctx, args, False)
+
+
+def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
+    """XNACK, and PENSTOCK.XNACK, which may say how long the entries are held."""
     key = args[1]
     stream = ctx.read_stream(key)
     group = None if stream is None else stream.groups.get(args[2])
@@ -78,14 +84,21 @@ def xnack(ctx: Context, args: list[bytes]) -> bytes:
     mode = args[3].upper()
     if mode not in MODES:
         raise ReplyError(b"ERR mode must be SILENT, FAIL, or FATAL")
-    options = _read_options(args)
+    options = _read_options(ctx, args, may_delay)
     count_change = _count_change(mode, options.retry_count)
     wanted = stream_arguments.id_columns(options.texts)
     released: list[Released] = []
     count = at = 0
     while at < len(wanted):
         run = group.pending_run(wanted, at)
-        if run is not None:
+        if (
+            run is not None
+            and ctx.session.privileged
+            and options.until_ms != NOT_GIVEN
+            and run[0].are_released(run[1], run[2])
+        ):
+            pass  # the log's line before this one released them; their order stays
+        elif run is not None:
             group.release(run, count_change)
         elif options.force:
             run = _force(stream, group, wanted.id_at(at), max(count_change, 0))
@@ -99,11 +112,13 @@ def xnack(ctx: Context, args: list[bytes]) -> bytes:
     if released:
         ctx.dirty += count
         group_effects.log_released(ctx, key, group, released)
+        if stream.policies is not None or options.until_ms != NOT_GIVEN:
+            settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")
         ctx.signal(key)
     return reply.integer(count)
 
 
-def _read_options(args: list[bytes]) -> NackArguments:
+def _read_options(ctx: Context, args: list[bytes], may_delay: bool) -> NackArguments:
     options = NackArguments()
     at = 4
     while at < len(args):
@@ -118,9 +133,10 @@ def _read_options(args: list[bytes]) -> NackArguments:
             )
         elif word == b"RETRYCOUNT" and at + 1 < len(args):
             at += 1
-            options.retry_count = arguments.integer(args[at])
-            if options.retry_count < 0:
-                raise ReplyError(b"ERR Invalid RETRYCOUNT value, must be >= 0")
+            options.retry_count = _not_negative(word, args[at])
+        elif may_delay and word in (b"DELAY", b"UNTIL") and at + 1 < len(args):
+            at += 1
+            options.until_ms = _not_negative(word, args[at]) + (ctx.now_ms if word == b"DELAY" else 0)
         elif word == b"FORCE":
             options.force = True
         else:
@@ -129,6 +145,13 @@ def _read_options(args: list[bytes]) -> NackArguments:
     if not options.texts:
         raise ReplyError(b"ERR syntax error, expected IDS keyword")
     return options
+
+
+def _not_negative(option: bytes, word: bytes) -> int:
+    number = arguments.integer(word)
+    if number < 0:
+        raise ReplyError(b"ERR Invalid %b value, must be >= 0" % option)
+    return number
 
 
 def _count_change(mode: bytes, retry_count: int) -> int:

@@ -7,7 +7,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
-from penstock.engine.policies import settling
+from penstock.engine.policies import leases, settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -176,6 +176,8 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         group_effects.log_position(ctx, key, group)
     answer = _shown(claimed, options.just_ids)
     if stream.policies is not None:
+        if claimed:
+            settling.delivered(ctx, key, stream, group, options.delivered_ms)
         settling.group_moved(ctx, key, stream, group, former_id)
     return answer
 
@@ -245,11 +247,14 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     deleted_pending: list[bytes] = []
     cursor = ids.ZERO
     left, scans_left = max_count, max_count * SCANNED_PER_COUNT
+    policy = leases.kept_policy(ctx, group)
     for block, slot, stop in group.walk_runs(start):
         together = True  # becomes False if not all entries of the run may be claimed
         while slot < stop and left and scans_left:
             count = min(stop - slot, left, scans_left)
-            together = together and _is_claimable_run((block, slot, slot + count), min_idle_ms, ctx.now_ms)
+            together = (
+                together and policy is None and _is_claimable_run((block, slot, slot + count), min_idle_ms, ctx.now_ms)
+            )
             if together:
                 claimed.append((block, slot, slot + count))
                 left -= count
@@ -259,6 +264,8 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
                     deleted_pending.append(ids.text(block.id_at(slot)))
                     _drop_deleted_pending(ctx, key, group, (block, slot))
                     left -= 1
+                elif policy is not None and leases.is_held(policy, block.id_at(slot), ctx.now_ms):
+                    pass
                 elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
                     claimed.append((block, slot, slot + 1))
                     left -= 1
@@ -272,6 +279,8 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += _count(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
+        if policy is not None and value is not None:
+            settling.delivered(ctx, key, value, group, ctx.now_ms)
     return reply.array([reply.bulk(ids.text(cursor)), _shown(claimed, just_ids), reply.bulks(deleted_pending)])
 
 

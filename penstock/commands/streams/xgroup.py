@@ -184,7 +184,10 @@ def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
     consumer = group.consumers.get(args[4])
     if consumer is None:
         return reply.ZERO
-    lost = group.remove_consumer(consumer)
+    lost = consumer.pending
+    if stream.policies is not None:
+        settling.consumer_deleted(ctx, args[2], stream, group, consumer)
+    group.remove_consumer(consumer)
     ctx.engine.blocking.consumer_deleted(ctx.db_index, args[2], args[3], args[4])
     ctx.dirty += 1
     ctx.log_request(args)

@@ -2,24 +2,24 @@
 
 from typing import Final
 
+from penstock.commands.policies import leased_read
 from penstock.commands.streams import read_arguments, stream_arguments
+from penstock.commands.streams.group_delivery import ReadTarget, hand_out, handed_out, new_runs
 from penstock.commands.streams.read_arguments import ReadArguments
-from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import Budget, streams_reply
 from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.policies import settling
+from penstock.engine.policies import leases, settling
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import COUNT_UP, Consumer, Group
-from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.group import COUNT_UP, Consumer
 from penstock.storage.streams.pending_list import NONE_LIVE, PendingRun, PendingSlot, in_runs
-from penstock.storage.streams.stream import SegmentRun, Stream
+from penstock.storage.streams.stream import Stream
 
 POLL_MS: Final = 100  # if nothing is pending, a blocked CLAIM reader looks again after this time
 
@@ -27,18 +27,6 @@ _MEANINGLESS: Final = (
     b"ERR The %b ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by"
     b" specifying a proper ID, or use the > ID to get new messages. The %b ID would just return an empty result set."
 )
-
-
-class ReadTarget:
-    """One stream of a call, with the group that reads it. `after` is ids.MAX for `>`."""
-
-    __slots__ = ("after", "group", "key", "stream")
-
-    def __init__(self, key: bytes, stream: Stream, group: Group, after: StreamId) -> None:
-        self.key = key
-        self.stream = stream
-        self.group = group
-        self.after = after
 
 
 @command(
@@ -78,6 +66,9 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
             claims = False  # for the following streams, too
             budget.open_stream(target.key)
             answer = _history(ctx, target, consumer, max_count, budget)
+        elif leases.kept_policy(ctx, target.group) is not None:
+            answer = leased_read.read(ctx, target, consumer, options, claims, max_count, budget, is_new)
+            is_new = is_new and not answer
         elif claims:
             answer = _claim_and_read(ctx, target, consumer, options, max_count, budget, is_new)
             is_new = is_new and not answer
@@ -100,14 +91,14 @@ def _read_plainly(ctx: Context, options: ReadArguments) -> bytes:
     """Fast path for the most common call: new entries of one stream for an existing consumer. Else b""."""
     target = known_target(ctx, options)
     consumer = None if target is None else target.group.consumers.get(options.consumer)
-    if target is None or consumer is None:
+    if target is None or consumer is None or target.group.policy is not None:
         return b""
     runs = target.stream.unread(target.group, options.count)
     if not runs:
         return b""
     ctx.engine.statistics.hits += 2  # Redis looks the key up twice and counts both
     consumer.seen_ms = ctx.now_ms
-    return streams_reply([(target.key, _handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
+    return streams_reply([(target.key, handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
 
 
 def known_target(ctx: Context, options: ReadArguments) -> ReadTarget | None:
@@ -146,43 +137,17 @@ def _consumer(ctx: Context, target: ReadTarget, name: bytes) -> tuple[Consumer, 
 # -- new entries ------------------------------------------------------------------------------------------------------
 
 
-def _new_runs(target: ReadTarget, max_count: int, budget: Budget) -> list[SegmentRun]:
-    return budget.cut(target.stream.unread(target.group, max_count)) if max_count > 0 else []
-
-
 def _read_new(
     ctx: Context, target: ReadTarget, consumer: Consumer, no_ack: bool, max_count: int, budget: Budget, is_new: bool
 ) -> bytes:
     """`>`: entries that the group has not delivered yet; b"" if there are none."""
     budget.open_stream(target.key)
-    runs = _new_runs(target, max_count, budget)
+    runs = new_runs(target, max_count, budget)
     if is_new and (no_ack or not runs):
         ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
     if not runs:
         return b""
-    return _handed_out(ctx, target, consumer, runs, no_ack)
-
-
-def _handed_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> bytes:
-    """Hand out new entries; returns them as a reply. What is read with NOACK may be trimmed at once."""
-    answer = entries_of(runs)
-    hand_out(ctx, target, consumer, runs, no_ack)
-    if no_ack and target.stream.policies is not None:
-        settling.read_without_ack(ctx, target.key, target.stream, runs)
-    return answer
-
-
-def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
-    """Advance the group over new entries, which become pending unless NOACK."""
-    group = target.group
-    former_id = group.last_id
-    target.stream.advance_group(group, runs)
-    if not no_ack:
-        group.deliver(runs, consumer, ctx.now_ms)
-        consumer.active_ms = ctx.now_ms
-        group_effects.log_new(ctx, target.key, group, consumer.name, runs, former_id)
-    group_effects.log_position(ctx, target.key, group)
-    ctx.dirty += 1
+    return handed_out(ctx, target, consumer, runs, no_ack)
 
 
 # -- history ----------------------------------------------------------------------------------------------------------
@@ -259,7 +224,7 @@ def _claim_and_read(
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
         group_effects.log_held(ctx, target.key, group, claimed_runs, group.last_id)
-    runs = _new_runs(target, budget.max_count(max_count - len(claimed)), budget)
+    runs = new_runs(target, budget.max_count(max_count - len(claimed)), budget)
     for segment, start, stop in runs:
         parts += [entries.with_delivery(entry, 0, 0) for entry in segment.entry_list(start, stop)]
     if runs:
@@ -298,7 +263,11 @@ def _block(ctx: Context, args: list[bytes], options: ReadArguments, targets: lis
 
 def _next_claim_ms(target: ReadTarget, min_idle_ms: int, now_ms: int) -> int:
     """When a pending entry of the group will be idle for min_idle_ms, as far as is known now."""
-    oldest_ms = target.group.oldest_live_ms()
+    policy = target.group.policy
+    if policy is None:
+        oldest_ms = target.group.oldest_live_ms()
+    else:  # the end of a hold is waited for with the group
+        oldest_ms = leases.oldest_claimable_ms(target.group, policy, now_ms)
     if oldest_ms == NONE_LIVE:
         oldest_ms = now_ms  # an entry delivered later is found when the request is tried again
     return max(oldest_ms + min_idle_ms, now_ms + (POLL_MS if oldest_ms == now_ms else 0)) + 1

@@ -7,9 +7,10 @@ xreadgroup.py, which runs the requests one by one; the log has one unit for the 
 from typing import Final
 
 from penstock.commands.streams import read_arguments
+from penstock.commands.streams.group_delivery import hand_out
 from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import streams_reply
-from penstock.commands.streams.xreadgroup import hand_out, known_target
+from penstock.commands.streams.xreadgroup import known_target
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError

@@ -60,6 +60,8 @@ def _lines(
             if when_ms is not None and when_ms < now_ms:
                 continue
             yield from value_lines(key, value, settings, written_in, progress)
+            if isinstance(value, Stream):
+                yield from policy_lines.base_lines(key, value, now_ms)
             if when_ms is not None:
                 yield pack((b"PEXPIREAT", key, b"%d" % when_ms))
 
@@ -117,7 +119,6 @@ class StreamLines:
         yield pack((b"XSETID", key, ids.text(stream.last_id), *counters))
         for words in group_effects.position_words(key, stream, self._groups):
             yield pack(words)
-        yield from policy_lines.base_lines(key, stream)
 
     # -- entries ----------------------------------------------------------------------------------------------------
 

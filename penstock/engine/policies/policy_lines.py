@@ -1,13 +1,18 @@
 """The log's private lines about policies: what they are, in the words of PENSTOCK.POLICY."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from penstock.engine.context import Context
 from penstock.protocol import private_lines
+from penstock.storage.policies.group_policy import GroupPolicy, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies, StreamSettings
 from penstock.storage.streams import ids
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, Stream
+
+MOST_IDS: Final = 1000  # of one line
 
 
 def log(ctx: Context, words: list[bytes]) -> None:
@@ -20,19 +25,51 @@ def log_floor(ctx: Context, key: bytes, floor: StreamId) -> None:
     log(ctx, [b"PENSTOCK.POLICY", key, b"FLOOR", ids.text(floor)])
 
 
-def base_requests(key: bytes, stream: Stream) -> Iterator[list[bytes]]:
-    """The requests that set a stream's policies anew."""
+def log_hold(ctx: Context, key: bytes, group: Group, texts: list[bytes], count: int, until_ms: int) -> None:
+    """Released entries with one delivery count are held until a moment."""
+    log(ctx, _hold(key, group, texts, count, until_ms))
+
+
+def _hold(key: bytes, group: Group, texts: list[bytes], count: int, until_ms: int) -> list[bytes]:
+    tail = [b"RETRYCOUNT", b"%d" % count, b"UNTIL", b"%d" % until_ms]
+    return [b"PENSTOCK.XNACK", key, group.name, b"FAIL", b"IDS", b"%d" % len(texts), *texts, *tail]
+
+
+def base_requests(key: bytes, stream: Stream, now_ms: int) -> Iterator[list[bytes]]:
+    """The requests that set a stream's policies anew, and what is held of its groups."""
     policies = stream.policies
     if policies is None:
         return
     words = stream_words(policies.settings, policies)
     if words:
         yield [b"PENSTOCK.POLICY", key, *words]
+    for group in stream.groups_by_name():
+        if group.policy is not None:
+            yield from _group_requests(key, group, group.policy, now_ms)
 
 
-def base_lines(key: bytes, stream: Stream) -> Iterator[bytes]:
+def _group_requests(key: bytes, group: Group, policy: GroupPolicy, now_ms: int) -> Iterator[list[bytes]]:
+    words = group_words(policy.settings)
+    if words:
+        yield [b"PENSTOCK.POLICY", key, b"GROUP", group.name, *words]
+    texts: list[bytes] = []
+    former = (0, 0)
+    for until_ms, _, entry_id in policy.held(now_ms):
+        found = group.find(entry_id)
+        assert found is not None, "a held entry is pending"
+        now = (found[0].counts[found[1]], until_ms)
+        if texts and (now != former or len(texts) == MOST_IDS):
+            yield _hold(key, group, texts, *former)
+            texts = []
+        former = now
+        texts.append(ids.text(entry_id))
+    if texts:
+        yield _hold(key, group, texts, *former)
+
+
+def base_lines(key: bytes, stream: Stream, now_ms: int) -> Iterator[bytes]:
     """`base_requests` as private lines, for a new base file."""
-    for request in base_requests(key, stream):
+    for request in base_requests(key, stream, now_ms):
         yield private_lines.packed(request)
 
 
@@ -48,4 +85,18 @@ def stream_words(settings: StreamSettings, policies: StreamPolicies) -> list[byt
         words.append(b"DELREF")
     if policies.floor != ids.ZERO:
         words += (b"FLOOR", ids.text(policies.floor))
+    return words
+
+
+def group_words(settings: GroupSettings) -> list[bytes]:
+    """The options that say what is set for a group."""
+    words: list[bytes] = []
+    if settings.ack_wait_ms != NONE:
+        words += (b"ACKWAIT", b"%d" % settings.ack_wait_ms)
+    if settings.backoff_min_ms != NONE:
+        words += (b"BACKOFF", b"%d" % settings.backoff_min_ms, b"%d" % settings.backoff_max_ms)
+    if settings.jitter_percent != NONE:
+        words += (b"JITTER", b"%d" % settings.jitter_percent)
+    if settings.reap_ms != NONE:
+        words += (b"REAP", b"%d" % settings.reap_ms)
     return words

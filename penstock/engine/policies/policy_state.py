@@ -10,7 +10,7 @@ class PolicyState:
     The counters are those of INFO.
     """
 
-    __slots__ = ("kept", "loaded_ms", "retry_ms", "trimmed", "used")
+    __slots__ = ("kept", "loaded_ms", "reaped", "redelivered", "retry_ms", "trimmed", "used")
 
     def __init__(self, compatibility: Compatibility) -> None:
         self.kept = compatibility.is_newest
@@ -18,3 +18,5 @@ class PolicyState:
         self.loaded_ms = 0
         self.retry_ms = 0
         self.trimmed = 0
+        self.redelivered = 0
+        self.reaped = 0

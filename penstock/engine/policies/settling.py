@@ -4,11 +4,14 @@ Handlers call these functions for streams that have policies. While the log is r
 `compat-version`, policies sleep: nothing is done.
 """
 
+from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import policy_lines, retention
-from penstock.storage.policies.stream_policies import StreamPolicies
+from penstock.engine.policies import leases, policy_lines, reaping, retention
+from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.group import Consumer, Group
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.stream import SegmentRun, Stream
 
@@ -23,8 +26,9 @@ def policies_of(ctx: Context, key: bytes, stream: Stream) -> StreamPolicies:
 
 
 def drop_unused(ctx: Context, key: bytes, stream: Stream) -> None:
-    """Forget the policies of a stream for which nothing is set any more."""
-    if stream.policies is not None and not stream.policies.settings.is_set:
+    """Forget the policies of a stream for which, as for its groups, nothing is set any more. O(groups)."""
+    is_used = any(group.policy is not None for group in stream.groups.values())
+    if stream.policies is not None and not stream.policies.settings.is_set and not is_used:
         stream.policies = None
         ctx.db.note_policies(key, stream)
 
@@ -40,8 +44,92 @@ def settle(ctx: Context, key: bytes, stream: Stream) -> None:
     if policies is None or not are_kept(ctx):
         return
     retention.run(ctx, key, stream, policies)
-    policies.due_ms = retention.next_ms(stream, policies)
-    ctx.db.note_policies(key, stream)
+    note_due(ctx, key, stream)
+
+
+def note_due(ctx: Context, key: bytes, stream: Stream) -> None:
+    """Say when a tick must look at a stream next."""
+    policies = stream.policies
+    if policies is not None:
+        policies.due_ms = min(retention.next_ms(stream, policies), policies.groups_due_ms)
+        ctx.db.note_policies(key, stream)
+
+
+def look_at_groups(ctx: Context, key: bytes, stream: Stream) -> None:
+    """A tick: do what is due in the groups of a stream, each a unit of its own."""
+    policies = stream.policies
+    if policies is None:
+        return
+    due_ms = NEVER
+    for group in stream.groups_by_name():
+        policy = group.policy
+        if policy is None:
+            continue
+        leases.examine(ctx, key, group, policy)
+        due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, group, policy))
+        if not policy.settings.is_set and not policy.held_count(ctx.now_ms):
+            group.policy = None
+        ctx.effects.end_unit()
+    policies.groups_due_ms = due_ms
+    drop_unused(ctx, key, stream)
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def group_policy_of(ctx: Context, key: bytes, stream: Stream, group: Group) -> GroupPolicy:
+    """The policy of a group, made if it has none."""
+    policies_of(ctx, key, stream)
+    if group.policy is None:
+        group.policy = GroupPolicy()
+    return group.policy
+
+
+def wake(ctx: Context, key: bytes, stream: Stream, when_ms: int) -> None:
+    """Have a tick look at the groups of a stream at a moment, if it would look later."""
+    policies = stream.policies
+    if policies is not None and when_ms < policies.groups_due_ms:
+        policies.groups_due_ms = when_ms
+        policies.due_ms = min(policies.due_ms, when_ms)
+        ctx.db.note_policies(key, stream)
+
+
+def delivered(ctx: Context, key: bytes, stream: Stream, group: Group, delivered_ms: int) -> None:
+    """Entries of a group have owners who got them at a time: their leases will end."""
+    policy = leases.kept_policy(ctx, group)
+    if policy is not None and policy.settings.ack_wait_ms != NONE:
+        if delivered_ms < ctx.now_ms:
+            leases.set_back(policy, delivered_ms)
+        wake(ctx, key, stream, delivered_ms + policy.settings.ack_wait_ms)
+
+
+def consumer_deleted(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: Consumer) -> None:
+    """A consumer is about to be deleted: in a group with ACKWAIT its entries are given back."""
+    policy = leases.kept_policy(ctx, group)
+    if policy is not None and policy.settings.ack_wait_ms != NONE:
+        wake(ctx, key, stream, leases.give_back_all(ctx, key, group, policy, consumer))
+
+
+def consumer_made(ctx: Context, key: bytes, group: Group) -> None:
+    """A group with a policy has a new consumer, which may be reaped one day."""
+    stream = ctx.db.values.get(key)
+    policy = leases.kept_policy(ctx, group)
+    if policy is not None and policy.settings.reap_ms != NONE and isinstance(stream, Stream):
+        wake(ctx, key, stream, ctx.now_ms + policy.settings.reap_ms)
+
+
+def released(
+    ctx: Context, key: bytes, stream: Stream, group: Group, entries: list[Released], until_ms: int, is_failure: bool
+) -> None:
+    """Entries were given back, and are held until a moment, or where that is NONE for the group's BACKOFF."""
+    is_replay = ctx.session.privileged
+    if until_ms == NONE and (is_replay or leases.kept_policy(ctx, group) is None):
+        return
+    policy = group_policy_of(ctx, key, stream, group)
+    if until_ms == NONE and not is_failure:
+        until_ms = ctx.now_ms
+    first_ms = leases.hold(ctx, key, group, policy, entries, until_ms)
+    wake(ctx, key, stream, AT_ONCE if is_replay else first_ms)
 
 
 # -- entries that a group needs no more -------------------------------------------------------------------------------

@@ -196,6 +196,14 @@ class Blocking:
 
     # -- seen times -------------------------------------------------------------------------------------------------
 
+    def reading_consumers(self, db_index: int, key: bytes, group: bytes) -> set[bytes]:
+        """The consumers of a group that have blocked readers at a key. O(blocked readers of the key)."""
+        queue = self.by_key.get((db_index, key))
+        if queue is None:
+            return set()
+        readers = [*queue.plain.get(group, ()), *(blocked for blocked in queue.special if blocked.group == group)]
+        return {blocked.consumer for blocked in readers}
+
     def consumer_deleted(self, db_index: int, key: bytes, group: bytes, name: bytes) -> None:
         """A consumer was deleted; if it has a reader here, the next event at the key makes it anew."""
         queue = self.by_key.get((db_index, key))

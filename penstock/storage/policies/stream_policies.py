@@ -46,11 +46,11 @@ class StreamPolicies:
     floor: an ACKED trim removes nothing up to this id (see engine/policies/retention.py).
     done: a heap of entries above the floor that no group needs; some may be gone or needed again by now.
     sweep_from: `done` lacks entries from this id on that became unneeded without being acknowledged; SWEPT if none.
-    due_ms: when a tick must look at the stream next; AT_ONCE, or NEVER.
+    due_ms: when a tick must look at the stream next; AT_ONCE, or NEVER. groups_due_ms: the same for its groups alone.
     trimmed: entries that policies removed, since the start.
     """
 
-    __slots__ = ("done", "due_ms", "floor", "settings", "sweep_from", "trimmed")
+    __slots__ = ("done", "due_ms", "floor", "groups_due_ms", "settings", "sweep_from", "trimmed")
 
     def __init__(self) -> None:
         self.settings = StreamSettings()
@@ -58,6 +58,7 @@ class StreamPolicies:
         self.done: list[StreamId] = []
         self.sweep_from: StreamId = SWEPT
         self.due_ms = NEVER
+        self.groups_due_ms = NEVER
         self.trimmed = 0
 
     def start_sweep(self) -> None:
@@ -71,7 +72,7 @@ class StreamPolicies:
         twin.settings = self.settings.copy()
         twin.floor = self.floor
         twin.start_sweep()
-        twin.due_ms = AT_ONCE
+        twin.due_ms = twin.groups_due_ms = AT_ONCE
         return twin
 
     def memory_usage(self) -> int:

@@ -2,13 +2,16 @@
 
 from array import array
 from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from sortedcontainers import SortedDict, SortedList
 
+from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import repeated
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
+from penstock.storage.streams.group_memory import PARTS_SAMPLED, of_blocks, of_consumers
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 from penstock.storage.streams.pending_list import (
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from penstock.storage.streams.segment import Segment
     from penstock.storage.streams.stream import SegmentRun
 
-PARTS_SAMPLED: Final = 32  # blocks and consumers from which the memory is estimated
 MAX_COUNT: Final = 2**63 - 1  # delivery counts stop here
 UNKNOWN: Final = -1  # entries-read cannot be computed, because entries were deleted
 NEVER: Final = -1  # active time of a consumer that never received an entry
@@ -70,6 +72,7 @@ class Group(PendingList):
         "last_id",
         "name",
         "numbers",
+        "policy",
         "read_segment",
         "read_slot",
         "redeliveries",
@@ -87,6 +90,7 @@ class Group(PendingList):
         self.read_segment: Segment | None = None  # where `>` stopped; valid while the slot has the last-delivered id
         self.read_slot = 0
         self.redeliveries = 0  # deliveries after an entry's first, since the process has the group; not stored
+        self.policy: GroupPolicy | None = None
 
     # -- consumers --------------------------------------------------------------------------------------------------
 
@@ -327,6 +331,8 @@ class Group(PendingList):
         """Remove the slots of a run from their queues."""
         if block.places is None:
             return
+        if self.policy is not None and self.released:
+            self._leave_policy(self.policy, block, start, stop)
         places = block.places[start:stop]
         if max(places) >= OUT_OF_ORDER:
             for slot in range(start, stop):
@@ -371,7 +377,14 @@ class Group(PendingList):
 
     def _leave_order(self, block: PendingBlock, slot: int) -> None:
         released = block.owners[slot] == RELEASED
+        if released and self.policy is not None:
+            self.policy.leave(block.id_at(slot))
         self.order.remove(block.place(slot), block.times[slot], block.id_at(slot), released)
+
+    def _leave_policy(self, policy: GroupPolicy, block: PendingBlock, start: int, stop: int) -> None:
+        for slot in range(start, stop):
+            if block.owners[slot] == RELEASED:
+                policy.leave(block.id_at(slot))
 
     def _rebuilt(self, arrivals: ArrivalQueue, released: bool) -> ArrivalQueue:
         """A queue without its stale cells. The places of the other slots are changed to match."""
@@ -514,6 +527,7 @@ class Group(PendingList):
                     owner.owned_blocks.add(block)
         twin.rewound = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.rewound.items()})
         twin.pending, twin.released, twin.order = self.pending, self.released, self.order.copy()
+        twin.policy = None if self.policy is None else self.policy.copy()
         twin._sort_ties()
         return twin
 
@@ -531,19 +545,11 @@ class Group(PendingList):
 
     def memory_usage(self) -> int:
         """An estimate in bytes, from the sizes of some blocks and consumers. O(1)."""
-        count, size = len(self.blocks), 0
-        blocks = self.blocks if count <= PARTS_SAMPLED else self.blocks[:: count // PARTS_SAMPLED]
-        for block in blocks:
-            size += block.memory_usage()
-        if count > len(blocks):
-            size = size * count // len(blocks)
-        names = 0
-        for sampled, consumer in enumerate(self.consumers.values(), 1):
-            names += 450 + len(consumer.name) + 18 * len(consumer.owned_blocks.blocks)
-            if sampled == PARTS_SAMPLED:
-                names = names * len(self.consumers) // sampled
-                break
-        return 1200 + size + names + 1500 * len(self.rewound) + self.order.memory_usage()
+        some = list(islice(self.consumers.values(), PARTS_SAMPLED))
+        owned = [len(one.owned_blocks.blocks) for one in some]
+        size = of_consumers([one.name for one in some], owned, len(self.consumers)) + of_blocks(self.blocks)
+        policy = 0 if self.policy is None else self.policy.memory_usage()
+        return 1200 + size + policy + 1500 * len(self.rewound) + self.order.memory_usage()
 
     def check(self) -> None:
         """Assert the invariants. O(n log n + b c)."""
@@ -567,7 +573,11 @@ class Group(PendingList):
         timed = self.in_time_order()
         assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
         assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
-        assert len(self.nack_zone()) == self.released, "a released entry is not in the zone"
+        zone = {block.id_at(slot) for block, slot in self.nack_zone()}
+        assert len(zone) == self.released, "a released entry is not in the zone"
+        if self.policy is not None:
+            self.policy.check()
+            assert self.policy.ready.keys() <= zone, "an entry that is not released has a moment"
 
 
 def _count_run(block: PendingBlock, start: int, stop: int, count_change: int) -> None:

@@ -115,6 +115,10 @@ class PendingBlock:
         self.pending += length
         self.owner_counts[owner] = self.owner_counts.get(owner, 0) + length
 
+    def are_released(self, start: int, stop: int) -> bool:
+        """Whether none of the pending slots [start, stop) has an owner. O(slots)."""
+        return self.is_run_of(RELEASED, start, stop)
+
     def is_run_of(self, owner: int, start: int, stop: int) -> bool:
         """Whether one owner has all of the slots [start, stop). O(slots)."""
         return self.owners[start:stop].count(owner) == stop - start

@@ -148,7 +148,7 @@ class PendingList(BlockList):
                 if len(found) >= max_count:
                     return found
                 found.append(pending_slot)
-        for time_ms, _, _, block, slot in self._owned_in_time_order():
+        for time_ms, _, _, block, slot in self.live_in_time_order():
             if len(found) >= max_count or (now_ms - time_ms) & HALF < min_idle_ms:
                 break
             found.append((block, slot))
@@ -165,10 +165,10 @@ class PendingList(BlockList):
 
     def oldest_owned_ms(self) -> int:
         """As `oldest_live_ms`, for entries that have an owner."""
-        first = next(self._owned_in_time_order(), None)
+        first = next(self.live_in_time_order(), None)
         return NONE_LIVE if first is None else first[0]
 
-    def _owned_in_time_order(self) -> Iterator[_Timed]:
+    def live_in_time_order(self) -> Iterator[_Timed]:
         """Live entries with an owner. At equal times: id order, then `recent`, then `out_of_order`."""
         if len(self.order.recent) == self.order.recent.stale and not self.order.out_of_order:
             return self._timed_by_id()
@@ -294,12 +294,12 @@ class PendingList(BlockList):
             (cell[3], cell[4]) for cell in merge(by_id, recent, out_of_order, deleted_pending, key=itemgetter(0, 1, 2))
         ]
 
-    def recent_runs(self) -> Iterator[tuple[int, PendingBlock, int, int]]:
-        """The entries queued in `recent`, in order, deleted pending entries included.
+    def recent_runs(self, start: int = 0) -> Iterator[tuple[int, PendingBlock, int, int]]:
+        """The entries queued in `recent` from an index on, in order, deleted pending entries included.
 
         As runs of neighbours in a block: index of the first cell, block, first slot, end.
         """
-        return self._cell_runs(self.order.recent, 0, False)
+        return self._cell_runs(self.order.recent, start, False)
 
     def _found(self, entry_id: StreamId) -> PendingSlot:
         pending_slot = self.find(entry_id)

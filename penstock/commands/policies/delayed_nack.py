@@ -1,0 +1,21 @@
+"""PENSTOCK.XNACK: XNACK, and how long the entries are to be held back."""
+
+from penstock.commands.streams.xack import nack
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.engine.versions import PENSTOCK_VERSION
+
+
+@command(
+    "PENSTOCK.XNACK",
+    "key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE] "
+    "[DELAY milliseconds|UNTIL unix-time-milliseconds]",
+    group="stream",
+    since=PENSTOCK_VERSION,
+    flags="write fast",
+    keys="1 RW update",
+    complexity="O(log N) for each message ID processed, with N being the number of released entries.",
+    summary="Releases pending entries, and holds them back for a while.",
+)
+def penstock_xnack(ctx: Context, args: list[bytes]) -> bytes:
+    return nack(ctx, args, True)

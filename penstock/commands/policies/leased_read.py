@@ -1,0 +1,101 @@
+"""XREADGROUP `>` in a group with a policy: first what may be delivered again, then new entries.
+
+With CLAIM, its own min-idle-time takes the place of ACKWAIT, and the reply has four elements for each entry.
+"""
+
+from typing import Final
+
+from penstock.commands.streams import read_arguments
+from penstock.commands.streams.group_delivery import ReadTarget, hand_out, new_runs
+from penstock.commands.streams.read_arguments import ReadArguments
+from penstock.commands.streams.xread import Budget
+from penstock.engine.aof import group_effects
+from penstock.engine.context import Context
+from penstock.engine.policies import leases, settling
+from penstock.protocol import entries
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams.group import COUNT_UP, Consumer
+from penstock.storage.streams.pending_list import PendingSlot, in_runs
+
+NEVER_IDLE: Final = 2**63  # no owned entry idles for so long
+
+
+def read(
+    ctx: Context,
+    target: ReadTarget,
+    consumer: Consumer,
+    options: ReadArguments,
+    claims: bool,
+    max_count: int,
+    budget: Budget,
+    is_new: bool,
+) -> bytes:
+    """The entries as an array; b"" if there are none. A NOACK read gets new ones only: it acknowledges nothing."""
+    group, policy = target.group, target.group.policy
+    assert policy is not None, "the caller looked"
+    budget.open_stream(target.key)
+    parts: list[bytes] = []
+    if claims or (policy.settings.ack_wait_ms != NONE and not options.no_ack):
+        parts = _deliver_again(ctx, target, policy, consumer, options.claim_ms if claims else NONE, max_count, budget)
+    again = len(parts)
+    runs = new_runs(target, budget.max_count(max_count - again), budget)
+    for segment, start, stop in runs:
+        shown = segment.entry_list(start, stop)
+        parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
+    if runs:
+        if is_new and options.no_ack and not again:
+            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, group.name, consumer.name)
+        hand_out(ctx, target, consumer, runs, options.no_ack)
+        if options.no_ack:
+            settling.read_without_ack(ctx, target.key, target.stream, runs)
+    return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
+
+
+def _deliver_again(
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    consumer: Consumer,
+    claim_ms: int,
+    max_count: int,
+    budget: Budget,
+) -> list[bytes]:
+    """What was given back and is ready, and what idles for claim_ms (NONE: for longer than its lease)."""
+    group = target.group
+    min_idle_ms = claim_ms
+    if claim_ms == NONE:
+        min_idle_ms = policy.settings.ack_wait_ms if leases.leases_have_ended(ctx, policy) else NEVER_IDLE
+    parts: list[bytes] = []
+    taken: list[PendingSlot] = []
+    deleted: list[PendingSlot] = []
+    again = 0
+    for block, slot in leases.ready_slots(group, policy, min_idle_ms, ctx.now_ms):
+        if len(taken) >= max_count:
+            break
+        if not block.segment.is_live(slot):
+            deleted.append((block, slot))
+            continue
+        shown = block.segment.entry(slot)
+        if claim_ms != NONE:
+            shown = entries.with_delivery(shown, max(ctx.now_ms - block.times[slot], 0), block.counts[slot])
+        if not budget.take(shown):
+            break
+        parts.append(shown)
+        taken.append((block, slot))
+        again += block.counts[slot] > 0
+    if claim_ms == NONE:
+        leases.drop_deleted(ctx, target.key, group, deleted)
+    if taken:
+        runs = in_runs(taken)
+        group.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
+        consumer.active_ms = ctx.now_ms
+        ctx.dirty += len(taken)
+        group_effects.log_held(ctx, target.key, group, runs, group.last_id)
+        policy.redelivered += again
+        ctx.engine.policies.redelivered += again
+        settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
+    return parts
+
+
+assert read_arguments.NOT_GIVEN == NONE, "options.claim_ms may be passed on"

@@ -1,0 +1,50 @@
+"""Handing out new entries to a consumer of a group, for XREADGROUP in all its forms."""
+
+from penstock.commands.streams.xrange import entries_of
+from penstock.commands.streams.xread import Budget
+from penstock.engine.aof import group_effects
+from penstock.engine.context import Context
+from penstock.engine.policies import settling
+from penstock.storage.streams.group import Consumer, Group
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import SegmentRun, Stream
+
+
+class ReadTarget:
+    """One stream of a call, with the group that reads it. `after` is ids.MAX for `>`."""
+
+    __slots__ = ("after", "group", "key", "stream")
+
+    def __init__(self, key: bytes, stream: Stream, group: Group, after: StreamId) -> None:
+        self.key = key
+        self.stream = stream
+        self.group = group
+        self.after = after
+
+
+def new_runs(target: ReadTarget, max_count: int, budget: Budget) -> list[SegmentRun]:
+    return budget.cut(target.stream.unread(target.group, max_count)) if max_count > 0 else []
+
+
+def handed_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> bytes:
+    """Hand out new entries; returns them as a reply. What is read with NOACK may be trimmed at once."""
+    answer = entries_of(runs)
+    hand_out(ctx, target, consumer, runs, no_ack)
+    if no_ack and target.stream.policies is not None:
+        settling.read_without_ack(ctx, target.key, target.stream, runs)
+    return answer
+
+
+def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
+    """Advance the group over new entries, which become pending unless NOACK."""
+    group = target.group
+    former_id = group.last_id
+    target.stream.advance_group(group, runs)
+    if not no_ack:
+        group.deliver(runs, consumer, ctx.now_ms)
+        consumer.active_ms = ctx.now_ms
+        group_effects.log_new(ctx, target.key, group, consumer.name, runs, former_id)
+        if group.policy is not None:
+            settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
+    group_effects.log_position(ctx, target.key, group)
+    ctx.dirty += 1

@@ -1,0 +1,204 @@
+"""Leases: in a group with ACKWAIT, what is not acknowledged in time is delivered again by a plain `>`.
+
+The end of a lease changes nothing by itself: owner, count and position stay until somebody gets the entry. Entries that
+were given back (XNACK, DELCONSUMER) may be held for a while first. One moment a group is waited for, none an entry.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.engine.aof import group_effects
+from penstock.engine.aof.group_effects import Released
+from penstock.engine.context import Context
+from penstock.engine.policies import policy_lines
+from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams import ids, lease_walk
+from penstock.storage.streams.group import KEEP_COUNT, Consumer, Group
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.lease_walk import BY_ID
+from penstock.storage.streams.pending_list import NONE_LIVE, PendingSlot
+
+GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first
+LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
+
+
+def kept_policy(ctx: Context, group: Group) -> GroupPolicy | None:
+    """The policy of a group, if policies are applied now."""
+    policy = group.policy
+    if policy is None or not ctx.engine.policies.kept or ctx.session.privileged:
+        return None
+    return policy
+
+
+def is_leased(ctx: Context, group: Group) -> bool:
+    policy = kept_policy(ctx, group)
+    return policy is not None and policy.settings.ack_wait_ms != NONE
+
+
+# -- what may be handed out -------------------------------------------------------------------------------------------
+
+
+def ready_slots(group: Group, policy: GroupPolicy, min_idle_ms: int, now_ms: int) -> Iterator[PendingSlot]:
+    """What may be delivered again, in order: what was given back and is ready, then what idles for min_idle_ms.
+
+    Deleted pending entries among the released are included. Nothing may change while walking.
+    """
+    _note_unknown(group, policy)
+    for ready_ms, _, entry_id in policy.order:
+        if ready_ms > now_ms:
+            break
+        found = group.find(entry_id)
+        assert found is not None, "a released entry is pending"
+        yield found
+    for time_ms, _, _, block, slot in group.live_in_time_order():
+        if now_ms - time_ms < min_idle_ms:
+            break
+        yield block, slot
+
+
+def is_held(policy: GroupPolicy, entry_id: StreamId, now_ms: int) -> bool:
+    """Whether a released entry's moment is to come. O(1)."""
+    moment = policy.ready.get(entry_id)
+    return moment is not None and moment[0] > now_ms
+
+
+def leases_have_ended(ctx: Context, policy: GroupPolicy) -> bool:
+    """Whether a lease may end by now: not for a while after a start."""
+    return ctx.now_ms >= _grace_until_ms(ctx, policy)
+
+
+def oldest_claimable_ms(group: Group, policy: GroupPolicy, now_ms: int) -> int:
+    """As Group.oldest_live_ms, without what is held: 0 if something that was released is ready."""
+    _note_unknown(group, policy)
+    if policy.order and policy.order[0][0] <= now_ms:
+        return 0
+    first = next(group.live_in_time_order(), None)
+    return NONE_LIVE if first is None else first[0]
+
+
+def _note_unknown(group: Group, policy: GroupPolicy) -> None:
+    """Entries that were released without the policy's knowing (in a replay, or while it slept) are ready."""
+    if len(policy.ready) < group.released:
+        for block, slot in group.nack_zone():
+            if block.id_at(slot) not in policy.ready:
+                policy.release(block.id_at(slot), 0)
+
+
+def _grace_until_ms(ctx: Context, policy: GroupPolicy) -> int:
+    loaded_ms = ctx.engine.policies.loaded_ms
+    return loaded_ms + min(policy.settings.ack_wait_ms, GRACE_MS) if loaded_ms else 0
+
+
+# -- giving back ------------------------------------------------------------------------------------------------------
+
+
+def backoff_ms(ctx: Context, policy: GroupPolicy, count: int) -> int:
+    """How long an entry that failed for the nth time is held."""
+    settings = policy.settings
+    if settings.backoff_min_ms == NONE:
+        return 0
+    shift = min(max(count - 1, 0), LARGEST_SHIFT)
+    delay_ms = min(settings.backoff_max_ms, settings.backoff_min_ms << shift)
+    if settings.jitter_percent > 0:
+        delay_ms -= delay_ms * ctx.engine.chance.randint(0, settings.jitter_percent * 100) // 10_000
+    return delay_ms
+
+
+def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: list[Released], until_ms: int) -> int:
+    """Entries were released: each is ready at a moment, or, where that is NONE, after its backoff.
+
+    Logs the holds. Returns the first moment to come; NEVER if none is held.
+    """
+    first_ms = NEVER
+    texts: list[bytes] = []
+    former = (0, 0)
+    for block, first, counts in released:
+        for offset, count in enumerate(counts):
+            ready_ms = ctx.now_ms + backoff_ms(ctx, policy, count) if until_ms == NONE else max(until_ms, ctx.now_ms)
+            entry_id = block.id_at(first + offset)
+            policy.release(entry_id, ready_ms)
+            if ready_ms <= ctx.now_ms:
+                continue
+            first_ms = min(first_ms, ready_ms)
+            if texts and (count, ready_ms) != former:
+                policy_lines.log_hold(ctx, key, group, texts, *former)
+                texts = []
+            former = (count, ready_ms)
+            texts.append(ids.text(entry_id))
+    if texts:
+        policy_lines.log_hold(ctx, key, group, texts, *former)
+    return first_ms
+
+
+def give_back_all(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, consumer: Consumer) -> int:
+    """A consumer is about to be deleted: its live entries are given back, as by XNACK FAIL. As `hold`."""
+    released: list[Released] = []
+    for block, start, stop in group.owned(consumer, ids.ZERO, consumer.pending):
+        for slot in range(start, stop):
+            if block.segment.is_live(slot):
+                group.release((block, slot, slot + 1), KEEP_COUNT)
+                released.append((block, slot, block.counts[slot : slot + 1]))
+    if not released:
+        return NEVER
+    group_effects.log_released(ctx, key, group, released)
+    ctx.signal(key)
+    return hold(ctx, key, group, policy, released, NONE)
+
+
+# -- what time brings -------------------------------------------------------------------------------------------------
+
+
+def examine(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> None:
+    """Look at the leases and holds that ended since the last time: readers may get what is ready.
+
+    A deleted pending entry is dropped when its lease ends. O(1) amortized for each entry.
+    """
+    _note_unknown(group, policy)
+    next_hold_ms = policy.next_hold_ms(policy.examined_holds_ms)
+    if next_hold_ms != NONE and next_hold_ms <= ctx.now_ms:
+        ctx.signal(key)
+    policy.examined_holds_ms = ctx.now_ms
+    ack_wait_ms = policy.settings.ack_wait_ms
+    if ack_wait_ms == NONE or not leases_have_ended(ctx, policy):
+        return
+    deleted: list[PendingSlot] = []
+    for time_ms, rank, _, block, slot in lease_walk.owned_after(group, policy.examined_ms, policy.examined_id):
+        if ctx.now_ms - time_ms < ack_wait_ms:
+            break
+        if rank == BY_ID:
+            policy.examined_id = block.id_at(slot) + 1
+        if block.segment.is_live(slot):
+            ctx.signal(key)
+        else:
+            deleted.append((block, slot))
+    policy.examined_ms = max(policy.examined_ms, ctx.now_ms - ack_wait_ms)
+    drop_deleted(ctx, key, group, deleted)
+
+
+def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot]) -> None:
+    """Pending entries that were deleted from the stream are acknowledged."""
+    for block, slot in slots:
+        ctx.log(b"XACK", key, group.name, ids.text(block.id_at(slot)))
+        group.forget(block, slot)
+        ctx.dirty += 1
+
+
+def next_ms(ctx: Context, group: Group, policy: GroupPolicy) -> int:
+    """When the next lease or hold ends; NEVER if none does. Costs as `lease_walk.owned_after` for one entry."""
+    _note_unknown(group, policy)
+    hold_ms = policy.next_hold_ms(ctx.now_ms)
+    due_ms = NEVER if hold_ms == NONE else hold_ms
+    ack_wait_ms = policy.settings.ack_wait_ms
+    if ack_wait_ms != NONE:
+        after_ms = ctx.now_ms - ack_wait_ms if leases_have_ended(ctx, policy) else policy.examined_ms
+        first = next(lease_walk.owned_after(group, after_ms, policy.examined_id), None)
+        if first is not None:
+            due_ms = min(due_ms, max(first[0] + ack_wait_ms, _grace_until_ms(ctx, policy)))
+    return due_ms
+
+
+def set_back(policy: GroupPolicy, delivered_ms: int) -> None:
+    """XCLAIM gave entries an earlier delivery time: their leases end earlier."""
+    policy.examined_ms = min(policy.examined_ms, delivered_ms - 1)

@@ -1,0 +1,35 @@
+"""Reaping: consumers that hold nothing and were not seen for long are removed (REAP)."""
+
+from typing import Final
+
+from penstock.engine.context import Context
+from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams.group import Group
+
+LOOKED_AT_EVERY_MS: Final = 1000  # a consumer that would be removed but for its entries or its blocked reader
+
+
+def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
+    """Remove the consumers whose time has come; returns when to look again, NEVER without REAP. O(consumers)."""
+    reap_ms = policy.settings.reap_ms
+    if reap_ms == NONE:
+        return NEVER
+    blocking = ctx.engine.blocking
+    blocking.settle(ctx.db_index, key)
+    reading = blocking.reading_consumers(ctx.db_index, key, group.name)
+    due_ms = NEVER
+    for consumer in group.consumers_by_name():
+        if ctx.now_ms - consumer.seen_ms < reap_ms:
+            due_ms = min(due_ms, consumer.seen_ms + reap_ms)
+        elif consumer.pending or consumer.name in reading:
+            due_ms = min(due_ms, ctx.now_ms + LOOKED_AT_EVERY_MS)
+        else:
+            group.remove_consumer(consumer)
+            policy.reaped += 1
+            ctx.engine.policies.reaped += 1
+            ctx.dirty += 1
+            ctx.log(b"XGROUP", b"DELCONSUMER", key, group.name, consumer.name)
+            ctx.event("t", b"xgroup-delconsumer", key)
+    return due_ms
