@@ -11,7 +11,7 @@ from penstock.commands.streams.read_arguments import ReadArguments
 from penstock.commands.streams.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
-from penstock.engine.policies import leases, settling
+from penstock.engine.policies import dead_letters, leases, settling
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
@@ -69,12 +69,16 @@ def _deliver_again(
     parts: list[bytes] = []
     taken: list[PendingSlot] = []
     deleted: list[PendingSlot] = []
+    dead: list[PendingSlot] = []
     again = 0
     for block, slot in leases.ready_slots(group, policy, min_idle_ms, ctx.now_ms):
         if len(taken) >= max_count:
             break
         if not block.segment.is_live(slot):
             deleted.append((block, slot))
+            continue
+        if dead_letters.is_exhausted(policy, block.counts[slot]):
+            dead.append((block, slot))
             continue
         shown = block.segment.entry(slot)
         if claim_ms != NONE:
@@ -86,6 +90,8 @@ def _deliver_again(
         again += block.counts[slot] > 0
     if claim_ms == NONE:
         leases.drop_deleted(ctx, target.key, group, deleted)
+    if dead:
+        dead_letters.bury_all(ctx, target.key, target.stream, group, policy, dead)
     if taken:
         runs = in_runs(taken)
         group.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
@@ -95,6 +101,8 @@ def _deliver_again(
         policy.redelivered += again
         ctx.engine.policies.redelivered += again
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
+    if dead:
+        settling.buried(ctx, target.key, target.stream, group)
     return parts
 
 

@@ -3,10 +3,13 @@
 from typing import Final
 
 from penstock.commands.policies.policy_arguments import (
+    FORWARD_OPTIONS,
     RETENTION_OPTIONS,
     OptionReader,
     read_group_options,
     read_stream_options,
+    refuse_group_settings,
+    refuse_stream_settings,
 )
 from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.xsetid import existing
@@ -28,13 +31,15 @@ FLOOR: Final = b"FLOOR"  # the log's word: it stands last
 @command(
     "PENSTOCK.POLICY",
     "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] "
-    "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] [REAP milliseconds] [RESET]",
+    "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] "
+    "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
+    "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
-    keys="1 RW update",
+    keys="1 RW update; FORWARD@2 RW insert; DEADLETTER@4 RW insert",
     complexity="O(1); what the policy asks for is done in slices of 10,000 entries.",
-    summary="Sets what the server does with a stream's entries by itself: trimming, delivering them again.",
+    summary="Sets what the server does with a stream's entries by itself: trims, delivers again, moves them.",
 )
 def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -59,6 +64,7 @@ def _reset_stream(ctx: Context, key: bytes, stream: Stream) -> None:
     if stream.policies is not None:
         stream.policies.settings = StreamSettings()
         stream.policies.floor = ids.ZERO
+        stream.policies.start_schedule()
         settling.drop_unused(ctx, key, stream)
 
 
@@ -70,12 +76,18 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
     settings = StreamSettings() if stream.policies is None else stream.policies.settings.copy()
     reader = OptionReader(options, 2)
     read_stream_options(settings, reader)
+    if not ctx.session.privileged:  # in a replay, the target may be something else by now
+        _refuse_target(ctx, key, settings.forward, b"FORWARD")
+        _refuse_circle(ctx, key, settings.forward)
+    refuse_stream_settings(settings)
     policies = settling.policies_of(ctx, key, stream)
     policies.settings = settings
     if reader.named & RETENTION_OPTIONS or options is not args:
         policies.floor = floor
         if retention.is_acked(policies):
             policies.start_sweep()
+    if reader.named & FORWARD_OPTIONS:
+        policies.start_schedule()
     policies.due_ms = AT_ONCE
     ctx.db.note_policies(key, stream)
     settling.drop_unused(ctx, key, stream)
@@ -95,6 +107,9 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
     settings = GroupSettings() if is_reset or group.policy is None else group.policy.settings.copy()
     if not is_reset:
         read_group_options(settings, OptionReader(args, 4))
+        if not ctx.session.privileged:
+            _refuse_target(ctx, key, settings.dead_letter, b"DEADLETTER")
+        refuse_group_settings(settings)
     elif group.policy is None:
         return
     policy = settling.group_policy_of(ctx, key, stream, group)
@@ -105,3 +120,24 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
     settling.wake(ctx, key, stream, AT_ONCE)
     settling.drop_unused(ctx, key, stream)
     ctx.signal(key)
+
+
+def _refuse_target(ctx: Context, key: bytes, target: bytes | None, option: bytes) -> None:
+    """A target is another stream, or a key that is free."""
+    if target is None:
+        return
+    if target == key:
+        raise ReplyError(b"ERR a stream cannot be its own %b" % option)
+    ctx.stream(target)
+
+
+def _refuse_circle(ctx: Context, key: bytes, target: bytes | None) -> None:
+    """Entries must not come back to the stream that forwards them."""
+    seen: set[bytes] = set()
+    while target is not None and target not in seen:
+        if target == key:
+            raise ReplyError(b"ERR FORWARD would go round in a circle")
+        seen.add(target)
+        value = ctx.value(target)
+        policies = value.policies if isinstance(value, Stream) else None
+        target = None if policies is None else policies.settings.forward

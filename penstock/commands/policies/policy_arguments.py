@@ -10,8 +10,10 @@ from penstock.storage.policies.stream_policies import NONE, StreamSettings
 from penstock.storage.streams.stream import ACKNOWLEDGED
 
 RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS))
-STREAM_OPTIONS: Final = RETENTION_OPTIONS
-GROUP_OPTIONS: Final = frozenset((b"ACKWAIT", b"BACKOFF", b"JITTER", b"REAP"))
+FORWARD_OPTIONS: Final = frozenset((b"FORWARD", b"AT", b"AFTER"))
+STREAM_OPTIONS: Final = RETENTION_OPTIONS | FORWARD_OPTIONS
+GROUP_OPTIONS: Final = frozenset((b"ACKWAIT", b"BACKOFF", b"JITTER", b"MAXDELIVER", b"DEADLETTER", b"REAP"))
+MOST_DELIVERIES: Final = 1_000_000
 LONGEST_ACK_WAIT_MS: Final = 2_592_000_000  # 30 days
 NO_LEAST: Final = -(2**63)
 _UNSET: Final = b"NONE"
@@ -51,6 +53,11 @@ class OptionReader:
         self._at += 1
         return self._args[self._at - 1]
 
+    def name(self) -> bytes | None:
+        """The name behind the option; None if the word is NONE."""
+        word = self.value()
+        return None if word.upper() == _UNSET else word
+
     def number(self, least: int) -> int:
         """The number behind the option, at least `least`; NONE if the word is that."""
         option, word = self._args[self._at - 1].upper(), self.value()
@@ -82,18 +89,30 @@ class OptionReader:
 
 
 def read_stream_options(settings: StreamSettings, reader: OptionReader) -> None:
-    """Change the settings as the options say. ReplyError for a word, and then for what the whole would be."""
+    """Change the settings as the options say; ReplyError for a word."""
     while option := reader.next(STREAM_OPTIONS):
         if option == b"MAXLEN":
             settings.max_length = reader.number(0)
         elif option == b"MAXAGE":
             settings.max_age_ms = reader.number(1)
+        elif option == b"FORWARD":
+            settings.forward = reader.name()
+        elif option == b"AT":
+            settings.at_field = reader.name()
+        elif option == b"AFTER":
+            settings.after_ms = reader.number(0)
         else:
             if len(reader.named & REFERENCE_WORDS.keys()) > 1:
                 raise refusals.syntax()
             settings.references = REFERENCE_WORDS[option]
+
+
+def refuse_stream_settings(settings: StreamSettings) -> None:
+    """Refuse what the whole of a stream's settings cannot be."""
     if settings.max_length == 0 and settings.references != ACKNOWLEDGED:
         raise ReplyError(b"ERR MAXLEN 0 needs ACKED")
+    if settings.forward is None and (settings.at_field is not None or settings.after_ms != NONE):
+        raise ReplyError(b"ERR AT and AFTER need FORWARD")
 
 
 def read_group_options(settings: GroupSettings, reader: OptionReader) -> None:
@@ -105,7 +124,17 @@ def read_group_options(settings: GroupSettings, reader: OptionReader) -> None:
             settings.backoff_min_ms, settings.backoff_max_ms = reader.delays()
         elif option == b"JITTER":
             settings.jitter_percent = reader.bounded(0, 100)
+        elif option == b"MAXDELIVER":
+            settings.max_deliver = reader.bounded(1, MOST_DELIVERIES)
+        elif option == b"DEADLETTER":
+            settings.dead_letter = reader.name()
         else:
             settings.reap_ms = reader.number(1)
+
+
+def refuse_group_settings(settings: GroupSettings) -> None:
+    """Refuse what the whole of a group's settings cannot be."""
+    if settings.max_deliver != NONE and settings.dead_letter is None:
+        raise ReplyError(b"ERR MAXDELIVER needs DEADLETTER")
     if settings.jitter_percent != NONE and settings.backoff_min_ms == NONE:
         raise ReplyError(b"ERR JITTER needs BACKOFF")

@@ -1,7 +1,7 @@
 """What XINFO shows of policies: one field, `penstock-policy`, only while a policy is set."""
 
 from penstock.engine.context import Context
-from penstock.engine.policies import leases, retention
+from penstock.engine.policies import forwarding, leases, retention
 from penstock.protocol import reply
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import NONE
@@ -18,19 +18,19 @@ def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
     if policies is None or not policies.settings.is_set or not ctx.engine.policies.kept:
         return []
     settings = policies.settings
-    next_ms = retention.next_ms(stream, policies)
+    next_ms = min(retention.next_ms(stream, policies), forwarding.next_ms(stream, policies))
     shown = [
         (b"maxlen", _number(ctx, settings.max_length)),
         (b"maxage", _number(ctx, settings.max_age_ms)),
         (b"refs", reply.bulk(retention.REFERENCE_NAMES[settings.references])),
         (b"floor", _text(ctx, None if policies.floor == ids.ZERO else ids.text(policies.floor))),
-        (b"forward", reply.null(ctx.resp3)),
-        (b"at", reply.null(ctx.resp3)),
-        (b"after", reply.null(ctx.resp3)),
+        (b"forward", _text(ctx, settings.forward)),
+        (b"at", _text(ctx, settings.at_field)),
+        (b"after", _number(ctx, settings.after_ms)),
         (b"next", _number(ctx, NONE if next_ms == NEVER else next_ms)),
         (b"trimmed", reply.integer(policies.trimmed)),
-        (b"forwarded", reply.ZERO),
-        (b"blocked", reply.null(ctx.resp3)),
+        (b"forwarded", reply.integer(policies.forwarded)),
+        (b"blocked", _text(ctx, policies.blocked or None)),
     ]
     return [(NAME, reply.fields(shown, ctx.resp3))]
 
@@ -47,17 +47,17 @@ def of_group(ctx: Context, group: Group) -> list[tuple[bytes, bytes]]:
         (b"backoff-min", _number(ctx, settings.backoff_min_ms)),
         (b"backoff-max", _number(ctx, settings.backoff_max_ms)),
         (b"jitter", reply.integer(max(settings.jitter_percent, 0))),
-        (b"maxdeliver", reply.null(ctx.resp3)),
-        (b"deadletter", reply.null(ctx.resp3)),
+        (b"maxdeliver", _number(ctx, settings.max_deliver)),
+        (b"deadletter", _text(ctx, settings.dead_letter)),
         (b"reap", _number(ctx, settings.reap_ms)),
         (b"key", reply.null(ctx.resp3)),
         (b"held", reply.integer(policy.held_count(ctx.now_ms))),
         (b"waiting", reply.ZERO),
         (b"next", _number(ctx, NONE if next_ms == NEVER else next_ms)),
         (b"redelivered", reply.integer(policy.redelivered)),
-        (b"dead-lettered", reply.ZERO),
+        (b"dead-lettered", reply.integer(policy.dead_lettered)),
         (b"reaped", reply.integer(policy.reaped)),
-        (b"blocked", reply.null(ctx.resp3)),
+        (b"blocked", _text(ctx, policy.blocked or None)),
     ]
     return [(NAME, reply.fields(shown, ctx.resp3))]
 

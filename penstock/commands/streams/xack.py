@@ -7,10 +7,11 @@ from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import settling
+from penstock.engine.policies import dead_letters, leases, settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.group import COUNT_DOWN, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_list import PendingRun
@@ -88,9 +89,19 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
     count_change = _count_change(mode, options.retry_count)
     wanted = stream_arguments.id_columns(options.texts)
     released: list[Released] = []
+    buried: set[StreamId] = set()
+    policy = leases.kept_policy(ctx, group)
+    may_die = policy is not None and policy.settings.dead_letter is not None and mode != b"SILENT"
     count = at = 0
     while at < len(wanted):
         run = group.pending_run(wanted, at)
+        if policy is not None and may_die and run is not None:
+            run = (run[0], run[1], run[1] + 1)
+            if _bury(ctx, key, stream, group, policy, run, count_change):
+                buried.add(wanted.id_at(at))
+                at += 1
+                count += 1
+                continue
         if (
             run is not None
             and ctx.session.privileged
@@ -100,8 +111,16 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
             pass  # the log's line before this one released them; their order stays
         elif run is not None:
             group.release(run, count_change)
-        elif options.force:
+        elif options.force and wanted.id_at(at) not in buried:
             run = _force(stream, group, wanted.id_at(at), max(count_change, 0))
+            if policy is not None and may_die and run is not None and mode == b"FATAL":
+                run[0].counts[run[1]] = 0  # it was never delivered
+                if _bury(ctx, key, stream, group, policy, run, count_change):
+                    buried.add(wanted.id_at(at))
+                    at += 1
+                    count += 1
+                    continue
+                run[0].counts[run[1]] = max(count_change, 0)
         if run is None:
             at += 1
             continue
@@ -115,7 +134,20 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
         if stream.policies is not None or options.until_ms != NOT_GIVEN:
             settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")
         ctx.signal(key)
+    if may_die:
+        settling.buried(ctx, key, stream, group)
     return reply.integer(count)
+
+
+def _bury(
+    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, run: PendingRun, count_change: int
+) -> bool:
+    """Move the entry of a run of one to the dead letters, if this failure was its last; whether it moved."""
+    block, slot, _ = run
+    count = block.counts[slot] if count_change == KEEP_COUNT else count_change
+    if not block.segment.is_live(slot) or not dead_letters.is_exhausted(policy, count):
+        return False
+    return dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count)
 
 
 def _read_options(ctx: Context, args: list[bytes], may_delay: bool) -> NackArguments:

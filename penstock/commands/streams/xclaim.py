@@ -7,10 +7,11 @@ from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
-from penstock.engine.policies import leases, settling
+from penstock.engine.policies import dead_letters, leases, settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams import ids
 from penstock.storage.streams.group import COUNT_UP, KEEP_COUNT, Consumer, Group
 from penstock.storage.streams.ids import IdColumns, StreamId
@@ -137,7 +138,11 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         ctx.dirty += 1
     consumer = _consumer(ctx, key, group, args[3])
     count_change = options.retry_count if options.retry_count >= 0 else KEEP_COUNT if options.just_ids else COUNT_UP
+    policy = leases.kept_policy(ctx, group)
+    if policy is not None and (policy.settings.dead_letter is None or count_change != COUNT_UP):
+        policy = None  # nothing is exhausted, or the claim is no delivery
     claimed: list[PendingRun] = []
+    dead = 0
     # how many of `claimed` already have the new owner; how many deleted pending entries were removed; the next id
     handed_over = dropped = at = 0
     last_id = NOT_GIVEN
@@ -148,6 +153,14 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
             group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
             handed_over = len(claimed)
         run = group.pending_run(wanted, at)
+        if policy is not None and run is not None:
+            run = (run[0], run[1], run[1] + 1)
+            if _is_dead(policy, (run[0], run[1]), options.min_idle_ms, ctx.now_ms):
+                if dead_letters.bury(ctx, key, stream, group, policy, (run[0], run[1]), run[0].counts[run[1]]):
+                    dead += 1
+                last_id = wanted.id_at(at)
+                at += 1
+                continue
         if run is not None and _is_claimable_run(run, options.min_idle_ms, ctx.now_ms):
             claimed.append(run)
             at += run[2] - run[1]
@@ -172,14 +185,21 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += _count(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
-    elif raises_last_id and not dropped:
+    elif raises_last_id and not dropped and not dead:
         group_effects.log_position(ctx, key, group)
     answer = _shown(claimed, options.just_ids)
     if stream.policies is not None:
         if claimed:
             settling.delivered(ctx, key, stream, group, options.delivered_ms)
+        if policy is not None:
+            settling.buried(ctx, key, stream, group)
         settling.group_moved(ctx, key, stream, group, former_id)
     return answer
+
+
+def _is_dead(policy: GroupPolicy, found: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether a claim would deliver an exhausted entry."""
+    return dead_letters.is_due(policy, found) and _has_idled(found, min_idle_ms, now_ms)
 
 
 def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options: ClaimArguments) -> PendingSlot:
@@ -248,6 +268,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     cursor = ids.ZERO
     left, scans_left = max_count, max_count * SCANNED_PER_COUNT
     policy = leases.kept_policy(ctx, group)
+    dead: list[PendingSlot] = []
     for block, slot, stop in group.walk_runs(start):
         together = True  # becomes False if not all entries of the run may be claimed
         while slot < stop and left and scans_left:
@@ -266,6 +287,8 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
                     left -= 1
                 elif policy is not None and leases.is_held(policy, block.id_at(slot), ctx.now_ms):
                     pass
+                elif policy is not None and not just_ids and _is_dead(policy, (block, slot), min_idle_ms, ctx.now_ms):
+                    dead.append((block, slot))
                 elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
                     claimed.append((block, slot, slot + 1))
                     left -= 1
@@ -281,6 +304,9 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
         if policy is not None and value is not None:
             settling.delivered(ctx, key, value, group, ctx.now_ms)
+    if policy is not None and value is not None and dead:
+        dead_letters.bury_all(ctx, key, value, group, policy, dead)
+        settling.buried(ctx, key, value, group)
     return reply.array([reply.bulk(ids.text(cursor)), _shown(claimed, just_ids), reply.bulks(deleted_pending)])
 
 

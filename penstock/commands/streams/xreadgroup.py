@@ -11,7 +11,7 @@ from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.policies import leases, settling
+from penstock.engine.policies import dead_letters, leases, settling
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -161,14 +161,19 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
     parts: list[bytes] = []
     count = 0
     taken: list[PendingRun] = []
+    policy = leases.kept_policy(ctx, target.group)
+    dead: list[PendingSlot] = []
     for block, start, stop in target.group.owned(consumer, target.after + 1, max_count):
-        if not budget.is_sized and block.segment.is_live_run(start, stop):
+        if policy is None and not budget.is_sized and block.segment.is_live_run(start, stop):
             parts.append(block.segment.entries(start, stop))
             count += stop - start
             taken.append((block, start, stop))
             continue
         live: list[PendingSlot] = []
         for slot in range(start, stop):
+            if policy is not None and dead_letters.is_due(policy, (block, slot)):
+                dead.append((block, slot))
+                continue
             shown = _shown(ctx, (block, slot))
             if budget.is_sized and not budget.take(shown):
                 break
@@ -178,6 +183,9 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
                 live.append((block, slot))
         taken += in_runs(live)
     target.group.give_all(taken, consumer, ctx.now_ms, COUNT_UP)
+    if policy is not None and dead:
+        dead_letters.bury_all(ctx, target.key, target.stream, target.group, policy, dead)
+        settling.buried(ctx, target.key, target.stream, target.group)
     if not budget.is_sized:
         budget.spend(count)
     return b"*%d\r\n" % count + b"".join(parts)

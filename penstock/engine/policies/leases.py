@@ -10,7 +10,7 @@ from typing import Final
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import policy_lines
+from penstock.engine.policies import dead_letters, policy_lines
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
@@ -19,8 +19,10 @@ from penstock.storage.streams.group import KEEP_COUNT, Consumer, Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.lease_walk import BY_ID
 from penstock.storage.streams.pending_list import NONE_LIVE, PendingSlot
+from penstock.storage.streams.stream import Stream
 
 GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first
+RETRY_MS: Final = 1000  # dead letters that cannot be written are tried again
 LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
 
 
@@ -132,12 +134,18 @@ def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: 
     return first_ms
 
 
-def give_back_all(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, consumer: Consumer) -> int:
+def give_back_all(
+    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, consumer: Consumer
+) -> int:
     """A consumer is about to be deleted: its live entries are given back, as by XNACK FAIL. As `hold`."""
     released: list[Released] = []
     for block, start, stop in group.owned(consumer, ids.ZERO, consumer.pending):
         for slot in range(start, stop):
-            if block.segment.is_live(slot):
+            count = block.counts[slot]
+            if not block.segment.is_live(slot):
+                continue
+            is_dead = dead_letters.is_exhausted(policy, count)
+            if not is_dead or not dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count):
                 group.release((block, slot, slot + 1), KEEP_COUNT)
                 released.append((block, slot, block.counts[slot : slot + 1]))
     if not released:
@@ -150,12 +158,17 @@ def give_back_all(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, c
 # -- what time brings -------------------------------------------------------------------------------------------------
 
 
-def examine(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> None:
+def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
     """Look at the leases and holds that ended since the last time: readers may get what is ready.
 
-    A deleted pending entry is dropped when its lease ends. O(1) amortized for each entry.
+    When its lease ends, an exhausted entry moves to the dead letters, and a deleted pending entry is dropped. O(1)
+    amortized for each entry; what could not move is looked at again.
     """
     _note_unknown(group, policy)
+    if policy.blocked:
+        policy.examine_anew()
+        dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
+        dead_letters.bury_all(ctx, key, stream, group, policy, dead)
     next_hold_ms = policy.next_hold_ms(policy.examined_holds_ms)
     if next_hold_ms != NONE and next_hold_ms <= ctx.now_ms:
         ctx.signal(key)
@@ -164,17 +177,21 @@ def examine(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> None
     if ack_wait_ms == NONE or not leases_have_ended(ctx, policy):
         return
     deleted: list[PendingSlot] = []
+    exhausted: list[PendingSlot] = []
     for time_ms, rank, _, block, slot in lease_walk.owned_after(group, policy.examined_ms, policy.examined_id):
         if ctx.now_ms - time_ms < ack_wait_ms:
             break
         if rank == BY_ID:
             policy.examined_id = block.id_at(slot) + 1
-        if block.segment.is_live(slot):
-            ctx.signal(key)
-        else:
+        if not block.segment.is_live(slot):
             deleted.append((block, slot))
+        elif dead_letters.is_exhausted(policy, block.counts[slot]):
+            exhausted.append((block, slot))
+        else:
+            ctx.signal(key)
     policy.examined_ms = max(policy.examined_ms, ctx.now_ms - ack_wait_ms)
     drop_deleted(ctx, key, group, deleted)
+    dead_letters.bury_all(ctx, key, stream, group, policy, exhausted)
 
 
 def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot]) -> None:
@@ -196,7 +213,7 @@ def next_ms(ctx: Context, group: Group, policy: GroupPolicy) -> int:
         first = next(lease_walk.owned_after(group, after_ms, policy.examined_id), None)
         if first is not None:
             due_ms = min(due_ms, max(first[0] + ack_wait_ms, _grace_until_ms(ctx, policy)))
-    return due_ms
+    return min(due_ms, ctx.now_ms + RETRY_MS) if policy.blocked else due_ms
 
 
 def set_back(policy: GroupPolicy, delivered_ms: int) -> None:

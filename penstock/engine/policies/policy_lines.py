@@ -83,6 +83,12 @@ def stream_words(settings: StreamSettings, policies: StreamPolicies) -> list[byt
         words.append(b"ACKED")
     elif settings.references == DELETE_REFERENCES:
         words.append(b"DELREF")
+    if settings.forward is not None:
+        words += (b"FORWARD", settings.forward)
+    if settings.at_field is not None:
+        words += (b"AT", settings.at_field)
+    if settings.after_ms != NONE:
+        words += (b"AFTER", b"%d" % settings.after_ms)
     if policies.floor != ids.ZERO:
         words += (b"FLOOR", ids.text(policies.floor))
     return words
@@ -97,6 +103,10 @@ def group_words(settings: GroupSettings) -> list[bytes]:
         words += (b"BACKOFF", b"%d" % settings.backoff_min_ms, b"%d" % settings.backoff_max_ms)
     if settings.jitter_percent != NONE:
         words += (b"JITTER", b"%d" % settings.jitter_percent)
+    if settings.max_deliver != NONE:
+        words += (b"MAXDELIVER", b"%d" % settings.max_deliver)
+    if settings.dead_letter is not None:
+        words += (b"DEADLETTER", settings.dead_letter)
     if settings.reap_ms != NONE:
         words += (b"REAP", b"%d" % settings.reap_ms)
     return words

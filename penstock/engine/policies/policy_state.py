@@ -10,7 +10,17 @@ class PolicyState:
     The counters are those of INFO.
     """
 
-    __slots__ = ("kept", "loaded_ms", "reaped", "redelivered", "retry_ms", "trimmed", "used")
+    __slots__ = (
+        "dead_lettered",
+        "forwarded",
+        "kept",
+        "loaded_ms",
+        "reaped",
+        "redelivered",
+        "retry_ms",
+        "trimmed",
+        "used",
+    )
 
     def __init__(self, compatibility: Compatibility) -> None:
         self.kept = compatibility.is_newest
@@ -20,3 +30,5 @@ class PolicyState:
         self.trimmed = 0
         self.redelivered = 0
         self.reaped = 0
+        self.dead_lettered = 0
+        self.forwarded = 0

@@ -28,10 +28,7 @@ def run(engine: EngineState, now_us: int) -> None:
         for key in due:
             stream = ctx.value(key)
             if isinstance(stream, Stream):
-                settling.settle(ctx, key, stream)
-                engine.effects.end_unit()
-                settling.look_at_groups(ctx, key, stream)
-                settling.note_due(ctx, key, stream)
+                settling.look_at(ctx, key, stream)
             engine.effects.end_unit()
 
 

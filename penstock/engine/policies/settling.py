@@ -6,7 +6,7 @@ Handlers call these functions for streams that have policies. While the log is r
 
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import leases, policy_lines, reaping, retention
+from penstock.engine.policies import forwarding, leases, policy_lines, reaping, retention
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
@@ -44,6 +44,7 @@ def settle(ctx: Context, key: bytes, stream: Stream) -> None:
     if policies is None or not are_kept(ctx):
         return
     retention.run(ctx, key, stream, policies)
+    forwarding.note_new(stream, policies)
     note_due(ctx, key, stream)
 
 
@@ -51,21 +52,29 @@ def note_due(ctx: Context, key: bytes, stream: Stream) -> None:
     """Say when a tick must look at a stream next."""
     policies = stream.policies
     if policies is not None:
-        policies.due_ms = min(retention.next_ms(stream, policies), policies.groups_due_ms)
+        own_ms = min(retention.next_ms(stream, policies), forwarding.next_ms(stream, policies))
+        policies.due_ms = min(own_ms, policies.groups_due_ms)
         ctx.db.note_policies(key, stream)
 
 
-def look_at_groups(ctx: Context, key: bytes, stream: Stream) -> None:
-    """A tick: do what is due in the groups of a stream, each a unit of its own."""
-    policies = stream.policies
-    if policies is None:
-        return
+def look_at(ctx: Context, key: bytes, stream: Stream) -> None:
+    """A tick: do what is due in a stream and its groups; each is a unit of its own."""
+    settle(ctx, key, stream)
+    ctx.effects.end_unit()
+    if stream.policies is not None:
+        forwarding.run(ctx, key, stream, stream.policies)
+        ctx.effects.end_unit()
+        _look_at_groups(ctx, key, stream, stream.policies)
+        settle(ctx, key, stream)  # dead letters are acknowledged
+
+
+def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
     due_ms = NEVER
     for group in stream.groups_by_name():
         policy = group.policy
         if policy is None:
             continue
-        leases.examine(ctx, key, group, policy)
+        leases.examine(ctx, key, stream, group, policy)
         due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, group, policy))
         if not policy.settings.is_set and not policy.held_count(ctx.now_ms):
             group.policy = None
@@ -107,7 +116,14 @@ def consumer_deleted(ctx: Context, key: bytes, stream: Stream, group: Group, con
     """A consumer is about to be deleted: in a group with ACKWAIT its entries are given back."""
     policy = leases.kept_policy(ctx, group)
     if policy is not None and policy.settings.ack_wait_ms != NONE:
-        wake(ctx, key, stream, leases.give_back_all(ctx, key, group, policy, consumer))
+        wake(ctx, key, stream, leases.give_back_all(ctx, key, stream, group, policy, consumer))
+
+
+def buried(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
+    """A command moved entries of a group to the dead letters, or tried to: then a tick tries again."""
+    if group.policy is not None and group.policy.blocked:
+        wake(ctx, key, stream, ctx.now_ms + leases.RETRY_MS)
+    settle(ctx, key, stream)
 
 
 def consumer_made(ctx: Context, key: bytes, group: Group) -> None:

@@ -14,7 +14,15 @@ LAST_SERIAL: Final = 2**63  # above every serial
 class GroupSettings:
     """What PENSTOCK.POLICY sets for a group. Numbers are NONE if they are not set; times are in ms."""
 
-    __slots__ = ("ack_wait_ms", "backoff_max_ms", "backoff_min_ms", "jitter_percent", "reap_ms")
+    __slots__ = (
+        "ack_wait_ms",
+        "backoff_max_ms",
+        "backoff_min_ms",
+        "dead_letter",
+        "jitter_percent",
+        "max_deliver",
+        "reap_ms",
+    )
 
     def __init__(self) -> None:
         self.ack_wait_ms = NONE
@@ -22,17 +30,22 @@ class GroupSettings:
         self.backoff_max_ms = NONE
         self.jitter_percent = NONE
         self.reap_ms = NONE
+        self.max_deliver = NONE
+        self.dead_letter: bytes | None = None
 
     def copy(self) -> "GroupSettings":
         twin = GroupSettings()
         twin.ack_wait_ms, twin.reap_ms = self.ack_wait_ms, self.reap_ms
         twin.backoff_min_ms, twin.backoff_max_ms = self.backoff_min_ms, self.backoff_max_ms
         twin.jitter_percent = self.jitter_percent
+        twin.max_deliver, twin.dead_letter = self.max_deliver, self.dead_letter
         return twin
 
     @property
     def is_set(self) -> bool:
         """Whether anything is set."""
+        if self.dead_letter is not None:
+            return True
         return max(self.ack_wait_ms, self.backoff_min_ms, self.jitter_percent, self.reap_ms) != NONE
 
 
@@ -44,10 +57,13 @@ class GroupPolicy:
     Owned entries delivered up to `examined_ms` were looked at after their leases ended; those in id order (see
     streams/delivery_order.py) have ids below `examined_id`. Holds up to `examined_holds_ms` were, too.
 
-    n is the number of released entries. `redelivered` and `reaped` count since the start.
+    n is the number of released entries. `redelivered`, `dead_lettered` and `reaped` count
+    since the start. blocked: why dead letters cannot move, empty if they can.
     """
 
     __slots__ = (
+        "blocked",
+        "dead_lettered",
         "examined_holds_ms",
         "examined_id",
         "examined_ms",
@@ -68,6 +84,8 @@ class GroupPolicy:
         self.examined_id: StreamId = 0
         self.examined_holds_ms = BEFORE_ALL
         self.redelivered = 0
+        self.dead_lettered = 0
+        self.blocked = b""
         self.reaped = 0
 
     def release(self, entry_id: StreamId, ready_ms: int) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from sortedcontainers import SortedList
+
 from penstock.storage.deadlines import NEVER
 from penstock.storage.streams.ids import ZERO, StreamId
 
@@ -14,19 +16,24 @@ SWEPT: Final = -1  # in place of an id: every entry was looked at
 class StreamSettings:
     """What PENSTOCK.POLICY sets for a stream. Numbers are NONE if they are not set; times are in ms.
 
-    references: KEEPREF, DELREF or ACKED, as Stream.trim knows them.
+    references: KEEPREF, DELREF or ACKED, as Stream.trim knows them. forward: the stream to which entries move;
+    at_field, after_ms: when.
     """
 
-    __slots__ = ("max_age_ms", "max_length", "references")
+    __slots__ = ("after_ms", "at_field", "forward", "max_age_ms", "max_length", "references")
 
     def __init__(self) -> None:
         self.max_length = NONE
         self.max_age_ms = NONE
         self.references = KEEP_REFERENCES
+        self.forward: bytes | None = None
+        self.at_field: bytes | None = None
+        self.after_ms = NONE
 
     def copy(self) -> "StreamSettings":
         twin = StreamSettings()
         twin.max_length, twin.max_age_ms, twin.references = self.max_length, self.max_age_ms, self.references
+        twin.forward, twin.at_field, twin.after_ms = self.forward, self.at_field, self.after_ms
         return twin
 
     @property
@@ -37,7 +44,7 @@ class StreamSettings:
     @property
     def is_set(self) -> bool:
         """Whether anything is set."""
-        return self.trims or self.references != KEEP_REFERENCES
+        return self.trims or self.references != KEEP_REFERENCES or self.forward is not None
 
 
 class StreamPolicies:
@@ -47,10 +54,25 @@ class StreamPolicies:
     done: a heap of entries above the floor that no group needs; some may be gone or needed again by now.
     sweep_from: `done` lacks entries from this id on that became unneeded without being acknowledged; SWEPT if none.
     due_ms: when a tick must look at the stream next; AT_ONCE, or NEVER. groups_due_ms: the same for its groups alone.
-    trimmed: entries that policies removed, since the start.
+    scheduled: when each entry up to `scheduled_to` is to move (FORWARD); some may be gone by now. blocked: why nothing
+    can move, empty if it can; tried again at `retry_ms`.
+    trimmed, forwarded: entries that policies removed and moved, since the start.
     """
 
-    __slots__ = ("done", "due_ms", "floor", "groups_due_ms", "settings", "sweep_from", "trimmed")
+    __slots__ = (
+        "blocked",
+        "done",
+        "due_ms",
+        "floor",
+        "forwarded",
+        "groups_due_ms",
+        "retry_ms",
+        "scheduled",
+        "scheduled_to",
+        "settings",
+        "sweep_from",
+        "trimmed",
+    )
 
     def __init__(self) -> None:
         self.settings = StreamSettings()
@@ -59,7 +81,17 @@ class StreamPolicies:
         self.sweep_from: StreamId = SWEPT
         self.due_ms = NEVER
         self.groups_due_ms = NEVER
+        self.scheduled: SortedList[tuple[int, StreamId]] = SortedList()
+        self.scheduled_to: StreamId = ZERO
+        self.blocked = b""
+        self.retry_ms = 0
         self.trimmed = 0
+        self.forwarded = 0
+
+    def start_schedule(self) -> None:
+        """Have the moments of all entries read again."""
+        self.scheduled = SortedList()
+        self.scheduled_to = ZERO
 
     def start_sweep(self) -> None:
         """Have every entry looked at again, by this command or by ticks."""
@@ -77,4 +109,4 @@ class StreamPolicies:
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""
-        return 600 + 60 * len(self.done)
+        return 600 + 60 * len(self.done) + 150 * len(self.scheduled)
