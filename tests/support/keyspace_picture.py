@@ -28,9 +28,9 @@ def stream_picture(stream: Stream, seen_times: bool = True, now_ms: int = 0) -> 
         groups.append((group.name, group.last_id, group.entries_read, stream.lag(group), held, order, people))
     producers = stream.producers
     idempotence = (producers.duration_s, producers.max_size, {p: list(i.items()) for p, i in producers.pids.items()})
-    counters = (stream.length, stream.last_id, stream.max_deleted_id, stream.entries_added)
     policies = list(policy_lines.base_requests(b"", stream, now_ms))
-    return [b"".join(entries), counters, groups, idempotence, policies]
+    counters = (stream.length, stream.last_id, stream.max_deleted_id, stream.entries_added, policies)
+    return [b"".join(entries), counters, groups, idempotence]
 
 
 def keyspace(engine: Engine, seen_times: bool = True) -> list[object]:

@@ -17,9 +17,9 @@ BETWEEN_LOOKS_S = 0.005
 
 # What one transcript may leave behind for the next. Some of it a Redis of today refuses to change: it stays as it is.
 RESETS = (
-    "RESET", "FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT", "SLOWLOG RESET",
+    "PENSTOCK.CLOCK RUN", "RESET", "FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT", "SLOWLOG RESET",
     "CONFIG SET maxmemory 0", "CONFIG SET maxmemory-policy noeviction", "CONFIG SET slowlog-log-slower-than 10000",
-    "CONFIG SET stream-node-max-entries 100", "PENSTOCK.CLOCK RUN",
+    "CONFIG SET stream-node-max-entries 100",
 )  # fmt: skip
 
 
