@@ -5,13 +5,14 @@ With CLAIM, its own min-idle-time takes the place of ACKWAIT, and the reply has 
 
 from typing import Final
 
+from penstock.commands.policies import keyed_read
 from penstock.commands.streams import read_arguments
 from penstock.commands.streams.group_delivery import ReadTarget, hand_out, new_runs
 from penstock.commands.streams.read_arguments import ReadArguments
 from penstock.commands.streams.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, leases, settling
+from penstock.engine.policies import dead_letters, keys, leases, settling
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
@@ -39,6 +40,13 @@ def read(
     if claims or (policy.settings.ack_wait_ms != NONE and not options.no_ack):
         parts = _deliver_again(ctx, target, policy, consumer, options.claim_ms if claims else NONE, max_count, budget)
     again = len(parts)
+    order = keys.order_of(target.stream, group, policy)
+    if order is not None:
+        if is_new and options.no_ack and not again:
+            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, group.name, consumer.name)
+        shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, max_count - again, budget)
+        parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
+        return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
     runs = new_runs(target, budget.max_count(max_count - again), budget)
     for segment, start, stop in runs:
         shown = segment.entry_list(start, stop)
@@ -71,7 +79,7 @@ def _deliver_again(
     deleted: list[PendingSlot] = []
     dead: list[PendingSlot] = []
     again = 0
-    for block, slot in leases.ready_slots(group, policy, min_idle_ms, ctx.now_ms):
+    for block, slot in leases.ready_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms):
         if len(taken) >= max_count:
             break
         if not block.segment.is_live(slot):

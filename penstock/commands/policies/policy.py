@@ -33,7 +33,7 @@ FLOOR: Final = b"FLOOR"  # the log's word: it stands last
     "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] "
     "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] "
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
-    "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [RESET]",
+    "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
@@ -113,6 +113,8 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
     elif group.policy is None:
         return
     policy = settling.group_policy_of(ctx, key, stream, group)
+    if settings.key_field != policy.settings.key_field:
+        policy.keys = None  # what waited is judged anew
     policy.settings = settings
     policy.examine_anew()
     if not settings.is_set and not policy.held_count(ctx.now_ms):

@@ -12,7 +12,7 @@ from penstock.storage.streams.stream import ACKNOWLEDGED
 RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS))
 FORWARD_OPTIONS: Final = frozenset((b"FORWARD", b"AT", b"AFTER"))
 STREAM_OPTIONS: Final = RETENTION_OPTIONS | FORWARD_OPTIONS
-GROUP_OPTIONS: Final = frozenset((b"ACKWAIT", b"BACKOFF", b"JITTER", b"MAXDELIVER", b"DEADLETTER", b"REAP"))
+GROUP_OPTIONS: Final = frozenset((b"ACKWAIT", b"BACKOFF", b"JITTER", b"MAXDELIVER", b"DEADLETTER", b"REAP", b"KEY"))
 MOST_DELIVERIES: Final = 1_000_000
 LONGEST_ACK_WAIT_MS: Final = 2_592_000_000  # 30 days
 NO_LEAST: Final = -(2**63)
@@ -128,6 +128,8 @@ def read_group_options(settings: GroupSettings, reader: OptionReader) -> None:
             settings.max_deliver = reader.bounded(1, MOST_DELIVERIES)
         elif option == b"DEADLETTER":
             settings.dead_letter = reader.name()
+        elif option == b"KEY":
+            settings.key_field = reader.name()
         else:
             settings.reap_ms = reader.number(1)
 
@@ -136,5 +138,7 @@ def refuse_group_settings(settings: GroupSettings) -> None:
     """Refuse what the whole of a group's settings cannot be."""
     if settings.max_deliver != NONE and settings.dead_letter is None:
         raise ReplyError(b"ERR MAXDELIVER needs DEADLETTER")
+    if settings.key_field is not None and settings.ack_wait_ms == NONE:
+        raise ReplyError(b"ERR KEY needs ACKWAIT")
     if settings.jitter_percent != NONE and settings.backoff_min_ms == NONE:
         raise ReplyError(b"ERR JITTER needs BACKOFF")

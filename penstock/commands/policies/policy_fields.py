@@ -35,13 +35,13 @@ def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
     return [(NAME, reply.fields(shown, ctx.resp3))]
 
 
-def of_group(ctx: Context, group: Group) -> list[tuple[bytes, bytes]]:
+def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, bytes]]:
     """The field of a group's policy; none if there is no such policy, or a named compat-version."""
     policy = group.policy
     if policy is None or not policy.settings.is_set or not ctx.engine.policies.kept:
         return []
     settings = policy.settings
-    next_ms = leases.next_ms(ctx, group, policy)
+    next_ms = leases.next_ms(ctx, stream, group, policy)
     shown = [
         (b"ackwait", _number(ctx, settings.ack_wait_ms)),
         (b"backoff-min", _number(ctx, settings.backoff_min_ms)),
@@ -50,9 +50,9 @@ def of_group(ctx: Context, group: Group) -> list[tuple[bytes, bytes]]:
         (b"maxdeliver", _number(ctx, settings.max_deliver)),
         (b"deadletter", _text(ctx, settings.dead_letter)),
         (b"reap", _number(ctx, settings.reap_ms)),
-        (b"key", reply.null(ctx.resp3)),
+        (b"key", _text(ctx, settings.key_field)),
         (b"held", reply.integer(policy.held_count(ctx.now_ms))),
-        (b"waiting", reply.ZERO),
+        (b"waiting", reply.integer(0 if policy.keys is None else len(policy.keys.waiting))),
         (b"next", _number(ctx, NONE if next_ms == NEVER else next_ms)),
         (b"redelivered", reply.integer(policy.redelivered)),
         (b"dead-lettered", reply.integer(policy.dead_lettered)),

@@ -7,7 +7,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, leases, settling
+from penstock.engine.policies import dead_letters, keys, leases, settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -268,6 +268,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     cursor = ids.ZERO
     left, scans_left = max_count, max_count * SCANNED_PER_COUNT
     policy = leases.kept_policy(ctx, group)
+    order = None if policy is None or value is None else keys.order_of(value, group, policy)
     dead: list[PendingSlot] = []
     for block, slot, stop in group.walk_runs(start):
         together = True  # becomes False if not all entries of the run may be claimed
@@ -285,7 +286,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
                     deleted_pending.append(ids.text(block.id_at(slot)))
                     _drop_deleted_pending(ctx, key, group, (block, slot))
                     left -= 1
-                elif policy is not None and leases.is_held(policy, block.id_at(slot), ctx.now_ms):
+                elif policy is not None and leases.is_kept_back(policy, order, block.id_at(slot), ctx.now_ms):
                     pass
                 elif policy is not None and not just_ids and _is_dead(policy, (block, slot), min_idle_ms, ctx.now_ms):
                     dead.append((block, slot))

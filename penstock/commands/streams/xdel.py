@@ -40,6 +40,8 @@ def xdel(ctx: Context, args: list[bytes]) -> bytes:
     if deleted:
         _notify_deleted(ctx, args[1], deleted)
         ctx.log_request(args)
+        if stream.policies is not None:
+            settling.deleted(ctx, args[1], stream, stream_arguments.stream_ids(args[2:]))
     return reply.integer(deleted)
 
 
@@ -80,6 +82,8 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
             ctx.log(b"XDEL", args[1], *_ids_with(texts, replies, DELETED))
             if references == DELETE_REFERENCES:
                 group_effects.log_dropped_references(ctx, args[1], stream, entry_ids)
+    if deleted and stream.policies is not None:
+        settling.deleted(ctx, args[1], stream, entry_ids)
     return reply.array(replies)
 
 

@@ -133,7 +133,7 @@ def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> b
         (b"nacked-count", reply.integer(group.released)),
         (b"pending", reply.array(pending)),
         (b"consumers", reply.array(consumers)),
-        *policy_fields.of_group(ctx, group),
+        *policy_fields.of_group(ctx, stream, group),
     ]
     return reply.fields(ctx.shown(fields), ctx.resp3)
 
@@ -187,7 +187,7 @@ def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
                 (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
                 (b"entries-read", _entries_read(ctx, group)),
                 (b"lag", _known(ctx, stream.lag(group))),
-                *policy_fields.of_group(ctx, group),
+                *policy_fields.of_group(ctx, stream, group),
             ],
             ctx.resp3,
         )

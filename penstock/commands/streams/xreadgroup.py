@@ -275,7 +275,7 @@ def _next_claim_ms(target: ReadTarget, min_idle_ms: int, now_ms: int) -> int:
     if policy is None:
         oldest_ms = target.group.oldest_live_ms()
     else:  # the end of a hold is waited for with the group
-        oldest_ms = leases.oldest_claimable_ms(target.group, policy, now_ms)
+        oldest_ms = leases.oldest_claimable_ms(target.stream, target.group, policy, now_ms)
     if oldest_ms == NONE_LIVE:
         oldest_ms = now_ms  # an entry delivered later is found when the request is tried again
     return max(oldest_ms + min_idle_ms, now_ms + (POLL_MS if oldest_ms == now_ms else 0)) + 1

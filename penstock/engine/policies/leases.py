@@ -10,9 +10,10 @@ from typing import Final
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, policy_lines
+from penstock.engine.policies import dead_letters, keys, policy_lines
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids, lease_walk
 from penstock.storage.streams.group import KEEP_COUNT, Consumer, Group
@@ -42,28 +43,34 @@ def is_leased(ctx: Context, group: Group) -> bool:
 # -- what may be handed out -------------------------------------------------------------------------------------------
 
 
-def ready_slots(group: Group, policy: GroupPolicy, min_idle_ms: int, now_ms: int) -> Iterator[PendingSlot]:
+def ready_slots(
+    stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int, now_ms: int
+) -> Iterator[PendingSlot]:
     """What may be delivered again, in order: what was given back and is ready, then what idles for min_idle_ms.
 
     Deleted pending entries among the released are included. Nothing may change while walking.
     """
-    _note_unknown(group, policy)
+    order = _note_unknown(stream, group, policy)
     for ready_ms, _, entry_id in policy.order:
         if ready_ms > now_ms:
             break
         found = group.find(entry_id)
         assert found is not None, "a released entry is pending"
-        yield found
+        if order is None or order.may_be_handed_out(entry_id):
+            yield found
     for time_ms, _, _, block, slot in group.live_in_time_order():
         if now_ms - time_ms < min_idle_ms:
             break
-        yield block, slot
+        if order is None or order.may_be_handed_out(block.id_at(slot)):
+            yield block, slot
 
 
-def is_held(policy: GroupPolicy, entry_id: StreamId, now_ms: int) -> bool:
-    """Whether a released entry's moment is to come. O(1)."""
+def is_kept_back(policy: GroupPolicy, order: KeyOrder | None, entry_id: StreamId, now_ms: int) -> bool:
+    """Whether a released entry's moment is to come, or an entry waits for its value. O(1)."""
     moment = policy.ready.get(entry_id)
-    return moment is not None and moment[0] > now_ms
+    if moment is not None and moment[0] > now_ms:
+        return True
+    return order is not None and not order.may_be_handed_out(entry_id)
 
 
 def leases_have_ended(ctx: Context, policy: GroupPolicy) -> bool:
@@ -71,21 +78,30 @@ def leases_have_ended(ctx: Context, policy: GroupPolicy) -> bool:
     return ctx.now_ms >= _grace_until_ms(ctx, policy)
 
 
-def oldest_claimable_ms(group: Group, policy: GroupPolicy, now_ms: int) -> int:
+def oldest_claimable_ms(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> int:
     """As Group.oldest_live_ms, without what is held: 0 if something that was released is ready."""
-    _note_unknown(group, policy)
-    if policy.order and policy.order[0][0] <= now_ms:
-        return 0
-    first = next(group.live_in_time_order(), None)
-    return NONE_LIVE if first is None else first[0]
+    for block, slot in ready_slots(stream, group, policy, 0, now_ms):
+        if block.segment.is_live(slot):
+            return block.times[slot]
+    return NONE_LIVE
 
 
-def _note_unknown(group: Group, policy: GroupPolicy) -> None:
-    """Entries that were released without the policy's knowing (in a replay, or while it slept) are ready."""
-    if len(policy.ready) < group.released:
+def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | None:
+    """Entries that were released without the policy's knowing (in a replay, or while it slept) are ready, or wait.
+
+    Returns what is pending by its value; None without KEY.
+    """
+    order = keys.order_of(stream, group, policy)
+    if policy.known_count < group.released:
         for block, slot in group.nack_zone():
-            if block.id_at(slot) not in policy.ready:
-                policy.release(block.id_at(slot), 0)
+            entry_id = block.id_at(slot)
+            if policy.is_known(entry_id):
+                continue
+            if order is not None and not block.counts[slot] and not order.may_be_handed_out(entry_id):
+                order.waiting.add(entry_id)
+            else:
+                policy.release(entry_id, 0)
+    return order
 
 
 def _grace_until_ms(ctx: Context, policy: GroupPolicy) -> int:
@@ -164,7 +180,7 @@ def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: Grou
     When its lease ends, an exhausted entry moves to the dead letters, and a deleted pending entry is dropped. O(1)
     amortized for each entry; what could not move is looked at again.
     """
-    _note_unknown(group, policy)
+    _note_unknown(stream, group, policy)
     if policy.blocked:
         policy.examine_anew()
         dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
@@ -202,9 +218,9 @@ def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot
         ctx.dirty += 1
 
 
-def next_ms(ctx: Context, group: Group, policy: GroupPolicy) -> int:
+def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> int:
     """When the next lease or hold ends; NEVER if none does. Costs as `lease_walk.owned_after` for one entry."""
-    _note_unknown(group, policy)
+    _note_unknown(stream, group, policy)
     hold_ms = policy.next_hold_ms(ctx.now_ms)
     due_ms = NEVER if hold_ms == NONE else hold_ms
     ack_wait_ms = policy.settings.ack_wait_ms

@@ -107,6 +107,8 @@ def group_words(settings: GroupSettings) -> list[bytes]:
         words += (b"MAXDELIVER", b"%d" % settings.max_deliver)
     if settings.dead_letter is not None:
         words += (b"DEADLETTER", settings.dead_letter)
+    if settings.key_field is not None:
+        words += (b"KEY", settings.key_field)
     if settings.reap_ms != NONE:
         words += (b"REAP", b"%d" % settings.reap_ms)
     return words

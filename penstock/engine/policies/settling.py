@@ -6,7 +6,7 @@ Handlers call these functions for streams that have policies. While the log is r
 
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import forwarding, leases, policy_lines, reaping, retention
+from penstock.engine.policies import forwarding, keys, leases, policy_lines, reaping, retention
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
@@ -44,6 +44,7 @@ def settle(ctx: Context, key: bytes, stream: Stream) -> None:
     if policies is None or not are_kept(ctx):
         return
     retention.run(ctx, key, stream, policies)
+    keys.settle(ctx, key, stream)
     forwarding.note_new(stream, policies)
     note_due(ctx, key, stream)
 
@@ -75,7 +76,7 @@ def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPo
         if policy is None:
             continue
         leases.examine(ctx, key, stream, group, policy)
-        due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, group, policy))
+        due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, stream, group, policy))
         if not policy.settings.is_set and not policy.held_count(ctx.now_ms):
             group.policy = None
         ctx.effects.end_unit()
@@ -170,6 +171,13 @@ def read_without_ack(ctx: Context, key: bytes, stream: Stream, runs: list[Segmen
     acknowledged(ctx, key, stream, entry_ids)
 
 
+def deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
+    """Entries were deleted by their ids."""
+    if stream.policies is not None and are_kept(ctx):
+        keys.let_go(stream, entry_ids)
+        settle(ctx, key, stream)
+
+
 def swept(ctx: Context, key: bytes, stream: Stream) -> None:
     """Any entry may be unneeded now: a group or a consumer is gone, or entries above a floor are free again."""
     policies = stream.policies
@@ -204,7 +212,10 @@ def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_i
 def trimmed_by_hand(ctx: Context, key: bytes, stream: Stream) -> None:
     """XTRIM: whoever trims wants the entries below the floor gone, too."""
     policies = stream.policies
-    if policies is None or ctx.session.privileged or policies.floor == ids.ZERO:
+    if policies is None or ctx.session.privileged:
+        return
+    if policies.floor == ids.ZERO:
+        settle(ctx, key, stream)
         return
     policies.floor = ids.ZERO
     policy_lines.log_floor(ctx, key, ids.ZERO)

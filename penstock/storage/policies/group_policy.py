@@ -4,6 +4,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.ids import StreamId
 
@@ -20,6 +21,7 @@ class GroupSettings:
         "backoff_min_ms",
         "dead_letter",
         "jitter_percent",
+        "key_field",
         "max_deliver",
         "reap_ms",
     )
@@ -32,19 +34,21 @@ class GroupSettings:
         self.reap_ms = NONE
         self.max_deliver = NONE
         self.dead_letter: bytes | None = None
+        self.key_field: bytes | None = None
 
     def copy(self) -> "GroupSettings":
         twin = GroupSettings()
         twin.ack_wait_ms, twin.reap_ms = self.ack_wait_ms, self.reap_ms
         twin.backoff_min_ms, twin.backoff_max_ms = self.backoff_min_ms, self.backoff_max_ms
         twin.jitter_percent = self.jitter_percent
+        twin.key_field = self.key_field
         twin.max_deliver, twin.dead_letter = self.max_deliver, self.dead_letter
         return twin
 
     @property
     def is_set(self) -> bool:
         """Whether anything is set."""
-        if self.dead_letter is not None:
+        if self.dead_letter is not None or self.key_field is not None:
             return True
         return max(self.ack_wait_ms, self.backoff_min_ms, self.jitter_percent, self.reap_ms) != NONE
 
@@ -57,6 +61,9 @@ class GroupPolicy:
     Owned entries delivered up to `examined_ms` were looked at after their leases ended; those in id order (see
     streams/delivery_order.py) have ids below `examined_id`. Holds up to `examined_holds_ms` were, too.
 
+    keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
+    first needed.
+
     n is the number of released entries. `redelivered`, `dead_lettered` and `reaped` count
     since the start. blocked: why dead letters cannot move, empty if they can.
     """
@@ -67,6 +74,7 @@ class GroupPolicy:
         "examined_holds_ms",
         "examined_id",
         "examined_ms",
+        "keys",
         "order",
         "ready",
         "reaped",
@@ -80,6 +88,7 @@ class GroupPolicy:
         self.ready: dict[StreamId, tuple[int, int]] = {}
         self.order: SortedList[tuple[int, int, StreamId]] = SortedList()
         self.serial = 0
+        self.keys: KeyOrder | None = None
         self.examined_ms = BEFORE_ALL
         self.examined_id: StreamId = 0
         self.examined_holds_ms = BEFORE_ALL
@@ -97,9 +106,20 @@ class GroupPolicy:
 
     def leave(self, entry_id: StreamId) -> None:
         """An entry is not released any more. O(log n)."""
+        if self.keys is not None:
+            self.keys.waiting.discard(entry_id)
         moment = self.ready.pop(entry_id, None)
         if moment is not None:
             self.order.remove((*moment, entry_id))
+
+    def is_known(self, entry_id: StreamId) -> bool:
+        """Whether a released entry has a moment, or waits for its value. O(1)."""
+        return entry_id in self.ready or (self.keys is not None and entry_id in self.keys.waiting)
+
+    @property
+    def known_count(self) -> int:
+        """How many released entries are known. O(1)."""
+        return len(self.ready) + (0 if self.keys is None else len(self.keys.waiting))
 
     def held(self, now_ms: int) -> list[tuple[int, int, StreamId]]:
         """The cells of held entries, by moment. O(log n + held)."""
@@ -128,8 +148,12 @@ class GroupPolicy:
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""
-        return 1000 + 350 * len(self.ready)
+        keys = 0 if self.keys is None else self.keys.memory_usage()
+        return 1000 + 350 * len(self.ready) + keys
 
     def check(self) -> None:
         """Assert the invariants."""
         assert list(self.order) == sorted((*moment, entry_id) for entry_id, moment in self.ready.items())
+        if self.keys is not None:
+            self.keys.check()
+            assert not self.keys.waiting & self.ready.keys()

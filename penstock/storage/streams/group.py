@@ -401,6 +401,8 @@ class Group(PendingList):
         O(1); O(log n) if it was out of order; O(b) if its block becomes empty.
         """
         self._leave_order(block, slot)
+        if self.policy is not None and self.policy.keys is not None:
+            self.policy.keys.drop(block.id_at(slot))
         owner = block.owners[slot]
         block.free(slot)
         self._lost(block, owner, 1)
@@ -441,6 +443,9 @@ class Group(PendingList):
             self.forget(block, start)
             return
         self._leave_order_together(block, start, stop)
+        if self.policy is not None and self.policy.keys is not None:
+            for slot in range(start, stop):
+                self.policy.keys.drop(block.id_at(slot))
         self._lose(block, block.change_owners(start, stop, NOT_PENDING))
         self.pending -= stop - start
         if not block.pending:

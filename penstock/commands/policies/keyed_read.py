@@ -1,0 +1,99 @@
+"""XREADGROUP `>` in a group with KEY: new entries whose value is free; the others wait."""
+
+from typing import Final
+
+from penstock.commands.streams.group_delivery import ReadTarget
+from penstock.commands.streams.xread import Budget
+from penstock.engine.aof import group_effects
+from penstock.engine.aof.group_effects import Released
+from penstock.engine.context import Context
+from penstock.engine.policies import keys, settling
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.key_order import KeyOrder
+from penstock.storage.streams import ids
+from penstock.storage.streams.group import Consumer
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import SegmentRun
+
+AT_A_TIME: Final = 100  # entries that are looked at together
+
+
+def read_new(
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    order: KeyOrder,
+    consumer: Consumer,
+    no_ack: bool,
+    max_count: int,
+    budget: Budget,
+) -> list[bytes]:
+    """Hand out new entries whose value is free; the group passes over the others, which wait. The entries' bytes."""
+    group = target.group
+    former_id = group.last_id
+    passed = _pass(target, policy, order, no_ack, max_count, budget)
+    if not passed.all:
+        return []
+    target.stream.advance_group(group, passed.all)
+    shown = [segment.entry(start) for segment, start, _ in passed.taken]
+    if passed.taken and not no_ack:
+        group.deliver(passed.taken, consumer, ctx.now_ms)
+        consumer.active_ms = ctx.now_ms
+        group_effects.log_new(ctx, target.key, group, consumer.name, passed.taken, former_id)
+        settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
+    released: list[Released] = []
+    for segment, slot, _ in passed.waiting:
+        if group.find(segment.id_at(slot)) is None:
+            block, slot, _ = group.force_released(segment, slot, 0)
+            released.append((block, slot, block.counts[slot : slot + 1]))
+            order.waiting.add(block.id_at(slot))
+    if released:
+        group_effects.log_released(ctx, target.key, group, released)
+    group_effects.log_position(ctx, target.key, group)
+    ctx.dirty += 1
+    if no_ack:
+        settling.read_without_ack(ctx, target.key, target.stream, passed.taken)
+    return shown
+
+
+class Passed:
+    """New entries that a read goes over, each as a run of one: those handed out, those that wait, and all."""
+
+    __slots__ = ("all", "taken", "waiting")
+
+    def __init__(self) -> None:
+        self.all: list[SegmentRun] = []
+        self.taken: list[SegmentRun] = []
+        self.waiting: list[SegmentRun] = []
+
+
+def _pass(
+    target: ReadTarget, policy: GroupPolicy, order: KeyOrder, no_ack: bool, max_count: int, budget: Budget
+) -> Passed:
+    """Go over new entries until `max_count` may be handed out, or too many wait."""
+    passed = Passed()
+    field = policy.settings.key_field
+    assert field is not None, "there is an order of values"
+    position: StreamId = target.group.last_id
+    while True:
+        runs = target.stream.runs(position + 1, ids.MAX, AT_A_TIME)
+        if not runs:
+            return passed
+        for segment, start, stop in runs:
+            for slot in range(start, stop):
+                if len(passed.taken) >= max_count or len(order.waiting) + len(passed.waiting) >= keys.MOST_WAITING:
+                    return passed
+                position = segment.id_at(slot)
+                run = (segment, slot, slot + 1)
+                value = keys.value_of(field, segment.entry(slot))
+                first = None if value is None else order.first(value)
+                waits = first is not None and first < position
+                if waits:
+                    passed.waiting.append(run)
+                elif budget.take(segment.entry(slot)):
+                    passed.taken.append(run)
+                else:
+                    return passed
+                passed.all.append(run)
+                if position not in order.values and (waits or not no_ack):
+                    order.add(position, value)

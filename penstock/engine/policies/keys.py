@@ -1,0 +1,84 @@
+"""KEY: of each value of a field, one entry at a time is handed out, in the order of the ids.
+
+An entry is handed out only if no lower live id with the same value is pending in the group. `>` passes over the others:
+they become pending without an owner, with a delivery count of 0, and wait until their value is free.
+"""
+
+from typing import Final
+
+from penstock.engine.context import Context
+from penstock.protocol import entries
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.key_order import KeyOrder
+from penstock.storage.streams.group import Group
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.stream import Stream
+
+MOST_WAITING: Final = 10_000  # then `>` goes no further
+
+
+def order_of(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | None:
+    """What is pending by its value, up to date; None without KEY.
+
+    O(1); O(pending) when it is first asked for, and after pending entries were made otherwise than by reading.
+    """
+    field = policy.settings.key_field
+    if field is None:
+        return None
+    if policy.keys is None:
+        policy.keys = KeyOrder()
+    order = policy.keys
+    if len(order.values) < group.pending:
+        for block, slot in group.walk(0):
+            entry_id = block.id_at(slot)
+            if entry_id not in order.values:
+                order.add(entry_id, value_of(field, block.segment.entry(slot)) if block.segment.is_live(slot) else None)
+    return order
+
+
+def value_of(field: bytes, entry: bytes) -> bytes | None:
+    """The value of a field in an entry, the first of that name; None if there is none."""
+    fields = entries.fields_of(entry)
+    for at in range(0, len(fields), 2):
+        if fields[at] == field:
+            return fields[at + 1]
+    return None
+
+
+def let_go(stream: Stream, entry_ids: list[StreamId]) -> None:
+    """Entries were deleted."""
+    for group in stream.groups.values():
+        order = None if group.policy is None else group.policy.keys
+        if order is not None:
+            for entry_id in entry_ids:
+                order.let_go(entry_id)
+
+
+def settle(ctx: Context, key: bytes, stream: Stream) -> None:
+    """After a command: the next entry of each value that is free now is ready, and readers may get it."""
+    for group in stream.groups.values():
+        policy = group.policy
+        if policy is None or policy.keys is None:
+            continue
+        order = policy.keys
+        _let_go_of_trimmed(stream, group, order)
+        if not order.freed:
+            continue
+        freed, order.freed = order.freed, set()
+        ctx.signal(key)
+        for value in sorted(freed):
+            entry_id = order.first(value)
+            if entry_id is not None and entry_id in order.waiting:
+                order.waiting.discard(entry_id)
+                policy.release(entry_id, ctx.now_ms)
+
+
+def _let_go_of_trimmed(stream: Stream, group: Group, order: KeyOrder) -> None:
+    """Pending entries below the first live one are deleted. O(log b), and O(1) for each new one."""
+    first_id = stream.first_id if stream.length else stream.last_id + 1
+    if first_id > order.deleted_below:
+        for block, slot in group.walk(order.deleted_below):
+            if block.id_at(slot) >= first_id:
+                break
+            order.let_go(block.id_at(slot))
+        order.deleted_below = first_id
