@@ -6,10 +6,11 @@ from penstock.clock import ManualClock, MovableClock
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
 from penstock.protocol import log_reader
+from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, settings_with
-from tests.support.keyspace_picture import keyspace
+from tests.support.keyspace_picture import keyspace, stream_picture
 from tests.support.log import UnitLog
 
 
@@ -41,6 +42,28 @@ class PolicyDialogue(Dialogue):
         engine = loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms)
         assert keyspace(engine, seen_times=False) == keyspace(self.engine, seen_times=False)
         return engine
+
+    def reloaded_alike(self) -> None:
+        """As `reloaded`, but for the order of what is ready, and for consumers that have nothing."""
+        engine = loaded_engine(self._log.units, self.engine.clock.now_us() // 1000)
+        assert _without_order(engine) == _without_order(self.engine)
+
+    def rewritten_alike(self) -> None:
+        """As `rewritten`, likewise."""
+        now_ms = self.engine.clock.now_us() // 1000
+        engine = loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms)
+        assert _without_order(engine) == _without_order(self.engine)
+
+
+def _without_order(engine: Engine) -> list[object]:
+    now_ms = engine.clock.now_us() // 1000
+    seen: list[object] = []
+    for key, value in sorted(engine.keyspace.databases[0].values.items()):
+        assert isinstance(value, Stream)
+        entries, counters, groups, _ = stream_picture(value, False, now_ms)
+        assert isinstance(groups, list)
+        seen.append((key, entries, counters, [group[:5] for group in groups]))
+    return seen
 
 
 def _lines(unit: bytes) -> list[str]:
