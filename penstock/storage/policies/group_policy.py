@@ -7,6 +7,7 @@ from sortedcontainers import SortedList
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending_block import RELEASED, PendingBlock
 
 BEFORE_ALL: Final = -1  # before every delivery time
 LAST_SERIAL: Final = 2**63  # above every serial
@@ -111,6 +112,18 @@ class GroupPolicy:
         moment = self.ready.pop(entry_id, None)
         if moment is not None:
             self.order.remove((*moment, entry_id))
+
+    def leave_run(self, block: PendingBlock, start: int, stop: int) -> None:
+        """As `leave` for the released ones of the slots [start, stop)."""
+        for slot in range(start, stop):
+            if block.owners[slot] == RELEASED:
+                self.leave(block.id_at(slot))
+
+    def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
+        """The slots [start, stop) are not pending any more. O(log n) each with KEY, else O(1)."""
+        if self.keys is not None:
+            for slot in range(start, stop):
+                self.keys.drop(block.id_at(slot))
 
     def is_known(self, entry_id: StreamId) -> bool:
         """Whether a released entry has a moment, or waits for its value. O(1)."""

@@ -332,7 +332,7 @@ class Group(PendingList):
         if block.places is None:
             return
         if self.policy is not None and self.released:
-            self._leave_policy(self.policy, block, start, stop)
+            self.policy.leave_run(block, start, stop)
         places = block.places[start:stop]
         if max(places) >= OUT_OF_ORDER:
             for slot in range(start, stop):
@@ -381,11 +381,6 @@ class Group(PendingList):
             self.policy.leave(block.id_at(slot))
         self.order.remove(block.place(slot), block.times[slot], block.id_at(slot), released)
 
-    def _leave_policy(self, policy: GroupPolicy, block: PendingBlock, start: int, stop: int) -> None:
-        for slot in range(start, stop):
-            if block.owners[slot] == RELEASED:
-                policy.leave(block.id_at(slot))
-
     def _rebuilt(self, arrivals: ArrivalQueue, released: bool) -> ArrivalQueue:
         """A queue without its stale cells. The places of the other slots are changed to match."""
         fresh = ArrivalQueue()
@@ -401,8 +396,8 @@ class Group(PendingList):
         O(1); O(log n) if it was out of order; O(b) if its block becomes empty.
         """
         self._leave_order(block, slot)
-        if self.policy is not None and self.policy.keys is not None:
-            self.policy.keys.drop(block.id_at(slot))
+        if self.policy is not None:
+            self.policy.forget_run(block, slot, slot + 1)
         owner = block.owners[slot]
         block.free(slot)
         self._lost(block, owner, 1)
@@ -443,9 +438,8 @@ class Group(PendingList):
             self.forget(block, start)
             return
         self._leave_order_together(block, start, stop)
-        if self.policy is not None and self.policy.keys is not None:
-            for slot in range(start, stop):
-                self.policy.keys.drop(block.id_at(slot))
+        if self.policy is not None:
+            self.policy.forget_run(block, start, stop)
         self._lose(block, block.change_owners(start, stop, NOT_PENDING))
         self.pending -= stop - start
         if not block.pending:

@@ -17,6 +17,6 @@ def of_blocks(blocks: list[PendingBlock]) -> int:
 
 
 def of_consumers(names: list[bytes], owned: list[int], count: int) -> int:
-    """Bytes of `count` consumers, of which some are given: their names, and how many blocks they own entries in. O(1)."""
+    """Bytes of `count` consumers, by the names of some, and in how many blocks each of these owns entries. O(1)."""
     size = 450 * len(names) + sum(map(len, names)) + 18 * sum(owned)
     return size * count // len(names) if names else 0
