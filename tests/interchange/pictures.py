@@ -28,7 +28,7 @@ RELEASED: Final = b"released"  # the default of aof-compat-consumer
 # No line of a log carries them, or they tell of what is inside a server, or of its version.
 NOT_CARRIED: Final = (
     b"radix-tree-keys", b"radix-tree-nodes", b"seen-time", b"active-time", b"nacked-count", b"pids-tracked",
-    b"iids-tracked", b"iids-added", b"iids-duplicates",
+    b"iids-tracked", b"iids-added", b"iids-duplicates", b"penstock-policy",
 )  # fmt: skip
 
 
@@ -111,10 +111,11 @@ def ours(folder: Path, behind_ms: int = 0, **settings: str) -> Iterator[Ours]:
 
 
 @contextmanager
-def theirs(folder: Path) -> Iterator[Theirs]:
+def theirs(folder: Path, binary: Path | None = None) -> Iterator[Theirs]:
     """A Redis whose log is in a folder, without RDB files. NoReference also where it cannot load what is there."""
     folder.mkdir(exist_ok=True)
-    with reference_server("--dir", str(folder), "--appendonly", "yes", "--aof-use-rdb-preamble", "no") as port:
+    flags = ("--dir", str(folder), "--appendonly", "yes", "--aof-use-rdb-preamble", "no")
+    with reference_server(*flags, binary=binary) as port:
         server = Theirs(port)
         try:
             yield server
