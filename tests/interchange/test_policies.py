@@ -56,9 +56,13 @@ def seen(ask: Ask) -> dict[object, object]:
     return without_ghosts(without_idle(shown))
 
 
-def without_lag(shown: dict[object, object]) -> dict[object, object]:
+def as_valkey(shown: dict[object, object]) -> dict[object, object]:
+    """Without the lag, in which it counts entries that were trimmed before they were read; and without the highest
+    deleted id, which a log for Redis before 8.2 cannot set to 0-0 (Valkey 9.1.2).
+    """
     for stream in shown.values():
         assert isinstance(stream, tuple)
+        del stream[1][b"max-deleted-entry-id"]
         for group in stream[1][b"groups"]:
             del group[b"lag"]
     return shown
@@ -84,6 +88,6 @@ def test_a_log_with_policies_is_loaded(tmp_path: Path, kind: str, rewritten: boo
         mine = seen(server.ask)
     with theirs(tmp_path / "theirs", binary_of(kind)) as other:
         kept = seen(other.ask)
-    if kind == "valkey":  # its lag counts entries that were trimmed before they were read (Valkey 9.1.2)
-        mine, kept = without_lag(mine), without_lag(kept)
+    if kind == "valkey":
+        mine, kept = as_valkey(mine), as_valkey(kept)
     assert kept == mine

@@ -1,6 +1,7 @@
 """What XINFO shows of policies: one field, `penstock-policy`, only while a policy is set."""
 
 from penstock.engine.context import Context
+from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import forwarding, leases, retention
 from penstock.protocol import reply
 from penstock.storage.deadlines import NEVER
@@ -60,6 +61,26 @@ def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, by
         (b"blocked", _text(ctx, policy.blocked or None)),
     ]
     return [(NAME, reply.fields(shown, ctx.resp3))]
+
+
+def counters(engine: EngineState) -> dict[str, int]:
+    """INFO stats: what policies did since the start, and how many entries are held now. O(groups with policies)."""
+    counted, now_ms = engine.policies, engine.context.now_ms
+    held = 0
+    for db in engine.keyspace.databases:
+        for key in db.policies_due.times:
+            stream = db.values[key]
+            if isinstance(stream, Stream):
+                policies = [group.policy for group in stream.groups.values()]
+                held += sum(policy.held_count(now_ms) for policy in policies if policy is not None)
+    return {
+        "penstock_redelivered": counted.redelivered,
+        "penstock_dead_lettered": counted.dead_lettered,
+        "penstock_forwarded": counted.forwarded,
+        "penstock_trimmed": counted.trimmed,
+        "penstock_reaped": counted.reaped,
+        "penstock_held": held,
+    }
 
 
 def _number(ctx: Context, number: int) -> bytes:

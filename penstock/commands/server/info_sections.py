@@ -5,6 +5,7 @@ Fields for features that Penstock does not have are 0, so that clients can parse
 
 from typing import Final
 
+from penstock.commands.policies import policy_fields
 from penstock.commands.replication import roles
 from penstock.engine.context import Context
 from penstock.engine.memory import process_memory, value_sizes
@@ -200,7 +201,7 @@ def stats(ctx: Context) -> Fields:
     counted = ctx.engine.statistics
     counted.sample(ctx.now_ms)
     operations, input_rate, output_rate = counted.rates()
-    return _pairs(
+    found = _pairs(
         total_connections_received=counted.connections,
         total_commands_processed=counted.commands,
         instantaneous_ops_per_sec=int(operations),
@@ -278,6 +279,7 @@ def stats(ctx: Context) -> Fields:
         commands_per_parse_batch_cnt=counted.reads,
         commands_per_parse_batch_avg=f"{counted.commands / counted.reads if counted.reads else 0:.2f}",
     )
+    return found + _pairs(**policy_fields.counters(ctx.engine)) if ctx.engine.policies.used else found
 
 
 def replication(ctx: Context) -> Fields:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.protocol import private_lines
+from penstock.protocol import private_lines, reply
+from penstock.storage.keyspace import Keyspace
 from penstock.storage.policies.group_policy import GroupPolicy, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies, StreamSettings
 from penstock.storage.streams import ids
@@ -12,6 +13,7 @@ from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, Stream
 
+AUX_FIELD: Final = b"penstock-policies"  # of an RDB file; a Redis skips AUX fields that it does not know
 MOST_IDS: Final = 1000  # of one line
 
 
@@ -71,6 +73,18 @@ def base_lines(key: bytes, stream: Stream, now_ms: int) -> Iterator[bytes]:
     """`base_requests` as private lines, for a new base file."""
     for request in base_requests(key, stream, now_ms):
         yield private_lines.packed(request)
+
+
+def of_keyspace(keyspace: Keyspace, now_ms: int) -> bytes:
+    """All policies and holds as requests, for an RDB file; empty if there are none."""
+    parts: list[bytes] = []
+    for index, db in enumerate(keyspace.databases):
+        for key in db.policies_due.times:
+            value = db.values[key]
+            if isinstance(value, Stream):
+                parts.append(reply.bulks([b"SELECT", b"%d" % index]))
+                parts += [reply.bulks(request) for request in base_requests(key, value, now_ms)]
+    return b"".join(parts)
 
 
 def stream_words(settings: StreamSettings, policies: StreamPolicies) -> list[bytes]:

@@ -5,9 +5,11 @@ from typing import Final
 
 from penstock.engine.context import Context
 from penstock.engine.engine_state import EngineState
+from penstock.engine.policies import policy_lines
 from penstock.engine.rdb import rdb_values
 from penstock.engine.session import Session
 from penstock.errors import UsageError
+from penstock.protocol.log_reader import whole_requests
 from penstock.storage.aof.disk import Disk
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import rdb_format, rdb_reader
@@ -71,6 +73,7 @@ class RdbLoading:
                 yield self.end
         except BadRdb as problem:
             raise UsageError(f"{self._path}: {problem}.") from None
+        self._set_policies(reader.aux.get(policy_lines.AUX_FIELD, b""))
         if reader.left_out:
             names = ", ".join(sorted(set(reader.left_out)))
             self._tell(f"{self._path}: data of modules is left out ({names}); no key was stored in it.")
@@ -94,11 +97,20 @@ class RdbLoading:
             db.expire_at(key, reader.expires_ms)
         self.keys += 1
 
-    def _load_library(self, code: bytes) -> None:
+    def _set_policies(self, text: bytes) -> None:
+        """Policies and holds; those of keys that were left out are refused, and that is that."""
+        ctx = self._privileged()
+        for request in whole_requests(text).requests:
+            self._engine.replay(ctx, [request], 0)
+
+    def _privileged(self) -> Context:
         session = Session(0)
         session.privileged = True
         ctx = Context(self._engine, session)
         ctx.begin(session, self._engine.clock.now_us())
-        _, refusal = self._engine.replay(ctx, [[b"FUNCTION", b"LOAD", code]], 0)
+        return ctx
+
+    def _load_library(self, code: bytes) -> None:
+        _, refusal = self._engine.replay(self._privileged(), [[b"FUNCTION", b"LOAD", code]], 0)
         if refusal:
             raise BadRdb(f"a library of functions is refused: {shown(refusal[1:-2])}")

@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.config.settings import Settings
+from penstock.engine.policies import policy_lines
 from penstock.engine.rdb import rdb_values
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.storage.keyspace import Keyspace
@@ -28,6 +29,9 @@ def snapshot_of(
         *(more_aux or []),
         (b"aof-base", b"0"),
     ]
+    policies = policy_lines.of_keyspace(keyspace, now_ms)
+    if policies:
+        aux.append((policy_lines.AUX_FIELD, policies))
     return RdbWriter(keyspace, rdb_values.new_writer(settings, version), now_ms, aux, settings.yes("rdbchecksum"))
 
 

@@ -1,0 +1,71 @@
+"""What shows of policies: INFO, an RDB file, a server of another version."""
+
+from penstock.clock import ManualClock
+from penstock.engine.aof.replay import Replay
+from penstock.engine.rdb.rdb_saving import snapshot_of
+from tests.policies.conftest import PolicyDialogue, made
+from tests.policies.test_leases import READ, read_ids
+from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
+from tests.support.keyspace_picture import keyspace
+from tests.support.memory_disk import MemoryDisk
+
+
+def stats(dialogue: Dialogue) -> dict[str, str]:
+    lines = dialogue("INFO stats").decode().split("\r\n")
+    return dict(line.split(":") for line in lines if line.startswith("penstock_"))
+
+
+def test_info_counts_what_policies_did(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 f v", "XADD s 2-0 f v")
+    assert stats(dialogue) == {}
+    dialogue("XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000 DEADLETTER dead REAP 1000")
+    dialogue(READ.format("a"), "PENSTOCK.CLOCK ADVANCE 1000", READ.format("b"), "XNACK s g FATAL IDS 1 1-0")
+    dialogue("PENSTOCK.XNACK s g FAIL IDS 1 2-0 DELAY 90000", "PENSTOCK.POLICY dead FORWARD later")
+    dialogue("PENSTOCK.POLICY s MAXLEN 1", "PENSTOCK.CLOCK ADVANCE 2000")
+
+    assert stats(dialogue) == {
+        "penstock_redelivered": "2", "penstock_dead_lettered": "1", "penstock_forwarded": "1", "penstock_trimmed": "1",
+        "penstock_reaped": "2", "penstock_held": "1",
+    }  # fmt: skip
+
+
+def test_an_rdb_file_keeps_policies_floors_and_holds(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 f v", "PENSTOCK.POLICY s MAXLEN 0 ACKED", "XGROUP CREATE s g $", "XADD s 2-0 f v")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 30000 KEY f", READ.format("a"))
+    dialogue("PENSTOCK.XNACK s g FAIL IDS 1 2-0 DELAY 5000", "SELECT 3", "XADD t 1-0 f v", "PENSTOCK.POLICY t MAXLEN 9")
+    disk = MemoryDisk()
+    file = disk.create("dump.rdb")
+    for chunk in snapshot_of(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS).chunks():
+        file.write(chunk)
+    engine = make_engine(ManualClock(NOW_MS))
+    replay = Replay(engine, lambda line: None)
+    replay.begin()
+    for _ in replay.snapshot(disk, "dump.rdb"):
+        pass
+    replay.end()
+
+    assert keyspace(engine, seen_times=False) == keyspace(dialogue.engine, seen_times=False)
+
+
+def test_a_named_version_knows_nothing_of_it() -> None:
+    client = made(compat_version="8.8")
+    client("XADD orders 1-0 n 1", "XGROUP CREATE orders shop 0")
+
+    assert str(client("PENSTOCK.POLICY orders MAXLEN 5")) == (
+        "ERR unknown command 'PENSTOCK.POLICY', with args beginning with: 'orders' 'MAXLEN' '5' "
+    )
+    assert str(client("XNACK orders shop FAIL IDS 1 1-0 DELAY 5")) == "ERR Unrecognized XNACK option 'DELAY'"
+
+
+def test_what_is_read_again_from_memory_has_its_policies(dialogue: PolicyDialogue) -> None:
+    dialogue("CONFIG SET enable-debug-command yes", "XADD s 1-0 f v", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 1000", READ.format("a"))
+    reloading = made(enable_debug_command="yes")
+    reloading.engine.keyspace.databases[0].put(b"s", dialogue.engine.keyspace.databases[0].values[b"s"])
+    reloading.engine.policies.used = True
+    assert reloading("DEBUG RELOAD") == b"OK"
+    reloading("PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert read_ids(reloading, READ.format("b")) == ["1-0"]
