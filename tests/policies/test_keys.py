@@ -108,6 +108,7 @@ def test_the_lag_stays_exact(orders: PolicyDialogue) -> None:
     assert orders("XINFO GROUPS s")[0][11] == 2
 
 
+@pytest.mark.slow
 def test_a_read_looks_ahead_of_ten_thousand_waiting_entries_at_most(dialogue: PolicyDialogue) -> None:
     for number in range(1, 10_004):
         dialogue.words(b"XADD", b"s", b"%d-0" % number, b"user", b"anna")

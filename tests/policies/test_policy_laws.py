@@ -12,13 +12,13 @@ histories = strategies.lists(strategies.tuples(strategies.integers(0, 16), numbe
 
 
 @hypothesis.given(histories)
-@hypothesis.settings(max_examples=30, derandomize=True)
+@hypothesis.settings(max_examples=15, derandomize=True)
 def test_nothing_is_lost_and_a_restart_finds_the_same(steps: list[Step]) -> None:
     told(steps).check_log()
 
 
 @hypothesis.given(histories)
-@hypothesis.settings(max_examples=12, derandomize=True)
+@hypothesis.settings(max_examples=8, derandomize=True)
 def test_nothing_depends_on_how_the_clock_is_moved(steps: list[Step]) -> None:
     assert picture(told(steps, pieces=1)) == picture(told(steps, pieces=3))
 

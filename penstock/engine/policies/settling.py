@@ -62,10 +62,11 @@ def look_at(ctx: Context, key: bytes, stream: Stream) -> None:
     """A tick: do what is due in a stream and its groups; each is a unit of its own."""
     settle(ctx, key, stream)
     ctx.effects.end_unit()
-    if stream.policies is not None:
-        forwarding.run(ctx, key, stream, stream.policies)
+    policies = stream.policies
+    if policies is not None:
+        forwarding.run(ctx, key, stream, policies)
         ctx.effects.end_unit()
-        _look_at_groups(ctx, key, stream, stream.policies)
+        _look_at_groups(ctx, key, stream, policies)
         settle(ctx, key, stream)  # dead letters are acknowledged
 
 

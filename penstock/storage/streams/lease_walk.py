@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, PendingBlock
@@ -15,7 +15,7 @@ from penstock.storage.streams.pending_list import PendingList
 
 TimedSlot: TypeAlias = tuple[int, int, int, PendingBlock, int]  # time, rank of the source, position; then block, slot
 
-BY_ID: int = 0  # the rank of entries in id order
+BY_ID: Final = 0  # the rank of entries in id order
 
 
 def owned_after(pending: PendingList, after_ms: int, from_id: StreamId) -> Iterator[TimedSlot]:
