@@ -362,6 +362,10 @@ class EngineState:
         """Whether what has expired is only hidden: while writes are paused, and on a replica until the master's DEL."""
         return self.state & FOLLOWING != 0 or now_ms < self.paused_until_ms
 
+    def keeps_policies(self) -> bool:
+        """Whether policies are applied: not with a named compat-version, and on a replica it is the master who does."""
+        return self.policies.kept and self.state & FOLLOWING == 0
+
     def writes_paused(self, now_ms: int) -> bool:
         return now_ms < self.paused_until_ms
 

@@ -3,6 +3,9 @@
 from penstock.clock import ManualClock
 from penstock.engine.aof.replay import Replay
 from penstock.engine.rdb.rdb_saving import snapshot_of
+from penstock.engine.replication.replication import Stream
+from penstock.engine.state import FOLLOWING
+from penstock.protocol.log_reader import whole_requests
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_leases import READ, read_ids
 from tests.support.clock import NOW_MS
@@ -69,3 +72,28 @@ def test_what_is_read_again_from_memory_has_its_policies(dialogue: PolicyDialogu
     reloading("PENSTOCK.CLOCK ADVANCE 1000")
 
     assert read_ids(reloading, READ.format("b")) == ["1-0"]
+
+
+def test_replicas_are_sent_what_policies_do_and_not_the_policies(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 f v", "XADD s 2-0 f #penstock", "XGROUP CREATE s g 0")
+    stream = Stream(0, 10_000)
+    dialogue.engine.effects.replicate(stream)
+    dialogue("PENSTOCK.POLICY s MAXLEN 1", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000", READ.format("a"))
+    dialogue("PENSTOCK.XNACK s g FAIL IDS 1 2-0 DELAY 5000")
+    sent = whole_requests(stream.take()).requests
+
+    assert [words[0] for words in sent if words[0] not in (b"MULTI", b"EXEC")] == [
+        b"SELECT", b"XTRIM", b"XCLAIM", b"XGROUP", b"XNACK"
+    ]  # fmt: skip
+    assert [words[0] for words in sent].count(b"MULTI") == [words[0] for words in sent].count(b"EXEC")
+
+
+def test_a_replica_leaves_policies_to_its_master_until_it_is_promoted(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s * f v", "PENSTOCK.POLICY s MAXAGE 1000")
+    dialogue.engine.set_state(FOLLOWING, True)
+    dialogue("PENSTOCK.CLOCK ADVANCE 5000")
+    assert dialogue("XLEN s") == 1
+    dialogue.engine.set_state(FOLLOWING, False)
+    dialogue("PENSTOCK.CLOCK ADVANCE 0")
+
+    assert dialogue("XLEN s") == 0

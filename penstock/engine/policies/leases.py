@@ -30,7 +30,7 @@ LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
 def kept_policy(ctx: Context, group: Group) -> GroupPolicy | None:
     """The policy of a group, if policies are applied now."""
     policy = group.policy
-    if policy is None or not ctx.engine.policies.kept or ctx.session.privileged:
+    if policy is None or not ctx.engine.keeps_policies() or ctx.session.privileged:
         return None
     return policy
 

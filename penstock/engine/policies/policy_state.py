@@ -7,6 +7,7 @@ class PolicyState:
     """kept: policies are applied; a named `compat-version` has none, so they sleep. used: some stream has had a policy.
 
     loaded_ms: when loading ended. retry_ms: before that, no tick tries again what could not be logged.
+    slept: since the last tick that applied them, policies were not applied for a while (this server was a replica).
     The counters are those of INFO.
     """
 
@@ -18,6 +19,7 @@ class PolicyState:
         "reaped",
         "redelivered",
         "retry_ms",
+        "slept",
         "trimmed",
         "used",
     )
@@ -27,6 +29,7 @@ class PolicyState:
         self.used = False
         self.loaded_ms = 0
         self.retry_ms = 0
+        self.slept = False
         self.trimmed = 0
         self.redelivered = 0
         self.reaped = 0

@@ -6,6 +6,7 @@ from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import settling
 from penstock.engine.session import NOBODY
 from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.stream_policies import AT_ONCE
 from penstock.storage.streams.stream import Stream
 
 STREAMS_A_TICK: Final = 1000
@@ -16,7 +17,10 @@ def run(engine: EngineState, now_us: int) -> None:
     """Look at the streams whose moment has come, each a unit of its own."""
     now_ms = now_us // 1000
     if not _may_run(engine, now_ms):
+        engine.policies.slept = engine.policies.slept or not engine.keeps_policies()
         return
+    if engine.policies.slept:
+        _wake_up(engine)
     if engine.trouble is not None:
         engine.policies.retry_ms = now_ms + RETRY_MS
         return
@@ -42,6 +46,19 @@ def next_ms(engine: EngineState, now_ms: int) -> int:
     return max(due_ms, engine.policies.retry_ms if engine.trouble is not None else 1)
 
 
+def _wake_up(engine: EngineState) -> None:
+    """What changed while policies slept was not noted: everything is to be looked at."""
+    engine.policies.slept = False
+    for db in engine.keyspace.databases:
+        for key in list(db.policies_due.times):
+            stream = db.values[key]
+            policies = stream.policies if isinstance(stream, Stream) else None
+            if policies is not None:
+                policies.start_sweep()
+                policies.due_ms = AT_ONCE
+                db.note_policies(key, stream)
+
+
 def _may_run(engine: EngineState, now_ms: int) -> bool:
     policies = engine.policies
-    return policies.used and policies.kept and not engine.loading and not engine.writes_paused(now_ms)
+    return policies.used and engine.keeps_policies() and not engine.loading and not engine.writes_paused(now_ms)

@@ -35,7 +35,7 @@ def drop_unused(ctx: Context, key: bytes, stream: Stream) -> None:
 
 def are_kept(ctx: Context) -> bool:
     """Whether policies are applied now."""
-    return ctx.engine.policies.kept and not ctx.session.privileged
+    return ctx.engine.keeps_policies() and not ctx.session.privileged
 
 
 def settle(ctx: Context, key: bytes, stream: Stream) -> None:

@@ -19,7 +19,8 @@ from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.identity import NO_ID, new_id
 from penstock.errors import ReplyError
-from penstock.protocol import reply
+from penstock.protocol import private_lines, reply
+from penstock.protocol.log_reader import whole_requests
 
 GETACK: Final = reply.bulks([b"REPLCONF", b"GETACK", b"*"])
 NO_OFFSET: Final = -1
@@ -40,6 +41,8 @@ class Stream:
         self.last_write = offset  # where the last change ended; what follows is PINGs and messages
 
     def append(self, unit: bytes) -> None:
+        if private_lines.BEGINNING in unit:  # no replica is sent what only a log may hold
+            unit = _public(unit)
         self.say(unit)
         self.last_write = self.offset
 
@@ -56,6 +59,15 @@ class Stream:
         self.unsent = []
         self.backlog.append(sent)
         return sent
+
+
+def _public(unit: bytes) -> bytes:
+    """A unit of the log without private lines; empty, or the choice of a database, if nothing else is in it."""
+    requests = whole_requests(unit).requests
+    public = [words for words in requests if not words[0].startswith(b"PENSTOCK.")]
+    if all(words[0] in (b"MULTI", b"EXEC", b"SELECT") for words in public):
+        public = [words for words in public if words[0] == b"SELECT"]
+    return unit if len(public) == len(requests) else b"".join([reply.bulks(words) for words in public])
 
 
 class Replication:
