@@ -80,6 +80,26 @@ USED: Final = (
         BufferLimits(),
         "Maximum bytes of replies waiting for a client, by class: hard limit, soft limit, seconds above it.",
     ),
+    # TLS
+    Directive("tls-port", "0", Number(0, 65535), "TCP port for TLS; 0 for none."),
+    Directive("tls-cert-file", "", Text(), "The server's certificate (PEM), and those that lead to its authority."),
+    Directive("tls-key-file", "", Text(), "The certificate's private key (PEM)."),
+    Directive("tls-key-file-pass", "", Text(), "The key's password."),
+    Directive("tls-dh-params-file", "", Text(), "Diffie-Hellman parameters for TLS 1.2."),
+    Directive("tls-ca-cert-file", "", Text(), "Authorities whose clients are trusted (PEM)."),
+    Directive("tls-ca-cert-dir", "", Text(), "Directory of such authorities."),
+    Directive("tls-auth-clients", "yes", Choice("no yes optional"), "Whether clients must show a certificate."),
+    Directive(
+        "tls-auth-clients-user",
+        "off",
+        Choice("CN off"),
+        "CN: a client acts as the user whose name its certificate has.",
+    ),
+    Directive("tls-protocols", "", Text(), "TLS versions; empty for 1.2 and 1.3."),
+    Directive("tls-ciphers", "", Text(), "Ciphers of TLS 1.2, in OpenSSL's notation."),
+    Directive("tls-ciphersuites", "", Text(), "Ciphers of TLS 1.3 (Python 3.15 or newer)."),
+    Directive("tls-prefer-server-ciphers", "no", YesNo(), "Prefer the server's order of ciphers."),
+    Directive("tls-session-caching", "yes", YesNo(), "Let clients continue TLS sessions."),
     # Access
     Directive("requirepass", "", Text(), "Password of the default user; if empty, none is needed."),
     Directive(

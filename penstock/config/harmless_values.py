@@ -117,18 +117,11 @@ IGNORED: Final[dict[str, Ignored]] = {
         " cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled",
     ),
     # TLS
-    "tls-port": Ignored(
-        "No TLS port is wanted.",
-        ("0",),
-        "Penstock does not speak TLS and would listen without it: set tls-port 0, and put a TLS proxy before port",
-    ),
     **_any(
-        "tls-port is 0, and there are no links between servers.",
-        "tls-cert-file tls-key-file tls-key-file-pass tls-client-cert-file tls-client-key-file tls-client-key-file-pass"
-        " tls-dh-params-file tls-ca-cert-file tls-ca-cert-dir tls-auth-clients tls-auth-clients-user tls-replication"
-        " tls-cluster tls-protocols tls-ciphers tls-ciphersuites tls-prefer-server-ciphers tls-session-caching"
-        " tls-session-cache-size tls-session-cache-timeout",
+        "There are no links between servers.",
+        "tls-client-cert-file tls-client-key-file tls-client-key-file-pass tls-replication tls-cluster",
     ),
+    **_any("It only affects speed: OpenSSL decides on it.", "tls-session-cache-size tls-session-cache-timeout"),
 }
 
 

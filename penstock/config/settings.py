@@ -1,6 +1,7 @@
 """A server's settings: one value for each directive, read by name; CONFIG SET changes all that it names, or none."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from penstock.config import harmless_values
@@ -34,6 +35,7 @@ class Settings:
         self._values: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
         self._watchers: dict[str, list[Callable[[], None]]] = {}
+        self._watched_always: set[str] = set()
         self.file: str | None = None
         self.set_at_start: dict[str, None] = {}
         self.renamed: list[tuple[str, str]] = []
@@ -74,13 +76,16 @@ class Settings:
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
-    def watch(self, name: str, callback: Callable[[], None]) -> None:
+    def watch(self, name: str, callback: Callable[[], None], always: bool = False) -> None:
         """Register a watcher: `callback` is called after CONFIG SET changed the directive.
 
+        always: it is called, too, if CONFIG SET names the directive with the value that it has.
         It may raise BadValue if the change is impossible (a port that is in use). CONFIG SET is then refused with this
         text, all values are restored, and the callbacks that were already called are called again.
         """
         self._watchers.setdefault(name, []).append(callback)
+        if always:
+            self._watched_always.add(name)
 
     def set_pairs(self, pairs: Sequence[tuple[str, str]], protected_too: bool = False) -> None:
         """CONFIG SET: change all pairs, or none. ReplyError if it is refused.
@@ -161,7 +166,7 @@ class Settings:
         """Call the watchers of the changed directives; if one raises BadValue, restore all values."""
         called: list[Callable[[], None]] = []
         for row, name in zip(rows, names, strict=True):
-            if self._values[row.name] == before[row.name]:
+            if self._values[row.name] == before[row.name] and row.name not in self._watched_always:
                 continue
             for callback in self._watchers.get(row.name, ()):
                 if callback in called:
@@ -172,7 +177,8 @@ class Settings:
                 except BadValue as problem:
                     self._restore(before)
                     for watcher in called[:-1]:
-                        watcher()
+                        with suppress(BadValue):  # a file that was read before may be gone
+                            watcher()
                     raise _refusal(name, problem.text) from None
 
     # -- listing ----------------------------------------------------------------------------------------------------

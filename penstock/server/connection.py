@@ -14,6 +14,7 @@ from penstock.protocol import reply
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
 from penstock.server import admission
+from penstock.server.tls import tls_context
 
 if TYPE_CHECKING:
     from penstock.server.turn import Owed, Turn
@@ -41,8 +42,8 @@ class Connection:
     """
 
     __slots__ = (
-        "_behind", "_ends", "_limits", "_logged", "_on_the_way", "_over_since_s", "_owed", "_reader", "_reads",
-        "_transport", "_turn", "gone", "owed_bytes", "session",
+        "_behind", "_ends", "_is_tls", "_limits", "_logged", "_on_the_way", "_over_since_s", "_owed", "_reader",
+        "_reads", "_transport", "_turn", "gone", "owed_bytes", "session",
     )  # fmt: skip
 
     def __init__(self, turn: "Turn") -> None:
@@ -58,6 +59,7 @@ class Connection:
         self._on_the_way = 0
         self._behind = False  # the peer has not taken everything that was written
         self._reads = True
+        self._is_tls = False
         self._ends = False  # the peer sends no more, or what it sent is no request
         self._over_since_s = 0.0  # when the soft output limit was exceeded, in the loop's time; 0: it is not
 
@@ -79,6 +81,11 @@ class Connection:
         address = address_of(peer) if over_tcp else address_of(local)
         self.session = session = engine.connect(address, address_of(local))
         session.unix_socket = not over_tcp
+        self._is_tls = transport.get_extra_info("sslcontext") is not None
+        if self._is_tls and engine.settings.text("tls-auth-clients-user") == "CN":
+            name = tls_context.name_in_certificate(transport.get_extra_info("peercert"))
+            if name:
+                engine.access.log_in_by_certificate(session, name.encode(), session.connected_ms)
         self._limits.authenticated = session.authenticated
         self.read_limits()
         link: socket.socket | None = transport.get_extra_info("socket")
@@ -132,7 +139,7 @@ class Connection:
         self._ends = True
         if self not in self._turn.going:
             self.close_if_done()
-        return True  # we close
+        return not self._is_tls  # whether we close: with TLS, the transport does
 
     # -- requests ---------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
-"""The listening sockets: TCP addresses and a unix socket."""
+"""The listening sockets: TCP addresses, with and without TLS, and a unix socket."""
 
 import asyncio
 import os
 import socket
+import ssl
 import stat
 from collections.abc import Callable
 from functools import partial
@@ -13,8 +14,20 @@ from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
 from penstock.server.server_log import ServerLog
+from penstock.server.tls import tls_context
+from penstock.server.tls.tls_context import TlsError
+from penstock.server.tls.tls_door import TlsDoor, TlsHandshakes
 
 ALL: Final = {"*": "0.0.0.0", "::*": "::"}
+TCP: Final = "tcp"
+TLS: Final = "tls"
+PORT_DIRECTIVES: Final = {TCP: "port", TLS: "tls-port"}
+BAD_PORT: Final = "Unable to listen on this port. Check server logs."
+TLS_DIRECTIVES: Final = (
+    "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients",
+    "tls-protocols", "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
+    "tls-dh-params-file",
+)  # fmt: skip
 IN_VAIN_S: Final = 1.0  # a unix socket that accepts no connection for so long counts as alive
 
 
@@ -26,26 +39,39 @@ class Doors:
         self._journal = server_log
         self._loop = loop
         self._greet: Callable[[], asyncio.Protocol] = asyncio.Protocol  # until `open` says
-        self._tcp: list[socket.socket] = []
+        self._sockets: dict[str, list[socket.socket]] = {TCP: [], TLS: []}
         self._unix: socket.socket | None = None
-        self._servers: dict[socket.socket, asyncio.Server] = {}
+        self._opened: dict[socket.socket, asyncio.Server | TlsDoor] = {}
         self._moves: set[asyncio.Task[None]] = set()
+        self._handshakes = TlsHandshakes(loop, server_log, lambda: self._greet())
 
     def bind(self) -> None:
         """Bind every address, or raise UsageError. Until `open`, the system refuses clients."""
         settings = self._settings
         path = settings.text("unixsocket")
-        # Without a unix socket, port 0 means a free port, which becomes the setting. (Redis does not start.)
-        if settings.number("port") or not path:
-            self._tcp = tcp_sockets(settings, self._journal)
-            if self._tcp and not settings.number("port"):
-                settings.set_pairs([("port", str(self._tcp[0].getsockname()[1]))])
+        # Without another socket, port 0 means a free port, which becomes the setting. (Redis does not start.)
+        if settings.number("port") or not (path or settings.number("tls-port")):
+            self._sockets[TCP] = tcp_sockets(settings, settings.number("port"), self._journal)
+            if self._sockets[TCP] and not settings.number("port"):
+                settings.set_pairs([("port", str(self._sockets[TCP][0].getsockname()[1]))])
+        try:
+            self._handshakes.context = self._new_context()
+        except TlsError as problem:
+            raise UsageError(f"{problem}\nFailed to configure TLS. Check logs for more info.") from None
+        if settings.number("tls-port"):
+            self._sockets[TLS] = tcp_sockets(settings, settings.number("tls-port"), self._journal)
         if path:
             self._unix = unix_socket(path, settings.number("unixsocketperm"))
-        if not self._tcp and self._unix is None:
+        if not self._listeners() and self._unix is None:
             raise UsageError("there is no address to listen on: bind is empty and unixsocket is not set")
-        settings.watch("port", partial(self._rebind, "Unable to listen on this port. Check server logs."))
-        settings.watch("bind", partial(self._rebind, "Failed to bind to specified addresses."))
+        settings.watch("port", partial(self._rebind, (TCP,), BAD_PORT))
+        settings.watch("tls-port", self._move_tls)
+        settings.watch("bind", partial(self._rebind, (TCP, TLS), "Failed to bind to specified addresses."))
+        for name in TLS_DIRECTIVES:
+            settings.watch(name, self._renew_context, always=True)  # the same path may have another certificate
+
+    def _listeners(self) -> list[socket.socket]:
+        return [listener for listeners in self._sockets.values() for listener in listeners]
 
     async def open(self, greet: Callable[[], asyncio.Protocol]) -> None:
         """Listen, and let clients in; UsageError where somebody else began to listen there meanwhile.
@@ -53,7 +79,7 @@ class Doors:
         `greet` makes the protocol of a new connection.
         """
         self._greet = greet
-        for listener in [*self._tcp, *([self._unix] if self._unix is not None else [])]:
+        for listener in [*self._listeners(), *([self._unix] if self._unix is not None else [])]:
             try:
                 await self._open_one(listener)
             except OSError as problem:
@@ -61,29 +87,57 @@ class Doors:
 
     async def _open_one(self, listener: socket.socket) -> None:
         backlog = self._settings.number("tcp-backlog")
-        if listener is self._unix:
-            server = await self._loop.create_unix_server(self._greet, sock=listener, backlog=backlog)
+        if listener in self._sockets[TLS]:
+            door = self._opened[listener] = TlsDoor(self._loop, self._journal, listener, self._handshakes)
+            door.open(backlog)
+        elif listener is self._unix:
+            self._opened[listener] = await self._loop.create_unix_server(self._greet, sock=listener, backlog=backlog)
         else:
-            server = await self._loop.create_server(self._greet, sock=listener, backlog=backlog)
-        self._servers[listener] = server
+            self._opened[listener] = await self._loop.create_server(self._greet, sock=listener, backlog=backlog)
 
-    def _rebind(self, refusal: str) -> None:
-        """CONFIG SET port or bind: listen there only; if that fails, keep the old sockets and refuse (Redis 8.6.3).
+    # -- changes ----------------------------------------------------------------------------------------------------
 
-        The old sockets are closed first, because `*` cannot be bound beside an address of its own.
+    def _new_context(self) -> ssl.SSLContext | None:
+        """What the TLS directives say, which nobody looks at without tls-port; TlsError if they are wrong."""
+        return tls_context.build(self._settings) if self._settings.number("tls-port") else None
+
+    def _renew_context(self) -> None:
+        """CONFIG SET of a TLS directive: it holds for new connections. If it is wrong, nothing changes."""
+        try:
+            self._handshakes.context = self._new_context()
+        except TlsError as problem:
+            self._journal.warning(str(problem))
+            raise BadValue("Unable to update TLS configuration. Check server logs.") from None
+
+    def _move_tls(self) -> None:
+        """CONFIG SET tls-port."""
+        before = self._handshakes.context
+        self._renew_context()
+        try:
+            self._rebind((TLS,), BAD_PORT)
+        except BadValue:
+            self._handshakes.context = before
+            raise
+
+    def _rebind(self, kinds: tuple[str, ...], refusal: str) -> None:
+        """CONFIG SET port, tls-port or bind: listen there only; if that fails, keep the old sockets and refuse.
+
+        The old sockets are closed first, because `*` cannot be bound beside an address of its own (Redis 8.6.3).
         """
-        old, self._tcp = self._tcp, []
-        names = [listener.getsockname()[:2] for listener in old]
-        for listener in old:
-            self._shut(listener)
+        names = {kind: [listener.getsockname()[:2] for listener in self._sockets[kind]] for kind in kinds}
+        self._shut_all(kinds)
         problem = ""
         try:
-            if self._settings.number("port"):
-                self._tcp = tcp_sockets(self._settings, self._journal)
+            for kind in kinds:
+                port = self._settings.number(PORT_DIRECTIVES[kind])
+                if port:
+                    self._sockets[kind] = tcp_sockets(self._settings, port, self._journal)
         except UsageError as mistake:
             problem = str(mistake)
-            self._tcp = [tcp_socket(host, port) for host, port in names]
-        for listener in self._tcp:
+            self._shut_all(kinds)
+            for kind in kinds:
+                self._sockets[kind] = [tcp_socket(host, port) for host, port in names[kind]]
+        for listener in [listener for kind in kinds for listener in self._sockets[kind]]:
             move = self._loop.create_task(self._open_one(listener))
             self._moves.add(move)
             move.add_done_callback(self._moves.discard)
@@ -91,35 +145,45 @@ class Doors:
             self._journal.warning(problem)
             raise BadValue(refusal)
 
+    def _shut_all(self, kinds: tuple[str, ...]) -> None:
+        for kind in kinds:
+            listeners, self._sockets[kind] = self._sockets[kind], []
+            for listener in listeners:
+                self._shut(listener)
+
     def close(self) -> None:
         """Stop listening."""
-        for listener in self._tcp:
-            self._shut(listener)
+        self._shut_all((TCP, TLS))
+        self._handshakes.close()
         if self._unix is not None:
             self._shut(self._unix)
             Path(self._settings.text("unixsocket")).unlink(missing_ok=True)
 
     def _shut(self, listener: socket.socket) -> None:
-        server = self._servers.pop(listener, None)
-        if server is not None:
-            server.close()
+        door = self._opened.pop(listener, None)
+        if door is not None:
+            door.close()
         listener.close()
 
     @property
     def addresses(self) -> list[str]:
-        names = [listener.getsockname() for listener in self._tcp]
-        shown = [f"[{name[0]}]:{name[1]}" if len(name) == 4 else f"{name[0]}:{name[1]}" for name in names]
+        shown = [address_of(listener) for listener in self._sockets[TCP]]
+        shown += [f"{address_of(listener)} for TLS" for listener in self._sockets[TLS]]
         return shown + ([self._settings.text("unixsocket")] if self._unix is not None else [])
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of sockets in Redis's words: tcp, unix."""
-        return ["tcp"] * bool(self._tcp) + ["unix"] * (self._unix is not None)
+        """The kinds of sockets in Redis's words: tcp, tls, unix."""
+        return [kind for kind, there in self._sockets.items() if there] + ["unix"] * (self._unix is not None)
 
 
-def tcp_sockets(settings: Settings, server_log: ServerLog) -> list[socket.socket]:
+def address_of(listener: socket.socket) -> str:
+    name = listener.getsockname()
+    return f"[{name[0]}]:{name[1]}" if len(name) == 4 else f"{name[0]}:{name[1]}"
+
+
+def tcp_sockets(settings: Settings, port: int, server_log: ServerLog) -> list[socket.socket]:
     """A bound socket for each address of `bind`; with port 0 all get the free port that the first one got."""
-    port = settings.number("port")
     listeners: list[socket.socket] = []
     for word in settings.words("bind"):
         optional = word.startswith("-")

@@ -292,6 +292,8 @@ GETKEYS = [
     "ZUNION 4294967297 a",
     "EVAL x 1x a",
     "MSETEX 1x a b",
+    "MSETEX 2 a 1 b",
+    "MSETEX 2 a 1",
     "PING",
     "COMMAND INFO x",
     "GET",

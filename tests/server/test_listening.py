@@ -20,7 +20,7 @@ from tests.support.fake_server import FakeServer
 
 
 def bound(settings: Settings) -> list[socket.socket]:
-    return tcp_sockets(settings, ServerLog(settings, ManualClock(NOW_MS)))
+    return tcp_sockets(settings, settings.number("port"), ServerLog(settings, ManualClock(NOW_MS)))
 
 
 # -- admission --------------------------------------------------------------------------------------------------------

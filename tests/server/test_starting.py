@@ -197,7 +197,7 @@ def test_shutdown_save_ends_a_server_whose_log_keeps_everything(tmp_path: Path) 
 # -- what it is told to be --------------------------------------------------------------------------------------------
 
 NOT_CARRIED_OUT = [
-    (["--tls-port", "6380"], "tls-port 6380: Penstock does not speak TLS and would listen without it"),
+    (["--tls-port", "6380"], "No tls-cert-file configured!\nFailed to configure TLS. Check logs for more info."),
     (["--aclfile", "users.acl"], "Aborting Redis startup because of ACL errors: Error loading ACLs, opening file"),
     (["--replicaof", "127.0.0.1", "6379"], "replicaof 127.0.0.1 6379: Penstock cannot be a replica"),
     (["--cluster-enabled", "yes"], "cluster-enabled yes: Penstock cannot be a node of a cluster"),

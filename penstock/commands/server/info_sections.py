@@ -53,7 +53,7 @@ def server(ctx: Context) -> Fields:
         process_id=identity.process_id,
         process_supervised=settings.text("supervised"),
         run_id=identity.run_id,
-        tcp_port=settings.number("port"),
+        tcp_port=settings.number("port") or settings.number("tls-port"),
         server_time_usec=ctx.now_us,
         uptime_in_seconds=uptime_s,
         uptime_in_days=uptime_s // DAY_S,
@@ -81,9 +81,13 @@ def _versions(named: Compatibility) -> Fields:
 
 def _listeners(ctx: Context) -> list[str]:
     settings = ctx.engine.settings
-    port, path = settings.number("port"), settings.text("unixsocket")
+    port, path, tls_port = settings.number("port"), settings.text("unixsocket"), settings.number("tls-port")
     binds = "".join([f"bind={address}," for address in settings.text("bind").split()])
-    return [*([f"name=tcp,{binds}port={port}"] if port else []), *([f"name=unix,bind={path}"] if path else [])]
+    return [
+        *([f"name=tcp,{binds}port={port}"] if port else []),
+        *([f"name=unix,bind={path}"] if path else []),
+        *([f"name=tls,{binds}port={tls_port}"] if tls_port else []),
+    ]
 
 
 def clients(ctx: Context) -> Fields:

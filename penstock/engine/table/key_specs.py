@@ -92,7 +92,7 @@ class KeySpec:
             if first >= len(args) or not (is_lenient or arguments.is_integer(args[first])):
                 raise ValueError("no number of keys")
             count = _c_int(args[first]) if is_lenient else int(args[first])
-            first, last = first + 1, first + count * self.step
+            first, last = first + 1, first + 1 + (count - 1) * self.step
             if last < first or last >= len(args):
                 raise ValueError("more keys than words")
         elif self.limit:

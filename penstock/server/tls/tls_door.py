@@ -1,0 +1,137 @@
+"""A listening socket that speaks TLS: it accepts connections, and lets in those whose handshake succeeds."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from penstock.server.server_log import ServerLog
+
+MOST_HANDSHAKES: Final = 128  # at the same time; one more ends the oldest
+HANDSHAKE_S: Final = 10.0
+GOODBYE_S: Final = 1.0  # how long a client that is closed may take to say that it has heard
+MOST_TOLD: Final = 10  # failed handshakes that are written down in a second
+PAUSE_S: Final = 0.1  # when the system has no file left for a connection
+
+
+class TlsHandshakes:
+    """The handshakes of one server that are going on.
+
+    They are limited in number and in time, because each takes memory and processor time before anybody knows who asks.
+    When there are too many, the oldest is ended: an honest client's takes a few milliseconds. Each uses the context of
+    the moment at which it began, so that a new certificate holds for those who come later.
+    """
+
+    __slots__ = ("_greet", "_journal", "_loop", "_second", "_tasks", "_told", "context")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, server_log: ServerLog, greet: Callable[[], asyncio.Protocol]
+    ) -> None:
+        self._loop = loop
+        self._journal = server_log
+        self._greet = greet
+        self._tasks: dict[asyncio.Task[None], None] = {}  # oldest first
+        self._second = 0  # of the loop's time, in which `_told` failures were written down
+        self._told = 0
+        self.context: ssl.SSLContext | None = None
+
+    def begin(self, link: socket.socket) -> None:
+        """Shake hands over a connection that was accepted."""
+        if len(self._tasks) >= MOST_HANDSHAKES:
+            oldest = next(iter(self._tasks))
+            del self._tasks[oldest]
+            oldest.cancel()
+        task = self._loop.create_task(self._shake(link))
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+
+    async def _shake(self, link: socket.socket) -> None:
+        names = f"(addr={_name(link.getpeername)} laddr={_name(link.getsockname)})"
+        try:
+            await self._loop.connect_accepted_socket(
+                self._greet,
+                link,
+                ssl=self.context,
+                ssl_handshake_timeout=HANDSHAKE_S,
+                ssl_shutdown_timeout=GOODBYE_S,
+            )
+        except (OSError, asyncio.CancelledError) as problem:
+            reason = str(problem) or "the handshake took too long, or too many were going on"
+            self._tell(f"Error accepting a client connection: {reason} {names}")
+            link.close()
+
+    def _tell(self, sentence: str) -> None:
+        """Write a failure down, but not all of a flood: strangers must not fill the disk."""
+        second = int(self._loop.time())
+        if second != self._second:
+            self._second, self._told = second, 0
+        self._told += 1
+        if self._told <= MOST_TOLD:
+            self._journal.warning(sentence)
+
+    def close(self) -> None:
+        """End all of them."""
+        for task in list(self._tasks):
+            task.cancel()
+
+
+class TlsDoor:
+    """Accepts connections from one listening socket."""
+
+    __slots__ = ("_handshakes", "_journal", "_listener", "_loop", "_resting")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        server_log: ServerLog,
+        listener: socket.socket,
+        handshakes: TlsHandshakes,
+    ) -> None:
+        self._loop = loop
+        self._journal = server_log
+        self._listener = listener
+        self._handshakes = handshakes
+        self._resting: asyncio.TimerHandle | None = None
+
+    def open(self, backlog: int) -> None:
+        """Listen. OSError if somebody else does."""
+        self._listener.listen(backlog)
+        self._loop.add_reader(self._listener, self._accept, backlog)
+
+    def _accept(self, most: int) -> None:
+        for _ in range(most):
+            try:
+                link, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as problem:  # no file is left: the clients wait
+                self._journal.warning(f"Accepting a client connection: {problem.strerror}")
+                self._loop.remove_reader(self._listener)
+                self._resting = self._loop.call_later(PAUSE_S, self._go_on, most)
+                return
+            link.setblocking(False)
+            self._handshakes.begin(link)
+
+    def _go_on(self, most: int) -> None:
+        self._resting = None
+        self._loop.add_reader(self._listener, self._accept, most)
+
+    def close(self) -> None:
+        """Stop listening. Connections stay."""
+        if self._resting is not None:
+            self._resting.cancel()
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+
+
+def _name(name_of: Callable[[], object]) -> str:
+    """An address as Redis shows it; it may be gone already."""
+    try:
+        name = name_of()
+    except OSError:
+        return "?"
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
