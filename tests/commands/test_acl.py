@@ -237,6 +237,30 @@ def test_a_listener_is_closed_who_may_not_listen_any_more(
     assert (dialogue.engine.to_close == [joe.session]) is is_closed
 
 
+WAITING = {
+    "a list": ("BLPOP k 0", "RPUSH k x", [b"k", b"x"]),
+    "a stream": ("XREAD BLOCK 0 STREAMS k $", "XADD k 1-0 f v", {b"k": [[b"1-0", [b"f", b"v"]]]}),
+    "a group": ("XREADGROUP GROUP g c BLOCK 0 STREAMS k >", "XADD k 1-0 f v", {b"k": [[b"1-0", [b"f", b"v"]]]}),
+}
+
+
+@pytest.mark.parametrize(("request_line", "push", "served"), WAITING.values(), ids=WAITING)
+def test_what_a_waiting_client_may_not_have_any_more_goes_to_the_next(
+    dialogue: Dialogue, request_line: str, push: str, served: object
+) -> None:
+    joe, amy = dialogue.another(), dialogue.another()
+    dialogue("ACL SETUSER joe on nopass +@all ~*")
+    if request_line.startswith("X"):
+        dialogue("XGROUP CREATE k g $ MKSTREAM")
+    joe("AUTH joe x", request_line)
+    amy("HELLO 3", request_line)
+    dialogue("ACL SETUSER joe resetkeys", push)
+
+    assert [str(refusal) for refusal in joe.arrived()] == ["NOPERM No permissions to access a key"]
+    assert amy.arrived() == [served]
+    assert joe.session.blocked is None
+
+
 def test_clients_of_the_default_user_stay_when_it_is_restricted(dialogue: Dialogue) -> None:
     other = dialogue.another()
     dialogue("ACL SETUSER default -get")

@@ -94,3 +94,27 @@ def test_a_waiting_task_is_woken(server: ServerProcess, protocol: int, parser: t
         await pool.disconnect()
 
     asyncio.run(life())
+
+
+def test_a_user_is_made_logs_in_and_is_shown_out(server: ServerProcess) -> None:
+    admin = redis.Redis(port=server.port, decode_responses=True)
+    admin.acl_setuser(
+        "amy", enabled=True, passwords=["+pw"], commands=["+set", "+client|id"], categories=["+@read"], keys=["a:*"]
+    )
+    amy = redis.Redis(port=server.port, username="amy", password="pw", decode_responses=True)
+
+    assert amy.set("a:1", "x")
+    with pytest.raises(redis.exceptions.NoPermissionError, match="No permissions to access a key"):
+        amy.get("b")
+    with pytest.raises(redis.exceptions.NoPermissionError, match="run the 'flushall' command"):
+        amy.flushall()
+    with pytest.raises(redis.exceptions.AuthenticationError, match="invalid username-password pair"):
+        redis.Redis(port=server.port, username="amy", password="wrong").ping()
+    assert (admin.acl_getuser("amy") or {})["keys"] == ["~a:*"]
+    assert admin.acl_dryrun("amy", "get", "b") == "User amy has no permissions to access the 'b' key"
+
+    first = amy.client_id()
+    admin.acl_deluser("amy")
+    with pytest.raises(redis.exceptions.AuthenticationError):
+        amy.client_id()
+    assert str(first) not in {client["id"] for client in admin.client_list()}
