@@ -208,7 +208,7 @@ NOT_CARRIED_OUT = [
 def test_what_cannot_be_carried_out_stops_the_start(tmp_path: Path, flags: list[str], sentence: str) -> None:
     said = refused(*flags, dir=tmp_path)
 
-    assert said.startswith(sentence)
+    assert sentence in said
     assert "Listening on" not in said
     assert list(tmp_path.iterdir()) == []
 
