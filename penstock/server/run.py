@@ -101,6 +101,9 @@ class Server:
             f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
             f" Python {sys.version.split()[0]}, {self._engine.identity.event_loop}"
         )
+        warning = self._engine.access.warning()
+        if warning:
+            server_log.warning(warning)
         self._fit_file_limit()
         # Addresses first: a second server that is started by mistake must not touch the log of the first.
         doors = Doors(settings, server_log, loop)

@@ -421,6 +421,15 @@ def test_a_bad_acl_file_stops_the_start(tmp_path: Path) -> None:
         with_file(tmp_path, BAD_FILE)
 
 
+def test_a_password_without_effect_is_warned_of(tmp_path: Path) -> None:
+    """As in Redis, the ACL file decides on the user `default`, also if it does not name it."""
+    (tmp_path / "users.acl").write_text("user joe on nopass\n")
+    open_to_all = make_engine(settings=settings_with(dir=str(tmp_path), aclfile="users.acl", requirepass="sec"))
+
+    assert open_to_all.access.warning().startswith("requirepass is set, but")
+    assert make_engine(settings=settings_with(requirepass="sec")).access.warning() == ""
+
+
 def test_users_come_from_one_place(tmp_path: Path) -> None:
     (tmp_path / "users.acl").write_text("")
     with pytest.raises(UsageError, match="either an ACL file or declare users directly"):

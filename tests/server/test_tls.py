@@ -1,5 +1,6 @@
 """TLS: who is let in, with which certificates, and how they are renewed."""
 
+import asyncio
 import shutil
 import socket
 import ssl
@@ -12,8 +13,11 @@ from pathlib import Path
 import pytest
 import redis
 
+from penstock.clock import SystemClock
 from penstock.config import config_file
-from penstock.server.tls import tls_context
+from penstock.server.listening import tcp_socket
+from penstock.server.server_log import ServerLog
+from penstock.server.tls import tls_context, tls_door
 from tests.support import wire
 from tests.support.certificates import PASSWORD, Authority, Pair
 from tests.support.reference_server import free_port
@@ -334,3 +338,25 @@ def test_wrong_directives_are_refused_in_redis_s_words(papers: Papers) -> None:
 
 def test_directives_without_a_port_are_not_looked_at() -> None:
     config_file.start(["--tls-cert-file", "/nowhere"])
+
+
+async def test_a_client_that_does_not_shake_hands_is_closed(papers: Papers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_door, "HANDSHAKE_S", 0.05)
+    loop = asyncio.get_running_loop()
+    settings = config_file.start([
+        "--tls-port", "7000", "--tls-auth-clients", "no", "--tls-cert-file", str(papers.server.certificate),
+        "--tls-key-file", str(papers.server.key), "--loglevel", "nothing",
+    ])  # fmt: skip
+    server_log = ServerLog(settings, SystemClock())
+    handshakes = tls_door.TlsHandshakes(loop, server_log, asyncio.Protocol)
+    handshakes.context = tls_context.build(settings)
+    listener = tcp_socket("127.0.0.1", 0)
+    door = tls_door.TlsDoor(loop, server_log, listener, handshakes)
+    door.open(10)
+
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    received = await asyncio.wait_for(reader.read(), PATIENCE_S)
+    writer.close()
+    door.close()
+
+    assert received == b""

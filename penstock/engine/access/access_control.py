@@ -184,6 +184,12 @@ class AccessControl:
         if not self._settings.text("aclfile"):
             raise ReplyError(acl_file.NO_FILE)
 
+    def warning(self) -> str:
+        """What whoever started the server may not have meant; empty if there is nothing."""
+        if self._settings.text("requirepass") and self.default.needs_no_login():
+            return "requirepass is set, but the rules of the user default say that it needs no password"
+        return ""
+
     # -- users ------------------------------------------------------------------------------------------------------
 
     @property

@@ -12,7 +12,7 @@ MOST_HANDSHAKES: Final = 128  # at the same time; one more ends the oldest
 HANDSHAKE_S: Final = 10.0
 GOODBYE_S: Final = 1.0  # how long a client that is closed may take to say that it has heard
 MOST_TOLD: Final = 10  # failed handshakes that are written down in a second
-PAUSE_S: Final = 0.1  # when the system has no file left for a connection
+PAUSE_S: Final = 1.0  # when the system has no file left for a connection
 
 
 class TlsHandshakes:
