@@ -26,6 +26,9 @@ class KeyUse:
         self.writes = any(flag in flags for flag in WRITING_FLAGS)
 
 
+NOT_LOOKED_FOR: Final = KeyUse(0, [])  # of a command whose declaration was not read yet
+
+
 class CommandCatalog:
     """The commands of one server by the names that rules use: lower case, a subcommand as `config|get`.
 
@@ -67,12 +70,13 @@ class CommandCatalog:
 
     def only_key(self, row: Row) -> KeyUse | None:
         """The key of a command that has one, always at the same place and used in the same way; None for others."""
-        if row.name not in self._only_keys:
+        use = self._only_keys.get(row.name, NOT_LOOKED_FOR)
+        if use is NOT_LOOKED_FOR:
             specs = key_specs.parse(row.keys)
             is_one = len(specs) == 1 and specs[0].fixed and not specs[0].last and not key_specs.has_varying_flags(row)
             is_key = is_one and "not_key" not in specs[0].flags
-            self._only_keys[row.name] = KeyUse(specs[0].index, specs[0].flags) if is_key else None
-        return self._only_keys[row.name]
+            use = self._only_keys[row.name] = KeyUse(specs[0].index, specs[0].flags) if is_key else None
+        return use
 
     def judges_alike(self, row: Row) -> bool:
         """Whether the keys of all requests of one batch are the same."""
