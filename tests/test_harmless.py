@@ -29,6 +29,7 @@ HARMFUL = {  # one value for each directive that may not be ignored at all of th
     "bgsave-cpulist": "1",
     "maxmemory-clients": "10%",
     "cluster-enabled": "yes",
+    "tls-cluster": "yes",
 }
 
 

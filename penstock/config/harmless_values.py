@@ -117,9 +117,10 @@ IGNORED: Final[dict[str, Ignored]] = {
         " cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled",
     ),
     # TLS
-    **_any(
-        "There are no links between servers.",
-        "tls-client-cert-file tls-client-key-file tls-client-key-file-pass tls-replication tls-cluster",
+    "tls-cluster": Ignored(
+        "There is no cluster bus.",
+        ("no",),
+        "Penstock does not encrypt what it sends with MIGRATE: set tls-cluster no",
     ),
     **_any("It only affects speed: OpenSSL decides on it.", "tls-session-cache-size tls-session-cache-timeout"),
 }

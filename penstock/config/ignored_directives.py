@@ -198,11 +198,7 @@ ACCEPTED: Final = (
         "Maximum milliseconds that writes pause for it.",
     ),
     Directive("cluster-slot-stats-enabled", "no", Choice("no yes cpu net mem"), "What is counted for each slot."),
-    # TLS: there are no links between servers, and OpenSSL decides on its sessions
-    Directive("tls-client-cert-file", "", Text(), "Certificate for outgoing connections."),
-    Directive("tls-client-key-file", "", Text(), "Key of the certificate."),
-    Directive("tls-client-key-file-pass", "", Text(), "The key's password."),
-    Directive("tls-replication", "no", YesNo(), "Use TLS for replication."),
+    # TLS: OpenSSL decides on its sessions
     Directive("tls-cluster", "no", YesNo(), "Use TLS on the cluster bus."),
     Directive("tls-session-cache-size", "20480", Number(0, INT), "Maximum number of cached TLS sessions."),
     Directive("tls-session-cache-timeout", "300", Number(0, INT), "Seconds that a TLS session is cached."),

@@ -26,7 +26,7 @@ BAD_PORT: Final = "Unable to listen on this port. Check server logs."
 TLS_DIRECTIVES: Final = (
     "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients",
     "tls-protocols", "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
-    "tls-dh-params-file",
+    "tls-dh-params-file", "tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass", "tls-replication",
 )  # fmt: skip
 IN_VAIN_S: Final = 1.0  # a unix socket that accepts no connection for so long counts as alive
 
@@ -98,7 +98,9 @@ class Doors:
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def _new_context(self) -> ssl.SSLContext | None:
-        """What the TLS directives say, which nobody looks at without tls-port; TlsError if they are wrong."""
+        """What the TLS directives say, at which nobody looks without a use for them; TlsError if they are wrong."""
+        if self._settings.yes("tls-replication"):
+            tls_context.build_for_master(self._settings)
         return tls_context.build(self._settings) if self._settings.number("tls-port") else None
 
     def _renew_context(self) -> None:

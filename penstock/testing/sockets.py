@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from penstock.config.settings import Settings
+from penstock.errors import UsageError
 from penstock.server.connection import Connection
 from penstock.server.listening import tcp_sockets, unix_socket
 from penstock.server.turn import Turn
@@ -21,12 +22,14 @@ class Sockets:
     def __init__(self, turn: Turn, loop: InlineLoop, settings: Settings) -> None:
         self._turn = turn
         self._inline = loop
+        if settings.number("tls-port"):
+            raise UsageError("a server inside the process does not speak TLS: set tls-port 0")
         self._path = settings.text("unixsocket")
         if self._path:
             self._listener = unix_socket(self._path, settings.number("unixsocketperm"))
             self.url = f"unix://{self._path}"
         else:
-            self._listener, *others = tcp_sockets(settings, turn.server_log)
+            self._listener, *others = tcp_sockets(settings, settings.number("port"), turn.server_log)
             for other in others:
                 other.close()
             host, port = self._listener.getsockname()[:2]

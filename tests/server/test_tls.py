@@ -340,6 +340,24 @@ def test_directives_without_a_port_are_not_looked_at() -> None:
     config_file.start(["--tls-cert-file", "/nowhere"])
 
 
+def test_a_replica_reaches_its_master_by_tls_only(server: ServerProcess, papers: Papers) -> None:
+    port = open_tls(server, papers)
+    redis.Redis(port=server.port).set("copied", "yes")
+    authority = ["--tls-ca-cert-file", str(papers.authority.file)]
+    own = ["--tls-client-cert-file", str(papers.client.certificate), "--tls-client-key-file", str(papers.client.key)]
+    with running_server("--tls-replication", "yes", *authority, *own, "--replicaof", "127.0.0.1", str(port)) as replica:
+        client = redis.Redis(port=replica.port)
+        until(lambda: client.info("replication")["master_link_status"] == "up")
+
+        assert client.get("copied") == b"yes"
+        with pytest.raises(redis.ResponseError, match="Unable to update TLS configuration"):
+            client.config_set("tls-ca-cert-file", "")
+        client.config_set("tls-ca-cert-file", str(papers.stranger.certificate))
+        client.execute_command("REPLICAOF", "NO", "ONE")
+        client.execute_command("REPLICAOF", "127.0.0.1", str(port))
+        until(lambda: "certificate verify failed" in replica.said)
+
+
 async def test_a_client_that_does_not_shake_hands_is_closed(papers: Papers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls_door, "HANDSHAKE_S", 0.05)
     loop = asyncio.get_running_loop()

@@ -15,6 +15,8 @@ from penstock.engine.session import Session
 from penstock.errors import UsageError
 from penstock.protocol import reply
 from penstock.protocol.log_reader import whole_requests
+from penstock.server.tls import tls_context
+from penstock.server.tls.tls_context import TlsError
 from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.log_directory import write_all
 
@@ -143,13 +145,16 @@ class MasterLink:
         timeout_s = self._settings.number("repl-timeout")
         self._tell(f"Connecting to master {master.host}:{master.port}.")
         try:
-            opening = asyncio.open_connection(master.host, master.port, limit=LONGEST_LINE)
+            context = tls_context.build_for_master(self._settings) if self._settings.yes("tls-replication") else None
+            opening = asyncio.open_connection(master.host, master.port, limit=LONGEST_LINE, ssl=context)
             reader, writer = await asyncio.wait_for(opening, timeout_s)
             self._writer = writer
             link = Wire(reader, writer, master, self._replication.now_ms)
             answer = await asyncio.wait_for(self._shake_hands(link), timeout_s)
         except TimeoutError:
             raise LinkLost("it takes too long") from None
+        except TlsError as problem:
+            raise LinkLost(str(problem)) from None
         self._check(master)
         words = answer.split()
         if answer.startswith(b"+FULLRESYNC") and len(words) == 3:

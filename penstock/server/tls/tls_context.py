@@ -1,4 +1,4 @@
-"""The TLS context that the `tls-*` directives describe (Redis 8.6.3)."""
+"""The TLS contexts that the `tls-*` directives describe (Redis 8.6.3)."""
 
 import ssl
 import warnings
@@ -49,6 +49,27 @@ def build(settings: Settings) -> ssl.SSLContext:
     if not settings.yes("tls-session-caching"):
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
+    return context
+
+
+def build_for_master(settings: Settings) -> ssl.SSLContext:
+    """A context for the link to a master (tls-replication); TlsError if files or values are wrong.
+
+    The master's certificate must be signed by an authority; its name is not looked at, as in Redis. A client
+    certificate is the server's own if there is no other.
+    """
+    text = settings.text
+    if not text("tls-ca-cert-file") and not text("tls-ca-cert-dir"):
+        raise TlsError(NO_AUTHORITY)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    _choose_versions(context, text("tls-protocols").upper().split())
+    own = "tls-client-" if text("tls-client-cert-file") else "tls-"
+    if text(own + "cert-file"):
+        _load_certificate(context, text(own + "cert-file"), text(own + "key-file"), text(own + "key-file-pass"))
+    _trust(context, text("tls-ca-cert-file"), text("tls-ca-cert-dir"))
+    if text("tls-ciphers"):
+        _choose_ciphers(context, settings)
     return context
 
 
