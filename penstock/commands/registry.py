@@ -189,9 +189,12 @@ FAMILIES: Final = (
 )  # named, so that the imports are seen to serve something
 
 
+TABLE: Final = command_table.build(command_table.DECLARED)  # once: rows do not change, and are every engine's
+
+
 def table() -> dict[bytes, Command]:
     """The command table by upper-case name."""
-    return command_table.build(command_table.DECLARED)
+    return dict(TABLE)
 
 
 def new_engine(

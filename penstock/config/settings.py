@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from penstock.config import harmless_values
-from penstock.config.directive_types import BadValue, BufferLimits, SavePoints
+from penstock.config.directive_types import BadValue, BufferLimits, Folder, SavePoints
 from penstock.config.directives import USED, Directive
 from penstock.config.ignored_directives import ACCEPTED
 from penstock.errors import ReplyError
@@ -20,6 +20,13 @@ _OBSOLETE: Final = frozenset({
     "io-threads-do-reads", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands",
 })  # fmt: skip
 
+# Read once, because a process may have many servers. A folder's value depends on the working directory.
+_FOLDERS: Final = tuple(row for row in DIRECTIVES.values() if isinstance(row.kind, Folder))
+_DEFAULTS: Final = {
+    row.name: row.kind.read([row.default], row.default) for row in DIRECTIVES.values() if row not in _FOLDERS
+}
+_DEFAULT_NUMBERS: Final = {name: DIRECTIVES[name].kind.number(value) for name, value in _DEFAULTS.items()}
+
 
 class Settings:
     """The values of all directives, by name. Names and aliases match in upper or lower case.
@@ -32,15 +39,15 @@ class Settings:
     """
 
     def __init__(self) -> None:
-        self._values: dict[str, str] = {}
-        self._numbers: dict[str, int] = {}
+        self._values = dict(_DEFAULTS)
+        self._numbers = dict(_DEFAULT_NUMBERS)
         self._watchers: dict[str, list[Callable[[], None]]] = {}
         self._watched_always: set[str] = set()
         self.file: str | None = None
         self.set_at_start: dict[str, None] = {}
         self.renamed: list[tuple[str, str]] = []
         self.users: list[list[str]] = []
-        for row in DIRECTIVES.values():
+        for row in _FOLDERS:
             self._keep(row, row.kind.read([row.default], row.default))
 
     # -- reading ----------------------------------------------------------------------------------------------------
