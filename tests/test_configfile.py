@@ -267,3 +267,8 @@ def test_a_rewrite_replaces_the_file_at_once(tmp_path: Path) -> None:
     assert path.read_text() == "hz 30\n"
     assert path.stat().st_mode & 0o777 == 0o640
     assert [inside.name for inside in tmp_path.iterdir()] == ["redis.conf"]
+
+
+def test_a_directive_that_is_mistyped_gets_the_nearest_name() -> None:
+    with pytest.raises(UsageError, match=r"Bad directive or wrong number of arguments\nDid you mean appendfsync\?"):
+        config_file.start(["--apendfsync", "always"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import Final
 
 from penstock.config import harmless_values
@@ -148,7 +149,7 @@ class Settings:
         elif name in _OBSOLETE:
             return
         elif row is None or (len(words) == 1 and not row.kind.several):
-            raise BadValue("wrong number of arguments" if row else "Bad directive or wrong number of arguments")
+            raise BadValue("wrong number of arguments" if row else _unknown(name))
         else:
             value = row.kind.read(words[1:] or [""], self._values[row.name])
             if isinstance(row.kind, SavePoints) and row.name in loaded and value:
@@ -217,6 +218,12 @@ class Settings:
         if ignored:
             lines.append("accepted and without effect here: " + ", ".join(ignored))
         return lines
+
+
+def _unknown(name: str) -> str:
+    """Redis's error for a directive that does not exist, and the directive with the most similar name, if any."""
+    nearest = get_close_matches(name, _BY_NAME, 1)
+    return "Bad directive or wrong number of arguments" + "".join([f"\nDid you mean {one}?" for one in nearest])
 
 
 def _refusal(name: str, why: str) -> ReplyError:

@@ -1,6 +1,7 @@
 """What the clients in this process asked, and what they were answered."""
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +10,7 @@ import hiredis
 from penstock.clock import Clock
 
 NO_REPLY: Final = "(none yet)"
+MOST_ASKED: Final = 10_000  # requests of one client without a reply: CLIENT REPLY OFF
 LONGEST_SHOWN: Final = 200  # characters of a request or reply in `str()`
 
 
@@ -75,18 +77,19 @@ class ClientTrace:
     def __init__(self, port: int, clock: Clock, done: deque[Exchange], clients: "dict[int, ClientTrace]") -> None:
         self._clients = clients
         self.port = port
-        self.asked: deque[_Asked] = deque()
+        self.asked: deque[_Asked] = deque(maxlen=MOST_ASKED)
         self._clock = clock
         self._done = done
         self._requests = hiredis.Reader()
         self._replies = hiredis.Reader(notEnoughData=NO_REPLY)
 
     def sent(self, requests: bytes) -> None:
-        """The client sent so much."""
+        """The client sent so much. Inline requests, which no library sends, are not traced."""
         self._requests.feed(requests)
         now_ms = self._clock.now_us() // 1000
-        while words := self._requests.gets():
-            self.asked.append(_Asked(now_ms, tuple(words)))
+        with suppress(hiredis.ProtocolError):
+            while words := self._requests.gets():
+                self.asked.append(_Asked(now_ms, tuple(words)))
 
     def received(self, replies: bytes) -> None:
         """The server sent so much."""

@@ -155,6 +155,13 @@ def test_the_trace_shows_who_waits(server: penstock.Server, client: redis.Redis)
     assert [one.request for one in server.trace.exchanges if one.reply is NO_REPLY] == [(b"BLPOP", b"l", b"0")]
 
 
+def test_an_inline_request_is_answered_without_a_trace(server: penstock.Server) -> None:
+    link = server.client().connection_pool.get_connection()
+    link.send_packed_command([b"PING\r\n"])
+
+    assert link.read_response() == b"PONG"
+
+
 # -- faults -----------------------------------------------------------------------------------------------------------
 
 
