@@ -14,6 +14,8 @@ from penstock.testing.openings import Openings
 # What CLIENT SETINFO tells. redis-py would read its own package's metadata for each connection, which takes longer than
 # starting a server.
 DRIVER: Final = DriverInfo()
+# No network can lose a reply here: a client that waits for an hour waits for an hour.
+DEFAULTS: Final[dict[str, Any]] = {"driver_info": DRIVER, "socket_timeout": None}
 
 
 class EmbeddedConnection(redis.Connection):
@@ -58,13 +60,13 @@ class AsyncEmbeddedConnection(redis.asyncio.Connection):
 
 def client(openings: Openings, **options: Any) -> redis.Redis:
     """A client with a pool of its own."""
-    options.setdefault("driver_info", DRIVER)
+    options = DEFAULTS | options
     pool = redis.ConnectionPool(connection_class=EmbeddedConnection, openings=openings, **options)
     return redis.Redis.from_pool(pool)
 
 
 def async_client(openings: Openings, **options: Any) -> redis.asyncio.Redis:
     """An asyncio client with a pool of its own."""
-    options.setdefault("driver_info", DRIVER)
+    options = DEFAULTS | options
     pool = redis.asyncio.ConnectionPool(connection_class=AsyncEmbeddedConnection, openings=openings, **options)
     return redis.asyncio.Redis.from_pool(pool)

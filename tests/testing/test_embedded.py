@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 import penstock
@@ -44,8 +46,16 @@ def refusal_of(call: Callable[[], object]) -> str:
 
 
 def wait_until_blocked(client: redis.Redis) -> None:
+    until_s = time.monotonic() + PATIENCE_S
     while client.info("clients")["blocked_clients"] == 0:
-        pass
+        assert time.monotonic() < until_s
+
+
+async def until_blocked(client: redis.asyncio.Redis) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while (await client.info("clients"))["blocked_clients"] == 0:
+        assert time.monotonic() < until_s
+        await asyncio.sleep(0)
 
 
 # -- clients ----------------------------------------------------------------------------------------------------------
@@ -151,8 +161,7 @@ async def test_an_asynchronous_client_is_answered(server: penstock.Server) -> No
 async def test_tasks_of_one_loop_wake_each_other(server: penstock.Server) -> None:
     waiting = asyncio.ensure_future(server.async_client().blpop(["l"], 0))
     client = server.async_client()
-    while (await client.info("clients"))["blocked_clients"] == 0:
-        await asyncio.sleep(0)
+    await until_blocked(client)
 
     await client.rpush("l", "x")
 
@@ -162,8 +171,7 @@ async def test_tasks_of_one_loop_wake_each_other(server: penstock.Server) -> Non
 async def test_a_thread_wakes_a_task(server: penstock.Server) -> None:
     waiting = asyncio.ensure_future(server.async_client().blpop(["l"], 0))
     client = server.async_client()
-    while (await client.info("clients"))["blocked_clients"] == 0:
-        await asyncio.sleep(0)
+    await until_blocked(client)
 
     pushing, _ = begun(lambda: server.client().rpush("l", "x"))
 
@@ -254,9 +262,9 @@ def test_a_subscriber_hears_of_a_key_that_expires_when_the_clock_is_turned() -> 
 
 
 def test_the_url_is_a_real_socket(server: penstock.Server, client: redis.Redis) -> None:
-    outside = redis.from_url(server.url)
+    outside = redis.from_url(server.url, socket_timeout=PATIENCE_S)
     client.set("k", "v")
-    waiting, found = begun(lambda: redis.from_url(server.url).blpop(["l"], PATIENCE_S))
+    waiting, found = begun(lambda: redis.from_url(server.url, socket_timeout=PATIENCE_S).blpop(["l"], PATIENCE_S))
     wait_until_blocked(client)
 
     client.rpush("l", "x")
@@ -269,13 +277,13 @@ def test_the_url_is_a_real_socket(server: penstock.Server, client: redis.Redis) 
 
 def test_the_url_may_be_a_unix_socket(tmp_path: Path) -> None:
     with penstock.Server(unixsocket=tmp_path / "s.sock") as server:
-        assert redis.from_url(server.url).ping() is True
+        assert redis.from_url(server.url, socket_timeout=PATIENCE_S).ping() is True
     assert not (tmp_path / "s.sock").exists()
 
 
 def test_a_client_of_a_socket_is_closed_with_the_server() -> None:
     with penstock.Server() as server:
-        outside = redis.from_url(server.url, retry=None)
+        outside = redis.from_url(server.url, retry=None, socket_timeout=PATIENCE_S)
         outside.ping()
 
     with pytest.raises(RedisConnectionError):
@@ -371,7 +379,8 @@ def test_a_script_that_takes_long_keeps_others_busy_and_is_killed(server: pensto
     client.config_set("busy-reply-threshold", 1)
     waiting, found = begun(lambda: refusal_of(lambda: server.client().eval("while true do end", 0)))
     busy = ""
-    while not busy:
+    until_s = time.monotonic() + PATIENCE_S
+    while not busy and time.monotonic() < until_s:
         try:
             client.ping()
         except redis.ResponseError as refusal:
