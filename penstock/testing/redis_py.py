@@ -8,7 +8,7 @@ import redis.asyncio
 from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from penstock.testing.links import LinkedSocket, LinkedStream
+from penstock.testing.links import HOST, LinkedSocket, LinkedStream
 from penstock.testing.openings import Openings
 
 # What CLIENT SETINFO tells. redis-py would read its own package's metadata for each connection, which takes longer than
@@ -19,11 +19,14 @@ DEFAULTS: Final[dict[str, Any]] = {"driver_info": DRIVER, "socket_timeout": None
 
 
 class EmbeddedConnection(redis.Connection):
-    """A blocking client's connection. `openings` makes its links."""
+    """A blocking client's connection. `openings` makes its links.
+
+    redis-py looks the host up when it connects, although nothing is asked there: the address is a number.
+    """
 
     def __init__(self, openings: Openings, **options: Any) -> None:
         self._openings = openings
-        super().__init__(host="penstock", port=0, **options)  # type: ignore[no-untyped-call]  # redis-py's
+        super().__init__(host=HOST, port=0, **options)  # type: ignore[no-untyped-call]  # redis-py's
 
     def _connect(self) -> LinkedSocket:
         return self._openings.socket(self.socket_timeout)
@@ -49,7 +52,7 @@ class AsyncEmbeddedConnection(redis.asyncio.Connection):
 
     def __init__(self, openings: Openings, **options: Any) -> None:
         self._openings = openings
-        super().__init__(host="penstock", port=0, **options)
+        super().__init__(host=HOST, port=0, **options)
 
     async def _connect(self) -> None:
         reader = asyncio.StreamReader()

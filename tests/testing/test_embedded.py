@@ -1,6 +1,7 @@
 """A server in the process: what a test of queue code does with it."""
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -390,3 +391,13 @@ def test_a_script_that_takes_long_keeps_others_busy_and_is_killed(server: pensto
     waiting.join(PATIENCE_S)
     assert "Script killed by user" in found[0]
     assert "busy running a script" in busy
+
+
+def test_no_host_name_is_looked_up(server: penstock.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    original = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **more: asked.append(host) or original(host, *rest))
+
+    server.client().ping()
+
+    assert set(asked) <= {"127.0.0.1"}
