@@ -10,15 +10,16 @@ from penstock.clock import ManualClock, MovableClock
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
 from tests.support.clock import NOW_MS
-from tests.support.engines import make_engine, settings_with
+from tests.support.engines import make_engine
 from tests.support.log import UnitLog
-from tests.support.reference_server import reference_version
+from tests.support.reference_server import NoReference, reference_cluster, reference_version
 from tests.support.server_process import running_server
-from tests.support.transcript_clients import EngineClients, ServerClients
+from tests.support.transcript_clients import EngineClients, ServerClients, settings_for
 from tests.support.transcript_replay import differences
 from tests.support.transcripts import FOLDER, names, read
 
-NAMES = names()
+NAMES = [name for name in names() if not read(name).in_cluster]
+IN_CLUSTER = [name for name in names() if read(name).in_cluster]
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +30,26 @@ def penstock_port() -> Iterator[int]:
         yield server.port
 
 
+@pytest.fixture(scope="module")
+def penstock_cluster_port() -> Iterator[int]:
+    with running_server("--appendonly", "no", "--enable-debug-command", "yes", "--cluster-enabled", "yes") as server:
+        yield server.port
+
+
+@pytest.fixture(scope="module")
+def reference_cluster_port() -> Iterator[int]:
+    try:
+        with reference_cluster() as port:
+            yield port
+    except NoReference as absence:
+        pytest.skip(str(absence))
+
+
 @pytest.mark.parametrize("resp", [2, 3])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *IN_CLUSTER])
 def test_an_engine_replies_as_written_down(name: str, resp: int) -> None:
     clock = MovableClock(ManualClock(NOW_MS))
-    clients = EngineClients(make_engine(clock, settings=settings_with(enable_debug_command="yes")), resp)
+    clients = EngineClients(make_engine(clock, settings=settings_for(read(name))), resp)
     with closing(clients):
         assert "\n".join(differences(read(name), clients, resp, NOW_MS)) == ""
 
@@ -43,6 +59,22 @@ def test_an_engine_replies_as_written_down(name: str, resp: int) -> None:
 def test_a_server_replies_over_tcp_as_written_down(penstock_port: int, name: str, resp: int) -> None:
     transcript = read(name)
     with closing(ServerClients(penstock_port, resp, transcript.clients)) as clients:
+        assert "\n".join(differences(transcript, clients, resp)) == ""
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("name", IN_CLUSTER)
+def test_a_node_of_a_cluster_replies_as_written_down(penstock_cluster_port: int, name: str, resp: int) -> None:
+    transcript = read(name)
+    with closing(ServerClients(penstock_cluster_port, resp, transcript.clients)) as clients:
+        assert "\n".join(differences(transcript, clients, resp)) == ""
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("name", IN_CLUSTER)
+def test_a_node_of_redis_replies_as_written_down(reference_cluster_port: int, name: str, resp: int) -> None:
+    transcript = read(name)
+    with closing(ServerClients(reference_cluster_port, resp, transcript.clients)) as clients:
         assert "\n".join(differences(transcript, clients, resp)) == ""
 
 

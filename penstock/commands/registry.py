@@ -8,12 +8,12 @@ from penstock.clock import Clock
 # One name a line, sorted; each stands in FAMILIES too.
 from penstock.commands.acl import acl_files, acl_help, acl_log, acl_rights, acl_users
 from penstock.commands.arrays import array_cursor, array_items, array_queries
+from penstock.commands.cluster import cluster_changes, cluster_connection, cluster_nodes
 from penstock.commands.connection import (
     client_control,
     client_list,
     client_tracking,
     clients,
-    cluster,
     connection,
     transactions,
 )
@@ -110,7 +110,9 @@ FAMILIES: Final = (
     client_list,
     client_tracking,
     clients,
-    cluster,
+    cluster_changes,
+    cluster_connection,
+    cluster_nodes,
     config,
     connection,
     databases,

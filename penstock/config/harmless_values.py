@@ -93,7 +93,7 @@ IGNORED: Final[dict[str, Ignored]] = {
     **_any("INFO has no such histograms.", "key-memory-histograms"),
     **_any("Scripts do not have the deprecated names.", "lua-enable-deprecated-api"),
     **_any("A shutdown sends what there is, and does not wait for replicas.", "shutdown-timeout"),
-    # Replication, and the cluster that Penstock does not have
+    # Replication, and clusters of several nodes, which Penstock does not have
     **_any("A replica that cannot write its log refuses nobody.", "replica-ignore-disk-write-errors"),
     **_any("Old keys are freed in small steps.", "replica-lazy-flush"),
     **_any("A full copy is written into a file before it is loaded.", "repl-diskless-load"),
@@ -101,19 +101,11 @@ IGNORED: Final[dict[str, Ignored]] = {
     **_any("What a replica does not take in time is kept in memory.", "replica-full-sync-buffer-limit"),
     **_any("It only affects speed.", "repl-disable-tcp-nodelay"),
     **_any("A full copy comes on the one connection.", "repl-rdb-channel"),
-    "cluster-enabled": Ignored(
-        "The server is not part of a cluster.",
-        ("no",),
-        "Penstock cannot be a node of a cluster and would serve on its own: set cluster-enabled no",
-    ),
     **_any(
-        "cluster-enabled is no.",
-        "cluster-config-file cluster-node-timeout cluster-port cluster-announce-ip cluster-announce-port"
-        " cluster-announce-tls-port cluster-announce-bus-port cluster-announce-hostname cluster-announce-human-nodename"
-        " cluster-preferred-endpoint-type cluster-allow-pubsubshard-when-down cluster-allow-reads-when-down"
-        " cluster-allow-replica-migration cluster-compatibility-sample-ratio cluster-link-sendbuf-limit"
-        " cluster-migration-barrier cluster-replica-no-failover cluster-replica-validity-factor"
-        " cluster-require-full-coverage cluster-slot-migration-handoff-max-lag-bytes"
+        "There is no other node.",
+        "cluster-node-timeout cluster-allow-replica-migration cluster-compatibility-sample-ratio"
+        " cluster-link-sendbuf-limit cluster-migration-barrier cluster-replica-no-failover"
+        " cluster-replica-validity-factor cluster-slot-migration-handoff-max-lag-bytes"
         " cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled",
     ),
     # TLS

@@ -155,26 +155,9 @@ ACCEPTED: Final = (
         Choice("ignore panic panic-on-replicas"),
         "What a replica does if a change fails.",
     ),
-    Directive("cluster-enabled", "no", YesNo(), "Be a node of a cluster.", immutable=True),
-    Directive("cluster-config-file", "nodes.conf", Text(), "The node's configuration file.", immutable=True),
     Directive(
         "cluster-node-timeout", "15000", Number(0, LONG), "Milliseconds of silence after which a node counts as failed."
     ),
-    Directive("cluster-port", "0", Number(0, 65535), "Port of the cluster's bus.", immutable=True),
-    Directive("cluster-announce-ip", "", Text(), "Address announced to other nodes."),
-    Directive("cluster-announce-port", "0", Number(0, 65535), "Port announced to other nodes."),
-    Directive("cluster-announce-tls-port", "0", Number(0, 65535), "TLS port announced to other nodes."),
-    Directive("cluster-announce-bus-port", "0", Number(0, 65535), "Bus port announced to other nodes."),
-    Directive("cluster-announce-hostname", "", Text(), "Host name announced to other nodes."),
-    Directive("cluster-announce-human-nodename", "", Text(), "Name of the node in messages."),
-    Directive(
-        "cluster-preferred-endpoint-type",
-        "ip",
-        Choice("ip hostname unknown-endpoint"),
-        "Kind of address in redirections.",
-    ),
-    Directive("cluster-allow-pubsubshard-when-down", "yes", YesNo(), "Allow publishing while the cluster is down."),
-    Directive("cluster-allow-reads-when-down", "no", YesNo(), "Allow reads while the cluster is down."),
     Directive("cluster-allow-replica-migration", "yes", YesNo(), "Let replicas change masters."),
     Directive("cluster-compatibility-sample-ratio", "0", Number(0, 100), "Share of requests checked for cluster use."),
     Directive("cluster-link-sendbuf-limit", "0", Memory(0, ULONG), "Maximum bytes waiting for another node."),
@@ -187,7 +170,6 @@ ACCEPTED: Final = (
         "Maximum age of the data of a replica that becomes master.",
         alias="cluster-slave-validity-factor",
     ),
-    Directive("cluster-require-full-coverage", "yes", YesNo(), "Stop serving if slots are missing."),
     Directive(
         "cluster-slot-migration-handoff-max-lag-bytes", "1048576", Memory(), "Lag at which a slot is handed over."
     ),

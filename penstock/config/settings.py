@@ -6,13 +6,14 @@ from difflib import get_close_matches
 from typing import Final
 
 from penstock.config import harmless_values
+from penstock.config.cluster_directives import CLUSTER
 from penstock.config.directive_types import BadValue, BufferLimits, Folder, SavePoints
 from penstock.config.directives import USED, Directive
 from penstock.config.ignored_directives import ACCEPTED
 from penstock.errors import ReplyError
 
-DIRECTIVES: Final[dict[str, Directive]] = {row.name: row for row in (*USED, *ACCEPTED)}
-_BY_NAME: Final[dict[str, Directive]] = DIRECTIVES | {row.alias: row for row in (*USED, *ACCEPTED) if row.alias}
+DIRECTIVES: Final[dict[str, Directive]] = {row.name: row for row in (*USED, *CLUSTER, *ACCEPTED)}
+_BY_NAME: Final[dict[str, Directive]] = DIRECTIVES | {row.alias: row for row in DIRECTIVES.values() if row.alias}
 _IGNORED_NAMES: Final = frozenset(row.name for row in ACCEPTED)
 _BUFFERS: Final = BufferLimits()
 
@@ -127,6 +128,11 @@ class Settings:
             self._restore(before)
             raise _refusal(harmful, instead)
         self._notify_watchers(rows, [name for name, _ in pairs], before)
+
+    def force(self, name: str, value: str) -> None:
+        """Give a directive the value that follows from another, whatever was set."""
+        row = _BY_NAME[name]
+        self._keep(row, row.kind.read([value], self._values[name]))
 
     def read_line(self, words: Sequence[str], loaded: set[str]) -> None:
         """Read one line of a file or one flag, split into words; BadValue if it is wrong.

@@ -12,6 +12,8 @@ from penstock.config.settings import Settings
 from penstock.engine.access.access_control import AccessControl, Sessions
 from penstock.engine.aof import aof_compat
 from penstock.engine.aof.persistence import Persistence
+from penstock.engine.cluster.node import Node
+from penstock.engine.cluster.slot_rules import SlotRules
 from penstock.engine.context import Context
 from penstock.engine.effects import EffectLog, Effects
 from penstock.engine.memory.memory_limit import MemoryLimit
@@ -26,6 +28,7 @@ from penstock.engine.session import QueuedRequests, Session
 from penstock.engine.state import (
     BUSY,
     CACHING_CHOSEN,
+    CLUSTERED,
     FOLLOWING,
     LOADING,
     LOG_FAILING,
@@ -80,6 +83,11 @@ class EngineState:
         self.clock = clock
         self.chance = chance
         self.rows = rows
+        self.cluster: SlotRules | None = None
+        if settings.yes("cluster-enabled"):
+            settings.force("databases", "1")
+            self.cluster = SlotRules(settings, Node(settings, chance))
+            self.set_state(CLUSTERED, True)
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
         self.effects = Effects(log, aof_compat.of(settings))
         for name in ("aof-compat-version", "aof-compat-consumer"):

@@ -21,6 +21,8 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
         raise ReplyError(b"ERR Command not allowed inside a transaction")
     if session.state & RESTRICTED:
         engine.access.admit(session, row, request)
+    if engine.cluster is not None:
+        engine.cluster.admit(session, row, request)
     if engine.memory.limit and not engine.loading and not _leaves_memory_to_master(engine):
         engine.memory.admit(session, row)
     if engine.trouble is not None and (transactions.may_write(session, row) or row.name == "PING"):

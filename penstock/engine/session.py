@@ -58,6 +58,7 @@ class Session:
         "read_args",
         "read_words",
         "reads",
+        "reads_replicas",
         "replica",
         "resp",
         "shard_channels",
@@ -111,6 +112,7 @@ class Session:
         self.closed = False  # the connection is gone
         self.no_evict = False
         self.no_touch = False
+        self.reads_replicas = False  # READONLY
         # statistics for CLIENT LIST
         self.last_command = ""
         self.handled = 0

@@ -27,6 +27,7 @@ NOTIFYING: Final = 16384  # keyspace events are told
 TRACKED: Final = 32768  # some session tracks keys (CLIENT TRACKING)
 NEEDS_REPLICAS: Final = 65536  # min-replicas-to-write is set
 FOLLOWING: Final = 131072  # this server is a replica
+CLUSTERED: Final = 262144  # keys are in slots (cluster-enabled)
 
 SEEN: Final = MONITORED | NOTIFYING | TRACKED  # each request is seen by others: it is run by itself
 """The bits under which EXEC and scripts, which have passed the gate, run requests one by one."""

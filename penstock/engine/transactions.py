@@ -16,4 +16,6 @@ def abort(engine: EngineState, session: Session, refusal: ReplyError) -> ReplyEr
     session.queue = None
     session.queue_failed = False
     engine.unwatch(session)
+    if refusal.text.startswith((b"CROSSSLOT", b"CLUSTERDOWN")):
+        return refusal
     return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))

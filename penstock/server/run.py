@@ -14,8 +14,10 @@ from typing import Final, Protocol, cast
 
 from penstock.clock import Clock, MovableClock, SystemClock
 from penstock.commands.registry import new_engine
+from penstock.config import node_file
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
+from penstock.engine.cluster.node import Node
 from penstock.engine.engine import Engine
 from penstock.engine.replication import role
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
@@ -108,6 +110,8 @@ class Server:
         # Addresses first: a second server that is started by mistake must not touch the log of the first.
         doors = Doors(settings, server_log, loop)
         doors.bind()
+        if self._engine.cluster is not None:
+            keep_node(self._engine.cluster.node, settings)
         log_writer = AofWriter(settings, self._engine, server_log.notice, self._disk)
         turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
@@ -234,6 +238,23 @@ async def farewell(turn: Turn) -> None:
     until_s = turn.loop.time() + FAREWELL_S
     while turn.connections and turn.loop.time() < until_s:
         await asyncio.sleep(FAREWELL_STEP_S)
+
+
+def keep_node(node: Node, settings: Settings) -> None:
+    """Read the node's ID and slots, and keep them from here on; UsageError where the file is of no use."""
+    if settings.text("replicaof"):
+        raise UsageError("replicaof is not allowed with cluster-enabled yes: a cluster of one has no other nodes")
+    path = Path(settings.text("dir")) / settings.text("cluster-config-file")
+    try:
+        text = node_file.read(path)
+        if text is not None:
+            node.read(text)
+        node.save = lambda: node_file.replace(path, node.written())
+        node.save()
+    except OSError as problem:
+        raise UsageError(f"cannot keep {path}: {problem.strerror}") from None
+    except (ValueError, IndexError) as problem:
+        raise UsageError(f"cannot use {path}: {problem}; this server is a cluster of one") from None
 
 
 def write_pidfile(path: str) -> Path | None:

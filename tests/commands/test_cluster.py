@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.commands import registry
-from penstock.commands.connection.cluster import DISABLED
+from penstock.commands.cluster.cluster_nodes import DISABLED
 from tests.support.dialogue import Dialogue
 from tests.support.replies_beside_redis import replies_of_both
 

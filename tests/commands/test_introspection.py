@@ -23,6 +23,8 @@ ROWS = {
 
 OWN_COST = {
     "APPEND",
+    "CLUSTER|COUNTKEYSINSLOT",
+    "CLUSTER|GETKEYSINSLOT",
     "COPY",
     "DEL",
     "GETRANGE",

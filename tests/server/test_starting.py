@@ -200,7 +200,6 @@ NOT_CARRIED_OUT = [
     (["--tls-port", "6380"], "No tls-cert-file configured!\nFailed to configure TLS. Check logs for more info."),
     (["--aclfile", "users.acl"], "Aborting Redis startup because of ACL errors: Error loading ACLs, opening file"),
     (["--replicaof", "127.0.0.1", "6379"], "replicaof 127.0.0.1 6379: Penstock cannot be a replica"),
-    (["--cluster-enabled", "yes"], "cluster-enabled yes: Penstock cannot be a node of a cluster"),
 ]
 
 

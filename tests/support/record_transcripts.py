@@ -13,9 +13,9 @@ from contextlib import closing
 
 from penstock.clock import ManualClock, MovableClock
 from tests.support.clock import NOW_MS
-from tests.support.engines import make_engine, settings_with
-from tests.support.reference_server import reference_server
-from tests.support.transcript_clients import EngineClients, ServerClients
+from tests.support.engines import make_engine
+from tests.support.reference_server import reference_cluster, reference_server
+from tests.support.transcript_clients import EngineClients, ServerClients, settings_for
 from tests.support.transcripts import FOLDER, Reply, Step, Transcript, is_as_written, names, read, shown, written
 
 _TIME = re.compile(r"\b\d{13}\b")
@@ -71,18 +71,16 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all that a Redis knows")
     parser.add_argument("--ours", action="store_true", help="ask an engine of this project")
     options = parser.parse_args()
-    with reference_server() as port:
+    with reference_server() as alone, reference_cluster() as in_cluster:
         for name in options.names or [name for name in names() if read(name).since < (8, 7, 0)]:
             transcript = read(name)
+            port = in_cluster if transcript.in_cluster else alone
             told: list[list[list[str]]] = []
             for resp in (2, 3):
                 clients: EngineClients | ServerClients
                 if options.ours:
                     clients = EngineClients(
-                        make_engine(
-                            MovableClock(ManualClock(NOW_MS)), settings=settings_with(enable_debug_command="yes")
-                        ),
-                        resp,
+                        make_engine(MovableClock(ManualClock(NOW_MS)), settings=settings_for(transcript)), resp
                     )
                 else:
                     clients = ServerClients(port, resp, transcript.clients)

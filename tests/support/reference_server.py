@@ -78,6 +78,15 @@ def reference_server(*directives: str, binary: Path | None = None) -> Iterator[i
                     process.wait()
 
 
+@contextlib.contextmanager
+def reference_cluster() -> Iterator[int]:
+    """A reference server that is the only node of a cluster, and owns all slots; its port."""
+    with reference_server("--cluster-enabled", "yes", "--cluster-port", str(free_port())) as port:
+        with Connection(LOCALHOST, port) as client:
+            client.ask("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+        yield port
+
+
 def free_port() -> int:
     """A loopback port that nobody listens on now."""
     with socket.socket() as probe:

@@ -5,9 +5,11 @@ import time
 from typing import Protocol
 
 from penstock.clock import MovableClock
+from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
-from tests.support.transcripts import Step
+from tests.support.engines import settings_with
+from tests.support.transcripts import Step, Transcript
 from tests.support.wire import Bulk, Connection, Error, Integer, Value, parse
 
 LOCALHOST = "127.0.0.1"
@@ -21,6 +23,11 @@ RESETS = (
     "CONFIG SET maxmemory 0", "CONFIG SET maxmemory-policy noeviction", "CONFIG SET slowlog-log-slower-than 10000",
     "CONFIG SET stream-node-max-entries 100",
 )  # fmt: skip
+
+
+def settings_for(transcript: Transcript) -> Settings:
+    """The settings of an engine that is to hold a transcript."""
+    return settings_with(enable_debug_command="yes", cluster_enabled="yes" if transcript.in_cluster else "no")
 
 
 class Clients(Protocol):
@@ -100,8 +107,16 @@ class ServerClients:
         self._clients = {name: Connection(LOCALHOST, port, PATIENCE_S) for name in names}
         for client in self._clients.values():
             assert not isinstance(client.ask("HELLO", str(resp)), Error)
+        self._wait_for_cluster()
         for line in RESETS:
             self._control.ask(*line.split())
+
+    def _wait_for_cluster(self) -> None:
+        """A node of Redis that was given its slots is up after up to two seconds."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while "cluster_state:fail" in str(self._control.ask("CLUSTER", "INFO")):
+            assert time.monotonic() < deadline_s, "a node that owns all slots is up"
+            time.sleep(BETWEEN_LOOKS_S)
 
     def send(self, step: Step) -> None:
         self._clients[step.client].send(*step.words(self._id_of))

@@ -13,6 +13,7 @@ r"""Dialogues written down (tests/transcripts): what clients send, and what each
     # ...                   a comment
     > CLIENT KILL ID <id-of-bob>    the id of bob's connection
     since 8.8.0             a Redis of an older version is not asked
+    in a cluster            the server is the only node of one, which owns all slots
 
 Replies: `"x"` a bulk string (\n, \", \\, \xff inside), a bare number an integer, `+x` and `-x` a line and an error,
 [..] an array, {..} a map, ~[..] a set, >[..] a push, `,1.5` a double, #t a boolean, (1 a big number, =txt:"x" a
@@ -52,6 +53,7 @@ SENT = re.compile(r"(\w*)> (.*)")
 RECEIVED = re.compile(r"(\w+)<(?: (.*))?")
 OTHERWISE = "resp3 "
 SINCE = "since "
+IN_CLUSTER = "in a cluster"
 MARKS = {"<now>": r"\d{13}", "<now-s>": r"\d{10}", "<idle>": r"-?\d+", "<any>": r".*"}
 _MARK = re.compile("|".join(MARKS))
 _ID = re.compile(r"<id-of-(\w+)>")
@@ -91,6 +93,7 @@ class Transcript:
     name: str
     steps: list[Step]
     since: tuple[int, ...] = (0, 0, 0)
+    in_cluster: bool = False
 
     @property
     def clients(self) -> list[str]:
@@ -108,6 +111,9 @@ def read(name: str) -> Transcript:
     for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith(SINCE):
             transcript.since = tuple(map(int, line.removeprefix(SINCE).split(".")))
+            before.append(line)
+        elif line == IN_CLUSTER:
+            transcript.in_cluster = True
             before.append(line)
         elif not line or line.startswith("#"):
             before.append(line)

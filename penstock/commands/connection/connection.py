@@ -74,7 +74,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
             (b"version", reply.bulk(compatibility.version.encode())),
             (b"proto", reply.integer(version)),
             (b"id", reply.integer(session.id)),
-            (b"mode", reply.bulk(b"standalone")),
+            (b"mode", reply.bulk(b"standalone" if ctx.engine.cluster is None else b"cluster")),
             (b"role", reply.bulk(b"master")),
             (b"modules", reply.EMPTY_ARRAY),
         ],
@@ -160,6 +160,8 @@ def select(ctx: Context, args: list[bytes]) -> bytes:
     db_index = arguments.integer(args[1])
     if not MIN_INT32 <= db_index <= MAX_INT32:
         raise ReplyError(b"ERR value is out of range, value must between -2147483648 and 2147483647")
+    if ctx.engine.cluster is not None and db_index:
+        raise ReplyError(b"ERR SELECT is not allowed in cluster mode")
     if not 0 <= db_index < len(ctx.engine.keyspace.databases):
         raise ReplyError(b"ERR DB index is out of range")
     ctx.session.db_index = db_index
@@ -205,7 +207,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.reply_skip = 0
     session.name = b""
     session.fieldsets.clear()
-    session.no_evict = session.no_touch = False
+    session.no_evict = session.no_touch = session.reads_replicas = False
     session.resp = 2
     session.db_index = 0
     ctx.select(0)

@@ -86,6 +86,8 @@ def _flush(ctx: Context, db_index: int) -> None:
     summary="Exchanges two databases; clients keep the number of the one they selected.",
 )
 def swapdb(ctx: Context, args: list[bytes]) -> bytes:
+    if ctx.engine.cluster is not None:
+        raise ReplyError(b"ERR SWAPDB is not allowed in cluster mode")
     one = _read_index(args[1], b"ERR invalid first DB index")
     other = _read_index(args[2], b"ERR invalid second DB index")
     keyspace = ctx.engine.keyspace

@@ -173,6 +173,8 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
     summary="Moves a key to another database, unless it has a key with this name.",
 )
 def move(ctx: Context, args: list[bytes]) -> bytes:
+    if ctx.engine.cluster is not None:
+        raise ReplyError(b"ERR MOVE is not allowed in cluster mode")
     key, home = args[1], ctx.db_index
     target = _read_database(ctx, args[2])
     if target == home:

@@ -6,6 +6,7 @@ from penstock.commands.common.overwriting import delete, overwrite
 from penstock.commands.hashes.hash_access import hash_at
 from penstock.commands.sorted_sets.zset_bounds import c_double
 from penstock.engine import arguments, refusals
+from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.context import Context
 from penstock.engine.state import RESTRICTED
 from penstock.engine.table.command_table import command
@@ -80,7 +81,22 @@ class SortArguments:
         self.store_at: bytes | None = None
 
 
-def _read(args: list[bytes], may_store: bool, reads_every_key: bool) -> SortArguments:
+def _refuse_other_slots(ctx: Context, key: bytes, pattern: bytes, option: bytes) -> None:
+    """In a cluster the keys of a pattern must be in the slot of the key that is sorted, which only a hash tag shows."""
+    if ctx.engine.cluster is None or pattern == b"#" or b"*" not in pattern:
+        return
+    name = pattern.partition(b"->")[0]
+    start = name.find(b"{")
+    end = name.find(b"}", start + 1)
+    is_fixed = 0 <= start < end - 1 and b"*" not in name[start:end]
+    if not is_fixed or slot_of(name) != slot_of(key):
+        raise ReplyError(
+            b"ERR %b option of SORT denied in Cluster mode when keys formed by the pattern may be in different slots."
+            % option
+        )
+
+
+def _read(ctx: Context, args: list[bytes], may_store: bool, reads_every_key: bool) -> SortArguments:
     """The options. The user must have the right to read every key for BY and GET, which name others (Redis 8.6.3)."""
     options = SortArguments()
     at = 2
@@ -98,6 +114,7 @@ def _read(args: list[bytes], may_store: bool, reads_every_key: bool) -> SortArgu
             options.store_at = args[at + 1]
             at += 1
         elif option == b"BY" and following:
+            _refuse_other_slots(ctx, args[1], args[at + 1], option)
             options.by = Pattern(args[at + 1])
             if options.by.has_star and not reads_every_key:
                 raise ReplyError(DENIED % b"BY")
@@ -106,6 +123,7 @@ def _read(args: list[bytes], may_store: bool, reads_every_key: bool) -> SortArgu
         elif option == b"GET" and following:
             if not reads_every_key:
                 raise ReplyError(DENIED % b"GET")
+            _refuse_other_slots(ctx, args[1], args[at + 1], option)
             options.gets.append(Pattern(args[at + 1]))
             at += 1
         else:
@@ -183,7 +201,7 @@ def _cut(text: bytes, cut: bool) -> bytes:
     summary="Sorts the parts of a list, set or sorted set, and returns them or stores them as a list.",
 )
 def sort(ctx: Context, args: list[bytes]) -> bytes:
-    options = _read(args, may_store=True, reads_every_key=_reads_every_key(ctx))
+    options = _read(ctx, args, may_store=True, reads_every_key=_reads_every_key(ctx))
     found = _found(ctx, args[1], options)
     if options.store_at is None:
         return _answer(ctx, found)
@@ -211,7 +229,7 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     summary="Sorts the parts of a list, set or sorted set, and returns them.",
 )
 def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
-    return _answer(ctx, _found(ctx, args[1], _read(args, may_store=False, reads_every_key=_reads_every_key(ctx))))
+    return _answer(ctx, _found(ctx, args[1], _read(ctx, args, may_store=False, reads_every_key=_reads_every_key(ctx))))
 
 
 def _reads_every_key(ctx: Context) -> bool:

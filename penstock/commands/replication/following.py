@@ -18,6 +18,8 @@ SYNTAX: Final = "args:<host-port:(host port:integer)|no-one:(no:NO one:ONE)>"
 @command("REPLICAOF", SYNTAX, group="server", since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
 def replicaof(ctx: Context, args: list[bytes]) -> bytes:
     engine = ctx.engine
+    if engine.cluster is not None:
+        raise ReplyError(b"ERR REPLICAOF not allowed in cluster mode.")
     if args[1].upper() == b"NO" and args[2].upper() == b"ONE":
         role.lead(engine)
         return reply.OK

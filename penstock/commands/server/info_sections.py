@@ -43,7 +43,7 @@ def server(ctx: Context) -> Fields:
         redis_git_sha1="00000000",
         redis_git_dirty=0,
         redis_build_id="0",
-        redis_mode="standalone",
+        redis_mode="standalone" if ctx.engine.cluster is None else "cluster",
         os=identity.system,
         arch_bits=identity.bits,
         monotonic_clock="POSIX clock_gettime",
@@ -353,7 +353,7 @@ def latencystats(ctx: Context) -> Fields:
 
 
 def cluster(ctx: Context) -> Fields:
-    return [("cluster_enabled", "0")]
+    return [("cluster_enabled", "0" if ctx.engine.cluster is None else "1")]
 
 
 def keyspace(ctx: Context) -> Fields:

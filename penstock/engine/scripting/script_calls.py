@@ -56,6 +56,14 @@ class OwnRequests:
         """Why the user of the script's caller may not run a request; None if the user may."""
         raise NotImplementedError
 
+    def bind_slot(self, key: bytes | None, is_bound: bool) -> None:
+        """In a cluster: the script has this first key; whether all its requests must be in one slot."""
+        raise NotImplementedError
+
+    def slot_refusal(self, row: Row, request: list[bytes]) -> bytes:
+        """In a cluster: why a request's keys may not be used; empty if they may."""
+        raise NotImplementedError
+
     def run(self, row: Row, request: list[bytes]) -> bytes:
         """Run a request; its reply."""
         raise NotImplementedError
@@ -153,9 +161,17 @@ class Calls:
             # A script that has begun to write is not stopped half-way (Redis 8.6.3).
             if row.denyoom and not self.wrote and not self.may_exceed and requests.memory_is_short():
                 return reply.error(refusals.out_of_memory().text)
-            if row.write:
-                self.wrote = True
+        refusal = requests.slot_refusal(row, request)
+        if refusal:
+            return reply.error(refusal)
+        if row.write:
+            self.wrote = True
         return requests.run(row, request)
+
+    def bind_slot(self, flags: frozenset[bytes] | None, keys: list[bytes]) -> None:
+        """In a cluster: a script with a shebang must stay in the slot of its keys, unless its flags allow others."""
+        is_bound = flags is not None and b"allow-cross-slot-keys" not in flags
+        self._requests.bind_slot(keys[0] if keys else None, is_bound)
 
     def allowed(self, *words: object) -> bytes:
         """redis.acl_check_cmd: empty if the caller's user may run a command, else DENIED, or why it cannot be asked."""

@@ -1,5 +1,7 @@
 """The engine, as the requests of scripts meet it."""
 
+from penstock.engine.cluster.hash_slots import slot_of
+from penstock.engine.cluster.slot_rules import NO_SLOT
 from penstock.engine.context import Context
 from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
@@ -18,6 +20,8 @@ class ScriptRequests(OwnRequests):
         self._engine = engine
         self._beside: Context | None = None  # the engine's context, beside which the script's was made
         self._context = Context(engine, Session(0))
+        self._slot = NO_SLOT  # in a cluster: of the keys so far, where all must be in one
+        self._is_bound = False
 
     def begin(self, session: Session, now_us: int) -> None:
         engine = self._engine
@@ -56,6 +60,21 @@ class ScriptRequests(OwnRequests):
     def run(self, row: Row, request: list[bytes]) -> bytes:
         engine = self._engine
         return engine.run(self._context, row, request, engine.clock.now_us())
+
+    def bind_slot(self, key: bytes | None, is_bound: bool) -> None:
+        self._is_bound = is_bound
+        self._slot = slot_of(key) if is_bound and key is not None else NO_SLOT
+
+    def slot_refusal(self, row: Row, request: list[bytes]) -> bytes:
+        cluster = self._engine.cluster
+        if cluster is None:
+            return b""
+        refusal = cluster.refusal_in_script(row, request, self._slot)
+        if not refusal and self._is_bound and self._slot == NO_SLOT:
+            slots = cluster.slots(row, request)
+            if slots:
+                self._slot = slots[0]
+        return refusal
 
     def set_resp3(self, holds: bool) -> None:
         self._context.resp3 = holds

@@ -168,6 +168,8 @@ class Scripts:
         if not script.loaded:
             self._evaluated.move_to_end(sha)
         self._look_at_memory(script.flags)
+        if self._engine.cluster is not None:
+            self._look_at_cluster(script.flags, words[:keys])
         if script.flags is not None:
             read_only = may_only_read(script.flags, read_only)
         if lock_scripts.is_lock_script(sha):
@@ -190,6 +192,8 @@ class Scripts:
         """The reply of a function of a library."""
         function = self.libraries.function(name)
         self._look_at_memory(function.flags)
+        if self._engine.cluster is not None:
+            self._look_at_cluster(function.flags, words[:keys])
         read_only = may_only_read(function.flags, read_only)
         machine, resp = self.machine(), 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
@@ -209,6 +213,11 @@ class Scripts:
             return
         if self._engine.memory.refuses():
             raise refusals.out_of_memory()
+
+    def _look_at_cluster(self, flags: frozenset[bytes] | None, keys: list[bytes]) -> None:
+        if flags is not None and b"no-cluster" in flags:
+            raise ReplyError(b"ERR Can not run script on cluster, 'no-cluster' flag is set.")
+        self.calls.bind_slot(flags, keys)
 
     def _watch(self, ctx: Context, running: Running, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""

@@ -165,12 +165,9 @@ def of_keys(row: Row) -> list[KeySpec]:
     return [spec for spec in parse(row.keys) if "not_key" not in spec.flags]
 
 
-def named_keys(specs: list[KeySpec], args: list[bytes]) -> list[bytes]:
-    """The keys of a request with right arity, by the specifications of its row; none where it is malformed."""
-    try:
-        return [args[place] for spec in specs for place in spec.positions(args)]
-    except ValueError:
-        return []
+def named_keys(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[bytes]:
+    """The keys of a request with right arity; none where they cannot be told. `specs` are the row's."""
+    return [args[at] for at, _ in places_of(row, specs, args)]
 
 
 def keys_of(row: Row, args: list[bytes]) -> list[tuple[bytes, list[str]]]:

@@ -39,6 +39,8 @@ def flags(session: Session) -> str:
         letters += "c"
     if session.unix_socket:
         letters += "U"
+    if session.reads_replicas:
+        letters += "r"
     if session.no_evict:
         letters += "e"
     if session.no_touch:

@@ -115,7 +115,7 @@ class Tracking:
         specs = self._specs.get(row.name)
         if specs is None:
             specs = self._specs[row.name] = key_specs.of_keys(row)
-        for key in key_specs.named_keys(specs, request):
+        for key in key_specs.named_keys(row, specs, request):
             self.read.add(key, reader.id)
         self.drop_excess(reader, outgoing)
 

@@ -1,0 +1,42 @@
+"""READONLY, READWRITE and ASKING: what a connection says to a node of a cluster (Redis 8.6.3)."""
+
+from penstock.commands.cluster.cluster_nodes import node_of
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+
+
+@command(
+    "READONLY",
+    group="cluster",
+    since="3.0.0",
+    flags="loading stale fast",
+    acl="connection",
+    summary="Allows a connection to read from a replica; the node is a master.",
+)
+def readonly(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    ctx.session.reads_replicas = True
+    return reply.OK
+
+
+@command(
+    "READWRITE", group="cluster", since="3.0.0", flags="loading stale fast", acl="connection", summary="Ends READONLY."
+)
+def readwrite(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    ctx.session.reads_replicas = False
+    return reply.OK
+
+
+@command(
+    "ASKING",
+    group="cluster",
+    since="3.0.0",
+    flags="fast",
+    acl="connection",
+    summary="Announces that the next request follows an ASK redirection; nothing is redirected here.",
+)
+def asking(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    return reply.OK

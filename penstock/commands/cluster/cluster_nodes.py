@@ -1,0 +1,337 @@
+"""CLUSTER subcommands that read: the state of a cluster of one, its node, its slots (Redis 8.6.3).
+
+Without `cluster-enabled yes` all of them are refused, even INFO and HELP; client libraries send them to find out
+whether there is a cluster.
+"""
+
+from typing import Final
+
+from penstock.commands.common.help import help_reply
+from penstock.engine import arguments
+from penstock.engine.cluster.hash_slots import SLOTS, slot_of
+from penstock.engine.cluster.node import Node, keys_in
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command, container
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+DISABLED: Final = b"ERR This instance has cluster support disabled"
+READS_OTHERS: Final = "admin stale"
+VARIES: Final = "nondeterministic_output"
+BY_NODES: Final = "O(N) where N is the total number of Cluster nodes"
+BY_REPLICAS: Final = "O(N) where N is the number of replicas."
+
+container("CLUSTER", group="cluster", since="3.0.0", summary="Commands for a node of a cluster.")
+
+
+def node_of(ctx: Context) -> Node:
+    """The node that this server is; refused where it is none."""
+    cluster = ctx.engine.cluster
+    if cluster is None:
+        raise ReplyError(DISABLED)
+    return cluster.node
+
+
+def unknown_node(id: bytes) -> ReplyError:
+    return ReplyError(b"ERR Unknown node %b" % id)
+
+
+# -- the cluster ------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "CLUSTER|INFO",
+    group="cluster",
+    since="3.0.0",
+    flags="stale",
+    tips=VARIES,
+    complexity="O(1)",
+    summary="Returns the state of the cluster.",
+)
+def cluster_info(ctx: Context, args: list[bytes]) -> bytes:
+    node = node_of(ctx)
+    fields = [
+        ("cluster_state", "ok" if node.is_up() else "fail"),
+        ("cluster_slots_assigned", node.count),
+        ("cluster_slots_ok", node.count),
+        ("cluster_slots_pfail", 0),
+        ("cluster_slots_fail", 0),
+        ("cluster_known_nodes", 1),
+        ("cluster_size", 1 if node.count else 0),
+        ("cluster_current_epoch", node.current_epoch),
+        ("cluster_my_epoch", node.epoch),
+        ("cluster_stats_messages_sent", 0),
+        ("cluster_stats_messages_received", 0),
+        ("total_cluster_links_buffer_limit_exceeded", 0),
+        ("cluster_slot_migration_active_tasks", 0),
+        ("cluster_slot_migration_active_trim_running", 0),
+        ("cluster_slot_migration_active_trim_current_job_keys", 0),
+        ("cluster_slot_migration_active_trim_current_job_trimmed", 0),
+        ("cluster_slot_migration_stats_active_trim_started", 0),
+        ("cluster_slot_migration_stats_active_trim_completed", 0),
+        ("cluster_slot_migration_stats_active_trim_cancelled", 0),
+    ]
+    return reply.verbatim("".join([f"{name}:{value}\r\n" for name, value in fields]).encode(), ctx.resp3)
+
+
+@command(
+    "CLUSTER|NODES",
+    group="cluster",
+    since="3.0.0",
+    flags="stale",
+    tips=VARIES,
+    complexity=BY_NODES,
+    summary="Lists the nodes.",
+)
+def cluster_nodes(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.verbatim(node_of(ctx).line().encode(errors="surrogateescape") + b"\n", ctx.resp3)
+
+
+@command(
+    "CLUSTER|SLOTS",
+    group="cluster",
+    since="3.0.0",
+    flags="loading stale",
+    tips=VARIES,
+    complexity=BY_NODES,
+    history=(("4.0.0", "Added node IDs."), ("7.0.0", "Added additional networking metadata field.")),
+    deprecated=("7.0.0", "`CLUSTER SHARDS`"),
+    summary="Lists slots and their nodes.",
+)
+def cluster_slots(ctx: Context, args: list[bytes]) -> bytes:
+    node = node_of(ctx)
+    kind = ctx.engine.settings.text("cluster-preferred-endpoint-type")
+    endpoint = reply.null(ctx.resp3)
+    if kind == "ip":
+        endpoint = _text(node.ip)
+    elif kind == "hostname":
+        endpoint = _text(node.hostname or "?")
+    others = [("ip", node.ip)] if kind != "ip" and node.ip else []
+    others += [("hostname", node.hostname)] if kind != "hostname" and node.hostname else []
+    about = reply.mapping([(_text(name), _text(value)) for name, value in others], ctx.resp3)
+    described = reply.array([endpoint, reply.integer(node.port), _text(node.id), about])
+    return reply.array(
+        [reply.array([reply.integer(first), reply.integer(last), described]) for first, last in node.ranges()]
+    )
+
+
+@command(
+    "CLUSTER|SHARDS",
+    group="cluster",
+    since="7.0.0",
+    flags="loading stale",
+    tips=VARIES,
+    complexity="O(N) where N is the total number of cluster nodes",
+    summary="Lists the shards and their slots.",
+)
+def cluster_shards(ctx: Context, args: list[bytes]) -> bytes:
+    node = node_of(ctx)
+    kind = ctx.engine.settings.text("cluster-preferred-endpoint-type")
+    endpoint = {"ip": node.ip, "hostname": node.hostname or "?"}.get(kind, "")
+    fields = [
+        (b"id", _text(node.id)),
+        (b"port", reply.integer(node.port)),
+        *([(b"tls-port", reply.integer(node.tls_port))] if node.tls_port else []),
+        (b"ip", _text(node.ip)),
+        (b"endpoint", _text(endpoint)),
+        *([(b"hostname", _text(node.hostname))] if node.hostname else []),
+        (b"role", reply.bulk(b"master")),
+        (b"replication-offset", reply.ZERO),
+        (b"health", reply.bulk(b"online")),
+    ]
+    slots = [reply.integer(slot) for bounds in node.ranges() for slot in bounds]
+    shard = [
+        (b"slots", reply.array(slots)),
+        (b"nodes", reply.array([reply.fields(fields, ctx.resp3)])),
+    ]
+    return reply.array([reply.fields(shard, ctx.resp3)])
+
+
+def _text(text: str) -> bytes:
+    return reply.bulk(text.encode(errors="surrogateescape"))
+
+
+@command(
+    "CLUSTER|LINKS",
+    group="cluster",
+    since="7.0.0",
+    flags="stale",
+    tips=VARIES,
+    complexity=BY_NODES,
+    summary="Lists the links between nodes; there are none.",
+)
+def cluster_links(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    return reply.EMPTY_ARRAY
+
+
+# -- nodes ------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "CLUSTER|MYID", group="cluster", since="3.0.0", flags="stale", complexity="O(1)", summary="Returns the node's ID."
+)
+def cluster_myid(ctx: Context, args: list[bytes]) -> bytes:
+    return _text(node_of(ctx).id)
+
+
+@command(
+    "CLUSTER|MYSHARDID",
+    group="cluster",
+    since="7.2.0",
+    flags="stale",
+    tips=VARIES,
+    complexity="O(1)",
+    summary="Returns the ID of the node's shard.",
+)
+def cluster_myshardid(ctx: Context, args: list[bytes]) -> bytes:
+    return _text(node_of(ctx).shard_id)
+
+
+def _replicas(ctx: Context, args: list[bytes]) -> bytes:
+    """Nobody follows the node; another one is not known."""
+    if args[2] != node_of(ctx).id.encode():
+        raise unknown_node(args[2])
+    return reply.EMPTY_ARRAY
+
+
+command(
+    "CLUSTER|REPLICAS",
+    "node-id",
+    group="cluster",
+    since="5.0.0",
+    flags=READS_OTHERS,
+    tips=VARIES,
+    complexity=BY_REPLICAS,
+    summary="Lists a master's replicas; there are none.",
+)(_replicas)
+
+command(
+    "CLUSTER|SLAVES",
+    "node-id",
+    group="cluster",
+    since="3.0.0",
+    flags=READS_OTHERS,
+    tips=VARIES,
+    complexity=BY_REPLICAS,
+    deprecated=("5.0.0", "`CLUSTER REPLICAS`"),
+    summary="Lists a master's replicas; there are none.",
+)(_replicas)
+
+
+@command(
+    "CLUSTER|COUNT-FAILURE-REPORTS",
+    "node-id",
+    group="cluster",
+    since="3.0.0",
+    flags=READS_OTHERS,
+    tips=VARIES,
+    complexity="O(N) where N is the number of failure reports",
+    summary="Counts the nodes that report another as failed; there are none.",
+)
+def cluster_count_failure_reports(ctx: Context, args: list[bytes]) -> bytes:
+    _replicas(ctx, args)
+    return reply.ZERO
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "CLUSTER|KEYSLOT",
+    "key:string",
+    group="cluster",
+    since="3.0.0",
+    flags="stale",
+    complexity="O(N) where N is the number of bytes in the key",
+    summary="Returns a key's slot.",
+)
+def cluster_keyslot(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    return reply.integer(slot_of(args[2]))
+
+
+@command(
+    "CLUSTER|COUNTKEYSINSLOT",
+    "slot:integer",
+    group="cluster",
+    since="3.0.0",
+    flags="stale",
+    complexity="O(N) where N is the number of keys in the database",
+    summary="Counts the keys of a slot.",
+)
+def cluster_countkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    slot = arguments.integer(args[2])
+    if not 0 <= slot < SLOTS:
+        raise ReplyError(b"ERR Invalid slot")
+    return reply.integer(len(keys_in(slot, list(ctx.db.values))))
+
+
+@command(
+    "CLUSTER|GETKEYSINSLOT",
+    "slot:integer count",
+    group="cluster",
+    since="3.0.0",
+    flags="stale",
+    tips=VARIES,
+    complexity="O(N) where N is the number of keys in the database",
+    summary="Returns keys of a slot.",
+)
+def cluster_getkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    slot, count = arguments.integer(args[2]), arguments.integer(args[3])
+    if not 0 <= slot < SLOTS or count < 0:
+        raise ReplyError(b"ERR Invalid slot or number of keys")
+    return reply.bulks(keys_in(slot, list(ctx.db.values))[:count])
+
+
+@command(
+    "CLUSTER|SLOT-STATS",
+    "filter:<slotsrange:SLOTSRANGE (start-slot:integer end-slot:integer)"
+    " | orderby:ORDERBY (metric [limit:LIMIT limit] order:[ASC|DESC])>",
+    group="cluster",
+    since="8.2.0",
+    flags="loading stale",
+    tips=f"{VARIES} request_policy:all_shards",
+    complexity="O(N) where N is the total number of slots based on arguments. O(N*log(N)) with ORDERBY subcommand.",
+    summary="Returns usage statistics of slots. Refused here.",
+)
+def cluster_slot_stats(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    raise ReplyError(b"ERR This server does not count the use of slots")
+
+
+# -- HELP -------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "CLUSTER|HELP", group="cluster", since="5.0.0", flags="loading stale", complexity="O(1)",
+    summary="Lists the subcommands.",
+)  # fmt: skip
+def cluster_help(ctx: Context, args: list[bytes]) -> bytes:
+    node_of(ctx)
+    return help_reply(
+        "CLUSTER",
+        [
+            ("ADDSLOTS <slot> [<slot> ...]", "Assign slots to this node."),
+            ("ADDSLOTSRANGE <first> <last> [<first> <last> ...]", "Assign ranges of slots to this node."),
+            ("BUMPEPOCH", "Advance the epoch."),
+            ("COUNTKEYSINSLOT <slot>", "Count the keys of a slot."),
+            ("DELSLOTS <slot> [<slot> ...]", "Take slots from this node."),
+            ("DELSLOTSRANGE <first> <last> [<first> <last> ...]", "Take ranges of slots from this node."),
+            ("FLUSHSLOTS", "Take all slots from this node, if there are no keys."),
+            ("GETKEYSINSLOT <slot> <count>", "Return keys of a slot."),
+            ("INFO", "Return the state of the cluster."),
+            ("KEYSLOT <key>", "Return a key's slot."),
+            ("LINKS", "List the links between nodes: none."),
+            ("MYID", "Return this node's ID."),
+            ("MYSHARDID", "Return the ID of this node's shard."),
+            ("NODES", "List the nodes: this one."),
+            ("REPLICAS <node-id>", "List a node's replicas: none."),
+            ("RESET [HARD|SOFT]", "Take all slots from this node, if there are no keys; HARD: give it another ID."),
+            ("SAVECONFIG", "Write nodes.conf."),
+            ("SHARDS", "List the shards and their slots."),
+            ("SLOTS", "List slots and their node."),
+        ],
+    )

@@ -1,0 +1,69 @@
+"""The directives of a cluster of one (`cluster-enabled yes`): whether there is one, and what its node announces."""
+
+import ipaddress
+from typing import Final
+
+from penstock.config.directive_types import BadValue, Choice, Number, Text, YesNo
+from penstock.config.directives import Directive
+
+PORT: Final = 65535
+LONGEST_HOSTNAME: Final = 256  # bytes
+
+
+class HostName(Text):
+    """Letters, digits, hyphens and dots, or nothing."""
+
+    def one(self, word: str) -> str:
+        if len(word) >= LONGEST_HOSTNAME:
+            raise BadValue("Hostnames must be less than 256 characters")
+        if not all(letter.isascii() and (letter.isalnum() or letter in "-.") for letter in word):
+            raise BadValue("Hostnames may only contain alphanumeric characters, hyphens or dots")
+        return word
+
+
+class Address(Text):
+    """An IPv4 or IPv6 address, or nothing."""
+
+    def one(self, word: str) -> str:
+        if word:
+            try:
+                ipaddress.ip_address(word)
+            except ValueError:
+                raise BadValue("Cluster announce IP must be a valid IPv4 or IPv6 address") from None
+        return word
+
+
+CLUSTER: Final = (
+    Directive(
+        "cluster-enabled",
+        "no",
+        YesNo(),
+        "Be the only node of a cluster: keys of one request must be in one slot, and there is one database.",
+        immutable=True,
+    ),
+    Directive(
+        "cluster-config-file", "nodes.conf", Text(), "File in dir that keeps the node's ID and slots.", immutable=True
+    ),
+    Directive(
+        "cluster-port", "0", Number(0, PORT), "Port of the cluster's bus; nothing listens there.", immutable=True
+    ),
+    Directive(
+        "cluster-announce-ip", "", Address(), "Address told to clients; empty: they take the one that they asked."
+    ),
+    Directive("cluster-announce-port", "0", Number(0, PORT), "Port told to clients; 0: port."),
+    Directive("cluster-announce-tls-port", "0", Number(0, PORT), "TLS port told to clients; 0: tls-port."),
+    Directive("cluster-announce-bus-port", "0", Number(0, PORT), "Bus port told to clients; 0: cluster-port."),
+    Directive("cluster-announce-hostname", "", HostName(), "Host name told to clients."),
+    Directive("cluster-announce-human-nodename", "", Text(), "Name of the node in its file."),
+    Directive(
+        "cluster-preferred-endpoint-type",
+        "ip",
+        Choice("ip hostname unknown-endpoint"),
+        "Kind of address told to clients.",
+    ),
+    Directive("cluster-require-full-coverage", "yes", YesNo(), "Stop serving keys if slots are missing."),
+    Directive("cluster-allow-reads-when-down", "no", YesNo(), "Allow reads while slots are missing."),
+    Directive(
+        "cluster-allow-pubsubshard-when-down", "yes", YesNo(), "Allow SSUBSCRIBE and SPUBLISH while slots are missing."
+    ),
+)

@@ -1,0 +1,35 @@
+"""Which of the 16384 slots a key is in (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/)."""
+
+from binascii import crc_hqx
+from typing import Final
+
+SLOTS: Final = 16384
+
+
+def slot_of(key: bytes) -> int:
+    """The slot, by the part between the first `{` and the next `}` if there is something between them.
+
+    >>> slot_of(b"foo"), slot_of(b"{foo}bar"), slot_of(b"{}foo"), slot_of(b"foo{{bar}}zap"), slot_of(b"")
+    (12182, 12182, 9500, 4015, 0)
+    """
+    start = key.find(b"{")
+    if start >= 0:
+        end = key.find(b"}", start + 1)
+        if end > start + 1:
+            key = key[start + 1 : end]
+    return crc_hqx(key, 0) % SLOTS  # CRC16/XMODEM
+
+
+def ranges(owned: bytearray) -> list[tuple[int, int]]:
+    """The first and last slot of each run of bytes that are not 0."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < len(owned):
+        if not owned[at]:
+            at += 1
+            continue
+        end = owned.find(0, at)
+        end = len(owned) if end < 0 else end
+        found.append((at, end - 1))
+        at = end
+    return found
