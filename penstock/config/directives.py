@@ -251,6 +251,13 @@ USED: Final = (
     Directive("maxmemory-samples", "5", Number(1, 64), "Keys compared for one eviction."),
     Directive("lfu-log-factor", "10", Number(0, INT), "How slowly usage counters rise."),
     Directive("lfu-decay-time", "1", Number(0, INT), "Minutes after which a usage counter falls."),
+    Directive(
+        "lazyexpire-nested-arbitrary-keys",
+        "yes",
+        YesNo(),
+        "SCAN and RANDOMKEY in a transaction or a script remove expired keys.",
+        hidden=True,
+    ),
     # Observation
     Directive(
         "notify-keyspace-events",

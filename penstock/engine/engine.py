@@ -37,7 +37,6 @@ from penstock.engine.table import client_compat
 from penstock.engine.table.command_lookup import CommandLookup, with_arity
 from penstock.engine.table.command_table import Command, command_of
 from penstock.engine.table.row import Row
-from penstock.engine.telemetry import monitor_line
 from penstock.engine.waiting import pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -51,6 +50,8 @@ MOST_BYTES: Final = 2**62  # of replies: no limit
 NONE_LEFT: Final[list[RequestBatch]] = []
 FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: time budget for freeing, per tick
 FREED_EVERY_MS: Final = 10
+# They show themselves, before the requests of the script (commands/scripting).
+SHOWN_FIRST: Final = frozenset(("EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"))
 
 
 class Engine(EngineState):
@@ -174,7 +175,7 @@ class Engine(EngineState):
                         if effects.lines or effects.is_one_unit:
                             effects.end_unit()
                         if self.blocking.ready:
-                            self._serve(began_us)
+                            self._serve(self.ended_us)  # a key may have expired since the request began
                     if not row.ordinary:
                         self.only_data = False
                 if session.state & AT_END_OF_REQUEST:
@@ -233,10 +234,12 @@ class Engine(EngineState):
         assert handler is not None, "the gate lets no container through"
         ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)
         failure: bytes | None = None
+        is_counted = False
         try:
             answer = handler(ctx, request)
         except ReplyError as refusal:
             failure = refusal.text
+            is_counted = refusal.is_counted
             answer = reply.error(failure)
         is_blocked = answer is BLOCKED
         if not is_blocked:
@@ -248,7 +251,7 @@ class Engine(EngineState):
             usec = self.ended_us - began_us
             if ctx.attempt is None:
                 ctx.session.handled += 1
-            self.statistics.ran(row, usec, failure)
+            self.statistics.ran(row, usec, failure, is_counted)
             if usec >= self._slow_from_us:
                 self._note_slow(ctx, row, request, usec)
         if self.state & NOTED:
@@ -343,14 +346,17 @@ class Engine(EngineState):
         """As `row_of`, for a line of the log, which knows what clients do not, and by its own name."""
         return self.commands.logged(request)
 
-    def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, failure: bytes | None) -> None:
+    def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, refusal: ReplyError | None) -> None:
         """A request that took long in another thread is over, and counted as `run` counts."""
         usec = self.clock.now_us() - began_us
-        self.statistics.ran(row, usec, failure)
+        if refusal is None:
+            self.statistics.ran(row, usec, None)
+        else:
+            self.statistics.ran(row, usec, refusal.text, refusal.is_counted)
         if usec >= self._slow_from_us:
             self._note_slow(ctx, row, request, usec)
         if self.monitors and row.name == "EXEC":
-            self._show_to_monitors(ctx, row, request)
+            self.show_to_monitors(ctx, row, request)
 
     def _note_slow(self, ctx: Context, row: Row, request: list[bytes], usec: int) -> None:
         """A request took longer than one of the thresholds: to the slow log, to LATENCY, or to both."""
@@ -369,13 +375,6 @@ class Engine(EngineState):
             slow_us if slow_us >= 0 else NEVER_SLOW, latency_ms * 1000 if latency_ms else NEVER_SLOW
         )
 
-    def _show_to_monitors(self, ctx: Context, row: Row, request: list[bytes]) -> None:
-        """MONITOR: after the request was run, in the database it left the session in (Redis 8.6.3)."""
-        if not monitor_line.is_shown(row):
-            return
-        line = monitor_line.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
-        self.outgoing += [(session, line) for session in self.monitors if not session.is_silent]
-
     def replay(self, ctx: Context, requests: list[list[bytes]], at: int) -> tuple[int, bytes]:
         """Run lines of the log from a place on: how many, and the error reply of a line that was refused.
 
@@ -392,8 +391,9 @@ class Engine(EngineState):
 
     def _note_request(self, ctx: Context, row: Row, request: list[bytes], is_blocked: bool) -> None:
         """A request was run, or waits: show it to monitors, remember the keys that it read (CLIENT TRACKING)."""
-        if self.state & MONITORED and ctx.attempt is None and not (is_blocked and row.name == "EXEC"):
-            self._show_to_monitors(ctx, row, request)
+        is_late = is_blocked and row.name == "EXEC"  # it is shown when it is over
+        if self.state & MONITORED and ctx.attempt is None and not is_late and row.name not in SHOWN_FIRST:
+            self.show_to_monitors(ctx, row, request)
         if self.state & TRACKED:
             self.tracking.note_read(ctx.session, row, request, self.outgoing)
             if ctx.waits and not is_blocked:

@@ -41,6 +41,7 @@ from penstock.engine.state import (
 )
 from penstock.engine.table import client_compat
 from penstock.engine.table.row import Row
+from penstock.engine.telemetry import monitor_line
 from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
 from penstock.engine.telemetry.slow_log import SlowLog
@@ -49,6 +50,7 @@ from penstock.engine.tracking.tracking import Tracking
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import Blocking
 from penstock.engine.waiting.sync_waiting import SyncWaiting
+from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.lazy_free import LazyFree
@@ -163,7 +165,7 @@ class EngineState:
         """
         raise NotImplementedError
 
-    def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, failure: bytes | None) -> None:
+    def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, refusal: ReplyError | None) -> None:
         """A request that took long in another thread is over, and counted as `run` counts."""
         raise NotImplementedError
 
@@ -251,6 +253,19 @@ class EngineState:
             self.monitors.discard(session)
         self.set_state(MONITORED, bool(self.monitors))
 
+    def show_to_monitors(self, ctx: Context, row: Row, request: list[bytes]) -> None:
+        """MONITOR: after the request was run, in the database it left the session in (Redis 8.6.3)."""
+        if not monitor_line.is_shown(row):
+            return
+        line = monitor_line.line(ctx.session, ctx.db_index, row, request, ctx.now_us)
+        self.outgoing += [(session, line) for session in self.monitors if not session.is_silent]
+
+    def show_script(self, ctx: Context) -> None:
+        """MONITOR: a request that runs a script is shown before the requests of the script (Redis 8.6.3)."""
+        if self.monitors and not ctx.session.privileged:
+            assert ctx.row is not None, "a request that runs has a row"
+            self.show_to_monitors(ctx, ctx.row, ctx.args)
+
     def watch(self, session: Session, db_index: int, key: bytes) -> None:
         """WATCH: the session's next EXEC fails if the key changes before."""
         session.watched.add((db_index, key))
@@ -336,6 +351,7 @@ class EngineState:
                 del self.watchers[place]
         if session.watched:
             session.watched.clear()
+            session.watched_stale.clear()
             self.heeds_changes = bool(self.watchers) or self.tracking.heeds_changes
         session.watch_broken = False
 

@@ -17,7 +17,8 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
         if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
             ctx.select(db_index)
             for key in db.overdue(ctx.now_ms, EXPIRED_A_TICK):
-                ctx.expire(key)
+                if ctx.expire(key):
+                    engine.statistics.expired_active += 1
                 engine.effects.end_unit()
         if db.fields_due.first_ms() < ctx.now_ms:
             ctx.select(db_index)

@@ -69,6 +69,7 @@ class Session:
         "waiting_output",
         "watch_broken",
         "watched",
+        "watched_stale",
     )  # fmt: skip
 
     def __init__(self, id: int, address: str = "", local_address: str = "", now_ms: int = 0) -> None:
@@ -92,6 +93,7 @@ class Session:
         self._queue: QueuedRequests | None = None
         self.queue_failed = False
         self.watched: set[tuple[int, bytes]] = set()  # (database number, key)
+        self.watched_stale: set[tuple[int, bytes]] = set()  # of `watched`: expired when SWAPDB put them there
         self.watch_broken = False
         # waiting
         self.blocked: BlockedRequest | None = None

@@ -2,6 +2,8 @@
 
 import pytest
 
+from penstock.clock import ManualClock
+from penstock.engine.engine import Engine
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
@@ -87,3 +89,15 @@ def test_a_group_reader_hears_that_its_stream_is_gone(dialogue: Dialogue, ending
 
     (answer,) = reader.arrived()
     assert str(answer).startswith("NOGROUP No such key 's' or consumer group 'g'")
+
+
+@pytest.mark.parametrize("other", ["", "SET k v PX 10"], ids=["empty", "stale too"])
+def test_a_key_that_expired_after_watch_fails_exec_although_it_was_swapped_away(engine: Engine, other: str) -> None:
+    client, admin = Dialogue(engine), Dialogue(engine)
+    admin("SELECT 1", *([other] if other else []))
+    client("SET k v PX 10", "WATCH k")
+    assert isinstance(engine.clock, ManualClock)
+    engine.clock.advance(11)
+    admin("SWAPDB 0 1")
+
+    assert client("MULTI", "PING", "EXEC") is None

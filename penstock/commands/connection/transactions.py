@@ -62,8 +62,11 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
 
 def _watches_overdue(ctx: Context) -> bool:
     """Whether a watched key has expired since WATCH, which removed keys that were expired then."""
-    databases = ctx.engine.keyspace.databases
-    return any(databases[db_index].expires.get(key, ctx.now_ms) < ctx.now_ms for db_index, key in ctx.session.watched)
+    databases, session = ctx.engine.keyspace.databases, ctx.session
+    return any(
+        databases[db_index].expires.get(key, ctx.now_ms) < ctx.now_ms
+        for db_index, key in session.watched - session.watched_stale
+    )
 
 
 @command(

@@ -8,6 +8,7 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.keyspace import Database
 
 FLUSH_HISTORY: Final = (
     ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
@@ -115,16 +116,28 @@ def _read_index(word: bytes, text: bytes) -> int:
 
 
 def _break_swapped(ctx: Context, db_index: int, partner: int) -> None:
-    """Mark the watches of an exchanged database as broken, except of keys that are in neither database.
+    """Mark the watches of an exchanged database as broken if there was a key, or there is one now (Redis 8.6.3).
 
-    (A key that has expired in the other database counts, too. In Redis 8.6.3 it does not, so here EXEC may fail once
-    more.)
+    A key that had expired when it came is none, neither now nor when it goes, nor when EXEC finds it.
     """
     databases = ctx.engine.keyspace.databases
-    one, other = databases[db_index].values, databases[partner].values
+    now, before = databases[db_index], databases[partner]
     for watched_index, key in ctx.engine.watchers:
-        if watched_index == db_index and (key in one or key in other):
-            _break_watches(ctx, db_index, key)
+        if watched_index != db_index:
+            continue
+        place = (db_index, key)
+        is_live = _is_live(ctx, now, key)
+        for session in ctx.engine.watchers[place]:
+            if is_live or (key in before.values and place not in session.watched_stale):
+                session.watch_broken = True
+            elif key in now.values:
+                session.watched_stale.add(place)
+            else:
+                session.watched_stale.discard(place)
+
+
+def _is_live(ctx: Context, db: Database, key: bytes) -> bool:
+    return key in db.values and db.expires.get(key, ctx.now_ms) >= ctx.now_ms
 
 
 def _break_watches(ctx: Context, db_index: int, key: bytes) -> None:

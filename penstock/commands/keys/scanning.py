@@ -8,7 +8,7 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.keyspace import type_name
+from penstock.storage.keyspace import Value, type_name
 
 DRAWS: Final = 100  # RANDOMKEY gives up after so many expired keys, if they cannot be removed
 
@@ -73,10 +73,21 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
     for key in names_found:
         if glob is not None and not glob.matches(key):
             continue
-        value = ctx.value(key)  # removes the key if it has expired
+        value = _value_met(ctx, key)
         if value is not None and (not typed or type_name(value) == kind):
             shown.append(key)
     return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
+
+
+def _value_met(ctx: Context, key: bytes) -> Value | None:
+    """The live value of a key that the request has not named; the key is removed if it has expired.
+
+    In a transaction or a script `lazyexpire-nested-arbitrary-keys no` forbids that.
+    """
+    is_overdue = ctx.db.expires.get(key, ctx.now_ms) < ctx.now_ms
+    if is_overdue and not ctx.waits and not ctx.engine.settings.yes("lazyexpire-nested-arbitrary-keys"):
+        return None
+    return ctx.value(key)
 
 
 @command(
@@ -94,7 +105,7 @@ def randomkey(ctx: Context, args: list[bytes]) -> bytes:
     while len(ctx.db) and draws < DRAWS:
         order = ctx.db.in_order(ctx.now_ms)
         key = order.at(ctx.engine.chance.randrange(len(order)))
-        if ctx.value(key) is not None:
+        if _value_met(ctx, key) is not None:
             return reply.bulk(key)
         draws += key in ctx.db.values
     return reply.null(ctx.resp3)

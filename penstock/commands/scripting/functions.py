@@ -42,6 +42,7 @@ def fcall_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _call(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
+    ctx.engine.show_script(ctx)
     scripts = ctx.engine.scripts
     scripts.libraries.function(args[1])
     keys = keys_and_args(args, b"ERR Bad number of keys provided")

@@ -52,6 +52,7 @@ def eval_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
+    ctx.engine.show_script(ctx)
     keys = keys_and_args(args)
     scripts = ctx.engine.scripts
     return scripts.run(ctx, scripts.add(args[1], False), keys, args[3:], read_only)
@@ -86,6 +87,7 @@ def evalsha_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _evaluate_kept(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
+    ctx.engine.show_script(ctx)
     if len(args[1]) != SHA_LENGTH:
         raise ReplyError(NO_SCRIPT)
     keys = keys_and_args(args)

@@ -224,7 +224,7 @@ def stats(ctx: Context) -> Fields:
         expired_subkeys=counted.expired_subkeys,
         expired_subkeys_active=counted.expired_subkeys_active,
         expired_keys=counted.expired,
-        expired_keys_active=0,
+        expired_keys_active=counted.expired_active,
         expired_stale_perc="0.00",
         expired_time_cap_reached_count=0,
         expire_cycle_cpu_milliseconds=0,

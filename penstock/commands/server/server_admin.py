@@ -30,7 +30,9 @@ DRAWING: Final = """\
     summary="Returns the server's time.",
 )
 def time_(ctx: Context, args: list[bytes]) -> bytes:
-    seconds, micros = divmod(ctx.engine.clock.now_us(), 1_000_000)  # not ctx.now_us, which stands still within a script
+    """In a transaction or a script time stands still, until the script has made the server busy (Redis 8.6.3)."""
+    now_us = ctx.engine.clock.now_us() if ctx.engine.busy else ctx.now_us
+    seconds, micros = divmod(now_us, 1_000_000)
     return reply.bulks([b"%d" % seconds, b"%d" % micros])
 
 

@@ -1,7 +1,7 @@
 """The end of a script that took long: its reply, its changes, and what waited for it."""
 
 from penstock.engine.engine_state import EngineState
-from penstock.engine.scripting.scripts import Transaction
+from penstock.engine.scripting.scripts import Transaction, error_of
 from penstock.engine.session import Session
 from penstock.protocol import reply
 
@@ -21,8 +21,10 @@ def finish(engine: EngineState) -> None:
     ctx = engine.context
     ctx.begin(blocked.session, engine.clock.now_us())
     ctx.dirty += scripts.calls.dirty
-    failure = answer[1:-2] if answer.startswith(b"-") else None
-    engine.ran_late(ctx, blocked.row, blocked.args, running.began_us, failure)
+    refusal = error_of(answer)
+    if refusal is not None:
+        answer = reply.error(refusal.text)
+    engine.ran_late(ctx, blocked.row, blocked.args, running.began_us, refusal)
     if transaction is not None:
         blocked.session.handled += 1
         transaction.answers.append(answer)

@@ -56,6 +56,10 @@ class OwnRequests:
         """Why the user of the script's caller may not run a request; None if the user may."""
         raise NotImplementedError
 
+    def reject(self, row: Row | None, text: bytes) -> None:
+        """Count a request that is refused."""
+        raise NotImplementedError
+
     def bind_slot(self, key: bytes | None, is_bound: bool) -> None:
         """In a cluster: the script has this first key; whether all its requests must be in one slot."""
         raise NotImplementedError
@@ -140,33 +144,40 @@ class Calls:
 
     def _run(self, request: list[bytes]) -> bytes:
         requests = self._requests
+        row: Row | None = None
         try:
             row = requests.named_row(request)
+            refusal = self._refusal(row, request)
         except ReplyError:
-            return reply.error(UNKNOWN)
-        if row.is_container or not row.fits(len(request)):
-            return reply.error(WRONG_COUNT)
-        if "noscript" in row.flags:
-            return reply.error(NOT_ALLOWED)
-        if self._session.state & RESTRICTED:
-            refusal = requests.refusal(self._caller, row, request)
-            if refusal is not None:
-                return reply.error(refusal)
-        if row.write or row.name in SPREADING:
-            if self._read_only:
-                return reply.error(READ_ONLY)
-            trouble = requests.trouble()
-            if trouble is not None:
-                return reply.error(trouble)
-            # A script that has begun to write is not stopped half-way (Redis 8.6.3).
-            if row.denyoom and not self.wrote and not self.may_exceed and requests.memory_is_short():
-                return reply.error(refusals.out_of_memory().text)
-        refusal = requests.slot_refusal(row, request)
-        if refusal:
+            refusal = UNKNOWN
+        if row is None or refusal:
+            requests.reject(row, refusal)
             return reply.error(refusal)
         if row.write:
             self.wrote = True
         return requests.run(row, request)
+
+    def _refusal(self, row: Row, request: list[bytes]) -> bytes:
+        """Why a request must not be run; empty where it may be."""
+        requests = self._requests
+        if row.is_container or not row.fits(len(request)):
+            return WRONG_COUNT
+        if "noscript" in row.flags:
+            return NOT_ALLOWED
+        if self._session.state & RESTRICTED:
+            refusal = requests.refusal(self._caller, row, request)
+            if refusal is not None:
+                return refusal
+        if row.write or row.name in SPREADING:
+            if self._read_only:
+                return READ_ONLY
+            trouble = requests.trouble()
+            if trouble is not None:
+                return trouble
+            # A script that has begun to write is not stopped half-way (Redis 8.6.3).
+            if row.denyoom and not self.wrote and not self.may_exceed and requests.memory_is_short():
+                return refusals.out_of_memory().text
+        return requests.slot_refusal(row, request)
 
     def bind_slot(self, flags: frozenset[bytes] | None, keys: list[bytes]) -> None:
         """In a cluster: a script with a shebang must stay in the slot of its keys, unless its flags allow others."""

@@ -61,6 +61,9 @@ class ScriptRequests(OwnRequests):
         engine = self._engine
         return engine.run(self._context, row, request, engine.clock.now_us())
 
+    def reject(self, row: Row | None, text: bytes) -> None:
+        self._engine.statistics.reject(row, text)
+
     def bind_slot(self, key: bytes | None, is_bound: bool) -> None:
         self._is_bound = is_bound
         self._slot = slot_of(key) if is_bound and key is not None else NO_SLOT

@@ -177,7 +177,8 @@ class Scripts:
             if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
                 self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
                 given = words[:1] + words[keys:] if keys else []
-                return self._ended(ctx, lock_scripts.run(self.calls, sha, given))
+                ended = lock_scripts.run(self.calls, sha, given)
+                return self._ended(ctx, b"!" + ended[1:] if ended.startswith(b"-") else ended)
         machine = self._machine or self.machine()
         resp = 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
@@ -246,8 +247,9 @@ class Scripts:
 
     def _ended(self, ctx: Context, answer: bytes) -> bytes:
         ctx.dirty += self.calls.dirty
-        if answer.startswith(b"-"):
-            raise ReplyError(answer[1:-2])
+        refusal = error_of(answer)
+        if refusal is not None:
+            raise refusal
         return answer
 
     # -- while the server is busy -----------------------------------------------------------------------------------
@@ -274,6 +276,13 @@ class Scripts:
         assert self._runner is not None, "a late script has a runner"
         self.running = None
         return running, self._runner.late
+
+
+def error_of(answer: bytes) -> ReplyError | None:
+    """The error that a script ended with, None if it ended well: `!` begins one that a request has counted already."""
+    if answer.startswith((b"-", b"!")):
+        return ReplyError(answer[1:-2], answer.startswith(b"!"))
+    return None
 
 
 def may_only_read(flags: frozenset[bytes] | None, read_only: bool) -> bool:

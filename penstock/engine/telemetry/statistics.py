@@ -113,6 +113,7 @@ class Statistics:
         self.hits = 0
         self.misses = 0
         self.expired = 0
+        self.expired_active = 0  # of them those that the tick removed
         self.evicted = 0
         self.expired_subkeys = 0  # fields of hashes
         self.expired_subkeys_active = 0  # of them those that the tick removed
@@ -141,8 +142,8 @@ class Statistics:
             counted = self.rows[row.name] = RowStatistics()
         return counted
 
-    def ran(self, row: Row, usec: int, failure: bytes | None) -> None:
-        """A request was run; `failure` is its error text, if it has one."""
+    def ran(self, row: Row, usec: int, failure: bytes | None, is_counted: bool = False) -> None:
+        """A request was run; `failure` is its error text, if it has one. is_counted: the error was counted before."""
         self.commands += 1
         counted = self.rows.get(row.name) or self.of(row)
         counted.calls += 1
@@ -155,7 +156,8 @@ class Statistics:
             counted.times.add(usec)
         if failure is not None:
             counted.failed += 1
-            self._count_error(failure)
+            if not is_counted:
+                self._count_error(failure)
 
     def ran_together(self, row: Row, usec: int, calls: int) -> None:
         """Alike requests were run at once, none of them refused: each counts with its share of the time."""

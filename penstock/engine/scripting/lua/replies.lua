@@ -105,6 +105,11 @@ local function bulk(text)
     return "$" .. #text .. "\r\n" .. text .. "\r\n"
 end
 
+-- An error that the request of the script has counted begins with another sign (scripts.py, error_of).
+local function sign_of(problem)
+    return raw_get(problem, "ignore_error_stats_update") and "!" or "-"
+end
+
 local render
 local LARGE, large_size = 65536, 0 -- texts from so many bytes on, and how large they are together
 local stack_until = DEEPEST_STACK -- the depth at which another stack is begun
@@ -124,7 +129,8 @@ render_table = function(value, out, depth)
     end
     local part = raw_get(value, "err")
     if type(part) == "string" then
-        out[#out + 1] = "-" .. flat_error(part) .. "\r\n"
+        local sign = depth == 1 and sign_of(value) or "-"
+        out[#out + 1] = sign .. flat_error(part) .. "\r\n"
         return
     end
     part = raw_get(value, "ok")
@@ -134,7 +140,7 @@ render_table = function(value, out, depth)
     end
     part = raw_get(value, "double")
     if type(part) == "number" then
-        local text = number_text(part)
+        local text = part ~= part and "nan" or number_text(part)
         out[#out + 1] = client_resp == 3 and "," .. text .. "\r\n" or bulk(text)
         return
     end
@@ -242,7 +248,7 @@ local function failure(problem, name)
     if source then
         text = text .. " script: " .. name .. ", on " .. source .. ":" .. line .. "."
     end
-    return "-" .. flat_error(text) .. "\r\n"
+    return sign_of(problem) .. flat_error(text) .. "\r\n"
 end
 
 
