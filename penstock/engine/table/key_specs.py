@@ -22,6 +22,7 @@ HALF: Final = 2
 XREADGROUP_OPTIONS: Final = 4  # where its key specification has STREAMS looked for
 C_NUMBER: Final = re.compile(rb"[ \t-\r]*[+-]?[0-9]{1,100}")
 WITHOUT_SECOND_LOOK: Final = ("MSETEX",)
+_CONDITIONS: Final = frozenset((b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"))  # of SET
 
 _OPTIONS: Final[dict[bytes, int]] = {  # of XREAD and XREADGROUP, and how many words follow each
     b"BLOCK": 1,
@@ -238,7 +239,10 @@ def has_varying_flags(row: Row) -> bool:
 def _flags(row: Row, spec: KeySpec, args: list[bytes]) -> list[str]:
     """A specification's flags; where they vary with the request, those of this one (Redis 8.6.3)."""
     if row.name == "SET":
-        return ["RW", "access", "update"] if b"GET" in [word.upper() for word in args[3:]] else ["OW", "update"]
+        options = {word.upper() for word in args[3:]}
+        if b"GET" in options:
+            return ["RW", "access", "update"]
+        return ["OW", "update"] if options.isdisjoint(_CONDITIONS) else ["RW", "update"]
     if row.name == "BITFIELD":
         return ["RO", "access"] if _only_gets(args) else ["RW", "access", "update"]
     if row.name == "DELEX":
