@@ -308,6 +308,12 @@ USED: Final = (
         "PENSTOCK.CLOCK may stop and move the server's clock: for tests of what takes minutes.",
         immutable=True,
     ),
+    Directive(
+        "aof-skip-unknown",
+        "no",
+        YesNo(),
+        "Leave out lines of the log that name no command, instead of refusing to start; they are counted and named.",
+    ),
     # Snapshots
     Directive(
         "save", "", SavePoints(), "When to save an RDB file: after so many seconds, if there were so many changes."

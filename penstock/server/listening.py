@@ -240,12 +240,18 @@ def unix_socket(path: str, permissions: int) -> socket.socket:
 
 
 def remove_stale(path: str) -> None:
-    """Remove the unix socket of a server that died. A file that is no socket, or a live server's socket, is kept."""
+    """Remove the unix socket of a server that died, or an empty file. Other files, and a live server's socket, stay.
+
+    (Redis removes any file.)
+    """
     try:
-        mode = os.lstat(path).st_mode
+        found = os.lstat(path)
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(mode):
+    if stat.S_ISREG(found.st_mode) and not found.st_size:
+        Path(path).unlink()
+        return
+    if not stat.S_ISSOCK(found.st_mode):
         raise UsageError(f"cannot listen on {path}: there is something that is no socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(IN_VAIN_S)

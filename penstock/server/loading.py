@@ -71,6 +71,10 @@ def _told(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) ->
     state.keys_loaded = sum(len(db) for db in engine.keyspace.databases)
     state.keys_expired = replay.expired
     state.saves.loaded()
+    if replay.skipped:
+        names = ", ".join([f"{name} ({count})" for name, count in sorted(replay.skipped.items())])
+        total = sum(replay.skipped.values())
+        tell(f"Warning: {total} lines of the log name no command and were left out (aof-skip-unknown): {names}")
     if replay.refused:
         tell(f"{replay.refused} lines of the log were refused and ignored.")
     spent_s = (clock.now_us() // 1000 - began_ms) / 1000

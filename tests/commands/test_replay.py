@@ -11,7 +11,7 @@ from penstock.protocol.log_reader import BLOCK_BYTES
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
 from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine
+from tests.support.engines import make_engine, settings_with
 from tests.support.memory_disk import MemoryDisk, MemoryNode
 
 BASE = "/data/appendonlydir/base"
@@ -26,7 +26,9 @@ def lines(*texts: str) -> bytes:
 class Loaded:
     """An engine after it loaded files of the given bytes: what it has, what was said, what is left of the last."""
 
-    def __init__(self, last: bytes, base: bytes = b"", mends: bool = True, most_garbage: int = 0) -> None:
+    def __init__(
+        self, last: bytes, base: bytes = b"", mends: bool = True, most_garbage: int = 0, skips: str = "no"
+    ) -> None:
         self.disk = MemoryDisk()
         for path, text in ((BASE, base), (LAST, last)):
             self.disk.files[path] = MemoryNode()
@@ -36,7 +38,7 @@ class Loaded:
         self.disk.files["/data/appendonlydir/appendonly.aof.manifest"] = manifest
         self.log = AppendLog(LogDirectory(self.disk, "/data", "appendonlydir", "appendonly.aof"))
         self.log.directory.open()
-        self.engine = make_engine()
+        self.engine = make_engine(settings=settings_with(aof_skip_unknown=skips))
         self.said: list[Any] = []
         self.replay = Replay(self.engine, self.said.append)
         self.replay.begin()
@@ -147,8 +149,18 @@ def test_an_unknown_command_is_fatal_with_its_place() -> None:
         Loaded(first + lines("FLY away", "SET b 2"))
 
 
+def test_unknown_commands_are_left_out_and_counted_where_that_is_allowed() -> None:
+    transaction = lines("MULTI", "FLY in", "SET c 3", "SWIM", "EXEC")
+    loaded = Loaded(lines("SET a 1", "FLY away", "SWIM") + transaction + lines("XGROUP FLY s", "SET b 2"), skips="yes")
+
+    assert loaded.strings() == {b"a": b"1", b"b": b"2", b"c": b"3"}
+    assert loaded.replay.skipped == {"FLY": 2, "SWIM": 2, "XGROUP": 1}
+    with pytest.raises(UsageError, match="wrong number of arguments"):
+        Loaded(lines("SET a"), skips="yes")
+
+
 def test_what_is_told_of_a_line_stands_on_one_line() -> None:
-    with pytest.raises(UsageError, match=r"^[^\n]*unknown command 'FLY AWAY'[^\n]*\(the request at byte 0\)$"):
+    with pytest.raises(UsageError, match=r"^[^\n]*unknown command 'FLY AWAY'[^\n]*\(the request at byte 0\)[^\n]*$"):
         Loaded(pack((b"FLY\nAWAY",)) + lines("SET b 2"))
     said = Loaded(pack((b"INCRBY", b"a\r\nb", b"x\ny")) + lines("SET b 2")).said
     assert [line.splitlines() for line in said] == [[line] for line in said]

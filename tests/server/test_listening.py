@@ -152,6 +152,14 @@ def test_the_socket_of_a_living_server_stays(tmp_path: Path) -> None:
     assert path.exists()
 
 
+def test_an_empty_file_in_the_way_of_a_unix_socket_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "s.sock"
+    path.touch()
+    unix_socket(str(path), 0).close()
+
+    assert path.is_socket()
+
+
 def test_a_file_in_the_way_of_a_unix_socket_stays(tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
     path.write_text("precious")

@@ -20,6 +20,7 @@ from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
 
 SHOWN_ERRORS: Final = 10  # replies to lines that were refused; more are only counted
+SHOWN_BYTES: Final = 64  # of the name of a command that nobody knows
 
 Place = tuple[int, int]  # a request: the offset of a request before it in the file, and how many requests lie between
 
@@ -49,11 +50,13 @@ class Replay:
         "_multi_at",
         "_path",
         "_session",
+        "_skips",
         "_unit",
         "applied",
         "expired",
         "keys",
         "refused",
+        "skipped",
         "tell",
     )
 
@@ -70,6 +73,8 @@ class Replay:
         self.tell = tell
         self.applied = 0  # requests
         self.refused = 0  # of them answered with an error
+        self._skips = engine.settings.yes("aof-skip-unknown")
+        self.skipped: dict[str, int] = {}  # requests that name no command, by its name, where they are left out
         self.keys = 0  # of RDB files
         self.expired = 0  # and those left out there, because their time had passed
 
@@ -140,23 +145,25 @@ class Replay:
         requests, offset = block.requests, block.offset
         count = len(requests)
         index = 0
-        try:
-            while index < count:
-                request = requests[index]
-                if len(request) < 2:
-                    self._run_short(request, (offset, index))
-                elif self._unit is not None:
-                    self._unit.append(request)
-                else:
-                    done, refusal = replay(ctx, requests, index)
-                    self.applied += done
-                    if refusal:
-                        self._note(request, refusal, (offset, index))
-                    index += done
-                    continue
+        while index < count:
+            try:
+                while index < count:
+                    request = requests[index]
+                    if len(request) < 2:
+                        self._run_short(request, (offset, index))
+                    elif self._unit is not None:
+                        self._unit.append(request)
+                    else:
+                        done, refusal = replay(ctx, requests, index)
+                        self.applied += done
+                        if refusal:
+                            self._note(request, refusal, (offset, index))
+                        index += done
+                        continue
+                    index += 1
+            except ReplyError as unknown:
+                self._leave_out(requests[index], unknown, (offset, index))
                 index += 1
-        except ReplyError as unknown:
-            raise self._unknown(unknown, (offset, index)) from None
 
     def _run_short(self, request: list[bytes], place: Place) -> None:
         """A line of one word (MULTI, EXEC, FLUSHALL) or of none: an annotation."""
@@ -186,7 +193,8 @@ class Replay:
         try:
             _, refusal = self._engine.replay(self._ctx, [request], 0)
         except ReplyError as unknown:
-            raise self._unknown(unknown, place) from None
+            self._leave_out(request, unknown, place)
+            return
         if refusal:
             self._note(request, refusal, place)
 
@@ -199,12 +207,19 @@ class Replay:
                 try:
                     self._engine.logged_row(line)
                 except ReplyError as refusal:
-                    raise self._unknown(refusal, self._place_in_unit(number)) from None
+                    self._leave_out(line, refusal, self._place_in_unit(number))
 
-    def _unknown(self, refusal: ReplyError, place: Place) -> UsageError:
-        """A line names no command, or has the wrong number of words."""
-        text = line_of(refusal.text)
-        return UsageError(f"{self._path}: {text} (the request at byte {self._offset_of(place)})")
+    def _leave_out(self, request: list[bytes], refusal: ReplyError, place: Place) -> None:
+        """A line names no command, or has the wrong number of words: UsageError, but for the former if it may be."""
+        is_unknown = refusal.text.startswith(b"ERR unknown")
+        if is_unknown and self._skips:
+            name = line_of(request[0].upper()[:SHOWN_BYTES])
+            self.skipped[name] = self.skipped.get(name, 0) + 1
+            return
+        way_on = "; aof-skip-unknown yes leaves such requests out" if is_unknown else ""
+        raise UsageError(
+            f"{self._path}: {line_of(refusal.text)} (the request at byte {self._offset_of(place)}){way_on}"
+        )
 
     def _note(self, request: list[bytes], answer: bytes, place: Place) -> None:
         """A line was refused: Redis ignores that, too, but for the warning."""
