@@ -199,7 +199,6 @@ def test_shutdown_save_ends_a_server_whose_log_keeps_everything(tmp_path: Path) 
 NOT_CARRIED_OUT = [
     (["--tls-port", "6380"], "No tls-cert-file configured!\nFailed to configure TLS. Check logs for more info."),
     (["--aclfile", "users.acl"], "Aborting Redis startup because of ACL errors: Error loading ACLs, opening file"),
-    (["--replicaof", "127.0.0.1", "6379"], "replicaof 127.0.0.1 6379: Penstock cannot be a replica"),
 ]
 
 
@@ -210,6 +209,12 @@ def test_what_cannot_be_carried_out_stops_the_start(tmp_path: Path, flags: list[
     assert sentence in said
     assert "Listening on" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_node_of_a_cluster_does_not_start_as_a_replica(tmp_path: Path) -> None:
+    said = refused("--cluster-enabled", "yes", "--replicaof", "127.0.0.1", "6379", dir=tmp_path)
+
+    assert "replicaof is not allowed with cluster-enabled yes" in said
 
 
 def test_systemd_is_told_when_the_server_is_ready_and_when_it_ends(tmp_path: Path) -> None:
