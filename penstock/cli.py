@@ -103,6 +103,9 @@ def serve(words: Sequence[str], program: str) -> int:
         for warning in settings.warnings:
             sys.stderr.write(f"warning: {warning}\n")
         if only_checks:
+            from penstock.server.run import check
+
+            check(settings)
             sys.stdout.write("The settings are right.\n")
             return 0
         from penstock.observe import companions  # imported late: bad flags fail fast

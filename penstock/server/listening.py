@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-import ssl
 import stat
 from collections.abc import Callable
 from functools import partial
@@ -54,10 +53,7 @@ class Doors:
             self._sockets[TCP] = tcp_sockets(settings, settings.number("port"), self._journal)
             if self._sockets[TCP] and not settings.number("port"):
                 settings.set_pairs([("port", str(self._sockets[TCP][0].getsockname()[1]))])
-        try:
-            self._handshakes.context = self._new_context()
-        except TlsError as problem:
-            raise UsageError(f"{problem}\nFailed to configure TLS. Check logs for more info.") from None
+        self._handshakes.context = tls_context.at_start(settings)
         if settings.number("tls-port"):
             self._sockets[TLS] = tcp_sockets(settings, settings.number("tls-port"), self._journal)
         if path:
@@ -97,16 +93,10 @@ class Doors:
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
-    def _new_context(self) -> ssl.SSLContext | None:
-        """What the TLS directives say, at which nobody looks without a use for them; TlsError if they are wrong."""
-        if self._settings.yes("tls-replication"):
-            tls_context.build_for_master(self._settings)
-        return tls_context.build(self._settings) if self._settings.number("tls-port") else None
-
     def _renew_context(self) -> None:
         """CONFIG SET of a TLS directive: it holds for new connections. If it is wrong, nothing changes."""
         try:
-            self._handshakes.context = self._new_context()
+            self._handshakes.context = tls_context.wanted(self._settings)
         except TlsError as problem:
             self._journal.warning(str(problem))
             raise BadValue("Unable to update TLS configuration. Check server logs.") from None

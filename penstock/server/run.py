@@ -32,6 +32,7 @@ from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.replicas import Replicas
 from penstock.server.server_log import ServerLog, write_file
 from penstock.server.supervision import tell_end, tell_ready
+from penstock.server.tls import tls_context
 from penstock.server.turn import Turn
 from penstock.storage.aof.disk import Disk, SystemDisk
 
@@ -72,6 +73,12 @@ def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Com
     engine.scripts.calls.give_back = allocated_memory.give_back
     with asyncio.Runner(loop_factory=make_loop) as runner:
         return runner.run(Server(engine, server_log, disk or SystemDisk(), companions).run())
+
+
+def check(settings: Settings) -> None:
+    """UsageError if a server with these settings could not start because of its users, their file, or TLS."""
+    new_engine(settings, SystemClock(), random.Random(0))
+    tls_context.at_start(settings)
 
 
 def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:

@@ -154,3 +154,11 @@ def test_a_wrong_line_is_named_by_a_check(tmp_path: Path, capsys: pytest.Capture
 
     assert cli.main(["serve", "--check", str(tmp_path / "redis.conf")]) == 1
     assert ">>> 'appendfsync sometimes'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["user joe on +nosuch", "aclfile nowhere.acl", "tls-port 7000"])
+def test_check_reads_what_the_settings_name(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    (tmp_path / "redis.conf").write_text(f"dir {tmp_path}\n{line}\n")
+
+    assert cli.main(["serve", "--check", str(tmp_path / "redis.conf")]) == 1
+    assert "right" not in capsys.readouterr().out

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.config.settings import Settings
+from penstock.errors import UsageError
 
 VERSIONS: Final = {  # name in tls-protocols: version, and the option that switches it off
     "TLSV1": (ssl.TLSVersion.TLSv1, ssl.OP_NO_TLSv1),
@@ -27,6 +28,21 @@ BAD_VERSIONS: Final = (
 
 class TlsError(Exception):
     """The directives do not make a context; the text is Redis's."""
+
+
+def at_start(settings: Settings) -> ssl.SSLContext | None:
+    """As `wanted`; UsageError if something is wrong."""
+    try:
+        return wanted(settings)
+    except TlsError as problem:
+        raise UsageError(f"{problem}\nFailed to configure TLS. Check logs for more info.") from None
+
+
+def wanted(settings: Settings) -> ssl.SSLContext | None:
+    """The context for connections that come, if any are to come with TLS; TlsError if any TLS directive is wrong."""
+    if settings.yes("tls-replication"):
+        build_for_master(settings)
+    return build(settings) if settings.number("tls-port") else None
 
 
 def build(settings: Settings) -> ssl.SSLContext:
