@@ -294,6 +294,8 @@ GETKEYS = [
     "ZUNION 4294967297 a",
     "EVAL x 1x a",
     "MSETEX 1x a b",
+    "MIGRATE h 1 k 0 9 COPY",
+    "MIGRATE h 1 k 0 9 KEYS a b",
     "MSETEX 2 a 1 b",
     "MSETEX 2 a 1",
     "PING",

@@ -36,6 +36,9 @@ _OPTIONS: Final[dict[bytes, int]] = {  # of XREAD and XREADGROUP, and how many w
 
 _BITFIELD_READERS: Final[dict[bytes, int]] = {b"GET": 2, b"OVERFLOW": 1}  # and how many words follow each
 _SORT_OPTIONS: Final[dict[bytes, int]] = {b"LIMIT": 2, b"BY": 1, b"GET": 1}
+_MIGRATE_OPTIONS: Final[dict[bytes, int]] = {b"AUTH": 1, b"AUTH2": 2}
+MIGRATED_KEY: Final = 3
+MIGRATE_OPTIONS: Final = 6
 DELEX_WITHOUT_CONDITION: Final = 2  # words
 
 
@@ -187,6 +190,8 @@ def places_of(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[tuple[i
 
     None where the request is such that they cannot be told.
     """
+    if row.name == "MIGRATE":
+        return [(at, specs[0].flags) for at in _migrated(args)]
     try:
         found = _all_places(row, specs, args, False)
     except ValueError:
@@ -259,6 +264,17 @@ def _only_gets(args: list[bytes]) -> bool:
             return False
         at += 1 + words
     return True
+
+
+def _migrated(args: list[bytes]) -> list[int]:
+    """The keys of MIGRATE: its third argument, or those behind KEYS if that is empty; none if both name keys."""
+    at = MIGRATE_OPTIONS
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"KEYS":
+            return [] if args[MIGRATED_KEY] else list(range(at + 1, len(args)))
+        at += 1 + _MIGRATE_OPTIONS.get(word, 0)
+    return [MIGRATED_KEY]
 
 
 def _sort_target(args: list[bytes]) -> list[int]:
