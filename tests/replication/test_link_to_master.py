@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.clock import NOW_MS
 from tests.support.fake_master import ID, FakeMaster, Link, packed, snapshot
 from tests.support.server_process import ServerProcess, running_server
 from tests.support.wire import Bulk, Connection, Simple
@@ -136,3 +137,20 @@ def test_once_it_leads_a_server_takes_nothing_from_its_old_master(replica: Conne
         assert replica.ask("REPLICAOF", "NO", "ONE") == Simple(b"OK")
         leads.set()
     assert replica.ask("GET", "k") == Bulk(b"old")
+
+
+def test_a_key_whose_time_has_passed_here_is_kept_until_the_master_says_so(replica: Connection) -> None:
+    """The master's clock may be behind ours."""
+    persist = packed("PERSIST k", "HPERSIST h FIELDS 1 f")
+
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot(f"SET k v PXAT {NOW_MS + 1}", "HSET h f v", f"HPEXPIREAT h {NOW_MS + 1} FIELDS 1 f")
+        link.send(b"+FULLRESYNC %b 0\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.send(persist)
+        link.until_ack(len(persist))
+
+    with FakeMaster(serve) as master:
+        follow(replica, master)
+        until(replica, "k", b"v")
+        assert replica.ask("HGET", "h", "f") == Bulk(b"v")

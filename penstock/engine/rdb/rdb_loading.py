@@ -18,6 +18,7 @@ from penstock.storage.rdb.rdb_reader import RdbReader
 from penstock.storage.rdb.source import FileSource
 from penstock.storage.types.hashes import Hash
 
+NEVER_EXPIRED: Final = 0  # a time at which nothing has expired
 STEPS: Final = 64  # between two looks at the clients; a stream's node is a step
 
 
@@ -33,11 +34,20 @@ class RdbLoading:
     how many were loaded, and left out because their time had passed.
     """
 
-    __slots__ = ("_engine", "_path", "_reader", "_tell", "end", "expired", "keys")
+    __slots__ = ("_engine", "_keeps_expired", "_path", "_reader", "_tell", "end", "expired", "keys")
 
-    def __init__(self, engine: EngineState, disk: Disk, path: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        engine: EngineState,
+        disk: Disk,
+        path: str,
+        tell: Callable[[str], None],
+        keeps_expired: bool = False,
+    ) -> None:
+        """keeps_expired: what has expired is loaded, too (a replica's master will say when it is gone)."""
         self._engine = engine
         self._path = path
+        self._keeps_expired = keeps_expired
         self._tell = tell
         defaults = rdb_values.stream_defaults(engine.settings, engine.node_limits)
         self._reader = RdbReader(FileSource(disk, path), defaults, engine.settings.yes("rdbchecksum"))
@@ -86,6 +96,8 @@ class RdbLoading:
         db = databases[reader.db_index]
         if key in db.values:
             raise BadRdb(f"it has the key {shown(key)} twice in database {reader.db_index}")
+        if self._keeps_expired:
+            now_ms = NEVER_EXPIRED
         if isinstance(value, Hash) and value.first_due_ms() < now_ms:
             value.remove(value.overdue(now_ms, len(value)))
         if 0 <= reader.expires_ms < now_ms or (isinstance(value, Hash) and not value.fields):

@@ -225,7 +225,7 @@ class MasterLink:
         self._empty()
         engine.loading = True
         try:
-            loading = RdbLoading(engine, self._disk, path, self._tell)
+            loading = RdbLoading(engine, self._disk, path, self._tell, keeps_expired=True)
             began_s = asyncio.get_running_loop().time()
             for _ in loading.run():
                 if asyncio.get_running_loop().time() - began_s > SLICE_S:
