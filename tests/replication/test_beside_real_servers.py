@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.server_process import running_server
-from tests.support.wire import Bulk, Connection, Error, Integer, Simple
+from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple
 
 pytestmark = pytest.mark.slow
 
@@ -146,3 +146,14 @@ def test_a_promoted_replica_has_everything_and_the_old_master_may_follow_it(pair
     caught_up(replica, master)
 
     assert everything(replica) == everything(master)
+
+
+def test_times_of_hash_fields_arrive(pair: tuple[Client, Client]) -> None:
+    master, replica = pair
+    master.ask("HSET", "h", "f", "v", "g", "w")
+    master.ask("HPEXPIREAT", "h", "4102444800000", "FIELDS", "1", "f")
+    replica.follow(master)
+    caught_up(master, replica)
+
+    times = replica.ask("HPEXPIRETIME", "h", "FIELDS", "2", "f", "g")
+    assert times == Array((Integer(4_102_444_800_000), Integer(-1)))

@@ -39,8 +39,13 @@ def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[
     else:
         yield from _in_pairs(key, value)
         if field_expiry:
-            for field, when_ms in value.expires.items():
-                yield pack((b"HPEXPIREAT", key, b"%d" % when_ms, b"FIELDS", b"1", field))
+            yield from time_lines(key, value)
+
+
+def time_lines(key: bytes, value: Hash) -> Iterator[bytes]:
+    """The requests that give the fields of a hash their times."""
+    for field, when_ms in value.expires.items():
+        yield pack((b"HPEXPIREAT", key, b"%d" % when_ms, b"FIELDS", b"1", field))
 
 
 def _of_array(key: bytes, value: Array) -> Iterator[bytes]:

@@ -14,13 +14,17 @@ OLDEST_READER: Final = {version: name for name, version in reversed(rdb_format.O
 
 
 def snapshot_of(
-    keyspace: Keyspace, settings: Settings, now_ms: int, more_aux: list[tuple[bytes, bytes]] | None = None
+    keyspace: Keyspace,
+    settings: Settings,
+    now_ms: int,
+    more_aux: list[tuple[bytes, bytes]] | None = None,
+    field_times: bool = True,
 ) -> RdbWriter:
     """A writing of everything as it is now; its version is higher than the settings' where the data needs it.
 
-    more_aux: names and values that the head is to have besides the usual ones.
+    more_aux: names and values that the head is to have besides the usual ones. field_times: those of hashes, too.
     """
-    version = rdb_writer.version_for(keyspace, rdb_values.version_of(settings))
+    version = rdb_writer.version_for(keyspace, rdb_values.version_of(settings), field_times)
     aux = [
         (b"penstock-ver", PENSTOCK_VERSION.encode()),
         (b"redis-ver", OLDEST_READER[version].encode() + b".0"),
@@ -32,7 +36,9 @@ def snapshot_of(
     policies = policy_lines.of_keyspace(keyspace, now_ms)
     if policies:
         aux.append((policy_lines.AUX_FIELD, policies))
-    return RdbWriter(keyspace, rdb_values.new_writer(settings, version), now_ms, aux, settings.yes("rdbchecksum"))
+    writer = rdb_values.new_writer(settings, version)
+    writer.field_times = field_times
+    return RdbWriter(keyspace, writer, now_ms, aux, settings.yes("rdbchecksum"))
 
 
 def note_of(header: bytes, settings: Settings) -> str:

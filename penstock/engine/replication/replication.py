@@ -12,6 +12,7 @@ from penstock.config.settings import Settings
 from penstock.engine.aof import aof_compat
 from penstock.engine.aof.aof_compat import Dialect
 from penstock.engine.replication import replica as states
+from penstock.engine.replication import stream_versions
 from penstock.engine.replication.backlog import Backlog
 from penstock.engine.replication.master import Master
 from penstock.engine.replication.replica import Replica
@@ -257,6 +258,11 @@ class Replication:
     def _known_to(self, found: Replica) -> Dialect:
         at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))
         return found.kind.dialect(at_least, aof_compat.consumer_of(self._settings))
+
+    def reads_field_times(self, found: Replica) -> bool:
+        """Whether a replica can load a snapshot that has the times of hash fields (RDB 12)."""
+        at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))
+        return max(found.kind.version, at_least) >= stream_versions.FIRST_WITH_FIELD_TIMES
 
     def _knows_words_since(self, found: Replica, offset: int) -> bool:
         """Whether a replica knows every word that the stream has from an offset on."""

@@ -12,6 +12,7 @@ Version = tuple[int, int]
 
 OLDEST: Final[Version] = (0, 0)
 OF_RDB_CHANNEL: Final[Version] = (8, 0)  # the first Redis that offers rdb-channel-repl
+FIRST_WITH_FIELD_TIMES: Final[Version] = (7, 4)
 FIRST_VALKEY_WITH_FIELDS: Final[Version] = (9, 0)  # that has HPEXPIREAT and HSETEX
 
 

@@ -58,13 +58,17 @@ class FullSync:
     def runs(self) -> bool:
         return self._task is not None
 
-    def begin(self, receivers: list[Receiver], without_file: bool) -> None:
-        """Fork the child: what it writes is the state of this moment. OSError if there can be none."""
+    def begin(self, receivers: list[Receiver], without_file: bool, field_times: bool) -> None:
+        """Fork the child: what it writes is the state of this moment. OSError if there can be none.
+
+        field_times: hashes are written with the times of their fields.
+        """
         engine = self._engine
         replication = engine.replication
         kind = PipeChild if without_file else SnapshotChild
         child = kind(self._disk, engine.keyspace, engine.settings)
         child.only_functions = receivers[0][1].wants_only_functions
+        child.field_times = field_times
         child.aux = [
             (b"repl-stream-db", b"%d" % replication.stream_db),
             (b"repl-id", replication.id.encode()),

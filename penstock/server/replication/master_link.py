@@ -28,6 +28,7 @@ RETRY_S: Final = 1.0
 SLICE_S: Final = 0.02  # of loading or applying, before clients are answered
 SECOND_MS: Final = 1000
 BUSY_S: Final = 0.01  # between two looks whether a script is over
+VALKEY_VERSION: Final = b"9.1.0"  # a Valkey sends times of hash fields only to who reads its files; others refuse
 ALLOWED: Final = (b"-NOAUTH", b"-NOPERM", b"-ERR operation not permitted")  # answers to PING, before AUTH
 
 
@@ -194,6 +195,7 @@ class MasterLink:
         if settings.text("replica-announce-ip"):
             await link.ask(b"REPLCONF", b"ip-address", settings.text("replica-announce-ip").encode())
         await link.ask(b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", b"penstock")
+        await link.ask(b"REPLCONF", b"version", VALKEY_VERSION)
         return await link.ask(b"PSYNC", replication.id.encode(), b"%d" % (replication.offset + 1))
 
     # -- the snapshot -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from penstock.engine.aof import rewrite_values
 from penstock.engine.replication import replica as states
 from penstock.engine.replication.replica import Replica
 from penstock.engine.replication.replication import GETACK
@@ -12,6 +13,7 @@ from penstock.server.replication.full_sync import FullSync
 from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.targets import Targets
 from penstock.storage.aof.disk import Disk
+from penstock.storage.types.hashes import Hash
 
 if TYPE_CHECKING:
     from penstock.server.connection import Connection
@@ -144,8 +146,10 @@ class Replicas:
         stream = replication.open_stream()
         if replication.master is None:
             self._engine.effects.replicate(stream)  # which begins with a SELECT
+        replicas = [found for _, found in group if not found.wants_only_snapshot]
+        field_times = replication.master is not None or all(replication.reads_field_times(one) for one in replicas)
         try:
-            self._full_sync.begin(list(group), without_file)
+            self._full_sync.begin(list(group), without_file, field_times)
         except OSError as failure:
             self._tell(f"A snapshot for replicas cannot be made: {failure}.")
             for link, _ in group:
@@ -155,6 +159,19 @@ class Replicas:
             found.follows = not found.wants_only_snapshot
             if not found.is_plain_sync:
                 link.send_now(b"+FULLRESYNC %b %d\r\n" % (replication.id.encode(), replication.offset))
+        if not field_times and replication.words.field_expiry:
+            self._send_field_times()
+
+    def _send_field_times(self) -> None:
+        """Say in the stream what the snapshot could not: the times of all fields. O(their number)."""
+        engine, stream = self._engine, self._replication.open_stream()
+        for db_index, db in enumerate(engine.keyspace.databases):
+            for key in db.fields_due.times:
+                value = db.values[key]
+                assert isinstance(value, Hash), "only hashes have fields"
+                stream.append(reply.bulks([b"SELECT", b"%d" % db_index]))
+                stream.append(b"".join(rewrite_values.time_lines(key, value)))
+        engine.effects.start_of_file()  # the next change says its database
 
     # -- time -------------------------------------------------------------------------------------------------------
 

@@ -16,14 +16,18 @@ NO_PIPE: Final = -1
 
 
 class SnapshotChild(RewriteChild):
-    """Writes a file, which the server removes. aux: what the snapshot says of the stream."""
+    """Writes a file, which the server removes.
 
-    __slots__ = ("aux", "only_functions")
+    aux: what the snapshot says of the stream. field_times: whether hashes have the times of their fields.
+    """
+
+    __slots__ = ("aux", "field_times", "only_functions")
 
     def __init__(self, disk: Disk, keyspace: Keyspace, settings: Settings) -> None:
         super().__init__(disk, keyspace, settings)
         self.aux: list[tuple[bytes, bytes]] = []
         self.only_functions = False
+        self.field_times = True
 
     def path_of(self, directory: str, pid: int) -> str:
         return f"{directory}/{TEMPORARY.format(pid)}"
@@ -33,7 +37,7 @@ class SnapshotChild(RewriteChild):
         if self.only_functions:
             keyspace = Keyspace(1)
             keyspace.libraries = self.keyspace.libraries
-        snapshot = rdb_saving.snapshot_of(keyspace, self.settings, now_ms, self.aux)
+        snapshot = rdb_saving.snapshot_of(keyspace, self.settings, now_ms, self.aux, self.field_times)
         progress.steps_total = progress.keys_total
         for chunk in snapshot.chunks():
             progress.keys = progress.steps = snapshot.keys

@@ -9,9 +9,11 @@ from penstock.storage.rdb.string_writer import length
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
 
 
-def version_for(keyspace: Keyspace, wanted: int) -> int:
+def version_for(keyspace: Keyspace, wanted: int, field_times: bool = True) -> int:
     """The version that is wanted, or the lowest higher one that has everything.  O(keys)."""
-    return max([wanted, *[version_needed(value) for db in keyspace.databases for value in db.values.values()]])
+    return max(
+        [wanted, *[version_needed(value, field_times) for db in keyspace.databases for value in db.values.values()]]
+    )
 
 
 class RdbWriter:

@@ -42,10 +42,10 @@ USUAL_IDMP: Final = (100, 100)  # seconds, and iids: what a stream has that nobo
 _DOUBLE: Final = struct.Struct("<d")
 
 
-def version_needed(value: Value) -> int:
-    """The lowest version that has everything of a value; 0 where any has."""
+def version_needed(value: Value, field_times: bool = True) -> int:
+    """The lowest version that has everything of a value; 0 where any has. field_times: those of a hash, too."""
     if isinstance(value, Hash):
-        return NEEDED_FOR_FIELD_TIMES if value.expires else 0
+        return NEEDED_FOR_FIELD_TIMES if value.expires and field_times else 0
     if isinstance(value, Array):
         return NEEDED_FOR_ARRAYS
     if isinstance(value, Stream):
@@ -62,12 +62,16 @@ def _has_released(value: Stream) -> bool:
 
 
 class ValueWriter:
-    """Writes values for one version. `fields_of` gives the fields and values of a stream's entry, which is bytes."""
+    """Writes values for one version. `fields_of` gives the fields and values of a stream's entry, which is bytes.
 
-    __slots__ = ("_fields_of", "strings", "version")
+    field_times: hashes are written with the times of their fields.
+    """
+
+    __slots__ = ("_fields_of", "field_times", "strings", "version")
 
     def __init__(self, version: int, compresses: bool, fields_of: FieldsOf) -> None:
         self.version = version
+        self.field_times = True
         self.strings = StringWriter(compresses)
         self._fields_of = fields_of
 
@@ -89,7 +93,7 @@ class ValueWriter:
         if isinstance(value, Array):
             return rdb_format.ARRAY
         compact = len(value) <= MOST_HASH_FIELDS and _is_short(chain(value.fields, value.fields.values()))
-        if value.expires:
+        if value.expires and self.field_times:
             return rdb_format.HASH_TIMES_LISTPACK if compact else rdb_format.HASH_TIMES
         return rdb_format.HASH_LISTPACK if compact and self.version >= LISTPACKS_SINCE else rdb_format.HASH
 
