@@ -28,6 +28,7 @@ HARMFUL = {  # one value for each directive that may not be ignored at all of th
     "aof-rewrite-cpulist": "1",
     "bgsave-cpulist": "1",
     "maxmemory-clients": "10%",
+    "tls-cluster": "yes",
 }
 
 
