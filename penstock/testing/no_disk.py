@@ -3,11 +3,15 @@
 import errno
 from typing import NoReturn
 
-from penstock.storage.aof.disk import SystemDisk
 
+class NoDisk:
+    """Nothing is there, and nothing can be written: SAVE and `CONFIG SET appendonly yes` are refused.
 
-class NoDisk(SystemDisk):
-    """Nothing is there, and nothing can be written: SAVE and `CONFIG SET appendonly yes` are refused."""
+    See storage/aof/disk.Disk for the calls.
+    """
+
+    def reach(self, point: str) -> None:
+        """Does nothing."""
 
     def exists(self, path: str) -> bool:
         return False
@@ -31,6 +35,15 @@ class NoDisk(SystemDisk):
         raise _refusal()
 
     def rename(self, path: str, to: str) -> NoReturn:
+        raise _refusal()
+
+    def remove(self, path: str) -> NoReturn:
+        raise _refusal()
+
+    def sync_directory(self, path: str) -> NoReturn:
+        raise _refusal()
+
+    def lock(self, path: str) -> NoReturn:
         raise _refusal()
 
 
