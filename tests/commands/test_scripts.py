@@ -554,3 +554,7 @@ def test_time_passes_once_a_script_has_made_the_server_busy(late: Late) -> None:
 
 def test_nothing_is_killed_where_nothing_runs(dialogue: Dialogue) -> None:
     assert str(dialogue("SCRIPT KILL")) == "NOTBUSY No scripts in execution right now."
+
+
+def test_a_double_that_is_minus_zero_keeps_its_sign(logged: Dialogue) -> None:
+    assert logged.words(b"EVAL", b"local a = 0 return {double = a * -0.5}", b"0") == b"$2\r\n-0\r\n"

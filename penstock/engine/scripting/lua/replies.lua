@@ -140,7 +140,7 @@ render_table = function(value, out, depth)
     end
     part = raw_get(value, "double")
     if type(part) == "number" then
-        local text = part ~= part and "nan" or number_text(part)
+        local text = part ~= part and "nan" or part == 0 and 1 / part < 0 and "-0" or number_text(part)
         out[#out + 1] = client_resp == 3 and "," .. text .. "\r\n" or bulk(text)
         return
     end
