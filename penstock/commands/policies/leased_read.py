@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.commands.policies import keyed_read
 from penstock.commands.streams import read_arguments
-from penstock.commands.streams.group_delivery import ReadTarget, hand_out, new_runs
+from penstock.commands.streams.group_delivery import ReadTarget, with_new
 from penstock.commands.streams.read_arguments import ReadArguments
 from penstock.commands.streams.xread import Budget
 from penstock.engine.aof import group_effects
@@ -47,17 +47,7 @@ def read(
         shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, max_count - again, budget)
         parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
         return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
-    runs = new_runs(target, budget.max_count(max_count - again), budget)
-    for segment, start, stop in runs:
-        shown = segment.entry_list(start, stop)
-        parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
-    if runs:
-        if is_new and options.no_ack and not again:
-            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, group.name, consumer.name)
-        hand_out(ctx, target, consumer, runs, options.no_ack)
-        if options.no_ack:
-            settling.read_without_ack(ctx, target.key, target.stream, runs)
-    return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
+    return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, is_new, claims)
 
 
 def _deliver_again(

@@ -5,6 +5,7 @@ from penstock.commands.streams.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
 from penstock.engine.policies import settling
+from penstock.protocol import entries
 from penstock.storage.streams.group import Consumer, Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import SegmentRun, Stream
@@ -27,16 +28,41 @@ def new_runs(target: ReadTarget, max_count: int, budget: Budget) -> list[Segment
 
 
 def handed_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> bytes:
-    """Hand out new entries; returns them as a reply. What is read with NOACK may be trimmed at once."""
-    answer = entries_of(runs)
+    """Hand out new entries; returns them as a reply."""
+    answer = entries_of(runs)  # before the stream's policies may trim them
     hand_out(ctx, target, consumer, runs, no_ack)
-    if no_ack and target.stream.policies is not None:
-        settling.read_without_ack(ctx, target.key, target.stream, runs)
     return answer
 
 
+def with_new(
+    ctx: Context,
+    target: ReadTarget,
+    consumer: Consumer,
+    parts: list[bytes],
+    no_ack: bool,
+    max_count: int,
+    budget: Budget,
+    is_new: bool,
+    claims: bool,
+) -> bytes:
+    """Hand out new entries behind those in `parts`, which are delivered again: an array of all; b"" if it is empty.
+
+    is_new: whether the consumer is. claims: each entry is shown with its idle time and delivery count.
+    """
+    again = len(parts)
+    runs = new_runs(target, budget.max_count(max_count - again), budget)
+    for segment, start, stop in runs:
+        shown = segment.entry_list(start, stop)
+        parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
+    if runs:
+        if is_new and no_ack and not again:
+            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
+        hand_out(ctx, target, consumer, runs, no_ack)
+    return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
+
+
 def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
-    """Advance the group over new entries, which become pending unless NOACK."""
+    """Advance the group over new entries, which become pending unless NOACK; those may be trimmed at once."""
     group = target.group
     former_id = group.last_id
     target.stream.advance_group(group, runs)
@@ -48,3 +74,5 @@ def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[Se
             settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     group_effects.log_position(ctx, target.key, group)
     ctx.dirty += 1
+    if no_ack and target.stream.policies is not None:
+        settling.read_without_ack(ctx, target.key, target.stream, runs)

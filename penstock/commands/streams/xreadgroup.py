@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.commands.policies import leased_read
 from penstock.commands.streams import read_arguments, stream_arguments
-from penstock.commands.streams.group_delivery import ReadTarget, hand_out, handed_out, new_runs
+from penstock.commands.streams.group_delivery import ReadTarget, handed_out, new_runs, with_new
 from penstock.commands.streams.read_arguments import ReadArguments
 from penstock.commands.streams.xread import Budget, streams_reply
 from penstock.engine import refusals
@@ -232,16 +232,7 @@ def _claim_and_read(
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
         group_effects.log_held(ctx, target.key, group, claimed_runs, group.last_id)
-    runs = new_runs(target, budget.max_count(max_count - len(claimed)), budget)
-    for segment, start, stop in runs:
-        parts += [entries.with_delivery(entry, 0, 0) for entry in segment.entry_list(start, stop)]
-    if runs:
-        if is_new and options.no_ack and not claimed:
-            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, group.name, consumer.name)
-        hand_out(ctx, target, consumer, runs, options.no_ack)
-        if options.no_ack and target.stream.policies is not None:
-            settling.read_without_ack(ctx, target.key, target.stream, runs)
-    return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
+    return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, is_new, True)
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------
