@@ -27,12 +27,15 @@ RETRY_MS: Final = 1000  # dead letters that cannot be written are tried again
 LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
 
 
+def are_kept(ctx: Context) -> bool:
+    """Whether policies are applied now."""
+    return ctx.engine.keeps_policies() and not ctx.session.privileged
+
+
 def kept_policy(ctx: Context, group: Group) -> GroupPolicy | None:
     """The policy of a group, if policies are applied now."""
     policy = group.policy
-    if policy is None or not ctx.engine.keeps_policies() or ctx.session.privileged:
-        return None
-    return policy
+    return policy if policy is not None and are_kept(ctx) else None
 
 
 def is_leased(ctx: Context, group: Group) -> bool:

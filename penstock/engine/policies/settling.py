@@ -33,15 +33,10 @@ def drop_unused(ctx: Context, key: bytes, stream: Stream) -> None:
         ctx.db.note_policies(key, stream)
 
 
-def are_kept(ctx: Context) -> bool:
-    """Whether policies are applied now."""
-    return ctx.engine.keeps_policies() and not ctx.session.privileged
-
-
 def settle(ctx: Context, key: bytes, stream: Stream) -> None:
     """Apply the policies of a stream that changed, or whose moment has come."""
     policies = stream.policies
-    if policies is None or not are_kept(ctx):
+    if policies is None or not leases.are_kept(ctx):
         return
     retention.run(ctx, key, stream, policies)
     keys.settle(ctx, key, stream)
@@ -156,7 +151,7 @@ def released(
 def acknowledged(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
     """A group has these entries pending no more."""
     policies = stream.policies
-    if policies is not None and are_kept(ctx):
+    if policies is not None and leases.are_kept(ctx):
         retention.note_done(stream, policies, entry_ids)
         settle(ctx, key, stream)
 
@@ -174,7 +169,7 @@ def read_without_ack(ctx: Context, key: bytes, stream: Stream, runs: list[Segmen
 
 def deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
     """Entries were deleted by their ids."""
-    if stream.policies is not None and are_kept(ctx):
+    if stream.policies is not None and leases.are_kept(ctx):
         keys.let_go(stream, entry_ids)
         settle(ctx, key, stream)
 
@@ -182,7 +177,7 @@ def deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId])
 def swept(ctx: Context, key: bytes, stream: Stream) -> None:
     """Any entry may be unneeded now: a group or a consumer is gone, or entries above a floor are free again."""
     policies = stream.policies
-    if policies is not None and are_kept(ctx):
+    if policies is not None and leases.are_kept(ctx):
         if retention.is_acked(policies):
             policies.start_sweep()
         settle(ctx, key, stream)
