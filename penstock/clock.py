@@ -81,6 +81,10 @@ class MovableClock:
         """Stand still at a time."""
         self._stopped_us = now_ms * 1000
 
+    def stop(self) -> None:
+        """Stand still from now on."""
+        self._stopped_us = self.now_us()
+
     def advance(self, ms: int) -> None:
         """Move on, whether it runs or stands."""
         self.advance_us(ms * 1000)

@@ -1,41 +1,32 @@
 """A clock in a test's hand: it runs like the machine's, or stands still, and can be moved forwards."""
 
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from penstock.clock import MovableClock, SystemClock
 from penstock.errors import UsageError
 
 Turned = Callable[[], None]
 
 
 class TurnedClock:
-    """The clock of one embedded server. Everything follows it: ids, TIME, expiry, BLOCK, idle times.
-
-    Times are unix microseconds. `_ahead_us` is what the clock is ahead of the machine's; while it stands still,
-    `_stopped_us` is its time.
-    """
+    """The clock of one embedded server. Everything follows it: ids, TIME, expiry, BLOCK, idle times."""
 
     def __init__(self) -> None:
-        self._ahead_us = 0
-        self._stopped_us: int | None = None
+        self._clock = MovableClock(SystemClock())
         self.turned: Turned = _nothing  # called when the time has changed by a call of this class
 
     # -- what the engine asks -----------------------------------------------------------------------------------------
 
     def now_us(self) -> int:
-        stopped_us = self._stopped_us
-        return time.time_ns() // 1000 + self._ahead_us if stopped_us is None else stopped_us
+        return self._clock.now_us()
 
     def now_ns(self) -> int:
-        return self.now_us() * 1000
+        return self._clock.now_ns()
 
     def sleep(self, seconds: float) -> None:
         """DEBUG SLEEP: a stopped clock is moved instead."""
-        if self._stopped_us is None:
-            time.sleep(seconds)
-        else:
-            self._stopped_us += int(seconds * 1_000_000)
+        self._clock.sleep(seconds)
 
     # -- what a test does ---------------------------------------------------------------------------------------------
 
@@ -46,18 +37,16 @@ class TurnedClock:
 
     @property
     def is_stopped(self) -> bool:
-        return self._stopped_us is not None
+        return self._clock.is_stopped
 
     def stop(self) -> None:
         """Stand still from now on."""
-        if self._stopped_us is None:
-            self._stopped_us = self.now_us()
+        self._clock.stop()
 
     def start(self) -> None:
         """Run again, from where it stands."""
-        if self._stopped_us is not None:
-            self._ahead_us = self._stopped_us - time.time_ns() // 1000
-            self._stopped_us = None
+        if self._clock.is_stopped:
+            self._clock.run()
             self.turned()
 
     def advance(
@@ -78,10 +67,7 @@ class TurnedClock:
     def _move(self, by_us: int) -> None:
         if by_us < 0:
             raise UsageError("the clock cannot be turned back")
-        if self._stopped_us is None:
-            self._ahead_us += by_us
-        else:
-            self._stopped_us += by_us
+        self._clock.advance_us(by_us)
         self.turned()
 
 
