@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 import hiredis
 
 from penstock.errors import UsageError
+from penstock.protocol.reply import bulks
 
 PATIENCE_S: Final = 10.0
 PIECE: Final = 65536
@@ -39,11 +40,6 @@ def address(url: str) -> Address:
     return Address("", parts.hostname or "localhost", parts.port or 6379, user, password, int(number))
 
 
-def packed(words: list[bytes]) -> bytes:
-    """A request's bytes."""
-    return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
-
-
 class WireClient:
     """A connection to a server by URL; UsageError where it cannot be reached or refuses the password."""
 
@@ -73,7 +69,7 @@ class WireClient:
     def ask(self, *words: bytes) -> Any:
         """The reply as hiredis reads it; an error is returned, not raised. UsageError where the connection ends."""
         try:
-            self._socket.sendall(packed(list(words)))
+            self._socket.sendall(bulks(list(words)))
             while (reply := self._reader.gets()) is False:
                 piece = self._socket.recv(PIECE)
                 if not piece:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import hiredis
 
-from penstock import wire_client
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
 from penstock.errors import UsageError
+from penstock.protocol.reply import bulks
 from penstock.server.cron import Cron
 from penstock.server.log_writer import AofWriter
 from penstock.server.server_log import MARKS, ServerLog
@@ -174,7 +174,7 @@ class Server:
         count = 0
         try:
             for line in seeding.requests_of(Path(seed).read_text(errors="surrogateescape")):
-                link.sendall(wire_client.packed(line.words))
+                link.sendall(bulks(line.words))
                 while (reply := reader.gets()) is False:
                     reader.feed(link.recv(seeding.PIECE))
                 seeding.check(line, reply)
