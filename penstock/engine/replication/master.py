@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from penstock.protocol.snapshot_frame import UNKNOWN
+
 # The link, in ROLE's words
 CONNECT: Final = "connect"  # to be made
 CONNECTING: Final = "connecting"
@@ -9,7 +11,6 @@ SYNCING: Final = "sync"  # a snapshot comes
 CONNECTED: Final = "connected"
 
 NEVER_MS: Final = -1
-UNKNOWN: Final = -1  # bytes of a snapshot that does not tell
 
 
 class Master:

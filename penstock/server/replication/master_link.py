@@ -9,12 +9,13 @@ from typing import Final
 from penstock.engine.engine import Engine
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.engine.replication import master as links
-from penstock.engine.replication.master import UNKNOWN, Master
+from penstock.engine.replication.master import Master
 from penstock.engine.replication.stream_applier import StreamApplier
 from penstock.engine.session import Session
 from penstock.errors import UsageError
 from penstock.protocol import reply
 from penstock.protocol.log_reader import whole_requests
+from penstock.protocol.snapshot_frame import SnapshotFrame
 from penstock.server.tls import tls_context
 from penstock.server.tls.tls_context import TlsError
 from penstock.storage.aof.disk import Disk
@@ -22,7 +23,6 @@ from penstock.storage.aof.log_directory import write_all
 
 TEMPORARY: Final = "temp-master-{}.rdb"
 PIECE_BYTES: Final = 64 * 1024
-MARK_BYTES: Final = 40
 LONGEST_LINE: Final = 64 * 1024
 RETRY_S: Final = 1.0
 SLICE_S: Final = 0.02  # of loading or applying, before clients are answered
@@ -309,9 +309,9 @@ class Wire:
             if line.strip():
                 return line.strip()
 
-    async def read(self) -> bytes:
+    async def read(self, at_most: int = PIECE_BYTES) -> bytes:
         """What has come."""
-        piece = await self._reader.read(PIECE_BYTES)
+        piece = await self._reader.read(at_most)
         if not piece:
             raise LinkLost("the master closed it")
         self.master.heard_ms = self._now_ms()
@@ -319,24 +319,10 @@ class Wire:
 
     async def snapshot(self) -> AsyncIterator[bytes]:
         """The pieces of the snapshot, in either frame. LinkLost where none comes."""
-        head = await self.line()
-        self.master.copied_bytes, self.master.copy_bytes = 0, UNKNOWN
-        if head.startswith(b"$EOF:") and len(head) == len(b"$EOF:") + MARK_BYTES:
-            mark, held = head[-MARK_BYTES:], b""
-            while True:
-                held += await self.read()
-                if held.endswith(mark):
-                    yield held[:-MARK_BYTES]
-                    return
-                yield held[:-MARK_BYTES]
-                held = held[-MARK_BYTES:]
-        if not (head.startswith(b"$") and head[1:].isdigit()):
-            raise LinkLost(f"instead of a snapshot comes {head.decode('utf-8', 'backslashreplace')}")
-        left = self.master.copy_bytes = int(head[1:])
-        while left:
-            piece = await self._reader.read(min(left, PIECE_BYTES))
-            if not piece:
-                raise LinkLost("the master closed it")
-            self.master.heard_ms = self._now_ms()
-            left -= len(piece)
-            yield piece
+        try:
+            frame = SnapshotFrame(await self.line())
+        except ValueError as line:
+            raise LinkLost(f"instead of a snapshot comes {line}") from None
+        self.master.copied_bytes, self.master.copy_bytes = 0, frame.size
+        while not frame.is_whole:
+            yield frame.take(await self.read(frame.wanted))
