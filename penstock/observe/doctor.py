@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION
 from penstock.errors import UsageError
-from penstock.wire_client import WireClient
+from penstock.wire_client import WireClient, address
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -67,7 +67,7 @@ def installation() -> Iterator[Finding]:
 
 def server(url: str) -> Iterator[Finding]:
     """A running server; UsageError where it cannot be asked."""
-    client = WireClient(url)
+    client = WireClient(address(url))
     reply = client.ask(b"INFO", b"everything")
     if not isinstance(reply, bytes):
         raise UsageError(f"{url}: {reply}")

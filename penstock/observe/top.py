@@ -39,10 +39,10 @@ def main(parsed: argparse.Namespace) -> int:
         sys.stderr.write("`penstock top` needs the package rich: install the extra `top`\n")
         return 1
     from penstock.observe import stream_survey
-    from penstock.wire_client import WireClient
+    from penstock.wire_client import WireClient, address
 
     try:
-        client = WireClient(parsed.url)
+        client = WireClient(address(parsed.url))
         survey = stream_survey.take(client)
         console = Console()
         if parsed.once:

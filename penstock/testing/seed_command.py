@@ -23,12 +23,12 @@ def add_parser(subcommands: "_SubParsersAction[argparse.ArgumentParser]") -> Non
 def main(parsed: argparse.Namespace) -> int:
     """Run it; returns the exit code."""
     from penstock.testing import seeding  # imported late: `serve` needs none of this
-    from penstock.wire_client import WireClient
+    from penstock.wire_client import WireClient, address
 
     count = 0
     try:
         lines = list(seeding.requests_of(parsed.file.read_text(errors="surrogateescape")))
-        client = WireClient(parsed.url)
+        client = WireClient(address(parsed.url))
         for line in lines:
             seeding.check(line, client.ask(*line.words))
             count += 1

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import UsageError
-from penstock.transfer.address import Address
+from penstock.wire_client import Address, address
 
 IMPORT: Final = """\
 Copy everything that a running server has (Redis, Valkey, Penstock) into a directory, where `penstock serve --dir`
@@ -29,17 +29,25 @@ def add_parsers(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser
     exporting.add_argument("--replace", action="store_true", help="write over a file that is there")
 
 
+def server_address(url: str) -> Address:
+    """UsageError where the URL leads to one database or to a unix socket: a replica's link has neither."""
+    where = address(url)
+    if where.path or where.db:
+        raise UsageError(f"{url}: the whole server is copied, over TCP; redis://host:port was expected")
+    return where
+
+
 def main(parsed: argparse.Namespace) -> int:
     """The exit code."""
     try:
-        address = Address(parsed.source)
+        source = server_address(parsed.source)
         if parsed.subcommand == "export":
             from penstock.transfer.exporting import export  # imported late: `penstock version` is quick
 
-            return export(parsed.file, address, parsed.replace)
+            return export(parsed.file, source, parsed.replace)
         from penstock.transfer.importing import import_from  # imported late: it brings the server
 
-        return import_from(address, parsed.dir, parsed.follow)
+        return import_from(source, parsed.dir, parsed.follow)
     except UsageError as mistake:
         sys.stderr.write(f"{mistake}\n")
         return 1

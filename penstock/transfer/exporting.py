@@ -10,9 +10,9 @@ from penstock.engine.rdb.rdb_check import RdbFindings, look_through
 from penstock.errors import UsageError
 from penstock.storage.aof.disk import SystemDisk
 from penstock.transfer import counts
-from penstock.transfer.address import Address
 from penstock.transfer.progress import ProgressLine, bar
 from penstock.transfer.remote import Remote
+from penstock.wire_client import Address
 
 
 def export(path: Path, address: Address, replaces: bool) -> int:

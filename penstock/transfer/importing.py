@@ -21,9 +21,9 @@ from penstock.server.run import CLEAN, FAILED, Server, loop_factory
 from penstock.server.server_log import ServerLog
 from penstock.storage.aof.disk import SystemDisk
 from penstock.transfer import counts
-from penstock.transfer.address import Address
 from penstock.transfer.progress import ProgressLine, bar
 from penstock.transfer.remote import Remote
+from penstock.wire_client import Address
 
 LOOK_EVERY_S: Final = 0.2
 ASK_EVERY_S: Final = 1.0  # the source, how far its stream is

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from penstock import cli
 from penstock.observe import stream_survey, top
-from penstock.wire_client import WireClient
+from penstock.wire_client import WireClient, address
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def url(request: pytest.FixtureRequest) -> str:
         embedded: penstock.Server = request.getfixturevalue("server")
         return embedded.url
     reference = f"redis://127.0.0.1:{request.getfixturevalue('reference_port')}"
-    client = WireClient(reference)
+    client = WireClient(address(reference))
     client.ask(b"FLUSHALL")
     client.ask(b"XADD", b"orders", b"*", b"f", b"v")
     client.ask(b"XADD", b"orders", b"*", b"f", b"v")
@@ -45,7 +45,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 def test_streams_and_groups_are_seen_on_any_server(url: str) -> None:
-    survey = stream_survey.take(WireClient(url))
+    survey = stream_survey.take(WireClient(address(url)))
 
     (group,) = survey.groups
     assert survey.streams == [("orders", 2, 2)]
@@ -67,7 +67,7 @@ def test_one_picture_is_printed(server: penstock.Server, capsys: pytest.CaptureF
 def test_rates_are_of_the_time_between_two_looks(server: penstock.Server) -> None:
     from rich.console import Console
 
-    client = WireClient(server.url)
+    client = WireClient(address(server.url))
     before = stream_survey.take(client)
     for _ in range(10):
         server.client().xadd("orders", {"f": "v"})

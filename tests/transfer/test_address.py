@@ -1,28 +1,16 @@
-"""Addresses of servers on the command line."""
+"""What stands on the command line of a move, and what a person is told of it."""
 
 import pytest
 
 from penstock.errors import UsageError
 from penstock.transfer import counts, progress
-from penstock.transfer.address import Address
+from penstock.transfer.cli import server_address
 
 
-def test_an_address_may_have_a_user_and_a_password() -> None:
-    address = Address("redis://me:p%40ss@cache:7000")
-
-    assert (address.host, address.port) == ("cache", 7000)
-    assert address.login() == [b"AUTH", b"me", b"p@ss"]
-    assert Address("redis://:pw@cache").login() == [b"AUTH", b"pw"]
-    assert Address("redis://[::1]").login() == []
-    assert address.shown == "cache:7000"
-
-
-@pytest.mark.parametrize(
-    "text", ["cache:6379", "redis://", "redis://cache:x", "redis://cache/1", "rediss://cache", "redis://cache:99999"]
-)
-def test_what_is_no_address_is_refused_in_a_sentence(text: str) -> None:
+@pytest.mark.parametrize("url", ["cache:6379", "redis://cache/1", "rediss://cache", "unix:///run/s.sock"])
+def test_what_is_no_server_on_tcp_is_refused_in_a_sentence(url: str) -> None:
     with pytest.raises(UsageError, match=r"expected|TLS"):
-        Address(text)
+        server_address(url)
 
 
 def test_the_numbers_of_both_sides_stand_beside_each_other() -> None:
