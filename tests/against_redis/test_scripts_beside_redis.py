@@ -8,7 +8,8 @@ import pytest
 from tests.against_redis.conftest import Reference
 from tests.against_redis.makers.anything import Anything
 from tests.against_redis.makers.scripts import Scripts
-from tests.against_redis.script_table import COMMANDS, LANGUAGE, LIBRARIES, MEMORY
+from tests.against_redis.script_language_table import LANGUAGE
+from tests.against_redis.script_table import COMMANDS, LIBRARIES, MEMORY
 from tests.against_redis.typed import compare_types
 from tests.support.compared_sides import InProcess, Piped
 
