@@ -45,6 +45,13 @@ def reference_cluster_port() -> Iterator[int]:
         pytest.skip(str(absence))
 
 
+def over_tcp(port: int, name: str, resp: int) -> str:
+    """What a server answers otherwise than written down."""
+    transcript = read(name)
+    with closing(ServerClients(port, resp, transcript.clients)) as clients:
+        return "\n".join(differences(transcript, clients, resp))
+
+
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("name", [*NAMES, *IN_CLUSTER])
 def test_an_engine_replies_as_written_down(name: str, resp: int) -> None:
@@ -57,36 +64,28 @@ def test_an_engine_replies_as_written_down(name: str, resp: int) -> None:
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_server_replies_over_tcp_as_written_down(penstock_port: int, name: str, resp: int) -> None:
-    transcript = read(name)
-    with closing(ServerClients(penstock_port, resp, transcript.clients)) as clients:
-        assert "\n".join(differences(transcript, clients, resp)) == ""
+    assert over_tcp(penstock_port, name, resp) == ""
 
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("name", IN_CLUSTER)
 def test_a_node_of_a_cluster_replies_as_written_down(penstock_cluster_port: int, name: str, resp: int) -> None:
-    transcript = read(name)
-    with closing(ServerClients(penstock_cluster_port, resp, transcript.clients)) as clients:
-        assert "\n".join(differences(transcript, clients, resp)) == ""
+    assert over_tcp(penstock_cluster_port, name, resp) == ""
 
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("name", IN_CLUSTER)
 def test_a_node_of_redis_replies_as_written_down(reference_cluster_port: int, name: str, resp: int) -> None:
-    transcript = read(name)
-    with closing(ServerClients(reference_cluster_port, resp, transcript.clients)) as clients:
-        assert "\n".join(differences(transcript, clients, resp)) == ""
+    assert over_tcp(reference_cluster_port, name, resp) == ""
 
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_redis_replies_as_written_down(reference_port: int, name: str, resp: int) -> None:
-    transcript = read(name)
     version = reference_version(reference_port)
-    if version < transcript.since:
+    if version < read(name).since:
         pytest.skip(f"Redis {version} does not know these commands")
-    with closing(ServerClients(reference_port, resp, transcript.clients)) as clients:
-        assert "\n".join(differences(transcript, clients, resp)) == ""
+    assert over_tcp(reference_port, name, resp) == ""
 
 
 def test_there_are_thirty_topics_or_more() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,6 @@ import penstock
 from penstock.errors import UsageError
 
 PATIENCE_S = 60
-
-
-@pytest.fixture
-def server() -> Iterator[penstock.Server]:
-    with penstock.Server() as embedded:
-        yield embedded
 
 
 @pytest.fixture

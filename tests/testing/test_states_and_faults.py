@@ -1,6 +1,5 @@
 """Embedded servers go back to snapshots, take seed files, show what was asked, and fail when a test says so."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ XADD orders 2-0 item pen
 
 XGROUP CREATE orders workers 0
 """
-
-
-@pytest.fixture
-def server() -> Iterator[penstock.Server]:
-    with penstock.Server() as embedded:
-        yield embedded
 
 
 @pytest.fixture
