@@ -28,8 +28,10 @@ from tests.support.shrinking import without
 
 BATCH: Final = 25  # cases between two resets
 SLICE: Final = 2000  # cases a child process
-SHORTENING_S: Final = 4.0  # for a group of differences
+SHORTENING_S: Final = 4.0  # for a difference
+SHORTENED: Final = 30  # differences of a group, in a slice
 HANGS_S: Final = 120  # for a batch: what takes longer never ends
+NO_ANSWER: Final = "Redis does not answer: a table in itself by two ways is a reply without an end"
 DIED: Final = b"(the process died)"
 DEEPEST_REPLY: Final = 50_000  # a table in itself is answered as thousands of arrays in each other
 RESET: Final[list[Request]] = [
@@ -189,12 +191,16 @@ class Compared:
         return best, last
 
 
-def compare_slice(
-    port: int, seed: str, first: int, count: int, minimise: bool, seen: set[str], progress: Progress
-) -> Found:
-    """Compare cases number first and following; of a group in `seen` no more is minimised."""
+def compare_slice(port: int, seed: str, first: int, count: int, minimise: bool, progress: Progress) -> Found:
+    """Compare cases number first and following; of a group so many are minimised."""
     sys.setrecursionlimit(DEEPEST_REPLY)
+    seen: Counter[str] = Counter()
     refused, differences, excused = 0, [], []
+
+    def found_so_far(cases: int) -> Found:
+        faulthandler.cancel_dump_traceback_later()
+        return Found(cases, refused, tuple(differences), tuple(excused))
+
     with contextlib.closing(Piped(port)) as reference:
         compared = Compared(reference)
         for at in range(first, first + count, BATCH):
@@ -204,43 +210,47 @@ def compare_slice(
                 asked = start if length == 1 else []
                 requests = [*case.requests(), ["EVAL", CJSON_DEFAULTS, "0"]]
                 progress.value = at + length - 1
-                for _, theirs, ours in list(compared.replies([*asked, *requests]))[len(asked) :]:
+                try:
+                    replies = list(compared.replies([*asked, *requests]))
+                except TimeoutError:
+                    excused.append(NO_ANSWER)
+                    return found_so_far(at + length - first)
+                for _, theirs, ours in replies[len(asked) :]:
                     refused += theirs.startswith(b"-")
                     if theirs == ours:
                         continue
                     found = Difference(tuple(map(tuple, case.requests())), theirs, ours)
                     reason = reason_of(found.text, theirs, ours)
+                    if not reason and minimise and seen[found.group] < SHORTENED:
+                        seen[found.group] += 1
+                        found, _ = compared.shortest(start, cases[:length], found)
+                        reason = reason_of(found.text, found.theirs, found.ours, is_shortest=True)
                     if reason:
                         excused.append(reason)
                     else:
-                        if minimise and found.group not in seen:
-                            seen.add(found.group)
-                            found, _ = compared.shortest(start, cases[:length], found)
                         differences.append(found)
                     break
                 else:
                     continue
                 # After a difference their keys may differ, too: begin anew.
                 list(compared.replies(start))
-    faulthandler.cancel_dump_traceback_later()
-    return Found(count, refused, tuple(differences), tuple(excused))
+    return found_so_far(count)
 
 
-def _child(answers: Connection, arguments: tuple[int, str, int, int, bool, set[str]], progress: Progress) -> None:
+def _child(answers: Connection, arguments: tuple[int, str, int, int, bool], progress: Progress) -> None:
     answers.send(compare_slice(*arguments, progress))
 
 
 def compare(reference: Reference, seed: str, count: int, minimise: bool = True) -> Iterator[Found]:
     """Compare so many cases of a seed with a Redis: what each slice of them shows."""
     forked = multiprocessing.get_context("fork")
-    seen: set[str] = set()
     first = 0
     while first < count:
         size = min(SLICE, count - first)
         progress = forked.Value("q", first)
         ours, theirs = forked.Pipe()
         with reference() as port:
-            child = forked.Process(target=_child, args=(theirs, (port, seed, first, size, minimise, seen), progress))
+            child = forked.Process(target=_child, args=(theirs, (port, seed, first, size, minimise), progress))
             child.start()
             theirs.close()
             try:
@@ -258,12 +268,10 @@ def compare(reference: Reference, seed: str, count: int, minimise: bool = True) 
             difference = Difference(tuple(map(tuple, case.requests())), b"", said)
             # What the slice found before is lost with the child: compare it again without what kills.
             found = Found(at + 1 - first, 0, (difference,), ())
-            size = at + 1 - first
         child.join()
         ours.close()
-        seen |= {one.group for one in found.differences}
         yield found
-        first += size
+        first += found.cases
 
 
 def report(differences: list[Difference]) -> str:
@@ -300,6 +308,7 @@ def main() -> int:
             differences += found.differences
             excused.update(found.excused)
             say(f"{cases} scripts, {len(differences)} differences")
+            say(report(list(found.differences)))
     except NoReference as absence:
         say(str(absence))
         return 2

@@ -7,20 +7,28 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """Matches where each given pattern is found: in the requests' text, in Redis's reply and in ours."""
+    """Matches where each given pattern is found: in the requests' text, in Redis's reply and in ours.
+
+    in_shortest: only requests of which nothing can be left out are looked at, for the pattern says little of others.
+    """
 
     reason: str
     requests: str = ""
     theirs: str = ""
     ours: str = ""
+    in_shortest: bool = False
 
-    def explains(self, requests: str, theirs: bytes, ours: bytes) -> bool:
+    def explains(self, requests: str, theirs: bytes, ours: bytes, is_shortest: bool) -> bool:
         return bool(
-            re.search(self.requests, requests)
+            is_shortest >= self.in_shortest
+            and re.search(self.requests, requests)
             and re.search(self.theirs.encode(), theirs)
             and re.search(self.ours.encode(), ours)
         )
 
+
+# An element behind one that is not there: assigned, left out, or a key or argument that was not given.
+HOLE: Final = "(v\\d+\\[[^]]+\\] = |\\{[^{}]*(nil|KEYS\\[|ARGV\\[)[^{}]*\\}|table.remove)"
 
 KNOWN: Final[tuple[KnownDifference, ...]] = (
     KnownDifference(
@@ -36,9 +44,14 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
     ),
     KnownDifference(
         "LuaJIT leaves no trace of a tail call: the name of the function in an error is `?`",
-        "return ?select",
-        "bad argument #\\d+ to 'select'",
+        "return ?\\(?[\\w.]+\\(",
+        "bad argument #\\d+ to '\\w+'",
         "bad argument #\\d+ to '\\?'",
+    ),
+    KnownDifference(
+        "the length of a table with holes is any of its borders, for #, unpack and the library table",
+        HOLE + "(.|\\n)*(#v|#ARGV|#KEYS|table\\.\\w+|unpack|return|cjson|cmsgpack)",
+        in_shortest=True,
     ),
     KnownDifference(
         "Lua 5.1 keeps one constant for 0 and -0 in a function, the one that comes first; LuaJIT keeps both apart",
@@ -69,6 +82,6 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
 )
 
 
-def reason_of(requests: str, theirs: bytes, ours: bytes) -> str:
+def reason_of(requests: str, theirs: bytes, ours: bytes, is_shortest: bool = False) -> str:
     """Why the two may differ here; empty where they may not."""
-    return next((known.reason for known in KNOWN if known.explains(requests, theirs, ours)), "")
+    return next((known.reason for known in KNOWN if known.explains(requests, theirs, ours, is_shortest)), "")
