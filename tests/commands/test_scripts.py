@@ -558,3 +558,23 @@ def test_nothing_is_killed_where_nothing_runs(dialogue: Dialogue) -> None:
 
 def test_a_double_that_is_minus_zero_keeps_its_sign(logged: Dialogue) -> None:
     assert logged.words(b"EVAL", b"local a = 0 return {double = a * -0.5}", b"0") == b"$2\r\n-0\r\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "answer"),
+    [
+        (b"return string.gsub('abc', '(a', 'x')", b"$3\r\nxbc\r\n"),
+        (b"return select(2, pcall(string.gsub, 'abc', '(a', '%1'))", b"$18\r\nunfinished capture\r\n"),
+        (b"return select(2, pcall(string.gsub, 'abc', '(a', type))", b"$18\r\nunfinished capture\r\n"),
+        (b"return cjson.encode({1, [2 ^ 31] = 1})", b'$22\r\n{"1":1,"2147483648":1}\r\n'),
+        (b"return math.ldexp(7, 4294967298)", b":28\r\n"),
+        (b"return select(2, pcall(error, {err = 12}))", b":12\r\n"),
+        (b"return select(2, pcall(error, setmetatable({}, {__index = {err = 'E x'}})))", b"$3\r\nE x\r\n"),
+    ],
+)
+def test_what_random_scripts_found_beside_redis(logged: Dialogue, script: bytes, answer: bytes) -> None:
+    assert logged.words(b"EVAL", script, b"0") == answer
+
+
+def test_an_error_that_is_a_number_is_its_text(logged: Dialogue) -> None:
+    assert logged.words(b"EVAL", b"error({err = 12.5})", b"0").startswith(b"-12.5 script: ")

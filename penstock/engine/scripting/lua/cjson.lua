@@ -7,6 +7,7 @@ return function(host, shared, guard)
         string.sub
     local concat, floor, tostring = table.concat, math.floor, tostring
     local null, revealed = host.null, shared.revealed
+    local BEYOND_INT = 2 ^ 31
     local PIECE = 65536 -- bytes that are escaped at a time
     local ESCAPES = {['"'] = '\\"', ["\\"] = "\\\\", ["/"] = "\\/", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n",
         ["\r"] = "\\r", ["\t"] = "\\t", ["\127"] = "\\u007f"}
@@ -32,6 +33,9 @@ return function(host, shared, guard)
             for name in next, value do
                 if type(name) ~= "number" or name <= 0 or name ~= floor(name) then
                     return nil
+                end
+                if name >= BEYOND_INT then
+                    return nil -- lua-cjson keeps the largest in an int, which overflows
                 end
                 if name > most then
                     most = name

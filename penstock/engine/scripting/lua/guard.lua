@@ -3,7 +3,7 @@
 -- what it catches is never an object of the host.
 
 local host = ...
-local error, select, type, raw_get = error, select, type, rawget
+local error, select, type = error, select, type
 local raw_pcall, raw_xpcall, collect, clock = pcall, xpcall, collectgarbage, os.clock
 local create, raw_resume, raw_yield, status, running = coroutine.create, coroutine.resume, coroutine.yield,
     coroutine.status, coroutine.running
@@ -164,6 +164,11 @@ end
 
 -- catching -------------------------------------------------------------------------------------------------------------
 
+-- As Redis looks for it: by the metatable, too.
+local function err_of(problem)
+    return problem.err
+end
+
 local function settled(level, done, ...)
     depth = base + level
     if done then
@@ -171,8 +176,8 @@ local function settled(level, done, ...)
     end
     local problem = caught((...))
     if type(problem) == "table" then
-        local text = raw_get(problem, "err")
-        if type(text) == "string" then
+        local text = returned(raw_pcall(err_of, problem))
+        if type(text) == "string" or type(text) == "number" then
             return false, text
         end
     end

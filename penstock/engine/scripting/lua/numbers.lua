@@ -4,6 +4,15 @@ local host, shared = ...
 local error, type, select, tonumber, floor = error, type, select, tonumber, math.floor
 local raw_pairs, wrong = pairs, shared.wrong
 
+-- As a C compiler casts a double to int on a 64-bit machine.
+local function as_integer(number)
+    if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
+        return 0
+    end
+    number = math.fmod(number < 0 and -floor(-number) or floor(number), 4294967296)
+    return number >= 2147483648 and number - 4294967296 or number < -2147483648 and number + 4294967296 or number
+end
+
 -- Chance is Redis's own: the same sequence everywhere, until it is seeded.
 local maths = {}
 for _, name in ipairs({"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "exp", "floor", "fmod",
@@ -28,6 +37,9 @@ for name, raw in raw_pairs({atan2 = math.atan2, fmod = math.fmod, ldexp = math.l
         local _, other = ...
         if not tonumber(other) then
             wrong(2, name, "number", other, select("#", ...))
+        end
+        if name == "ldexp" and tonumber((...)) then
+            return raw((...), as_integer(tonumber(other)))
         end
         return raw(...)
     end
@@ -54,15 +66,6 @@ maths.randomseed = function(...)
         wrong(1, "randomseed", "number", (...), select("#", ...))
     end
     host.seed(number)
-end
-
--- As a C compiler casts a double to int on a 64-bit machine.
-local function as_integer(number)
-    if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
-        return 0
-    end
-    number = math.fmod(number < 0 and -floor(-number) or floor(number), 4294967296)
-    return number >= 2147483648 and number - 4294967296 or number < -2147483648 and number + 4294967296 or number
 end
 
 maths.random = function(...)

@@ -240,7 +240,9 @@ end
 
 local function failure(problem, name)
     local text = raw_get(problem, "err")
-    if type(text) ~= "string" then
+    if type(text) == "number" then
+        text = text .. ""
+    elseif type(text) ~= "string" then
         text = "ERR unknown error"
     end
     text = flat(text)

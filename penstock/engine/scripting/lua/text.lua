@@ -265,6 +265,8 @@ local function substituted(subject, pattern, replacement, most)
     return concat(out), count
 end
 
+local function never_called() end
+
 function text.gsub(...)
     local subject, pattern, replacement, most = ...
     local kind = type(replacement)
@@ -278,8 +280,8 @@ function text.gsub(...)
     end
     subject, pattern = subject .. "", pattern .. ""
     local weight = weight_of(pattern)
-    if not weight and is_quick(subject, pattern) then
-        return raw_gsub(subject, pattern, "", most)
+    if not weight and (kind == "table" or kind == "function") and is_quick(subject, pattern) then
+        return raw_gsub(subject, pattern, never_called, most) -- a pattern that is wrong as a whole matches nothing
     end
     if kind == "number" then
         replacement, kind = replacement .. "", "string"
