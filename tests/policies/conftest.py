@@ -60,10 +60,15 @@ def _without_order(engine: Engine) -> list[object]:
     seen: list[object] = []
     for key, value in sorted(engine.keyspace.databases[0].values.items()):
         assert isinstance(value, Stream)
-        entries, counters, groups, _ = stream_picture(value, False, now_ms)
-        assert isinstance(groups, list)
-        seen.append((key, entries, counters, [group[:5] for group in groups]))
+        seen.append((key, *without_order(stream_picture(value, False, now_ms))))
     return seen
+
+
+def without_order(shown: list[object]) -> list[object]:
+    """A stream's picture without the order of what was delivered at one moment, and without consumers."""
+    entries, counters, groups, _ = shown
+    assert isinstance(groups, list)
+    return [entries, counters, [group[:5] for group in groups]]
 
 
 def _lines(unit: bytes) -> list[str]:

@@ -8,14 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.clock import ManualClock, MovableClock
+from penstock.engine.aof.replay import Replay, Tail
+from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
 from penstock.storage.streams import ids
-from penstock.storage.streams.stream import Stream
-from tests.policies.conftest import PolicyDialogue
+from penstock.storage.streams.stream import ACKNOWLEDGED, Stream
+from tests.policies.conftest import PolicyDialogue, without_order
 from tests.support.clock import NOW_MS
-from tests.support.engines import make_engine
-from tests.support.keyspace_picture import keyspace
+from tests.support.engines import loaded_engine, make_engine
+from tests.support.keyspace_picture import keyspace, stream_picture
 from tests.support.log import UnitLog
+from tests.support.memory_disk import MemoryDisk
 
 Step = tuple[int, int, int]
 
@@ -32,19 +35,37 @@ ADVANCES = (0, 1, 99, 500, 999, 1000, 1001, 3000, 10_000)
 
 
 class History:
-    """One history, told to an engine. done: entries that each group acknowledged; delivered: hand-outs of each."""
+    """One history, told to an engine.
+
+    done: entries that each group acknowledged, or need not read. skipped: those that its position passed over. kept:
+    those up to one that nobody needed then, which stay until somebody names a retention option. said: what clients
+    were told, but for the answers to CLOCK. there: the stream's ids at the last check. removes: the present request may
+    remove entries that a group needs. has_deleted: some request did, or set a position.
+    """
 
     def __init__(self, pieces: int = 1) -> None:
         self.log = UnitLog()
         self.engine: Engine = make_engine(MovableClock(ManualClock(NOW_MS)), self.log)
-        self.client = PolicyDialogue(self.engine, self.log)
-        self.readers = [self.client.another() for _ in CONSUMERS]
         self.pieces = pieces  # of each advance of the clock
         self.done: dict[str, set[bytes]] = {"g": set(), "h": set()}
+        self.skipped: dict[str, set[bytes]] = {"g": set(), "h": set()}
+        self.kept: set[bytes] = set()
+        self.said: list[object] = []
+        self.there: set[bytes] = set()
+        self.removes = self.has_deleted = self._trimmed_before = False
+        self._connect()
         self.client(f"PENSTOCK.CLOCK SET {NOW_MS}", "XADD s * k x", "XGROUP CREATE s g 0", "XGROUP CREATE s h 0")
+
+    def _connect(self) -> None:
+        self.client = PolicyDialogue(self.engine, self.log)
+        self.readers = [self.client.another() for _ in CONSUMERS]
 
     def ask(self, line: str) -> Any:
         answer = self.client(line)
+        if not line.startswith("PENSTOCK.CLOCK"):
+            self.said.append((line, repr(answer)))
+        if line.startswith("XREADGROUP"):
+            self._note_hand_outs(line.split()[2], answer)
         self.check()
         return answer
 
@@ -63,13 +84,21 @@ class History:
         listed = self.client(f"XPENDING s {group} - + 100")
         return listed[number % len(listed)][0].decode() if listed else self.entry(number)
 
+    def begin(self, step: Step) -> None:
+        """Most histories have policies from their beginning on."""
+        kind, one, two = step
+        if kind:
+            self._set_stream_policy(one, two)
+            self.ask(f"PENSTOCK.POLICY s GROUP g {GROUP_POLICIES[two % 5]}")
+
     def take(self, step: Step) -> None:
         """Carry out one step."""
         kind, one, two = step
         steps: tuple[Callable[[int, int], None], ...] = (
             self._add, self._add, self._read, self._read, self._read, self._acknowledge, self._acknowledge, self._nack,
             self._advance, self._advance, self._block, self._set_stream_policy, self._set_group_policy, self._claim,
-            self._delete, self._delete_consumer, self._schedule,
+            self._delete, self._delete_consumer, self._schedule, self._restart, self._move,
+            self._set_position,
         )  # fmt: skip
         steps[kind % len(steps)](one, two)
 
@@ -85,7 +114,9 @@ class History:
     def _acknowledge(self, one: int, two: int) -> None:
         group = "gh"[two % 3 == 0]
         entry_id = self.pending(group, one)
-        if self.client(f"XACK s {group} {entry_id}") == 1:
+        answer = self.client(f"XACK s {group} {entry_id}")
+        self.said.append(answer)
+        if answer == 1:
             self.done[group].add(entry_id.encode())
         self.check()
 
@@ -98,6 +129,7 @@ class History:
         whole = ADVANCES[one % len(ADVANCES)]
         for piece in range(self.pieces):
             self.ask(f"PENSTOCK.CLOCK ADVANCE {whole // self.pieces + (whole % self.pieces if not piece else 0)}")
+        self.check_nothing_is_kept_in_vain()
 
     def _block(self, one: int, two: int) -> None:
         reader = self.readers[two % 3]
@@ -106,6 +138,7 @@ class History:
             self.check()
 
     def _set_stream_policy(self, one: int, two: int) -> None:
+        self.kept.clear()
         self.ask(f"PENSTOCK.POLICY s {STREAM_POLICIES[one % len(STREAM_POLICIES)]}")
 
     def _set_group_policy(self, one: int, two: int) -> None:
@@ -120,6 +153,9 @@ class History:
             self.ask(f"XCLAIM s g a 0 {self.pending('g', one)}{tail}")
 
     def _delete(self, one: int, two: int) -> None:
+        self.removes = self.has_deleted = True
+        if two % 3 == 0:
+            self.kept.clear()
         self.ask(f"XDEL s {self.entry(one)}" if two % 3 else f"XTRIM s MAXLEN {3 + one % 4}")
 
     def _delete_consumer(self, one: int, two: int) -> None:
@@ -128,6 +164,7 @@ class History:
         policy = self.stream.groups[group.encode()].policy if self.stream is not None else None
         if policy is None or policy.settings.ack_wait_ms < 0:
             self.done[group].update(pending)  # destroyed, as in Redis
+        self.removes = True  # what the deleted consumer had may go
         self.ask(f"XGROUP DELCONSUMER s {group} {consumer}")
 
     def _schedule(self, one: int, two: int) -> None:
@@ -137,25 +174,87 @@ class History:
         else:
             self.ask(f"XADD later * k {'xyz'[one % 3]} at +{one % 2000}")
 
+    def _set_position(self, one: int, two: int) -> None:
+        """XGROUP SETID: back, which has entries delivered again, or forward, which skips some."""
+        stream, name = self.stream, "gh"[two % 2]
+        entry = self.entry(one).encode()
+        if stream is None or two % 3:
+            return
+        group, position = stream.groups[name.encode()], ids.parse(entry)
+        pending = [entry[0] for entry in self.client(f"XPENDING s {name} - + 1000")]
+        if any(ids.parse(text) > position for text in [*pending, *self._dead_letters_of(group.name)]):
+            return  # delivered again, an entry would be a dead letter and pending, or done and pending
+        for done in (self.done[name], self.skipped[name]):
+            done -= {text for text in done if ids.parse(text) > position}
+        others = [other for other in stream.groups.values() if other is not group]
+        below = {entry[0] for entry in self.client(f"XRANGE s - {entry.decode()}")}
+        skipped = {text for text in below if ids.parse(text) > group.last_id and group.find(ids.parse(text)) is None}
+        self.skipped[name] |= skipped
+        is_acked = stream.policies is not None and stream.policies.settings.references == ACKNOWLEDGED
+        if is_acked and any(
+            all(other.last_id >= ids.parse(text) and other.find(ids.parse(text)) is None for other in others)
+            for text in skipped
+        ):
+            self.kept |= below
+        self.has_deleted = True
+        self.ask(f"XGROUP SETID s {name} {entry.decode()}")
+
+    def _restart(self, one: int, two: int) -> None:
+        """Go on with a server that has loaded the log, or a new base file."""
+        self.check_log()
+        now_ms = self.engine.clock.now_us() // 1000
+        if two % 2:
+            self.log.units[:] = [b"".join(base_lines(self.engine.keyspace, self.engine.settings, now_ms))]
+        clock = MovableClock(ManualClock(now_ms))
+        clock.stop_at(now_ms)
+        self.engine = loaded_engine(self.log.units, now_ms, clock=clock)
+        self.engine.effects.log = self.log
+        self._connect()
+        self.check()
+
+    def _move(self, one: int, two: int) -> None:
+        """A copy is like the original, and a stream that went elsewhere and came back is the same."""
+        if self.stream is None:
+            return
+        self.client("COPY s copy")
+        values = self.engine.keyspace.databases[0].values
+        copy, original = values[b"copy"], values[b"s"]
+        assert isinstance(copy, Stream)
+        assert isinstance(original, Stream)
+        now_ms = self.engine.clock.now_us() // 1000
+        assert without_order(stream_picture(copy, False, now_ms)) == without_order(
+            stream_picture(original, False, now_ms)
+        )
+        self.client("DEL copy")
+        self.ask(("RENAME s t", "MOVE s 1", "SWAPDB 0 1")[one % 3])
+        self.client(("PING", "SELECT 1", "PING")[one % 3])
+        self.client(("RENAME t s", "MOVE s 0", "SWAPDB 0 1")[one % 3], "SELECT 0")
+        self.check()
+
     # -- laws -------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """What holds after every request."""
-        for reader in self.readers:
-            reader.arrived()
+        for name, reader in zip(CONSUMERS, self.readers, strict=True):
+            for answer in reader.arrived():
+                self.said.append((name, repr(answer)))
+                self._note_hand_outs("g", answer)
         stream = self.stream
         if stream is None:
             return
         stream.check()
+        removes = self._trims_the_oldest(stream) or self.removes
+        self.removes = False
         self.engine.keyspace.databases[0].check()
+        there = {entry[0] for entry in self.client("XRANGE s - +")}
+        gone, self.there = self.there - there, there
         for group in stream.groups.values():
-            dead = {
-                entry[1][-7]
-                for entry in self.client("XRANGE dead - +")
-                if entry[1][-9] == group.name and entry[1][-11] == b"s"
-            }
-            done = self.done[group.name.decode()]
-            assert len(dead) == len([1 for entry in self.client("XRANGE dead - +") if entry[1][-9] == group.name])
+            skipped = self.skipped[group.name.decode()]
+            done = self.done[group.name.decode()] | skipped
+            dead = self._dead_letters_of(group.name)
+            if not removes:
+                assert gone <= done | dead, f"{gone - done - dead} went, {group.name!r} needed them"
+                assert not gone & self.kept, f"{gone & self.kept} went, nobody ever read them"
             for segment, start, stop in stream.runs(0, group.last_id, stream.length):
                 for slot in range(start, stop):
                     text = ids.text(segment.id_at(slot))
@@ -163,7 +262,61 @@ class History:
                     assert states.count(True) == 1, f"{text!r} in {group.name!r}: pending, done, dead are {states}"
             lag = stream.lag(group)
             unread = sum(stop - start for _, start, stop in stream.runs(group.last_id + 1, ids.MAX, stream.length))
-            assert lag is None or lag == unread or stream.max_deleted_id > group.last_id
+            assert lag == unread or self.has_deleted, f"{group.name!r}: {unread} are unread, the lag is {lag}"
+
+    def _trims_the_oldest(self, stream: Stream) -> bool:
+        """Whether a policy removes what groups need, now or until the last request."""
+        settings = None if stream.policies is None else stream.policies.settings
+        trims = settings is not None and settings.trims and settings.references != ACKNOWLEDGED
+        former, self._trimmed_before = self._trimmed_before, trims
+        self.has_deleted = self.has_deleted or trims
+        return trims or former
+
+    def _dead_letters_of(self, group: bytes) -> set[bytes]:
+        """The ids of a group's dead letters; each entry has one at most."""
+        letters = [entry[1] for entry in self.client("XRANGE dead - +")]
+        found = [fields[-7] for fields in letters if fields[-9] == group]
+        assert len(found) == len(set(found)), "an entry has two dead letters"
+        return set(found)
+
+    def _note_hand_outs(self, group: str, answer: Any) -> None:
+        """Nothing is handed out more often than MAXDELIVER says."""
+        policy = None if self.stream is None else self.stream.groups[group.encode()].policy
+        if not isinstance(answer, list) or policy is None or policy.settings.max_deliver < 0:
+            return
+        for _, entries in answer:
+            for entry in entries:
+                for row in self.client(f"XPENDING s {group} {entry[0].decode()} {entry[0].decode()} 1"):
+                    assert row[3] <= policy.settings.max_deliver, f"{row} was handed out too often"
+
+    def check_nothing_is_kept_in_vain(self) -> None:
+        """With ACKED, no entry above the limits and the floor is one that no group needs. Looked for naively."""
+        stream = self.stream
+        policies = None if stream is None else stream.policies
+        if stream is None or policies is None or policies.settings.references != ACKNOWLEDGED or not stream.groups:
+            return
+        now_ms = self.engine.clock.now_us() // 1000
+        pending = {entry[0] for name in stream.groups for entry in self.client(f"XPENDING s {name.decode()} - + 1000")}
+        all_read = min(group.last_id for group in stream.groups.values())
+        texts = [entry[0] for entry in self.client("XRANGE s - +")]
+        found = {text: ids.parse(text) for text in texts if text not in pending}
+        unneeded = [entry_id for entry_id in found.values() if policies.floor < entry_id <= all_read]
+        limit, age_ms = policies.settings.max_length, policies.settings.max_age_ms
+        if limit >= 0:
+            assert not unneeded or stream.length <= limit
+        if age_ms >= 0:
+            assert not [entry_id for entry_id in unneeded if now_ms - (entry_id >> 64) >= age_ms]
+
+    def check_cuts(self) -> None:
+        """A log that is cut at any byte loads to what its last whole unit led to."""
+        now_ms = self.engine.clock.now_us() // 1000
+        text, whole = self.log.text, 0
+        for unit in self.log.units:
+            there = loaded_file(text[:whole], now_ms)
+            for cut in range(whole + 1, whole + len(unit)):
+                assert loaded_file(text[:cut], now_ms) == there, f"the log is cut at byte {cut}"
+            whole += len(unit)
+        assert loaded_file(text, now_ms) == keyspace(loaded_engine([text], now_ms), seen_times=False)
 
     def check_log(self) -> None:
         """A restart finds the same, from the log as from a new base file."""
@@ -173,10 +326,25 @@ class History:
 
 def told(steps: list[Step], pieces: int = 1) -> History:
     history = History(pieces)
-    for step in steps:
+    history.begin(steps[0])
+    for step in steps[1:]:
         history.take(step)
     return history
 
 
+def loaded_file(text: bytes, now_ms: int) -> list[object]:
+    """What a server that starts with this log holds."""
+    disk = MemoryDisk()
+    disk.create("log").write(text)
+    engine = make_engine(ManualClock(now_ms))
+    replay = Replay(engine, lambda line: None)
+    replay.begin()
+    for _ in replay.file(disk, "log", Tail(0, len(text))):
+        pass
+    replay.end()
+    return keyspace(engine, seen_times=False)
+
+
 def picture(history: History) -> list[object]:
-    return keyspace(history.engine)
+    """What a history leads to, and what clients were told on the way."""
+    return [keyspace(history.engine), history.said]

@@ -3,18 +3,23 @@ by hand.
 """
 
 import sys
+from typing import Any
 
 import hypothesis
 from hypothesis import strategies
 
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.naive_queue import NaiveQueue
+from tests.support.dialogue import NO_REPLY
 
 Step = tuple[int, int, int]
 
-ADVANCES = (0, 1, 299, 300, 301, 600, 999, 1000)
+ADVANCES = (1, 299, 300, 301, 600, 999, 1000, 1000, 2500)
+KINDS = (0, 0, 0, 3, 3, 3, 6, 6, 6, 7, 7, 8, 8, 9, 10, 10, 11, 12)
 numbers = strategies.integers(0, 10_000)
-histories = strategies.lists(strategies.tuples(strategies.integers(0, 9), numbers, numbers), min_size=20, max_size=80)
+histories = strategies.lists(
+    strategies.tuples(strategies.sampled_from(KINDS), numbers, numbers), min_size=20, max_size=80
+)
 
 
 class Beside:
@@ -23,6 +28,7 @@ class Beside:
     def __init__(self, keyed: bool) -> None:
         self.client: PolicyDialogue = made()
         self.model = NaiveQueue(keyed)
+        self.readers = {name: self.client.another() for name in "pqr"}
         self.added = 0
         key = " KEY k" if keyed else ""
         self.client("XGROUP CREATE s g 0 MKSTREAM", "PENSTOCK.POLICY s MAXLEN 0 ACKED")
@@ -39,10 +45,7 @@ class Beside:
             self.client(f"XADD s {self.added}-0 k {'xyz'[one % 3]}")
             self.model.add(self.added, "xyz"[one % 3])
         elif kind < 6:
-            consumer, count = "abc"[one % 3], 1 + two % 4
-            answer = self.client(f"XREADGROUP GROUP g {consumer} COUNT {count} STREAMS s >")
-            got = [int(entry[0].split(b"-")[0]) for entry in answer[0][1]] if answer else []
-            assert got == self.model.read(consumer, count)
+            self._read("abc"[one % 3], 1 + two % 4, two % 5)
         elif kind == 6:
             self.client(f"PENSTOCK.CLOCK ADVANCE {ADVANCES[one % len(ADVANCES)]}")
             self.model.advance(ADVANCES[one % len(ADVANCES)])
@@ -53,17 +56,57 @@ class Beside:
             delay_ms = 450 * (two % 2)
             self.client(f"PENSTOCK.XNACK s g FAIL IDS 1 {entry_id}" + (f" DELAY {delay_ms}" if delay_ms else ""))
             self.model.fail(number, delay_ms)
-        elif kind >= 8 and pending:
+        elif kind == 9 and pending:
             self.client(f"XNACK s g SILENT IDS 1 {entry_id}")
             self.model.silence(number)
+        elif kind == 10:
+            self._block("pqr"[one % 3], 1 + two % 2)
+        elif kind == 11 and pending:
+            self._claim(number, pending[one % len(pending)][1], two)
+        elif kind == 12 and two % 3 == 0:
+            self.client(f"XGROUP DELCONSUMER s g {'abcpqr'[one % 6]}")
+            self.model.delete_consumer("abcpqr"[one % 6])
         self.compare()
 
+    def _read(self, consumer: str, count: int, kind: int) -> None:
+        claim_ms = 300 if kind == 0 else 1000
+        claim = f"CLAIM {claim_ms} " if kind == 0 else ""
+        answer = self.client(f"XREADGROUP GROUP g {consumer} COUNT {count} {claim}STREAMS s >")
+        assert numbers_of(answer) == self.model.read(consumer, count, claim_ms)
+
+    def _block(self, consumer: str, count: int) -> None:
+        reader = self.readers[consumer]
+        if reader.session.blocked is None:
+            answer = reader(f"XREADGROUP GROUP g {consumer} COUNT {count} BLOCK 0 STREAMS s >")
+            got = self.model.read(consumer, count)
+            if got:
+                assert numbers_of(answer) == got
+            else:
+                self.model.block(consumer, count)
+
+    def _claim(self, number: int, owner: str, kind: int) -> None:
+        if kind % 2 and owner:
+            self.client(f"XCLAIM s g {owner} 0 {number}-0 JUSTID")
+            self.model.renew(number)
+        else:
+            self.client(f"XCLAIM s g {'abc'[kind % 3]} 0 {number}-0")
+            self.model.claim(number, "abc"[kind % 3])
+
     def compare(self) -> None:
+        served = self.model.taken()
+        for consumer, reader in self.readers.items():
+            wanted = [served[consumer]] if consumer in served else []
+            assert [numbers_of(answer) for answer in reader.arrived()] == wanted
         rows = [(int(row[0].split(b"-")[0]), row[1].decode(), *row[2:]) for row in self.client("XPENDING s g - + 1000")]
         assert rows == self.model.pending()
         assert [int(entry[0].split(b"-")[0]) for entry in self.client("XRANGE s - +")] == self.model.left()
         dead = [(int(entry[1][7].split(b"-")[0]), entry[1][13].decode()) for entry in self.client("XRANGE dead - +")]
         assert dead == self.model.dead
+
+
+def numbers_of(answer: Any) -> list[int]:
+    """The entries of a reply to XREADGROUP, by the first part of their ids."""
+    return [int(entry[0].split(b"-")[0]) for entry in answer[0][1]] if answer and answer != NO_REPLY else []
 
 
 def told(steps: list[Step], keyed: bool) -> None:
@@ -85,7 +128,17 @@ def test_a_group_with_keys_is_as_the_model_says(steps: list[Step]) -> None:
     told(steps, True)
 
 
+def told_without_keys(steps: list[Step]) -> None:
+    told(steps, False)
+
+
+def told_with_keys(steps: list[Step]) -> None:
+    told(steps, True)
+
+
 if __name__ == "__main__":
-    settings = hypothesis.settings(max_examples=int(sys.argv[1]), derandomize=False, deadline=None, print_blob=True)
-    for is_keyed in (False, True):
-        settings(hypothesis.given(histories)(lambda steps, keyed=is_keyed: told(steps, keyed)))()
+    wanted = int(sys.argv[1])
+    for law in (told_without_keys, told_with_keys):
+        settings = hypothesis.settings(max_examples=wanted, derandomize=False, deadline=None, print_blob=True)
+        settings(hypothesis.given(histories)(law))()
+        sys.stdout.write(f"{law.__name__}: {wanted} histories")

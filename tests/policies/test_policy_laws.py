@@ -1,28 +1,60 @@
 """Laws of policies over random histories (history.py); `python -m tests.policies.test_policy_laws 20000` by hand."""
 
 import sys
+from collections.abc import Callable
+from typing import Final
 
 import hypothesis
 from hypothesis import strategies
 
 from tests.policies.history import Step, picture, told
 
+SHORT: Final = 12  # steps of a history whose log is cut at every byte
+
 numbers = strategies.integers(0, 10_000)
-histories = strategies.lists(strategies.tuples(strategies.integers(0, 16), numbers, numbers), min_size=20, max_size=80)
+steps_of = strategies.tuples(strategies.integers(0, 19), numbers, numbers)
+histories = strategies.lists(steps_of, min_size=20, max_size=80)
+short_histories = strategies.lists(steps_of, min_size=SHORT, max_size=SHORT)
 
 
-@hypothesis.given(histories)
-@hypothesis.settings(max_examples=15, derandomize=True)
-def test_nothing_is_lost_and_a_restart_finds_the_same(steps: list[Step]) -> None:
+def check_log(steps: list[Step]) -> None:
     told(steps).check_log()
 
 
-@hypothesis.given(histories)
-@hypothesis.settings(max_examples=8, derandomize=True)
-def test_nothing_depends_on_how_the_clock_is_moved(steps: list[Step]) -> None:
+def check_pieces(steps: list[Step]) -> None:
     assert picture(told(steps, pieces=1)) == picture(told(steps, pieces=3))
 
 
+def check_cuts(steps: list[Step]) -> None:
+    told(steps).check_cuts()
+
+
+@hypothesis.given(histories)
+@hypothesis.settings(max_examples=12, derandomize=True)
+def test_nothing_is_lost_and_a_restart_finds_the_same(steps: list[Step]) -> None:
+    check_log(steps)
+
+
+@hypothesis.given(histories)
+@hypothesis.settings(max_examples=6, derandomize=True)
+def test_nothing_depends_on_how_the_clock_is_moved(steps: list[Step]) -> None:
+    check_pieces(steps)
+
+
+@hypothesis.given(short_histories)
+@hypothesis.settings(max_examples=1, derandomize=True)
+def test_a_log_that_is_cut_at_any_byte_gives_its_whole_units(steps: list[Step]) -> None:
+    check_cuts(steps)
+
+
 if __name__ == "__main__":
-    examples = hypothesis.settings(max_examples=int(sys.argv[1]), derandomize=False, deadline=None, print_blob=True)
-    examples(hypothesis.given(histories)(lambda steps: told(steps).check_log()))()
+    wanted = int(sys.argv[1])
+    laws: tuple[tuple[Callable[[list[Step]], None], strategies.SearchStrategy[list[Step]], int], ...] = (
+        (check_log, histories, wanted),
+        (check_pieces, histories, wanted // 4),
+        (check_cuts, short_histories, max(wanted // 200, 1)),
+    )
+    for law, source, count in laws:
+        settings = hypothesis.settings(max_examples=count, derandomize=False, deadline=None, print_blob=True)
+        settings(hypothesis.given(source)(law))()
+        sys.stdout.write(f"{law.__name__}: {count} histories")

@@ -40,9 +40,11 @@ def settings_with(**directives: str) -> Settings:
     return settings
 
 
-def loaded_engine(units: Iterable[bytes], now_ms: int = NOW_MS, reports: list[str] | None = None) -> Engine:
+def loaded_engine(
+    units: Iterable[bytes], now_ms: int = NOW_MS, reports: list[str] | None = None, clock: Clock | None = None
+) -> Engine:
     """An engine that has loaded a log. What the loader reports goes to `reports`; without them nothing may be."""
-    engine = make_engine(ManualClock(now_ms))
+    engine = make_engine(clock or ManualClock(now_ms))
     told: list[str] = []
     replay = Replay(engine, told.append)
     replay.begin()
