@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.crash.policy_rounds import PolicyRounds
 from tests.crash.rounds import Rounds
 
 pytestmark = pytest.mark.slow
@@ -52,6 +53,14 @@ def test_random_kills_lose_nothing_that_was_answered(tmp_path: Path, policy: Any
         rounds.round()
     rounds.last_check()
     assert rounds.requests > 0
+
+
+def test_kills_lose_and_double_nothing_that_policies_move(tmp_path: Path) -> None:
+    rounds = PolicyRounds(tmp_path, random.Random(1))
+    for _ in range(12):
+        rounds.round()
+    assert rounds.done
+    assert rounds.dead
 
 
 @pytest.mark.parametrize("fault", CRASHES)
