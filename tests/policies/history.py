@@ -38,9 +38,10 @@ class History:
     """One history, told to an engine.
 
     done: entries that each group acknowledged, or need not read. skipped: those that its position passed over. kept:
-    those up to one that nobody needed then, which stay until somebody names a retention option. said: what clients
-    were told, but for the answers to CLOCK. there: the stream's ids at the last check. removes: the present request may
-    remove entries that a group needs. has_deleted: some request did, or set a position.
+    those up to one that nobody needed then, which stay until somebody names a retention option. said: what the client
+    was told, but for the answers to CLOCK. heard: what blocked readers were served. there: the stream's ids at the last
+    check. removes: the present request may remove entries that a group needs. has_deleted: some request did, or set a
+    position.
     """
 
     def __init__(self, pieces: int = 1) -> None:
@@ -51,6 +52,7 @@ class History:
         self.skipped: dict[str, set[bytes]] = {"g": set(), "h": set()}
         self.kept: set[bytes] = set()
         self.said: list[object] = []
+        self.heard: dict[str, list[str]] = {name: [] for name in CONSUMERS}
         self.there: set[bytes] = set()
         self.removes = self.has_deleted = self._trimmed_before = False
         self._connect()
@@ -237,7 +239,7 @@ class History:
         """What holds after every request."""
         for name, reader in zip(CONSUMERS, self.readers, strict=True):
             for answer in reader.arrived():
-                self.said.append((name, repr(answer)))
+                self.heard[name].append(repr(answer))
                 self._note_hand_outs("g", answer)
         stream = self.stream
         if stream is None:
@@ -307,13 +309,13 @@ class History:
         if age_ms >= 0:
             assert not [entry_id for entry_id in unneeded if now_ms - (entry_id >> 64) >= age_ms]
 
-    def check_cuts(self) -> None:
-        """A log that is cut at any byte loads to what its last whole unit led to."""
+    def check_cuts(self, every: int) -> None:
+        """A log that is cut, at every so many bytes, loads to what its last whole unit led to."""
         now_ms = self.engine.clock.now_us() // 1000
         text, whole = self.log.text, 0
         for unit in self.log.units:
             there = loaded_file(text[:whole], now_ms)
-            for cut in range(whole + 1, whole + len(unit)):
+            for cut in range(whole + 1, whole + len(unit), every):
                 assert loaded_file(text[:cut], now_ms) == there, f"the log is cut at byte {cut}"
             whole += len(unit)
         assert loaded_file(text, now_ms) == keyspace(loaded_engine([text], now_ms), seen_times=False)
@@ -347,4 +349,4 @@ def loaded_file(text: bytes, now_ms: int) -> list[object]:
 
 def picture(history: History) -> list[object]:
     """What a history leads to, and what clients were told on the way."""
-    return [keyspace(history.engine), history.said]
+    return [keyspace(history.engine), history.said, history.heard]
