@@ -232,6 +232,7 @@ def account(link: Link, jobs: Jobs, producers: list[Producer], workers: list[Wor
 
     A job that was answered is for later, in the job stream, acknowledged or dead, and in one place only. What was read
     is pending, acknowledged or dead, exactly one of them; an acknowledgement that was sent and not answered may count.
+    One that was answered with 0 came too late: the entry was a dead letter by then.
     """
     found = Found(link, jobs)
     job_of = {entry_id: job for worker in workers for entry_id, job in worker.of.items()}
@@ -255,9 +256,8 @@ def account(link: Link, jobs: Jobs, producers: list[Producer], workers: list[Wor
         if everywhere - producer.sent - {b"poison-0"}:
             raise Lost(f"nobody sent {everywhere - producer.sent}")
     for entry_id in found.jobs:
-        states = [entry_id in found.pending, entry_id in found.dead, entry_id in acknowledging - found.pending]
-        if parsed(entry_id) <= found.last_id and not states[0] and states.count(True) != 1:
-            raise Lost(f"{entry_id!r}: pending, dead, acknowledged are {states}")
+        if parsed(entry_id) <= found.last_id and entry_id not in found.pending | found.dead.keys() | acknowledging:
+            raise Lost(f"{entry_id!r} is neither pending nor dead, and nobody acknowledged it")
     return found
 
 
