@@ -13,6 +13,7 @@ PORT ?= 6379
 DATA ?= data
 ARGS ?=
 FLIGHTS ?= 336776
+CONSOLE ?=
 DEMO_SPARK ?= build/flights-spark
 MINUTES ?= 30
 PYTEST_ARGS ?=
@@ -29,7 +30,7 @@ help:
 	@echo "make record    write tests/transcripts anew from a real Redis     (NAMES='lists hashes')"
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
-	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677)"
+	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677 CONSOLE=8379)"
 	@echo "make demo-spark  the same, shared by Spark and two workers      (FLIGHTS=33677)"
 	@echo "make chaos     copy a stream by Spark while drivers and executors are killed (ARGS='--seeds 4')"
 	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
@@ -66,7 +67,7 @@ record: $(VENV)/tested
 	$(BIN)/python -m tests.support.record_transcripts $(NAMES)
 
 demo: $(VENV)/demo
-	$(BIN)/python -m examples.flights --flights $(FLIGHTS)
+	$(BIN)/python -m examples.flights --flights $(FLIGHTS) $(if $(CONSOLE),--console $(CONSOLE))
 
 demo-spark: $(VENV)/demo $(VENV)/spark
 	@rm -rf $(DEMO_SPARK)

@@ -53,10 +53,12 @@ PAGE: Final = 2_000
 class Director:
     """Starts everybody, does the harm, and waits until the group has nothing left to do."""
 
-    def __init__(self, flights: int, program: list[str], directory: Path, quiet: bool) -> None:
+    def __init__(self, flights: int, program: list[str], directory: Path, quiet: bool, console: int = 0) -> None:
+        """console: the port of Penstock's console; 0 for none."""
         self._flights = flights
         self._directory = directory
-        self._server = Server(program, directory)
+        self._console = console
+        self._server = Server(program, directory, ("--console-port", str(console)) if console else ())
         self._client = connect(self._server.port, "director")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._bar = tqdm(total=flights, unit=" flights", unit_scale=True, disable=quiet)
@@ -67,6 +69,8 @@ class Director:
         """The verdict, and the seconds from the first entry to the last acknowledgement."""
         self._server.start()
         try:
+            if self._console:
+                self._say(f"the console is at http://127.0.0.1:{self._console}/")
             self._client.xgroup_create(STREAM, GROUP, "0", mkstream=True)
             for name in WORKERS:
                 self._start_worker(name)
@@ -81,7 +85,11 @@ class Director:
             wall_s = self._until_drained()
             self._bar.close()
             self._stop_workers()
-            return self._judge(), wall_s
+            verdict = self._judge()
+            if self._console and sys.stdin.isatty():
+                self._say("all is done; the console stays until you press Enter")
+                sys.stdin.readline()
+            return verdict, wall_s
         finally:
             self._bar.close()
             for process in self._processes.values():
@@ -202,6 +210,7 @@ def main() -> int:
     parser.add_argument("--flights", type=int, default=ALL_FLIGHTS, help="how many, from the first day on")
     parser.add_argument("--server", help="another server's program, e.g. redis-server (default: Penstock)")
     parser.add_argument("--keep", type=Path, help="keep log and journals in this new folder")
+    parser.add_argument("--console", type=int, default=0, metavar="PORT", help="show the flights in the console, there")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     chosen = parser.parse_args()
     directory = chosen.keep or Path(tempfile.mkdtemp(prefix="flights-"))
@@ -210,7 +219,7 @@ def main() -> int:
         if chosen.keep:
             directory.mkdir(parents=True)
         program = [chosen.server] if chosen.server else penstock()
-        verdict, wall_s = Director(chosen.flights, program, directory, chosen.quiet).run()
+        verdict, wall_s = Director(chosen.flights, program, directory, chosen.quiet, chosen.console).run()
         log, journals = audit_local.requests(str(directory)), audit_local.journals_in(directory)
         findings = audit_local.check(log, journals, STREAM.encode(), GROUP.encode())
     except (OSError, RuntimeError, redis.RedisError, PipelineError) as reason:

@@ -16,16 +16,18 @@ POLL_S: Final = 0.02
 class Server:
     """Keeps its log in `directory` with `appendfsync always`; its own words go to `server.log` there.
 
-    `program` is how it is started, before its directives: ["python", "-m", "penstock", "serve"], or ["redis-server"].
+    `program` is how it is started, before its directives: ["python", "-m", "penstock", "serve"], or ["redis-server"];
+    `directives` are further ones.
     """
 
-    def __init__(self, program: list[str], directory: Path) -> None:
+    def __init__(self, program: list[str], directory: Path, directives: tuple[str, ...] = ()) -> None:
         self.port = free_port()
         self._directory = directory
         self._command = [
             *program,
             *("--port", str(self.port), "--dir", str(directory), "--save", ""),
             *("--appendonly", "yes", "--appendfsync", "always"),
+            *directives,
         ]
         self._process: subprocess.Popen[bytes] | None = None
 

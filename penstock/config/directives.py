@@ -294,6 +294,8 @@ USED: Final = (
     Directive("metrics-bind", "127.0.0.1", Text(), "Address that metrics-port listens on.", immutable=True),
     Directive("metrics-streams", "*", Text(), "Pattern of the streams that the metrics show one by one."),
     Directive("metrics-max-streams", "500", Number(0, INT), "Maximum number of them; the oldest keys come first."),
+    Directive("console-port", "0", Number(0, 65535), "Port of the console over HTTP; 0 for none.", immutable=True),
+    Directive("console-bind", "127.0.0.1", Text(), "Address that console-port listens on.", immutable=True),
     Directive(
         "compat-version",
         "newest",

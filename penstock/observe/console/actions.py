@@ -1,0 +1,187 @@
+"""What the page may change, each as the requests that redis-cli would send. The page shows them before they are run."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from penstock.observe.console import names
+from penstock.observe.console.engine_client import EngineClient, Words
+from penstock.observe.console.replies import RefusedByServer, checked, fields_of
+
+Asked: TypeAlias = Mapping[str, Any]
+
+MOST_IDS: Final = 100
+RELEASES: Final = ("SILENT", "FAIL", "FATAL")
+DEAD_FIELDS: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")
+STREAM_POLICY: Final = ("MAXLEN", "MAXAGE", "FORWARD", "AT", "AFTER")
+GROUP_POLICY: Final = ("ACKWAIT", "BACKOFF", "JITTER", "MAXDELIVER", "DEADLETTER", "REAP", "KEY")
+REFERENCES: Final = ("KEEPREF", "DELREF", "ACKED")
+
+
+class BadAction(Exception):
+    """The page asks for something that there is not, or without what is needed."""
+
+
+class Action:
+    """One action that was asked for, on a key."""
+
+    def __init__(self, client: EngineClient, asked: Asked) -> None:
+        """BadAction for an unknown one."""
+        self._client = client
+        self._asked = asked
+        self.db = self._number("db", 0)
+        self._key = self._bytes("key")
+        kinds: dict[str, Callable[[], Awaitable[list[Words]]]] = {
+            "claim": self._claim,
+            "release": self._release,
+            "acknowledge": self._acknowledge,
+            "dead-letter": self._dead_letter,
+            "redrive": self._redrive,
+            "delete-consumer": self._delete_consumer,
+            "policy": self._policy,
+        }
+        name = asked.get("action")
+        if not isinstance(name, str) or name not in kinds:
+            raise BadAction("there is no such action")
+        self._kind = kinds[name]
+
+    async def requests(self) -> list[Words]:
+        """The requests that carry it out. BadAction, RefusedByServer, Gone."""
+        return await self._kind()
+
+    # -- parameters -----------------------------------------------------------------------------------------------
+
+    def _text(self, name: str) -> str:
+        value = self._asked.get(name, "")
+        if not isinstance(value, str):
+            raise BadAction(f"{name} is a text")
+        return value
+
+    def _bytes(self, name: str) -> bytes:
+        value = names.of_token(self._text(name))
+        if not value and name != "consumer":
+            raise BadAction(f"{name} is missing")
+        return value
+
+    def _number(self, name: str, default: int) -> int:
+        value = self._asked.get(name, default)
+        if isinstance(value, str) and value.isdecimal() and len(value) < 16:
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise BadAction(f"{name} is a whole number, 0 or more")
+        return value
+
+    def _ids(self) -> list[bytes]:
+        ids = self._asked.get("ids")
+        if not isinstance(ids, list) or not ids or len(ids) > MOST_IDS:
+            raise BadAction(f"choose 1 to {MOST_IDS} entries")
+        if not all(isinstance(one, str) and one.replace("-", "", 1).isdecimal() for one in ids):
+            raise BadAction("an id is two numbers with a dash between them")
+        return [one.encode() for one in ids]
+
+    # -- actions --------------------------------------------------------------------------------------------------
+
+    async def _claim(self) -> list[Words]:
+        consumer = self._text("consumer")
+        if not consumer:
+            raise BadAction("name the consumer that is to have the entries")
+        idle_ms = b"%d" % self._number("min_idle_ms", 0)
+        start = [b"XCLAIM", self._key, self._bytes("group"), names.of_token(consumer), idle_ms]
+        return [[*start, *self._ids(), b"JUSTID"]]
+
+    async def _release(self) -> list[Words]:
+        mode = self._text("mode")
+        if mode not in RELEASES:
+            raise BadAction("the mode is SILENT, FAIL or FATAL")
+        ids = self._ids()
+        words = [self._key, self._bytes("group"), mode.encode(), b"IDS", b"%d" % len(ids), *ids]
+        delay_ms = self._number("delay_ms", 0)
+        if delay_ms:
+            return [[b"PENSTOCK.XNACK", *words, b"DELAY", b"%d" % delay_ms]]
+        return [[b"XNACK", *words]]
+
+    async def _acknowledge(self) -> list[Words]:
+        return [[b"XACK", self._key, self._bytes("group"), *self._ids()]]
+
+    async def _dead_letter(self) -> list[Words]:
+        """Into the stream that the group's policy names by XNACK FATAL, into any other by a transaction."""
+        group, ids, target = self._bytes("group"), self._ids(), self._bytes("target")
+        for one in checked(await self._client.ask(b"XINFO", b"GROUPS", self._key, db=self.db)):
+            about = fields_of(one)
+            policy = fields_of(about.get(b"penstock-policy", []))
+            if about[b"name"] == group and policy.get(b"deadletter") == target:
+                return [[b"XNACK", self._key, group, b"FATAL", b"IDS", b"%d" % len(ids), *ids]]
+        await self._check_target(target)
+        requests: list[Words] = [[b"MULTI"]]
+        for entry_id in ids:
+            fields = await self._fields(entry_id)
+            held = checked(await self._client.ask(b"XPENDING", self._key, group, entry_id, entry_id, b"1", db=self.db))
+            if not held:
+                raise RefusedByServer(f"{entry_id.decode()} is not pending in this group.")
+            _, consumer, _, deliveries = held[0]
+            values = (self._key, group, entry_id, b"%d" % deliveries, consumer, b"moved by hand")
+            told = [word for pair in zip(DEAD_FIELDS, values, strict=True) for word in pair]
+            requests.append([b"XADD", target, b"*", *fields, *told])
+        return [*requests, [b"XACK", self._key, group, *ids], [b"EXEC"]]
+
+    async def _redrive(self) -> list[Words]:
+        """Dead letters go back into the streams they came from, without the fields that say so."""
+        ids = self._ids()
+        requests: list[Words] = [[b"MULTI"]]
+        for entry_id in ids:
+            fields = await self._fields(entry_id)
+            pairs = list(zip(fields[::2], fields[1::2], strict=True))
+            target = self._text("target")
+            source = names.of_token(target) if target else dict(pairs).get(b"_stream")
+            if not source:
+                raise RefusedByServer(f"{entry_id.decode()} does not say which stream it came from.")
+            await self._check_target(source)
+            kept = [word for pair in pairs if pair[0] not in DEAD_FIELDS for word in pair]
+            requests.append([b"XADD", source, b"*", *(kept or fields)])
+        return [*requests, [b"XDEL", self._key, *ids], [b"EXEC"]]
+
+    async def _check_target(self, key: bytes) -> None:
+        """RefusedByServer for a key that holds no stream: a transaction does the rest though its XADD fails."""
+        kind = checked(await self._client.ask(b"TYPE", key, db=self.db))
+        if kind not in (b"stream", b"none"):
+            raise RefusedByServer(f"{names.request_line([key])} holds a {kind.decode()}, no stream.")
+
+    async def _fields(self, entry_id: bytes) -> list[bytes]:
+        found = checked(await self._client.ask(b"XRANGE", self._key, entry_id, entry_id, db=self.db))
+        if not found:
+            raise RefusedByServer(f"{entry_id.decode()} is not in the stream any more.")
+        fields: list[bytes] = found[0][1]
+        return fields
+
+    async def _delete_consumer(self) -> list[Words]:
+        consumer = self._text("consumer")
+        if not consumer:
+            raise BadAction("consumer is missing")
+        return [[b"XGROUP", b"DELCONSUMER", self._key, self._bytes("group"), names.of_token(consumer)]]
+
+    async def _policy(self) -> list[Words]:
+        """PENSTOCK.POLICY with what the form has values for; `reset` takes the policy away."""
+        words = [b"PENSTOCK.POLICY", self._key]
+        group = self._text("group")
+        if group:
+            words += [b"GROUP", names.of_token(group)]
+        if self._asked.get("reset") is True:
+            return [[*words, b"RESET"]]
+        options = self._asked.get("options")
+        if not isinstance(options, dict):
+            raise BadAction("options is missing")
+        chosen: Words = []
+        for name in GROUP_POLICY if group else STREAM_POLICY:
+            value = options.get(name, "")
+            if not isinstance(value, str):
+                raise BadAction(f"{name} is a text")
+            if value:
+                split = name == "BACKOFF" and value != "NONE"
+                chosen += [name.encode(), *(value.encode().split() if split else [names.of_token(value)])]
+        references = options.get("REFERENCES", "")
+        if references and not group:
+            if references not in REFERENCES:
+                raise BadAction("what happens to references is KEEPREF, DELREF or ACKED")
+            chosen.append(references.encode())
+        if not chosen:
+            raise BadAction("give at least one option a value")
+        return [[*words, *chosen]]

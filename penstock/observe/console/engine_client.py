@@ -1,0 +1,117 @@
+"""The console's connection to its server: an ordinary client's, over a pair of sockets instead of a network.
+
+The server's loop has one end, as any other connection, so users and their rights, MONITOR, the slow log and CLIENT LIST
+hold for the console. The console's loop, in a thread of its own, has the other.
+"""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, cast
+
+import hiredis
+
+from penstock.server.connection import Connection
+from penstock.server.turn import Turn
+from penstock.wire_client import packed
+
+Words: TypeAlias = list[bytes]
+
+PIECE: Final = 65536
+PATIENCE_S: Final = 20.0  # for all replies to a pipeline
+
+
+class Gone(Exception):
+    """The connection has ended, or the server does not answer."""
+
+
+class EngineDoor:
+    """Makes connections to one server, for the console's loop."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._arriving: set[asyncio.Task[object]] = set()
+
+    async def client(self) -> "EngineClient":
+        """A new connection, as whom the server takes a client that has not logged in. Gone if the server has ended."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        try:
+            self._turn.loop.call_soon_threadsafe(self._let_in, theirs)
+        except RuntimeError:  # its loop is closed
+            ours.close()
+            theirs.close()
+            raise Gone("the server has ended") from None
+        reader, writer = await asyncio.open_connection(sock=ours, limit=PIECE)
+        return EngineClient(reader, writer)
+
+    def _let_in(self, link: socket.socket) -> None:
+        """Called in the server's loop."""
+        loop = self._turn.loop
+        arriving: asyncio.Task[object] = loop.create_task(
+            loop.connect_accepted_socket(lambda: cast(asyncio.Protocol, Connection(self._turn)), link)
+        )
+        self._arriving.add(arriving)
+        arriving.add_done_callback(self._arriving.discard)
+
+
+class EngineClient:
+    """One connection. Several requests of the page may use it: each pipeline is sent and answered as a whole.
+
+    Replies are hiredis's: bytes, int, None, lists; an error is returned, not raised.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._replies = hiredis.Reader(notEnoughData=False)
+        self._lock = asyncio.Lock()
+        self._db = 0
+        self.is_open = True
+
+    async def ask(self, *words: bytes, db: int | None = None) -> Any:
+        """One request's reply."""
+        return (await self.pipeline([list(words)], db))[0]
+
+    async def pipeline(self, requests: Sequence[Words], db: int | None = None) -> list[Any]:
+        """The replies to some requests, in a database if one is named. Gone if the connection ends."""
+        async with self._lock:
+            if not self.is_open:
+                raise Gone("the connection to the server has ended")
+            requests = list(requests)
+            selects = db is not None and db != self._db
+            if db is not None and selects:
+                requests.insert(0, [b"SELECT", b"%d" % db])
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    replies = await self._exchange(requests)
+            except (OSError, TimeoutError, hiredis.ProtocolError) as problem:
+                self.close()
+                raise Gone(f"the server does not answer: {problem or 'it takes too long'}") from None
+            except asyncio.CancelledError:
+                self.close()  # what comes next on it would be a reply to this
+                raise
+            if db is None or not selects:
+                return replies
+            if isinstance(replies[0], hiredis.ReplyError):
+                return [replies[0]] * (len(replies) - 1)
+            self._db = db
+            return replies[1:]
+
+    async def _exchange(self, requests: Sequence[Words]) -> list[Any]:
+        self._writer.write(b"".join([packed(words) for words in requests]))
+        await self._writer.drain()
+        replies: list[Any] = []
+        while len(replies) < len(requests):
+            piece = await self._reader.read(PIECE)
+            if not piece:
+                raise ConnectionResetError("it closed the connection")
+            self._replies.feed(piece)
+            while len(replies) < len(requests) and (reply := self._replies.gets()) is not False:
+                replies.append(reply)
+        return replies
+
+    def close(self) -> None:
+        self.is_open = False
+        self._writer.close()

@@ -1,0 +1,28 @@
+"""Reading the server's replies."""
+
+from typing import Any
+
+import hiredis
+
+
+class RefusedByServer(Exception):
+    """The server answered with an error."""
+
+
+def checked(reply: Any) -> Any:
+    """The reply, or RefusedByServer."""
+    if isinstance(reply, hiredis.ReplyError):
+        raise RefusedByServer(str(reply))
+    return reply
+
+
+def fields_of(reply: Any) -> dict[bytes, Any]:
+    """A flat array of names and values as a dict. RefusedByServer."""
+    flat = checked(reply)
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def info_of(reply: Any) -> dict[str, str]:
+    """INFO's fields. RefusedByServer."""
+    lines = [line.partition(":") for line in checked(reply).decode(errors="replace").splitlines() if ":" in line]
+    return {name: value for name, _, value in lines}
