@@ -12,7 +12,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY packaging/compiling.py ./packaging/
 COPY penstock ./penstock
 COPY pyspark_penstock ./pyspark_penstock
-RUN /opt/penstock/bin/python -m pip install --no-cache-dir --constraint constraints.txt '.[lua,metrics]' \
+RUN /opt/penstock/bin/python -m pip install --no-cache-dir --constraint constraints.txt '.[lua,metrics,console]' \
     && /opt/penstock/bin/python -m pip uninstall --yes pip
 
 FROM python:${PYTHON}-slim

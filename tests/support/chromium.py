@@ -97,9 +97,11 @@ class Page:
         )
         await self._call("Input.insertText", text=words)
 
-    async def key(self, key: str, code: int) -> None:
-        for kind in ("rawKeyDown", "keyUp"):
-            await self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+    async def enter(self) -> None:
+        """Press the key Enter, wherever the focus is."""
+        key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+        await self._call("Input.dispatchKeyEvent", type="keyDown", text="\r", **key)
+        await self._call("Input.dispatchKeyEvent", type="keyUp", **key)
 
     async def names(self, role: str) -> list[str]:
         """The names of all elements of a role, as a screen reader has them."""

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias, cast
 
 import hiredis
 
+from penstock.protocol.reply import bulks
 from penstock.server.connection import Connection
 from penstock.server.turn import Turn
-from penstock.wire_client import packed
 
 Words: TypeAlias = list[bytes]
 
@@ -100,7 +100,7 @@ class EngineClient:
             return replies[1:]
 
     async def _exchange(self, requests: Sequence[Words]) -> list[Any]:
-        self._writer.write(b"".join([packed(words) for words in requests]))
+        self._writer.write(b"".join([bulks(words) for words in requests]))
         await self._writer.drain()
         replies: list[Any] = []
         while len(replies) < len(requests):

@@ -143,7 +143,7 @@ export class Table {
 // -- sparklines -------------------------------------------------------------------------------------------------------
 
 const SVG = "http://www.w3.org/2000/svg";
-const POINTS = 60;
+const POINTS = 30;
 
 /** The values of one quantity while the page is open. */
 export class History {

@@ -291,7 +291,7 @@ function entry(at) {
     },
   ], (row) => row.group, "Pending in no group.");
   return view([
-    el("h1", {}, `Entry ${id}`), when, head("Fields", redrive), fields.element, head("Pending"), held.element,
+    el("h1", {}, `Entry ${id}`), when, head("Pending"), held.element, head("Fields", redrive), fields.element,
   ], (told) => {
     fields.show(told.fields.map((row, number) => Object.assign(row, { at: number })));
     held.show(told.held);
