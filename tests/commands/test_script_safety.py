@@ -125,6 +125,7 @@ def test_they_are_malformed_in_a_large_script_too(dialogue: Dialogue, number: st
     [
         ("goto x", "'=' expected near 'x'"), ("::a::", "unexpected symbol near ':'"),
         ("#x", "unexpected symbol near '#'"), ("break", "no loop to break near '<eof>'"),
+        ("end break", "'<eof>' expected near 'end'"),
         ("while f(function() do end end) do local g = function() break end end", "no loop to break near 'end'"),
         ("return 'a' local x", "'<eof>' expected near 'local'"), ("return 0x1.8", "'<eof>' expected near '.8'"),
     ],

@@ -59,8 +59,8 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
     KnownDifference(
         "Lua 5.1 keeps one constant for 0 and -0 in a function, the one that comes first; LuaJIT keeps both apart",
         "-0",
-        "nan|inf|[=<,:]-?0",
-        "nan|inf|[=<,:]-?0",
+        "nan|inf|[=<,: \\n]-?0",
+        "nan|inf|[=<,: \\n]-?0",
     ),
     KnownDifference(
         "the last digit of what the C library of the machine computes",

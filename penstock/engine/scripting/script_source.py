@@ -240,7 +240,9 @@ class _Calls:
                     self._open.append(None)
                     self._loops.append(word == b"repeat" or (word == b"do" and self._is_loop))
                     self._is_loop = self._is_loop and word != b"do"
-                elif word in CLOSES and self._open:
+                elif word in CLOSES:
+                    if not self._open:
+                        return  # one too many: nothing behind it is looked at
                     self._loops.pop()
                     self._end(self._open.pop())
                 elif word == b"break":
