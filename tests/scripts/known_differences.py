@@ -63,6 +63,12 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "nan|inf|[=<,: \\n]-?0",
     ),
     KnownDifference(
+        "of two mistakes in a text, one a break outside of a loop, the break is named",
+        "break",
+        "Error compiling script|Error registering|expected near",
+        "no loop to break near",
+    ),
+    KnownDifference(
         "the last digit of what the C library of the machine computes",
         "math\\.(a?cosh?|a?sinh?|a?tanh?|atan2|exp|log|log10|pow|sqrt)\\(",
         "\\d\\.\\d{12}",
