@@ -63,6 +63,11 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "nan|inf|[=<,: \\n]-?0",
     ),
     KnownDifference(
+        "one constant for 0 and -0, where a quotient by it decides what is done",
+        "/ ?\\(?-?0\\b(.|\\n)*-0\\b|-0\\b(.|\\n)*/ ?\\(?-?0\\b",
+        in_shortest=True,
+    ),
+    KnownDifference(
         "of two mistakes in a text, one a break outside of a loop, the break is named",
         "break",
         "Error compiling script|Error registering|expected near",
