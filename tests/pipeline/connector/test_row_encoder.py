@@ -13,12 +13,16 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import parsed
-from penstock.pipeline.connector.sink.row_encoder import Encoder
+from penstock.pipeline.connector.sink.row_encoder import SHORT, Encoder
 from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.errors import OptionError, PipelineError
 
 MAP = pa.map_(pa.string(), pa.string())
-BYTES = st.binary(max_size=12) | st.sampled_from([b"\r\n", b"$3\r\nabc\r\n", b"*1\r\n"])
+BYTES = (
+    st.binary(max_size=12)
+    | st.sampled_from([b"\r\n", b"$3\r\nabc\r\n", b"*1\r\n"])
+    | st.integers(SHORT - 1, SHORT + 1).map(lambda length: b"x" * length)
+)
 NAMES = st.text(string.ascii_letters, min_size=1, max_size=8)
 
 

@@ -78,7 +78,7 @@ class Ledger:
         while first < rows.count:
             behind = requests.step(first, chunk)
             mark = self.done.after(rows, first, behind)
-            self._transact(mark, bytes(requests.between(first, behind)), behind - first)
+            self._transact(mark, requests.between(first, behind), behind - first)
             self.done = self.recorded = mark
             first = behind
 
@@ -150,16 +150,16 @@ class Ledger:
         crc = said[b"crc"]
         return Mark(batch, rows, int(crc[:8], 16), int(crc[8:], 16))
 
-    def _transact(self, mark: Mark, requests: bytes, count: int) -> None:
-        """Write rows and marker in one transaction, and read the marker again for the next one.
+    def _transact(self, mark: Mark, requests: memoryview, count: int) -> None:
+        """Write rows and marker in one transaction, the marker last, and read the marker again for the next one.
 
         If the connection breaks, the marker tells whether the transaction was executed.
         """
-        begin = packed("MULTI") + packed(*mark.request(self.key))
-        end = packed("EXEC") + b"".join(packed(*words) for words in self._look_requests())
+        behind: list[Request] = [mark.request(self.key), ["EXEC"], *self._look_requests()]
+        payload = b"".join([packed("MULTI"), requests, *[packed(*words) for words in behind]])
         for _ in range(TRIES):
             try:
-                replies = self._client.exchange(begin + requests + end, count + 5, retry=False)
+                replies = self._client.exchange(payload, count + 5, retry=False)
             except ServerGone as gone:
                 trouble = gone
                 found = self._look()
@@ -182,9 +182,7 @@ class Ledger:
         if isinstance(answer, ReplyError):
             refused = next((reply for reply in replies if isinstance(reply, ReplyError)), answer)
             raise PipelineError(f"the server refuses to write (nothing was written): {text_of(refused)}")
-        refused_rows = [reply for reply in answer[1:] if isinstance(reply, ReplyError)]
-        if isinstance(answer[0], ReplyError):
-            refused_rows.append(answer[0])
+        refused_rows = [reply for reply in answer if isinstance(reply, ReplyError)]
         if refused_rows:
             sentence = (
                 f"of the rows {mark.rows - count} to {mark.rows} of this task the server refused {len(refused_rows)}, "

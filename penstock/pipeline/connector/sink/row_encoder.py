@@ -19,6 +19,7 @@ STREAM: Final = "_stream"
 ID: Final = "_id"
 ENDPOINT: Final = "_endpoint"
 EMPTY: Final = pa.scalar(b"", BINARY)
+SHORT: Final = 1024  # bytes; the headers of shorter values are looked up, not composed
 CHUNK_BYTES: Final = 8 * 1024 * 1024  # of requests sent at once, unless one row alone is longer
 
 
@@ -73,6 +74,7 @@ class Encoder:
 
     def __init__(self, options: SinkOptions, names: Sequence[str], kinds: Sequence[Any]) -> None:
         self._options = options
+        self._tables: dict[bytes, Any] = {}  # what comes before a value, and its header for each length below SHORT
         # As with Kafka's topic, the option overrules the column: a copy of a stream says where it goes.
         self.keyed = options.stream is None
         if self.keyed and STREAM not in names:
@@ -101,13 +103,15 @@ class Encoder:
 
     def _encode_fields(self, batch: Any, count: int) -> tuple[Texts, Any]:
         parts: list[Any] = []  # what is joined: arrays, and bytes in between
+        before = b""  # what stands between the last value and the next column
         fixed = 0
         varying: list[Any] = []
         for name in self._fields:
             column = batch.column(name)
             if pa.types.is_map(column.type) or pa.types.is_list(column.type):
                 text, pairs = _pairs(column, self._options.skip_nulls)
-                parts.append(text)
+                parts += [before, text]
+                before = b""
                 varying.append(pairs)
                 continue
             value = as_bytes(column)
@@ -116,12 +120,14 @@ class Encoder:
                 value = pc.fill_null(value, EMPTY)
             if value.null_count:
                 text = _join([head, b"$", _length(value), b"\r\n", value, b"\r\n"])  # null for a null
-                parts.append(pc.fill_null(text, EMPTY))
+                parts += [before, pc.fill_null(text, EMPTY)]
+                before = b""
                 varying.append(pc.is_valid(value).cast(pa.int64()))
             else:
-                parts += [head + b"$", _length(value), b"\r\n", value, b"\r\n"]
+                parts += [self._headers(before + head, value), value]
+                before = b"\r\n"
                 fixed += 1
-        text = _join(parts, count)
+        text = _join([*parts, before], count)
         if not varying:
             return Texts(text), 2 * fixed
         pairs = varying[0]
@@ -132,6 +138,20 @@ class Encoder:
                 "a row without any field cannot be an entry: its columns are all null, its map is empty"
             )
         return Texts(text), pc.multiply(pc.add(pairs, fixed), 2)
+
+    def _headers(self, before: bytes, values: Any) -> Any:
+        """For each value the bytes `before` and its header: `$5`, line break. A join of few arrays is a cheap one.
+
+        Four columns of 100 bytes: 0.36 us of CPU a row, 0.76 where headers were joined from their parts (2026-11-22).
+        """
+        lengths = pc.binary_length(values)
+        if not len(lengths) or pc.max(lengths).as_py() >= SHORT:
+            return _join([before + b"$", _length(values), b"\r\n"])
+        table = self._tables.get(before)
+        if table is None:
+            table = pa.array([b"%b$%d\r\n" % (before, length) for length in range(SHORT)], BINARY)
+            self._tables[before] = table
+        return table.take(lengths)
 
     def requests(self, rows: Encoded, producers: Any = None, iids: Any = None) -> Texts:
         """An XADD for each row; with IDMP where `producers` and `iids` are given, as arrays of bytes."""
