@@ -134,7 +134,7 @@ def xidmprecord(ctx: Context, args: list[bytes]) -> bytes:
     stream = existing(ctx, args[1])
     if stream.find(entry_id) is None:
         raise ReplyError(b"ERR No such message in stream")
-    recorded = stream.producers.pids.get(pid, {}).get(iid)
+    recorded = stream.producers.pids[pid].get(iid) if pid in stream.producers.pids else None
     if recorded == entry_id:
         return reply.OK
     if recorded is not None:

@@ -5,6 +5,7 @@ the node's id. The groups come behind all nodes; pending entries may be of ids w
 is put together when everything has been read (storage/streams/stream_builder.py).
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -217,14 +218,14 @@ class StreamReader:
             pid = source.string()
             if pid in producers.pids:
                 raise BadRdb("a stream has a producer twice")
-            iids = producers.pids[pid] = {}
+            iids = producers.pids[pid] = OrderedDict()
             for _ in range(source.count(3)):
                 iid = source.string()
                 if iid in iids:
                     raise BadRdb("a stream's producer has an id twice")
                 iids[iid] = id_of_lengths(source)
             while len(iids) > producers.max_size:
-                del iids[next(iter(iids))]
+                iids.popitem(last=False)
         producers.added = counter(source, "count of idempotent ids")
         producers.duplicates = counter(source, "count of duplicates")
 

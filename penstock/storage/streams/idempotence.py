@@ -1,5 +1,6 @@
 """Idempotent producers of a stream: the idempotent ids (iids) that each producer (pid) used, and their entries."""
 
+from collections import OrderedDict
 from itertools import islice
 from typing import Final
 
@@ -9,10 +10,11 @@ PRODUCERS_SAMPLED: Final = 32  # producers from which the memory is estimated
 
 
 class Producers:
-    """For each pid a map from iid to entry id, oldest first; and the stream's settings and lifetime counters.
+    """For each pid an ordered map from iid to entry id, oldest first; and the stream's settings and lifetime counters.
 
     Invariant: no pid has more than `max_size` iids. A pid may have none: `find` creates it before the entry is
-    appended.
+    appended. The first key of a plain dict is found behind all the places of keys that were deleted before it: with
+    10,000 iids a pid, each new one passed thousands of them. An OrderedDict finds it at once.
     """
 
     __slots__ = ("_swept_s", "added", "duplicates", "duration_s", "max_size", "pids")
@@ -20,7 +22,7 @@ class Producers:
     def __init__(self, duration_s: int, max_size: int) -> None:
         self.duration_s = duration_s
         self.max_size = max_size
-        self.pids: dict[bytes, dict[bytes, StreamId]] = {}
+        self.pids: dict[bytes, OrderedDict[bytes, StreamId]] = {}
         self.added = 0  # iids recorded since the stream was created
         self.duplicates = 0
         self._swept_s = 0
@@ -29,18 +31,18 @@ class Producers:
         """The id of the entry appended with this iid, which may be deleted by now; or None. Creates the pid. O(1)."""
         iids = self.pids.get(pid)
         if iids is None:
-            self.pids[pid] = {}
+            self.pids[pid] = OrderedDict()
             return None
         return iids.get(iid)
 
     def record(self, pid: bytes, iid: bytes, entry_id: StreamId) -> None:
         """Record an append; removes the pid's oldest iid if it now has too many. O(1)."""
-        iids = self.pids.setdefault(pid, {})
+        iids = self.pids.setdefault(pid, OrderedDict())
         iids.pop(iid, None)
         iids[iid] = entry_id
         self.added += 1
         if len(iids) > self.max_size:
-            del iids[next(iter(iids))]
+            iids.popitem(last=False)
 
     @property
     def tracked(self) -> int:
@@ -81,7 +83,7 @@ class Producers:
     def copy(self) -> "Producers":
         """A copy that shares nothing. O(iids)."""
         twin = Producers(self.duration_s, self.max_size)
-        twin.pids = {pid: dict(iids) for pid, iids in self.pids.items()}
+        twin.pids = {pid: iids.copy() for pid, iids in self.pids.items()}
         twin.added, twin.duplicates = self.added, self.duplicates
         return twin
 
