@@ -250,6 +250,32 @@ def test_a_broken_connection_behind_the_move_makes_no_second_letter(pending, ope
     assert pending.xlen("s:dead") == 1
 
 
+@pytest.mark.parametrize(
+    ("wanted", "most_asked"),
+    [(range(1, 301), 1), ([1, 2, 299, 300, 301, 302, 303], 8), ([250, 7, 7, 150, 1, 299], 6), ([300], 1), ([999], 1)],
+    ids=["neighbours", "islands", "few", "one", "gone"],
+)
+def test_the_entries_of_letters_are_read_by_ranges(server, endpoint, wanted, most_asked, monkeypatch):
+    for number in range(1, 304):
+        server.xadd("s", {"n": number}, f"{number}-0")
+    asked = []
+    exchange = Client._exchange_once
+
+    def counting(self, payload, count, wait_s):
+        asked.append(payload.count(b"XRANGE"))
+        return exchange(self, payload, count, wait_s)
+
+    monkeypatch.setattr(Client, "_exchange_once", counting)
+    servers = read_sink({"endpoints": endpoint, "operation": "deadletter"}, False).servers
+    with Client(servers.endpoints[0], servers.access) as client:
+        found = dead_letters.entries_of(client, b"s", [b"%d-0" % number for number in wanted])
+
+    expected = {b"%d-0" % number: [b"n", b"%d" % number] for number in wanted if number < 304}
+    assert {one: found[one] for one in expected} == expected
+    assert b"999-0" not in found
+    assert sum(asked) <= most_asked
+
+
 def test_a_dead_letter_stream_that_is_none_costs_no_entry(pending, operate):
     pending.set("s:dead", "text")
 

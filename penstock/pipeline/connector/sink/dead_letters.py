@@ -7,16 +7,19 @@ works only while it is pending and has been idle for `minIdle`. The copy has the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, packed
 from penstock.pipeline.connector.sink.idempotent_writes import IdmpSettings
 from penstock.pipeline.connector.sink.ledger import text_of
 from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, PendingRow, checked, chunks
 from penstock.pipeline.connector.sink.sink_options import KEY_HERE, SinkOptions
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
+
+PAGE_SPARE: Final = 2  # a page of entries may have so many times those that are wanted
+NO_FIELDS: Final[list[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,19 @@ class DeadLetters:
         if not ours:
             return 0
         with_key = self._knows_idmp(route.dead)
-        payloads = self._client.pipeline([["XRANGE", route.stream, one.id, one.id] for one in ours])
-        requests: list[Request] = [["MULTI"], ["XREVRANGE", route.dead, "+", "-", "COUNT", 1]]
-        for one, payload in zip(ours, payloads, strict=True):
-            found = checked(payload, "XRANGE")
-            fields = found[0][1] if found else []
-            requests.append(self._copy(route, one, fields, with_key))
-            requests.append(["XACK", route.stream, route.group, one.id])
+        entries = entries_of(self._client, route.stream, [one.id for one in ours])
+        letter = _Letter(route, with_key)
+        acknowledge = b"*4\r\n" + _words([b"XACK", route.stream, route.group])
+        # Copies first, then acknowledgements: the server runs neighbours of one shape together.
+        requests = [
+            packed("MULTI"),
+            packed("XREVRANGE", route.dead, "+", "-", "COUNT", 1),
+            *[letter.packed(one, entries.get(one.id, NO_FIELDS)) for one in ours],
+            *[acknowledge + b"$%d\r\n%b\r\n" % (len(one.id), one.id) for one in ours],
+            packed("EXEC"),
+        ]
         # No retry: if the connection breaks the task fails, and its next try sees which entries are still pending.
-        *_, answer = replies = self._client.pipeline([*requests, ["EXEC"]], retry=False)
+        *_, answer = replies = self._client.exchange(b"".join(requests), len(requests), retry=False)
         if not isinstance(answer, list):
             refused = next((text_of(reply) for reply in replies if isinstance(reply, ReplyError)), "EXEC did nothing")
             raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {refused}")
@@ -76,7 +83,8 @@ class DeadLetters:
     def _taken(self, route: Route, held: list[PendingRow]) -> list[PendingRow]:
         """The entries claimed now, and those that an earlier try had claimed and did not move."""
         entry_ids = [one.id for one in held]
-        lowest, highest = min(entry_ids, key=ids.parse), max(entry_ids, key=ids.parse)
+        places = in_order(entry_ids)
+        lowest, highest = places[0][-1], places[-1][-1]
         consumer = self._options.consumer
         requests: list[Request] = [
             ["TYPE", route.dead],
@@ -100,17 +108,6 @@ class DeadLetters:
                 IdmpSettings(self._client, creates=True).prepare([dead])
         return self._remembers[dead]
 
-    def _copy(self, route: Route, held: PendingRow, fields: list[bytes], with_key: bool) -> Request:
-        """The XADD of a dead letter: the entry's fields, and where it comes from."""
-        key = [b"IDMP", b"dead:" + route.group, route.stream + b":" + held.id] if with_key else []
-        about: list[bytes] = [b"_stream", route.stream, b"_group", route.group, b"_id", held.id]
-        if held.deliveries is not None:
-            about += [b"_deliveries", b"%d" % held.deliveries]
-        if held.consumer:
-            about += [b"_consumer", held.consumer]
-        about += [b"_reason", _reason(held, bool(fields))]
-        return [b"XADD", route.dead, *key, b"*", *fields, *about]
-
     def _settle(self, route: Route, ours: list[PendingRow], answer: list[Reply]) -> int:
         """Delete copies whose entries were acknowledged meanwhile, and count the others."""
         newest, *replies = answer
@@ -119,7 +116,7 @@ class DeadLetters:
         in_vain: list[bytes] = []
         lost: list[PendingRow] = []
         refused = ""
-        for held, copy, acknowledged in zip(ours, replies[::2], replies[1::2], strict=True):
+        for held, copy, acknowledged in zip(ours, replies[: len(ours)], replies[len(ours) :], strict=True):
             for reply in (copy, acknowledged):
                 if isinstance(reply, ReplyError):
                     refused = text_of(reply)
@@ -145,6 +142,74 @@ class DeadLetters:
             claim: Request = ["XCLAIM", route.stream, route.group, self._options.consumer, 0, held.id]
             again.append([*claim, "RETRYCOUNT", count, "FORCE", "JUSTID"])
         self._client.pipeline(again)
+
+
+class _Letter:
+    """Makes the XADDs of dead letters: the entry's fields, and where it comes from."""
+
+    def __init__(self, route: Route, with_key: bool) -> None:
+        key = [b"IDMP", b"dead:" + route.group] if with_key else []
+        self._begin = _words([b"XADD", route.dead, *key])
+        self._iid_prefix = route.stream + b":" if with_key else b""
+        self._about = _words([b"_stream", route.stream, b"_group", route.group, b"_id"])
+        self._fixed = 3 + (3 if with_key else 0) + 6  # words behind which the entry's fields and `_ends` are counted
+        self._ends: dict[tuple[int | None, bytes | None, bytes], tuple[int, bytes]] = {}
+
+    def packed(self, held: PendingRow, fields: list[bytes]) -> bytes:
+        entry_id = held.id
+        own_id = b"$%d\r\n%b\r\n" % (len(entry_id), entry_id)
+        prefix = self._iid_prefix
+        iid = b"$%d\r\n%b%b\r\n" % (len(prefix) + len(entry_id), prefix, entry_id) if prefix else b""
+        words, end = self._end(held, _reason(held, bool(fields)))
+        count = self._fixed + len(fields) + words
+        return b"*%d\r\n%b%b$1\r\n*\r\n%b%b%b%b" % (count, self._begin, iid, _words(fields), self._about, own_id, end)
+
+    def _end(self, held: PendingRow, reason: bytes) -> tuple[int, bytes]:
+        """The words that are the same in many letters, and how many they are."""
+        key = held.deliveries, held.consumer, reason
+        found = self._ends.get(key)
+        if found is None:
+            more: list[bytes] = []
+            if held.deliveries is not None:
+                more += [b"_deliveries", b"%d" % held.deliveries]
+            if held.consumer:
+                more += [b"_consumer", held.consumer]
+            more += [b"_reason", reason]
+            found = self._ends[key] = len(more), _words(more)
+        return found
+
+
+def _words(words: list[bytes]) -> bytes:
+    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
+
+
+def in_order(entry_ids: list[bytes]) -> list[tuple[int, int, bytes]]:
+    """Ids in order, each as its milliseconds, its sequence number and its text. O(n log n)."""
+    found = ids.parse_all(entry_ids)
+    return sorted(zip(found.ms, found.seq, entry_ids, strict=True))
+
+
+def entries_of(client: Client, stream: bytes, entry_ids: list[bytes]) -> dict[bytes, list[bytes]]:
+    """The fields of entries by id, without those that are gone.
+
+    Neighbours are read by the range that they are in; where most of a range is not wanted, ids are asked one by one.
+    """
+    left = in_order(entry_ids)
+    found: dict[bytes, list[bytes]] = {}
+    is_dense = True
+    while left and is_dense:
+        most = PAGE_SPARE * len(left)
+        (page,) = client.pipeline([["XRANGE", stream, left[0][-1], left[-1][-1], "COUNT", most]])
+        found.update(checked(page, "XRANGE"))
+        if len(page) < most:
+            return found
+        upto = ids.parse(page[-1][0])
+        beyond = [place for place in left if place[:2] > (upto >> 64, upto & ids.HALF)]
+        is_dense = PAGE_SPARE * 2 * (len(left) - len(beyond)) >= len(page)
+        left = beyond
+    for reply in client.pipeline([["XRANGE", stream, entry_id, entry_id] for *_, entry_id in left]):
+        found.update(checked(reply, "XRANGE"))
+    return found
 
 
 def _reason(held: PendingRow, has_fields: bool) -> bytes:
