@@ -296,7 +296,8 @@ function text.gsub(...)
         return raw_gsub(subject, pattern, replacement, most)
     end
     guard.deeper()
-    return guard.shallower(substituted(subject, pattern, replacement, most == nil and #subject + 1 or tonumber(most)))
+    most = most == nil and #subject + 1 or tonumber(most)
+    return guard.shallower(substituted(subject, pattern, replacement, most - most % 1))
 end
 
 -- making texts ---------------------------------------------------------------------------------------------------------
