@@ -67,9 +67,9 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
     ),
     KnownDifference(
         "Lua 5.1 keeps one constant for 0 and -0 in a function, the one that comes first; LuaJIT keeps both apart",
-        "-0",
-        "nan|inf|[=<,: \\n]-?0",
-        "nan|inf|[=<,: \\n]-?0",
+        "-[ (]*0(?![.\\d])",
+        "nan|inf",
+        "nan|inf",
     ),
     KnownDifference(
         "one constant for 0 and -0, where a quotient by it decides what is done",
