@@ -7,6 +7,7 @@ import pytest
 from tests.policies.conftest import PolicyDialogue
 from tests.policies.test_leases import READ, read_ids
 from tests.policies.test_retention import refused
+from tests.support.clock import NOW_MS
 
 
 @pytest.fixture
@@ -142,3 +143,36 @@ def test_a_dead_letter_lets_the_entry_go_where_only_needed_ones_are_kept(poisone
 
     assert [entry[0] for entry in poisoned("XRANGE s - +")] == [b"2-0", b"3-0"]
     poisoned.reloaded()
+
+
+@pytest.fixture
+def crowded(dialogue: PolicyDialogue) -> PolicyDialogue:
+    """3,000 entries with alice, a hundred a ms, whose leases have ended; one delivery is enough."""
+    dialogue(*["XADD s * f v"] * 3000, "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 60000 MAXDELIVER 1 DEADLETTER dead")
+    for _ in range(30):
+        dialogue("XREADGROUP GROUP g alice COUNT 100 STREAMS s >", "PENSTOCK.CLOCK ADVANCE 1")
+    return dialogue
+
+
+def test_many_dead_letters_at_a_time_keep_other_clients_waiting_for_a_slice_only(crowded: PolicyDialogue) -> None:
+    engine = crowded.engine
+    crowded("PENSTOCK.POLICY s GROUP g ACKWAIT 1")
+    moved: list[int] = []
+    for _ in range(3):
+        assert engine.next_wakeup_ms() == NOW_MS + 30 or not moved
+        engine.tick()
+        moved.append(crowded("XLEN dead"))
+
+    assert moved == [1000, 2000, 3000]
+    assert crowded("XPENDING s g")[0] == 0
+    crowded.reloaded()
+
+
+def test_many_dead_letters_move_as_soon_as_their_stream_can_be_written(crowded: PolicyDialogue) -> None:
+    crowded("PENSTOCK.POLICY s GROUP g ACKWAIT 1", "RPUSH dead x", "PENSTOCK.CLOCK ADVANCE 1000")
+    assert crowded("XPENDING s g")[0] == 3000
+    crowded("DEL dead", "PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert crowded("XLEN dead") == 3000
+    assert crowded("XPENDING s g")[0] == 0

@@ -10,7 +10,7 @@ from typing import Final
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, keys, policy_lines
+from penstock.engine.policies import dead_letters, keys, policy_lines, targets
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
@@ -24,6 +24,8 @@ from penstock.storage.streams.stream import Stream
 
 GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first
 RETRY_MS: Final = 1000  # dead letters that cannot be written are tried again
+SLICE: Final = 10_000  # leases that are looked at by a tick, and those of the moment of the last one
+MOVES_A_TICK: Final = 1000  # dead letters, likewise
 LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
 
 
@@ -181,25 +183,29 @@ def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: Grou
     """Look at the leases and holds that ended since the last time: readers may get what is ready.
 
     When its lease ends, an exhausted entry moves to the dead letters, and a deleted pending entry is dropped. O(1)
-    amortized for each entry; what could not move is looked at again.
+    amortized for each entry, SLICE of them a tick; what could not move is looked at again when it can.
     """
     _note_unknown(stream, group, policy)
     if policy.blocked:
-        policy.examine_anew()
-        dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
-        dead_letters.bury_all(ctx, key, stream, group, policy, dead)
+        _try_again(ctx, key, stream, group, policy)
     next_hold_ms = policy.next_hold_ms(policy.examined_holds_ms)
     if next_hold_ms != NONE and next_hold_ms <= ctx.now_ms:
         ctx.signal(key)
     policy.examined_holds_ms = ctx.now_ms
+    policy.is_behind = False
     ack_wait_ms = policy.settings.ack_wait_ms
     if ack_wait_ms == NONE or not leases_have_ended(ctx, policy):
         return
     deleted: list[PendingSlot] = []
     exhausted: list[PendingSlot] = []
+    examined, examined_ms = 0, policy.examined_ms
     for time_ms, rank, _, block, slot in lease_walk.owned_after(group, policy.examined_ms, policy.examined_id):
         if ctx.now_ms - time_ms < ack_wait_ms:
             break
+        if time_ms > examined_ms and (examined >= SLICE or len(deleted) + len(exhausted) >= MOVES_A_TICK):
+            policy.is_behind = True
+            break
+        examined, examined_ms = examined + 1, time_ms
         if rank == BY_ID:
             policy.examined_id = block.id_at(slot) + 1
         if not block.segment.is_live(slot):
@@ -208,9 +214,19 @@ def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: Grou
             exhausted.append((block, slot))
         else:
             ctx.signal(key)
-    policy.examined_ms = max(policy.examined_ms, ctx.now_ms - ack_wait_ms)
+    policy.examined_ms = max(policy.examined_ms, examined_ms if policy.is_behind else ctx.now_ms - ack_wait_ms)
     drop_deleted(ctx, key, group, deleted)
     dead_letters.bury_all(ctx, key, stream, group, policy, exhausted)
+
+
+def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
+    """Dead letters could not be written: if they can be now, all that may be due is looked at. Else O(1)."""
+    target = policy.settings.dead_letter
+    policy.blocked = b"" if target is None else targets.problem_with(ctx, key, target)
+    if not policy.blocked:
+        policy.examine_anew()
+        dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
+        dead_letters.bury_all(ctx, key, stream, group, policy, dead)
 
 
 def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot]) -> None:
@@ -223,6 +239,8 @@ def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot
 
 def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> int:
     """When the next lease or hold ends; NEVER if none does. Costs as `lease_walk.owned_after` for one entry."""
+    if policy.is_behind:
+        return ctx.now_ms
     _note_unknown(stream, group, policy)
     hold_ms = policy.next_hold_ms(ctx.now_ms)
     due_ms = NEVER if hold_ms == NONE else hold_ms

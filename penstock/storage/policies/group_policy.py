@@ -60,7 +60,8 @@ class GroupPolicy:
     Invariants: `ready` has the released entries whose moment is known, and for each when it is ready and a serial in
     order of release; `order` has exactly the cells (ready_ms, serial, id). An entry whose moment is to come is *held*.
     Owned entries delivered up to `examined_ms` were looked at after their leases ended; those in id order (see
-    streams/delivery_order.py) have ids below `examined_id`. Holds up to `examined_holds_ms` were, too.
+    streams/delivery_order.py) have ids below `examined_id`. Holds up to `examined_holds_ms` were, too. is_behind: more
+    leases have ended than a tick looked at.
 
     keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
     first needed.
@@ -75,6 +76,7 @@ class GroupPolicy:
         "examined_holds_ms",
         "examined_id",
         "examined_ms",
+        "is_behind",
         "keys",
         "order",
         "ready",
@@ -93,6 +95,7 @@ class GroupPolicy:
         self.examined_ms = BEFORE_ALL
         self.examined_id: StreamId = 0
         self.examined_holds_ms = BEFORE_ALL
+        self.is_behind = False
         self.redelivered = 0
         self.dead_lettered = 0
         self.blocked = b""
