@@ -3,8 +3,6 @@
 With CLAIM, its own min-idle-time takes the place of ACKWAIT, and the reply has four elements for each entry.
 """
 
-from typing import Final
-
 from penstock.commands.policies import keyed_read
 from penstock.commands.streams import read_arguments
 from penstock.commands.streams.group_delivery import ReadTarget, with_new
@@ -18,8 +16,6 @@ from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.group import COUNT_UP, Consumer
 from penstock.storage.streams.pending_list import PendingSlot, in_runs
-
-NEVER_IDLE: Final = 2**63  # no owned entry idles for so long
 
 
 def read(
@@ -63,7 +59,7 @@ def _deliver_again(
     group = target.group
     min_idle_ms = claim_ms
     if claim_ms == NONE:
-        min_idle_ms = policy.settings.ack_wait_ms if leases.leases_have_ended(ctx, policy) else NEVER_IDLE
+        min_idle_ms = policy.settings.ack_wait_ms if leases.leases_have_ended(ctx, policy) else leases.NEVER_IDLE
     parts: list[bytes] = []
     taken: list[PendingSlot] = []
     deleted: list[PendingSlot] = []

@@ -3,11 +3,24 @@
 from itertools import compress, repeat
 
 from penstock.engine.context import Context
+from penstock.engine.policies import retention, settling
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
 from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.streams import ids
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
+
+
+def _depends_on_order(stream: Stream, group: Group) -> bool:
+    """Whether policies make of acknowledgements what depends on their order.
+
+    With KEY, what they free is ready in their order. With MAXLEN n ACKED, the first go that are above the limit.
+    """
+    if stream.policies is None:
+        return False
+    has_keys = group.policy is not None and group.policy.keys is not None
+    return has_keys or (stream.policies.settings.max_length > 0 and retention.is_acked(stream.policies))
 
 
 @batched("XACK")
@@ -17,8 +30,10 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
         return 0
     head, words = batch.prefix, batch.columns[0]
     stream = ctx.value(head[1])
-    group = stream.groups.get(head[2]) if isinstance(stream, Stream) and stream.policies is None else None
-    if group is None:
+    if not isinstance(stream, Stream):
+        return 0
+    group = stream.groups.get(head[2])
+    if group is None or _depends_on_order(stream, group):
         return 0
     try:
         wanted = ids.parse_all(words)
@@ -31,5 +46,7 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
         opening = b"*4\r\n" + b"".join(map(reply.bulk, head))
         lines = list(map(b"".join, zip(repeat(opening), map(reply.bulk, compress(words, acknowledged)))))
         ctx.effects.add_units(ctx.db_index, lines)
+    if stream.policies is not None and any(acknowledged):
+        settling.acknowledged(ctx, head[1], stream, [wanted.id_at(at) for at, one in enumerate(acknowledged) if one])
     replies.extend(map((reply.ZERO, reply.ONE).__getitem__, acknowledged))
     return len(words)

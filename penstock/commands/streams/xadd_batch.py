@@ -1,7 +1,7 @@
 """A batch of XADDs in a pipeline: `XADD key [MAXLEN ~ length] * field value ...` with equal words except the values.
 
-Work that depends only on the stream is done once for all of them, the rest by operations on lists. The tests compare
-this with xadd.py, which runs the requests one by one.
+Work that depends only on the stream is done once for all of them, the rest by operations on lists; so are the stream's
+policies. The tests compare this with xadd.py, which runs the requests one by one.
 """
 
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 from penstock.commands.streams.stream_arguments import TrimArguments
 from penstock.commands.streams.xadd import LARGEST_ENTRY
 from penstock.engine.context import Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -29,7 +30,7 @@ def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     if stream is None:
         return 0
     trim = _trim_of(stream, batch.prefix)
-    if trim is None and len(batch.prefix) > 3:
+    if len(batch.prefix) > 3 and (trim is None or stream.policies is not None):
         return 0
     if trim is not None and batch.count >= trim.threshold:
         if trim.threshold < 3:
@@ -39,11 +40,11 @@ def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 
 
 def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
-    """The stream of requests with `*`; None if they must be run one by one: no stream, policies, a waiting client."""
+    """The stream of requests with `*`; None if they must be run one by one: no stream, a waiting client."""
     if head[-1] != b"*" or len(head) not in (3, 6):
         return None
     stream = ctx.value(head[1])
-    if not isinstance(stream, Stream) or stream.rewound or stream.policies is not None or ctx.is_awaited(head[1]):
+    if not isinstance(stream, Stream) or stream.rewound or ctx.is_awaited(head[1]):
         return None
     return stream
 
@@ -74,6 +75,8 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
         else:
             lines = [begin + texts[at] + tail for at, tail in enumerate(tails)]
         ctx.effects.add_units(ctx.db_index, lines)
+    if stream.policies is not None:
+        settling.settle(ctx, head[1], stream)
     replies.extend(texts)
     return count
 

@@ -7,11 +7,13 @@ xreadgroup.py, which runs the requests one by one; the log has one unit for the 
 from typing import Final
 
 from penstock.commands.streams import read_arguments
-from penstock.commands.streams.group_delivery import hand_out
+from penstock.commands.streams.group_delivery import ReadTarget, hand_out
+from penstock.commands.streams.read_arguments import ReadArguments
 from penstock.commands.streams.xrange import entries_of
 from penstock.commands.streams.xread import streams_reply
 from penstock.commands.streams.xreadgroup import known_target
 from penstock.engine.context import Context
+from penstock.engine.policies import leases
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol.request_batch import RequestBatch
@@ -38,7 +40,7 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         return 0
     target = known_target(ctx, options)
     consumer = None if target is None else target.group.consumers.get(options.consumer)
-    if target is None or consumer is None or target.stream.policies is not None:
+    if target is None or consumer is None or not _reads_new_only(ctx, target, options):
         return 0
     runs = target.stream.unread(target.group, min(batch.count * options.count, MOST_ENTRIES))
     shares = _shares(runs, options.count)
@@ -50,6 +52,23 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     ctx.dirty += len(shares) - 1
     replies.extend([streams_reply([(target.key, entries_of(share))], ctx.resp3) for share in shares])
     return len(shares)
+
+
+def _reads_new_only(ctx: Context, target: ReadTarget, options: ReadArguments) -> bool:
+    """Whether policies leave a batch alone: nothing is to be delivered again, and no entry waits for its value.
+
+    Within a batch no time passes: what is not ready at its beginning is not at its end.
+    """
+    policy = target.group.policy
+    if target.stream.policies is not None and options.no_ack:
+        return False
+    if policy is None:
+        return True
+    if policy.settings.key_field is not None or not leases.is_leased(ctx, target.group):
+        return False
+    min_idle_ms = policy.settings.ack_wait_ms if leases.leases_have_ended(ctx, policy) else leases.NEVER_IDLE
+    ready = leases.ready_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms)
+    return next(ready, None) is None
 
 
 def _shares(runs: list[SegmentRun], count: int) -> list[list[SegmentRun]]:

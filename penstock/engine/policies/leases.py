@@ -26,6 +26,7 @@ GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that
 RETRY_MS: Final = 1000  # dead letters that cannot be written are tried again
 SLICE: Final = 10_000  # leases that are looked at by a tick, and those of the moment of the last one
 MOVES_A_TICK: Final = 1000  # dead letters, likewise
+NEVER_IDLE: Final = 2**63  # in ms: no owned entry idles for so long
 LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
 
 

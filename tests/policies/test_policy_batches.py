@@ -1,0 +1,90 @@
+"""Batches of requests for a stream with policies come to the same as the requests one by one."""
+
+import random
+
+import pytest
+
+from penstock.commands.streams.xack_batch import acknowledge_batch
+from penstock.commands.streams.xadd_batch import add_batch
+from penstock.commands.streams.xreadgroup_batch import read_batch
+from penstock.protocol.request_batch import batches_of
+from tests.commands.test_batches import Side
+from tests.policies.conftest import without_order
+from tests.support.engines import loaded_engine, value_of
+from tests.support.keyspace_picture import stream_picture
+from tests.support.seeds import seeds
+
+POLICIES = (
+    "MAXLEN 40", "MAXLEN 25 DELREF", "MAXAGE 2000", "MAXLEN 0 ACKED", "MAXLEN 20 ACKED", "FORWARD t AFTER 1500",
+    "GROUP g ACKWAIT 1000", "GROUP g ACKWAIT 500 BACKOFF 100 900", "GROUP g ACKWAIT 700 MAXDELIVER 2 DEADLETTER dead",
+    "GROUP g ACKWAIT 1000 KEY k", "GROUP g DEADLETTER dead",
+)  # fmt: skip
+
+
+class Pipelines:
+    """Random pipelines of equal requests; the entries that are acknowledged are those that both sides have pending."""
+
+    def __init__(self, seed: int, sides: tuple[Side, Side]) -> None:
+        self.chance = random.Random(seed)
+        self._sides = sides
+
+    def _pending(self, count: int) -> list[bytes]:
+        one, other = [side.client(f"XPENDING s g - + {count}") for side in self._sides]
+        assert one == other
+        return [row[0] for row in one]
+
+    def next(self) -> list[list[bytes]]:
+        chance, count = self.chance, self.chance.choice((1, 2, 5, 40))
+        kind = chance.randrange(4)
+        if kind == 0:
+            return [(b"XADD s * k %d" % chance.randrange(5)).split() for _ in range(count)]
+        if kind == 1:
+            return [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * count
+        if kind == 2:
+            pending = self._pending(count)
+            chance.shuffle(pending)
+            return [[b"XACK", b"s", b"g", entry_id] for entry_id in [*pending, *pending[:1]]]
+        return [[b"XNACK", b"s", b"g", b"FAIL", b"IDS", b"1", entry_id] for entry_id in self._pending(1)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", seeds(1, 20))
+def test_answers_and_state_are_those_of_one_by_one(seed: int, policy: str) -> None:
+    ours, oracle = Side(seed), Side(seed)
+    pipelines = Pipelines(seed, (ours, oracle))
+    for side in (ours, oracle):
+        assert side.client("XGROUP CREATECONSUMER s g c", f"PENSTOCK.POLICY s {policy}") == b"OK"
+    for _ in range(30):
+        requests = pipelines.next()
+        assert ours.together(requests) == oracle.one_by_one(requests)
+        assert ours.picture()[:-1] == oracle.picture()[:-1]
+        step_ms = pipelines.chance.choice((0, 0, 1, 300, 1000))
+        for side in (ours, oracle):
+            side.clock.advance(step_ms)
+            side.engine.tick()
+    now_ms = ours.clock.now_us() // 1000
+    for side in (ours, oracle):
+        loaded = value_of(loaded_engine(side.log.units, now_ms), b"s")
+        there = value_of(ours.engine, b"s")
+        assert without_order(stream_picture(loaded, False, now_ms)) == without_order(
+            stream_picture(there, False, now_ms)
+        )
+
+
+@pytest.mark.parametrize("policy", ["MAXLEN 40", "MAXLEN 0 ACKED", "GROUP g ACKWAIT 1000"])
+def test_they_go_together(policy: str) -> None:
+    side = Side(1)
+    engine, ctx = side.engine, side.engine.context
+    side.client("XGROUP CREATECONSUMER s g c", f"PENSTOCK.POLICY s {policy}")
+    adds = [b"XADD s * k v".split()] * 20
+    reads = [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * 10
+    run = []
+    for requests, handler in ((adds, add_batch), (reads, read_batch)):
+        (batch,) = batches_of(requests, engine.batched)
+        run.append(handler(ctx, batch, []))
+    acks = [[b"XACK", b"s", b"g", row[0]] for row in side.client("XPENDING s g - + 20")]
+    (batch,) = batches_of(acks, engine.batched)
+    run.append(acknowledge_batch(ctx, batch, []))
+
+    assert run == [20, 10, 20]
+    assert side.client("XPENDING s g")[0] == 0
