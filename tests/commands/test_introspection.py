@@ -296,6 +296,8 @@ GETKEYS = [
     "MSETEX 1x a b",
     "MIGRATE h 1 k 0 9 COPY",
     "MIGRATE h 1 k 0 9 KEYS a b",
+    "MIGRATE h 1 k 0 9 KEYS",
+    "MIGRATE h 1 k 0 9 x KEYS",
     "MSETEX 2 a 1 b",
     "MSETEX 2 a 1",
     "PING",

@@ -267,11 +267,14 @@ def _only_gets(args: list[bytes]) -> bool:
 
 
 def _migrated(args: list[bytes]) -> list[int]:
-    """The keys of MIGRATE: its third argument, or those behind KEYS if that is empty; none if both name keys."""
+    """The keys of MIGRATE: its third argument, or those behind KEYS if that is empty; none if both name keys.
+
+    KEYS as the last word counts as none (Redis 8.6.3).
+    """
     at = MIGRATE_OPTIONS
     while at < len(args):
         word = args[at].upper()
-        if word == b"KEYS":
+        if word == b"KEYS" and at + 1 < len(args):
             return [] if args[MIGRATED_KEY] else list(range(at + 1, len(args)))
         at += 1 + _MIGRATE_OPTIONS.get(word, 0)
     return [MIGRATED_KEY]
