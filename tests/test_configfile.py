@@ -90,6 +90,15 @@ def test_a_missing_file_is_told_by_its_path(tmp_path: Path) -> None:
     assert mistake(str(path)) == [f"Fatal error, can't open config file '{path}': No such file or directory"]
 
 
+def test_a_path_with_a_zero_byte_names_no_file(tmp_path: Path) -> None:
+    assert mistake("-", text="include a\0b")[0].startswith("Fatal error, can't open config file")
+    assert mistake("-", text='logfile "a\\x00b"')[-1] == "argument can't contain a zero byte"
+
+
+def test_of_a_huge_line_the_beginning_is_shown() -> None:
+    assert mistake("-", text="port " + "1" * 1_000_000)[2] == f">>> 'port {'1' * 995}...'"
+
+
 def test_flags_win_over_the_file_and_later_ones_over_earlier() -> None:
     settings = started("port 1\ntimeout 2\n", "--port", "3", "--port", "4")
 

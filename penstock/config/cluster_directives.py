@@ -3,7 +3,7 @@
 import ipaddress
 from typing import Final
 
-from penstock.config.directive_types import BadValue, Choice, Number, Text, YesNo
+from penstock.config.directive_types import BadValue, Choice, FilePath, Number, Text, YesNo
 from penstock.config.directives import Directive
 
 PORT: Final = 65535
@@ -42,7 +42,11 @@ CLUSTER: Final = (
         immutable=True,
     ),
     Directive(
-        "cluster-config-file", "nodes.conf", Text(), "File in dir that keeps the node's ID and slots.", immutable=True
+        "cluster-config-file",
+        "nodes.conf",
+        FilePath(),
+        "File in dir that keeps the node's ID and slots.",
+        immutable=True,
     ),
     Directive(
         "cluster-port", "0", Number(0, PORT), "Port of the cluster's bus; nothing listens there.", immutable=True

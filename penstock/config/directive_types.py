@@ -75,6 +75,15 @@ class Text(Kind):
         return [quoting.quoted(value.encode(errors="surrogateescape"))]
 
 
+class FilePath(Text):
+    """The path of a file or directory. (Redis cuts it off at a zero byte.)"""
+
+    def one(self, word: str) -> str:
+        if "\0" in word:
+            raise BadValue("argument can't contain a zero byte")
+        return word
+
+
 class Number(Kind):
     """A decimal number in a range. A number above `cap` becomes `cap`, one below `least` becomes `least` (hz)."""
 
@@ -176,7 +185,7 @@ class ShutdownOptions(Choice):
         return " ".join(name for name in self.names[1:] if name in chosen) or self.names[0]
 
 
-class FileName(Text):
+class FileName(FilePath):
     """A file name without a path; another directive names its directory."""
 
     def __init__(self, directive: str, noun: str = "filename") -> None:
@@ -188,15 +197,15 @@ class FileName(Text):
             raise BadValue(f"{self.directive} can't be a path, just a {self.noun}")
         if not word and self.directive != "dbfilename":
             raise BadValue(f"{self.directive} can't be empty")
-        return word
+        return super().one(word)
 
 
-class Folder(Text):
+class Folder(FilePath):
     """An existing directory. Shown as an absolute path."""
 
     def one(self, word: str) -> str:
         try:
-            os.scandir(word).close()
+            os.scandir(super().one(word)).close()
         except OSError as error:
             raise BadValue(os.strerror(error.errno or 0)) from None
         return str(Path(word).resolve())

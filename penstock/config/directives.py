@@ -16,6 +16,7 @@ from penstock.config.directive_types import (
     Choice,
     EventClasses,
     FileName,
+    FilePath,
     Folder,
     Kind,
     MasterAddress,
@@ -57,7 +58,7 @@ USED: Final = (
         Addresses(),
         "Addresses to listen on; `*` and `-::*` mean all; with a leading `-`, a missing address is not an error.",
     ),
-    Directive("unixsocket", "", Text(), "Path of a unix socket to listen on, too.", immutable=True),
+    Directive("unixsocket", "", FilePath(), "Path of a unix socket to listen on, too.", immutable=True),
     Directive(
         "unixsocketperm",
         "0",
@@ -82,16 +83,16 @@ USED: Final = (
     ),
     # TLS
     Directive("tls-port", "0", Number(0, 65535), "TCP port for TLS; 0 for none."),
-    Directive("tls-cert-file", "", Text(), "The server's certificate (PEM), and those that lead to its authority."),
-    Directive("tls-key-file", "", Text(), "The certificate's private key (PEM)."),
+    Directive("tls-cert-file", "", FilePath(), "The server's certificate (PEM), and those that lead to its authority."),
+    Directive("tls-key-file", "", FilePath(), "The certificate's private key (PEM)."),
     Directive("tls-key-file-pass", "", Text(), "The key's password."),
-    Directive("tls-client-cert-file", "", Text(), "Certificate for the link to a master, if it is another one."),
-    Directive("tls-client-key-file", "", Text(), "That certificate's private key."),
+    Directive("tls-client-cert-file", "", FilePath(), "Certificate for the link to a master, if it is another one."),
+    Directive("tls-client-key-file", "", FilePath(), "That certificate's private key."),
     Directive("tls-client-key-file-pass", "", Text(), "The key's password."),
     Directive("tls-replication", "no", YesNo(), "Use TLS for the link to a master."),
-    Directive("tls-dh-params-file", "", Text(), "Diffie-Hellman parameters for TLS 1.2."),
-    Directive("tls-ca-cert-file", "", Text(), "Authorities whose clients are trusted (PEM)."),
-    Directive("tls-ca-cert-dir", "", Text(), "Directory of such authorities."),
+    Directive("tls-dh-params-file", "", FilePath(), "Diffie-Hellman parameters for TLS 1.2."),
+    Directive("tls-ca-cert-file", "", FilePath(), "Authorities whose clients are trusted (PEM)."),
+    Directive("tls-ca-cert-dir", "", FilePath(), "Directory of such authorities."),
     Directive("tls-auth-clients", "yes", Choice("no yes optional"), "Whether clients must show a certificate."),
     Directive(
         "tls-auth-clients-user",
@@ -116,7 +117,7 @@ USED: Final = (
     Directive("enable-debug-command", "no", Choice("no yes local"), "Who may use DEBUG.", immutable=True),
     Directive("enable-module-command", "no", Choice("no yes local"), "Who may use MODULE LOAD.", immutable=True),
     Directive("hide-user-data-from-log", "no", YesNo(), "Do not write users' data into the server's messages."),
-    Directive("aclfile", "", Text(), "File with the users; ACL LOAD reads it, ACL SAVE writes it.", immutable=True),
+    Directive("aclfile", "", FilePath(), "File with the users; ACL LOAD reads it, ACL SAVE writes it.", immutable=True),
     Directive(
         "acl-pubsub-default",
         "resetchannels",
@@ -130,14 +131,14 @@ USED: Final = (
     Directive(
         "hz", "10", Number(0, INT, least=1, cap=500), "How often the server's cron runs in a second, as INFO shows it."
     ),
-    Directive("pidfile", "", Text(), "File to write the process id to.", immutable=True),
+    Directive("pidfile", "", FilePath(), "File to write the process id to.", immutable=True),
     Directive(
         "loglevel",
         "notice",
         Choice("debug verbose notice warning nothing"),
         "The least important messages that are written to the console or the log file.",
     ),
-    Directive("logfile", "", Text(), "File for messages, instead of the console.", immutable=True),
+    Directive("logfile", "", FilePath(), "File for messages, instead of the console.", immutable=True),
     Directive(
         "supervised",
         "no",

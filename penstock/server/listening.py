@@ -1,6 +1,7 @@
 """The listening sockets: TCP addresses, with and without TLS, and a unix socket."""
 
 import asyncio
+import errno
 import os
 import socket
 import stat
@@ -195,7 +196,10 @@ def tcp_sockets(settings: Settings, port: int, server_log: ServerLog) -> list[so
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except ValueError:  # no name at all: a zero byte, bytes that are no text, more than 63 letters
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL)) from None
     family, kind, protocol, _, name = found[0]
     listener = socket.socket(family, kind, protocol)
     try:

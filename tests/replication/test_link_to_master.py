@@ -62,6 +62,23 @@ def test_a_transaction_that_a_cut_link_tears_is_run_once_and_whole(replica: Conn
     assert asked[-1] == ["PSYNC", ID, str(101 + len(before))]
 
 
+def test_after_an_answer_that_makes_no_sense_the_link_is_made_again(replica: Connection) -> None:
+    def nonsense(link: Link) -> None:
+        link.until_psync([])
+        link.send(b"+FULLRESYNC %b x\r\n" % ID.encode())
+        link.until_closed()
+
+    def sense(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET again 1")
+        link.send(b"+FULLRESYNC %b 100\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.until_ack(100)
+
+    with FakeMaster(nonsense, sense) as master:
+        follow(replica, master)
+        until(replica, "again", b"1")
+
+
 def test_the_mark_of_a_snapshot_may_come_in_pieces(replica: Connection) -> None:
     mark = b"m" * 40
 

@@ -261,6 +261,16 @@ def test_an_address_that_is_not_ours_is_not_moved_to() -> None:
         assert redis.Redis(port=process.port).ping()
 
 
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"x" * 300, b"a\x00b"])
+def test_bytes_that_are_no_address_are_not_moved_to(name: bytes) -> None:
+    with running_server() as process:
+        client = redis.Redis(port=process.port)
+        with pytest.raises(redis.ResponseError, match="Failed to bind to specified addresses"):
+            client.execute_command("CONFIG", "SET", "bind", name)
+
+        assert redis.Redis(port=process.port).ping()
+
+
 def test_the_address_can_be_changed_to_one_that_contains_it() -> None:
     with running_server() as process:
         client = redis.Redis(port=process.port)

@@ -129,7 +129,7 @@ class MasterLink:
             was_up = False
             try:
                 await self._link(master)
-            except (OSError, LinkLost, UsageError, EOFError) as failure:
+            except (OSError, ValueError, LinkLost, UsageError, EOFError) as failure:  # ValueError: a line that is none
                 why = str(failure) or why
             finally:
                 was_up = master.is_up
