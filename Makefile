@@ -19,7 +19,7 @@ MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test test-all compiled lint compare record demo demo-policies demo-spark spark chaos bench wheel py-files clients clean
+.PHONY: help install run test test-all compiled lint compare fuzz record demo demo-policies demo-spark spark chaos bench wheel py-files clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
@@ -27,6 +27,7 @@ help:
 	@echo "make test-all  the same with the slow ones: kills, Spark, builds, every seed"
 	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
 	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
+	@echo "make fuzz      attack servers, files and rules with random input  (MINUTES=60, ARGS='--only wire')"
 	@echo "make record    write tests/transcripts anew from a real Redis     (NAMES='lists hashes')"
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
@@ -63,6 +64,9 @@ lint: $(VENV)/tested
 
 compare: $(VENV)/tested
 	$(BIN)/python -m tests.against_redis.run --minutes $(MINUTES) $(ARGS)
+
+fuzz: $(VENV)/tested
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
 record: $(VENV)/tested
 	$(BIN)/python -m tests.support.record_transcripts $(NAMES)

@@ -1,86 +1,30 @@
-"""What rules allow, beside a naive model of them that keeps no index, shares no code and decides rule by rule."""
-
-import fnmatch
+"""What rules allow, beside a naive model of them (tests/support/access_model.py)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.access_model import (
+    COMMAND_WORDS,
+    COMMANDS,
+    KEY_NAMES,
+    PATTERNS,
+    REQUESTS,
+    allows,
+    in_parentheses,
+    without_useless,
+)
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 
-COMMANDS = {  # name: categories, key flags by position, positions of channels
-    "get": ({"read", "string", "fast"}, {1: "R"}, ()),
-    "set": ({"write", "string", "slow"}, {1: "W"}, ()),
-    "incr": ({"write", "string", "fast"}, {1: "RW"}, ()),
-    "exists": ({"keyspace", "read", "fast"}, {1: ""}, ()),
-    "lmove": ({"write", "list", "slow"}, {1: "RW", 2: "W"}, ()),
-    "publish": ({"pubsub", "fast"}, {}, (1,)),
-    "dbsize": ({"keyspace", "read", "fast"}, {}, ()),
-    "xinfo|stream": ({"read", "stream", "slow"}, {2: "R"}, ()),
-}
-REQUESTS = {
-    "get": "get {0}", "set": "set {0} v", "incr": "incr {0}", "exists": "exists {0}",
-    "lmove": "lmove {0} {1} left left", "publish": "publish {0} x", "dbsize": "dbsize",
-    "xinfo|stream": "xinfo stream {0}",
-}  # fmt: skip
-NAMES = st.sampled_from(["a", "ab", "b", "b1", "c"])
-PATTERNS = st.sampled_from(["a", "a*", "ab", "b?", "*", "c"])
-COMMAND_RULES = st.builds(
-    lambda sign, name: sign + name,
-    st.sampled_from("++-"),
-    st.sampled_from([*COMMANDS, "xinfo", "@read", "@write", "@fast", "@string", "@pubsub", "@all"]),
+NAMES = st.sampled_from(KEY_NAMES)
+COMMAND_RULES = st.builds(lambda sign, name: sign + name, st.sampled_from("++-"), st.sampled_from(COMMAND_WORDS))
+KEY_RULES = st.builds(
+    lambda kind, pattern: kind + pattern, st.sampled_from(["~", "%R~", "%W~"]), st.sampled_from(PATTERNS)
 )
-KEY_RULES = st.builds(lambda kind, pattern: kind + pattern, st.sampled_from(["~", "%R~", "%W~"]), PATTERNS)
-CHANNEL_RULES = st.builds(lambda pattern: "&" + pattern, PATTERNS)
+CHANNEL_RULES = st.builds(lambda pattern: "&" + pattern, st.sampled_from(PATTERNS))
 ONE_RULE = st.one_of(COMMAND_RULES, COMMAND_RULES, KEY_RULES, CHANNEL_RULES)
 SELECTORS = st.lists(st.lists(ONE_RULE, max_size=6), min_size=1, max_size=3)
-
-
-def fits(text: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(text, pattern)
-
-
-def allows_command(rules: list[str], name: str) -> bool:
-    """The last rule that speaks of a command decides."""
-    allowed = False
-    for rule in rules:
-        what = rule[1:]
-        categories = COMMANDS[name][0]
-        speaks = what in (name, name.partition("|")[0]) or what == "@all" or what[1:] in categories
-        if rule[0] in "+-" and speaks:
-            allowed = rule[0] == "+"
-    return allowed
-
-
-def key_rights(rules: list[str]) -> dict[str, str]:
-    """Patterns, and what they allow: the rights of equal patterns add up."""
-    rights: dict[str, str] = {}
-    for rule in rules:
-        if rule[0] in "~%":
-            kind, _, pattern = rule.partition("~")
-            rights[pattern] = rights.get(pattern, "") + (kind[1:] or "RW")
-    return rights
-
-
-def allows(rules: list[str], name: str, words: list[str]) -> bool:
-    _, keys, channels = COMMANDS[name]
-    return (
-        allows_command(rules, name)
-        and all(
-            any(fits(words[at], pattern) and set(wanted) <= set(has) for pattern, has in key_rights(rules).items())
-            for at, wanted in keys.items()
-        )
-        and all(any(fits(words[at], rule[1:]) for rule in rules if rule[0] == "&") for at in channels)
-    )
-
-
-def without_useless(rules: list[str]) -> list[str]:
-    """Without patterns behind those for everything, which SETUSER refuses."""
-    kept: list[str] = []
-    for rule in rules:
-        if not ((rule[0] in "~%" and "~*" in kept) or (rule[0] == "&" and "&*" in kept)):
-            kept.append(rule)
-    return kept
+ENGINE = make_engine()
 
 
 @given(SELECTORS, st.sampled_from(list(COMMANDS)), NAMES, NAMES)
@@ -96,10 +40,3 @@ def test_a_request_is_allowed_if_one_selector_allows_all_of_it(
 
     assert made == b"+OK\r\n"
     assert (answer == b"OK") is any(allows(rules, name, request.split()) for rules in (root, *others))
-
-
-def in_parentheses(rules: list[str]) -> bytes:
-    return f"({' '.join(rules)})".encode()
-
-
-ENGINE = make_engine()

@@ -5,7 +5,6 @@ A script that looks at all that scripts share is run between, and must answer as
 """
 
 import argparse
-import os
 import random
 import re
 import select
@@ -15,23 +14,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
+from tests.fuzz.judge import FORBEARANCE, MEGABYTE, PATIENCE_S, Failure, Judge, Stopwatch
 from tests.scripts.hostile_scripts import HostileScripts, Request
 from tests.scripts.hostile_vocabulary import CANARY
 from tests.scripts.vocabulary import CJSON_DEFAULTS
 from tests.support.server_process import ServerProcess, running_server
 from tests.support.shrinking import without
-from tests.support.wire import Array, Closed, Connection, Error, Value, pack
+from tests.support.wire import Array, Closed, Error, Value, pack
 
-MEGABYTE: Final = 1 << 20
 MOST_MEMORY: Final = (512 + 256) * MEGABYTE  # Lua's bound, and what replies and the allocators may take beside it
 THRESHOLD_MS: Final = 20
 FLAGS: Final = ("--appendonly", "no", "--busy-reply-threshold", str(THRESHOLD_MS))
 CANARY_EVERY: Final = 25
-PATIENCE_S: Final = 2.0
-FORBEARANCE: Final = 8
 SCRIPTS_A_SERVER: Final = 1000
 SAME: Final = 24  # failures whose texts begin with as many equal letters are of one kind
 SHORTENED: Final = 3  # of a kind; of the rest the seed is told
@@ -39,10 +35,6 @@ MOST_PARTS: Final = 2000
 SHORTENING_S: Final = 30.0  # to find a shorter script, a server each attempt
 BUSY: Final = b"BUSY "
 FORBIDDEN: Final = re.compile(rb"LEAK [^\r]*|\+pwned\r")  # a value of the host, or a reply made by hand
-
-
-class Failure(Exception):
-    """The server did what no script may make it do; the text says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,43 +87,15 @@ class Attacker:
         self._socket.close()
 
 
-class Stopwatch:
-    """How long a process has been at something: the time it had a processor, for the machine may have other work.
-
-    A process that waits uses none, so FORBEARANCE times as long by the wall counts, too.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self._stat = Path(f"/proc/{pid}/stat")
-        self._wall_s = time.monotonic()
-        self._cpu_s = self._used_s()
-
-    def seconds(self) -> float:
-        passed_s = time.monotonic() - self._wall_s
-        return max(passed_s / FORBEARANCE, min(passed_s, self._used_s() - self._cpu_s))
-
-    def _used_s(self) -> float:
-        try:
-            fields = self._stat.read_text().rpartition(")")[2].split()
-        except OSError:  # no Linux, or no process any more
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 class Target:
     """A server under attack: one client that attacks, one that watches."""
 
     def __init__(self, server: ServerProcess, patience_s: float) -> None:
-        self._server = server
-        self._patience_s = patience_s
-        self._watcher = Connection("127.0.0.1", server.port, patience_s * FORBEARANCE)
+        self.judge = Judge(server, patience_s, MOST_MEMORY)
         self._attacker = Attacker(server.port, patience_s * FORBEARANCE)
         self.late = 0
-        self.closed = 0
-        self._watcher.ask("EVAL", CJSON_DEFAULTS, "0")
+        self.judge.asked("EVAL", CJSON_DEFAULTS, "0")
         self._canary = self._canary_answer()
-        self._base = self._memory()
-        self.most_memory = self._base
 
     def attack(self, requests: list[Request]) -> None:
         """Send requests, wait until they are answered, ending what lasts. Failure if that cannot be done."""
@@ -139,62 +103,34 @@ class Target:
             self._attacker.send(requests)
             self._wait()
         except Closed:
-            raise self._ended("the client's connection was closed") from None
+            raise self.judge.ended("the client's connection was closed") from None
         except TimeoutError:
             raise Failure("the requests are not read") from None
 
     def _wait(self) -> None:
-        lasts = Stopwatch(self._server.pid)
+        lasts = Stopwatch(self.judge.server.pid)
         dies: Stopwatch | None = None
         while not self._attacker.is_answered(0.1 if dies else 0.03):
-            answer = self._asked("PING")
+            answer = self.judge.asked("PING")
             if isinstance(answer, Error) and answer.text.startswith(BUSY):
                 if dies is None:
-                    dies = Stopwatch(self._server.pid)
+                    dies = Stopwatch(self.judge.server.pid)
                     self.late += 1
-                killed = [self._asked("SCRIPT", "KILL"), self._asked("FUNCTION", "KILL")]
+                killed = [self.judge.asked("SCRIPT", "KILL"), self.judge.asked("FUNCTION", "KILL")]
                 if any(isinstance(one, Error) and one.text.startswith(b"UNKILLABLE") for one in killed):
                     raise Unkillable
-                if dies.seconds() > self._patience_s:
-                    raise Failure(f"SCRIPT KILL did not end it within {self._patience_s} s")
-            elif lasts.seconds() > 5 * self._patience_s:
+                if dies.seconds() > self.judge.patience_s:
+                    raise Failure(f"SCRIPT KILL did not end it within {self.judge.patience_s} s")
+            elif lasts.seconds() > 5 * self.judge.patience_s:
                 raise Failure("it is not answered, though the server is not busy")
         found = FORBIDDEN.search(self._attacker.replies)
         if found:
             raise Failure(f"what no script may see or send: {found[0]!r}")
 
-    def _asked(self, *words: bytes | str) -> Value:
-        """The watcher's answer."""
-        waits = Stopwatch(self._server.pid)
-        try:
-            answer = self._watcher.ask(*words)
-        except TimeoutError:
-            raise Failure(f"another client is not answered at all: {words[0]!r:.40}") from None
-        except Closed:
-            raise self._ended("another client's connection was closed") from None
-        if waits.seconds() > self._patience_s:
-            raise Failure(f"another client was not answered within {self._patience_s} s")
-        return answer
-
-    def _ended(self, otherwise: str) -> Failure:
-        """What a closed connection means: the process may have died of it."""
-        ends = time.monotonic() + self._patience_s
-        while self._server.is_alive and time.monotonic() < ends:
-            select.select([], [], [], 0.05)
-        if self._server.is_alive:
-            return Failure(otherwise)
-        return Failure(
-            f"the process died, exit code {self._server.wait()}: {' | '.join(self._server.lines[-4:])[-400:]}"
-        )
-
     def look(self) -> None:
         """Failure if the memory's bound was passed, or if what scripts share has changed."""
-        used = self._memory()
-        self.most_memory = max(self.most_memory, used)
-        if used - self._base > MOST_MEMORY:
-            grown, base = (used - self._base) // MEGABYTE, self._base // MEGABYTE
-            raise Failure(f"{grown} MB at most were used, beyond {base} MB at the start")
-        settled = self._asked("EVAL", CJSON_DEFAULTS, "0")
+        self.judge.look()
+        settled = self.judge.asked("EVAL", CJSON_DEFAULTS, "0")
         if isinstance(settled, Error):
             raise Failure(f"cjson cannot be set up any more: {settled.text!r}")
         answer = self._canary_answer()
@@ -202,19 +138,10 @@ class Target:
             raise Failure(f"what scripts share has changed: {difference(self._canary, answer)}")
 
     def _canary_answer(self) -> Value:
-        return self._asked("EVAL", CANARY, "0", "argument")
-
-    def _memory(self) -> int:
-        """The most memory that the process ever used, in bytes; 0 where the system does not tell."""
-        try:
-            status = Path(f"/proc/{self._server.pid}/status").read_text()
-        except OSError:
-            return 0
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
-        return int(found[1]) * 1024 if found else 0
+        return self.judge.asked("EVAL", CANARY, "0", "argument")
 
     def close(self) -> None:
-        self._watcher.close()
+        self.judge.close()
         self._attacker.close()
 
 
@@ -240,7 +167,7 @@ class Progress:
 
     def add(self, target: Target) -> None:
         self.ended += target.late
-        self.most_memory = max(self.most_memory, target.most_memory)
+        self.most_memory = max(self.most_memory, target.judge.peak_memory)
 
     def __str__(self) -> str:
         used = self.most_memory // MEGABYTE
