@@ -1,12 +1,17 @@
 """Checks the names that a client gives itself: CLIENT SETNAME, CLIENT SETINFO, HELLO SETNAME."""
 
+import re
+from typing import Final
+
 from penstock.engine.refusals import c_string
 from penstock.errors import ReplyError
+
+_PLAIN: Final = re.compile(rb"[!-~]*+")  # possessive: a name may be as long as any word
 
 
 def is_plain(text: bytes) -> bool:
     """Whether a text, up to a NUL byte, has only the ASCII characters from ! to ~ (Redis 8.6.3)."""
-    return all(0x21 <= byte <= 0x7E for byte in c_string(text))
+    return _PLAIN.fullmatch(c_string(text)) is not None
 
 
 def name_of_client(text: bytes) -> bytes:

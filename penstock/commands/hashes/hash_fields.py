@@ -1,5 +1,6 @@
 """Hash commands for fields: set, read, remove, count."""
 
+from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at, hash_or_new, read_hash
 from penstock.engine import refusals
 from penstock.engine.context import Context
@@ -118,6 +119,7 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
     if found is None:
         return [reply.null(resp3)] * len(fields)
     values = [found.fields.get(field) for field in fields]
+    require_fitting(sum([len(value) for value in values if value is not None]))
     return [reply.null(resp3) if value is None else reply.bulk(value) for value in values]
 
 

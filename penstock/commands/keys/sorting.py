@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
+from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at
 from penstock.commands.sorted_sets.zset_bounds import c_double
 from penstock.engine import arguments, refusals
@@ -243,7 +244,15 @@ def _found(ctx: Context, key: bytes, options: SortArguments) -> list[bytes | Non
     parts = parts[options.offset : None if options.count < 0 else options.offset + options.count]
     if not options.gets:
         return [*parts]
-    return [pattern.value(ctx, part) for part in parts for pattern in options.gets]
+    found: list[bytes | None] = []
+    size = 0
+    for part in parts:
+        for pattern in options.gets:
+            value = pattern.value(ctx, part)
+            size += 0 if value is None else len(value)
+            require_fitting(size)
+            found.append(value)
+    return found
 
 
 def _answer(ctx: Context, found: list[bytes | None]) -> bytes:

@@ -46,7 +46,7 @@ def config_get(ctx: Context, args: list[bytes]) -> bytes:
             if Settings.row(name) is not None:
                 requested.setdefault(name.lower(), pattern)
             continue
-        glob = globs.Glob(pattern, ignore_case=True)
+        glob = globs.Glob(pattern, ignore_case=True, compile_after=globs.NEVER)
         for name in Settings.names():
             if glob.matches(name.encode()):
                 requested.setdefault(name, name.encode())

@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.commands.common.random_count import random_names, read_count
+from penstock.commands.common.repeated_values import repeated_bulks
 from penstock.commands.sets.set_members import notify_removed, read_set, set_at
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -91,4 +92,5 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
         return reply.EMPTY_ARRAY
     if count >= len(found):
         return reply.bulks(found.listed())
-    return reply.bulks(random_names(found.by_index(), count, ctx.engine.chance))
+    names = random_names(found.by_index(), count, ctx.engine.chance)
+    return repeated_bulks(names) if count < 0 else reply.bulks(names)

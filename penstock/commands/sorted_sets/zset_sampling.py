@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from penstock.commands.common.repeated_values import repeated, repeated_bulks
 from penstock.commands.common.scan_cursor import read_cursor, read_page
 from penstock.commands.sorted_sets.zset_values import members_reply, read_sorted_set
 from penstock.engine import arguments, refusals
@@ -13,6 +14,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sorted_sets import Pair, SortedSet
 
+DRAWS_A_MEMBER: Final = 8
 MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis has no limit and runs until its memory is full
 
 
@@ -45,12 +47,27 @@ def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
         return reply.EMPTY_ARRAY
     if count < -MAX_DRAWS:
         raise ReplyError(b"ERR value is out of range")
+    if count < 0:
+        return _drawn(_random_pairs(ctx, zset, count), len(args) == 4, ctx.resp3)
     return members_reply(_random_pairs(ctx, zset, count), len(args) == 4, ctx.resp3)
+
+
+def _drawn(pairs: list[Pair], with_scores: bool, resp3: bool) -> bytes:
+    """The reply for members that may repeat; each is encoded once."""
+    if not with_scores:
+        return repeated_bulks([member for _, member in pairs])
+    encoded = {member: reply.bulk(member) + reply.double(score_text(score), resp3) for score, member in set(pairs)}
+    if resp3:
+        encoded = {member: reply.array_header(2) + pair for member, pair in encoded.items()}
+    header = reply.array_header(len(pairs) if resp3 else 2 * len(pairs))
+    return repeated(header, [encoded[member] for _, member in pairs])
 
 
 def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
     """`count` different members; if `count` is negative, -count members that may repeat."""
     chance, size = ctx.engine.chance, len(zset)
+    if count < 0 and -count * DRAWS_A_MEMBER > size:  # to go through all is quicker than to look each up
+        return chance.choices(list(zset.order), k=-count)
     if count < 0:
         indexes = chance.choices(range(size), k=-count)
     elif count >= size:

@@ -12,6 +12,7 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
+PART_BYTES: Final = 65536  # that are combined at a time: more would take memory as large as all the strings
 OPERATIONS: Final = (b"AND", b"OR", b"XOR", b"NOT", b"DIFF", b"DIFF1", b"ANDOR", b"ONE")
 
 
@@ -41,6 +42,13 @@ def combined(operation: bytes, numbers: list[int], length: int) -> int:
     return first & ~others if operation == b"DIFF" else others & ~first
 
 
+def _part(operation: bytes, values: list[bytes], start: int, length: int) -> bytes:
+    """PART_BYTES of the result, from `start` on; it has `length` in all."""
+    size = min(PART_BYTES, length - start)
+    numbers = [int.from_bytes(value[start : start + size], "little") for value in values]
+    return combined(operation, numbers, size).to_bytes(size, "little")
+
+
 @command(
     "BITOP",
     "operation:<AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE> destkey:key key [key ...]",
@@ -65,8 +73,7 @@ def bitop(ctx: Context, args: list[bytes]) -> bytes:
         if delete(ctx, target):
             ctx.log_request(args)
         return reply.ZERO
-    numbers = [int.from_bytes(value, "little") for value in values]
-    overwrite(ctx, target, combined(operation, numbers, length).to_bytes(length, "little"))
+    overwrite(ctx, target, b"".join([_part(operation, values, at, length) for at in range(0, length, PART_BYTES)]))
     ctx.event("$", b"set", target)
     ctx.dirty += 1
     ctx.log_request(args)

@@ -1,5 +1,6 @@
 """BITCOUNT and BITPOS: count bits and find a bit, in a range of bytes or of bits."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.commands.strings.string_ranges import clamped
@@ -11,6 +12,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 NOT_FOUND: Final = -1
+PART_BYTES: Final = 65536  # of a string, looked at as one number: more would take memory as large as the string
 
 
 def _in_bits(word: bytes) -> bool:
@@ -30,6 +32,17 @@ def _bits_of(value: bytes | bytearray, first: int, last: int, fill: int) -> byte
     return bytes(part)
 
 
+def _parts(value: bytes | bytearray, first: int, last: int, fill: int) -> Iterator[bytes]:
+    """The same in parts of at most PART_BYTES."""
+    for start in range(first >> 3, (last >> 3) + 1, PART_BYTES):
+        yield _bits_of(value, max(first, start * 8), min(last, (start + PART_BYTES) * 8 - 1), fill)
+
+
+def _count(value: bytes | bytearray, first: int, last: int) -> int:
+    """How many bits from `first` to `last` are set."""
+    return sum([int.from_bytes(part).bit_count() for part in _parts(value, first, last, 0)])
+
+
 @command(
     "BITCOUNT",
     "key range:[start:integer end:integer unit:[BYTE|BIT]@7.0.0]",
@@ -43,7 +56,8 @@ def _bits_of(value: bytes | bytearray, first: int, last: int, fill: int) -> byte
 )
 def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
-        return reply.integer(int.from_bytes(read_part(ctx, args[1]) or b"").bit_count())
+        whole = read_part(ctx, args[1]) or b""
+        return reply.integer(_count(whole, 0, len(whole) * 8 - 1))
     if len(args) not in (4, 5):
         raise refusals.syntax()
     start, end = arguments.integer(args[2]), arguments.integer(args[3])
@@ -54,8 +68,7 @@ def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     first, last = clamped(start, end, len(value) * 8 if in_bits else len(value))
     if last < first:
         return reply.ZERO
-    part = _bits_of(value, first, last, 0) if in_bits else value[first : last + 1]
-    return reply.integer(int.from_bytes(part).bit_count())
+    return reply.integer(_count(value, first, last) if in_bits else _count(value, first * 8, last * 8 + 7))
 
 
 @command(
@@ -97,9 +110,15 @@ def bitpos(ctx: Context, args: list[bytes]) -> bytes:
 def _first(value: bytes | bytearray, bit: int, first: int, last: int) -> int:
     """The position of the first such bit from `first` to `last`; NOT_FOUND if there is none."""
     other = b"\0" if bit else b"\xff"
-    part = _bits_of(value, first, last, other[0])
-    rest = part.lstrip(other)
-    if not rest:
-        return NOT_FOUND
-    found = rest[0] if bit else rest[0] ^ 0xFF
-    return (first >> 3) * 8 + (len(part) - len(rest)) * 8 + 8 - found.bit_length()
+    blank = other * min(PART_BYTES, (last >> 3) - (first >> 3) + 1)
+    start = first >> 3
+    for part in _parts(value, first, last, other[0]):
+        if part == blank:
+            start += len(part)
+            continue
+        rest = part.lstrip(other)
+        if rest:
+            found = rest[0] if bit else rest[0] ^ 0xFF
+            return (start + len(part) - len(rest)) * 8 + 8 - found.bit_length()
+        start += len(part)
+    return NOT_FOUND

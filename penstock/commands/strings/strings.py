@@ -1,6 +1,7 @@
 """String commands: read, set several, append, count."""
 
 from penstock.commands.common.overwriting import create, delete, overwrite
+from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.strings.string_changes import Change
 from penstock.engine import arguments, numbers, refusals
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
@@ -61,11 +62,15 @@ def get(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the strings at several keys; null for a missing key or another type.",
 )
 def mget(ctx: Context, args: list[bytes]) -> bytes:
-    replies = []
+    texts: list[bytes | None] = []
+    size = 0
     for key in args[1:]:
         text = text_of(ctx.read(key))
-        replies.append(reply.null(ctx.resp3) if text is None else reply.bulk(text))
-    return reply.array(replies)
+        texts.append(text)
+        if text is not None:
+            size += len(text)
+            require_fitting(size)
+    return reply.array([reply.null(ctx.resp3) if text is None else reply.bulk(text) for text in texts])
 
 
 @command(

@@ -22,17 +22,23 @@ SPECIAL: Final = (b"*", b"?", b"[", b"\\")
 LONGEST_EXPRESSION: Final = (
     256  # bytes of a pattern that becomes a regular expression: to compile it takes 20 us a byte
 )
+NEVER: Final = 1 << 60  # texts
 _NEVER: Final = b"(?!)"
 
 
 class Glob:
-    """A pattern made ready for many texts. Matching takes time in proportion to text times pattern at worst."""
+    """A pattern made ready for many texts. Matching takes time in proportion to text times pattern at worst.
 
-    __slots__ = ("_exact", "_ignore_case", "_long", "_prefix", "_regex", "pattern")
+    compile_after: so many texts are matched without a regular expression, which takes 20 us a byte to make. Whoever
+    is given many patterns at once chooses it, so that they are not all compiled at the same moment.
+    """
 
-    def __init__(self, pattern: bytes, ignore_case: bool = False) -> None:
+    __slots__ = ("_exact", "_ignore_case", "_left", "_long", "_prefix", "_regex", "pattern")
+
+    def __init__(self, pattern: bytes, ignore_case: bool = False, compile_after: int = 0) -> None:
         self.pattern = pattern
         self._ignore_case = ignore_case
+        self._left = compile_after
         self._exact: bytes | None = None
         self._prefix: bytes | None = None
         self._regex: re.Pattern[bytes] | None = None
@@ -41,10 +47,14 @@ class Glob:
             self._exact = pattern.lower() if ignore_case else pattern
         elif pattern.endswith(b"*") and is_plain(pattern[:-1]):
             self._prefix = pattern[:-1].lower() if ignore_case else pattern[:-1]
-        elif len(pattern) > LONGEST_EXPRESSION:
+        elif compile_after or len(pattern) > LONGEST_EXPRESSION:
             self._long = LongGlob(pattern, ignore_case)
         else:
-            self._regex = re.compile(_regex(pattern, ignore_case), re.DOTALL)
+            self._compile()
+
+    def _compile(self) -> None:
+        self._regex = re.compile(_regex(self.pattern, self._ignore_case), re.DOTALL)
+        self._long = None
 
     def matches(self, text: bytes) -> bool:
         if not text:
@@ -53,6 +63,10 @@ class Glob:
             return (text.lower() if self._ignore_case else text) == self._exact
         if self._prefix is not None:
             return (text.lower() if self._ignore_case else text).startswith(self._prefix)
+        if self._left > 0:
+            self._left -= 1
+            if self._left == 0 and len(self.pattern) <= LONGEST_EXPRESSION:
+                self._compile()
         if self._long is not None:
             return self._long.matches(text)
         assert self._regex is not None, "a glob is one of the four"
@@ -65,7 +79,7 @@ def matches(pattern: bytes, text: bytes, ignore_case: bool = False) -> bool:
     >>> matches(b"news.[a-c]*", b"news.art"), matches(b"news.?", b"news.")
     (True, False)
     """
-    return Glob(pattern, ignore_case).matches(text)
+    return Glob(pattern, ignore_case, compile_after=NEVER).matches(text)
 
 
 def is_plain(pattern: bytes) -> bool:

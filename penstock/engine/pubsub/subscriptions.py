@@ -1,5 +1,6 @@
 """Who listens to which channel, and what a message is as bytes."""
 
+import zlib
 from typing import Final
 
 from penstock.engine.matching.globs import Glob
@@ -9,6 +10,11 @@ from penstock.protocol import reply
 MESSAGE: Final = reply.bulk(b"message")
 PATTERN_MESSAGE: Final = reply.bulk(b"pmessage")
 SHARD_MESSAGE: Final = reply.bulk(b"smessage")
+
+# A client may subscribe to thousands of patterns in one request. Each is compiled after so many messages, and few at
+# the same one.
+MESSAGES: Final = 100
+SPREAD: Final = 4096
 
 Listeners = dict[Session, None]  # in the order in which they subscribed: that of delivery
 Outgoing = list[tuple[Session, bytes]]
@@ -39,7 +45,7 @@ class Subscriptions:
     def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
         if pattern not in self.patterns:
             self.patterns[pattern] = {}
-            self._globs[pattern] = Glob(pattern)
+            self._globs[pattern] = Glob(pattern, compile_after=MESSAGES + zlib.crc32(pattern) % SPREAD)
         self.patterns[pattern][session] = None
         session.patterns[pattern] = None
         session.note_subscriptions()

@@ -1,0 +1,34 @@
+"""A bound for replies that may hold the same value again and again, so that a short request asks for far too much.
+
+MGET k k k ..., HMGET, SORT with GET, and random elements with a negative count. (Redis builds such a reply until its
+memory is full.)
+"""
+
+from typing import Final
+
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+MOST_BYTES: Final = 1 << 30
+JOINED: Final = 8192  # elements at a time: bytes.join takes 80 bytes for each
+REFUSAL: Final = b"ERR the reply would be larger than 1 GB"
+
+
+def require_fitting(size: int) -> None:
+    """ReplyError where the values of a reply have too many bytes together."""
+    if size > MOST_BYTES:
+        raise ReplyError(REFUSAL)
+
+
+def repeated(header: bytes, elements: list[bytes]) -> bytes:
+    """An array's header and its elements, some of which are the same object, joined if it is not too much."""
+    if len(elements) * max(map(len, elements), default=0) > MOST_BYTES:
+        require_fitting(sum(map(len, elements)))
+    parts = [b"".join(elements[at : at + JOINED]) for at in range(0, len(elements), JOINED)]
+    return header + b"".join(parts)
+
+
+def repeated_bulks(texts: list[bytes]) -> bytes:
+    """As reply.bulks, of texts of which many are equal: each is encoded once. 8 bytes a text beside the reply."""
+    encoded = {text: reply.bulk(text) for text in set(texts)}
+    return repeated(reply.array_header(len(texts)), [encoded[text] for text in texts])
