@@ -8,7 +8,6 @@ from penstock.config.directive_types import (
     Choice,
     Integers,
     Memory,
-    MemoryOrPercent,
     Number,
     YesNo,
 )
@@ -27,7 +26,6 @@ HARMFUL = {  # one value for each directive that may not be ignored at all of th
     "bio-cpulist": "1",
     "aof-rewrite-cpulist": "1",
     "bgsave-cpulist": "1",
-    "maxmemory-clients": "10%",
     "tls-cluster": "yes",
 }
 
@@ -49,7 +47,7 @@ def values(name: str) -> list[str]:
         return ["yes", "no"]
     if isinstance(kind, Number):
         return [str(kind.low), str(kind.high)]
-    if isinstance(kind, Memory | MemoryOrPercent):
+    if isinstance(kind, Memory):
         return ["1gb"]
     if isinstance(kind, Integers):
         return ["1 2 3"]

@@ -21,6 +21,7 @@ from penstock.config.directive_types import (
     Kind,
     MasterAddress,
     Memory,
+    MemoryOrPercent,
     Number,
     Octal,
     Percentiles,
@@ -240,6 +241,7 @@ USED: Final = (
     ),
     # Memory
     Directive("maxmemory", "0", Memory(0, ULONG), "Bytes of memory above which keys are evicted or writes refused."),
+    Directive("maxmemory-clients", "0", MemoryOrPercent(), "Maximum memory of all clients together."),
     Directive(
         "maxmemory-policy",
         "noeviction",

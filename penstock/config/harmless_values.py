@@ -75,12 +75,6 @@ IGNORED: Final[dict[str, Ignored]] = {
     **_any("Loading serves clients after each time slice.", "key-load-delay loading-process-events-interval-bytes"),
     **_any("RESTORE always checks everything.", "sanitize-dump-payload"),
     # Memory
-    "maxmemory-clients": Ignored(
-        "No limit is wanted.",
-        ("0", "0%"),
-        "Penstock does not close clients for their memory: set maxmemory-clients 0, and bound each client with"
-        " client-output-buffer-limit and client-query-buffer-limit",
-    ),
     **_any(
         "It only affects speed and memory use.",
         "maxmemory-eviction-tenacity active-expire-effort lazyfree-lazy-eviction lazyfree-lazy-expire"

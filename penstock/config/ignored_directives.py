@@ -14,7 +14,6 @@ from penstock.config.directive_types import (
     Choice,
     Integers,
     Memory,
-    MemoryOrPercent,
     Number,
     Text,
     YesNo,
@@ -110,7 +109,6 @@ ACCEPTED: Final = (
     ),
     Directive("sanitize-dump-payload", "no", Choice("no yes clients"), "Check RESTORE's payload thoroughly."),
     # Memory and values
-    Directive("maxmemory-clients", "0", MemoryOrPercent(), "Maximum memory of all clients together."),
     Directive("maxmemory-eviction-tenacity", "10", Number(0, 100), "Effort spent on eviction."),
     Directive("active-expire-effort", "1", Number(1, 10), "Effort spent on finding expired keys."),
     Directive("lazyfree-lazy-eviction", "no", YesNo(), "Free evicted values in the background."),

@@ -329,7 +329,7 @@ class Engine(EngineState):
         # different keys, of which the user may use some.
         is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row)
         left = batch.after(at) if is_alike and not self.state else one(request)
-        queue.append((row, left))
+        session.enqueue(row, left)
         replies.extend([reply.QUEUED] * left.count)
         self.ended_us = self.clock.now_ns() // 1000
         return None, left.count

@@ -42,6 +42,7 @@ from penstock.engine.state import (
 from penstock.engine.table import client_compat
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry import monitor_line
+from penstock.engine.telemetry.client_memory import HELD_NAME
 from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
 from penstock.engine.telemetry.slow_log import SlowLog
@@ -268,6 +269,8 @@ class EngineState:
 
     def watch(self, session: Session, db_index: int, key: bytes) -> None:
         """WATCH: the session's next EXEC fails if the key changes before."""
+        if (db_index, key) not in session.watched:
+            session.watched_bytes += len(key) + HELD_NAME
         session.watched.add((db_index, key))
         self.watchers.setdefault((db_index, key), set()).add(session)
         self.heeds_changes = True
@@ -352,6 +355,7 @@ class EngineState:
         if session.watched:
             session.watched.clear()
             session.watched_stale.clear()
+            session.watched_bytes = 0
             self.heeds_changes = bool(self.watchers) or self.tracking.heeds_changes
         session.watch_broken = False
 

@@ -55,6 +55,7 @@ class Session:
         "privileged",
         "query_buffer",
         "queue_failed",
+        "queued_bytes",
         "read_args",
         "read_words",
         "reads",
@@ -63,12 +64,14 @@ class Session:
         "resp",
         "shard_channels",
         "state",
+        "subscribed_bytes",
         "tracking",
         "unix_socket",
         "user",
         "waiting_output",
         "watch_broken",
         "watched",
+        "watched_bytes",
         "watched_stale",
     )  # fmt: skip
 
@@ -92,8 +95,10 @@ class Session:
         # transactions
         self._queue: QueuedRequests | None = None
         self.queue_failed = False
+        self.queued_bytes = 0  # of the words of what is queued
         self.watched: set[tuple[int, bytes]] = set()  # (database number, key)
         self.watched_stale: set[tuple[int, bytes]] = set()  # of `watched`: expired when SWAPDB put them there
+        self.watched_bytes = 0  # that `watched` takes
         self.watch_broken = False
         # waiting
         self.blocked: BlockedRequest | None = None
@@ -104,6 +109,7 @@ class Session:
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
         self.shard_channels: dict[bytes, None] = {}
+        self.subscribed_bytes = 0  # that the three take
         self._monitors = False
         self.tracking: TrackingOptions | None = None  # None: off
         self.replica: Replica | None = None  # once it has said something of itself (REPLCONF, PSYNC)
@@ -152,6 +158,7 @@ class Session:
     @queue.setter
     def queue(self, queue: QueuedRequests | None) -> None:
         self._queue = queue
+        self.queued_bytes = 0
         self.set_state(state.IN_MULTI, queue is not None)
 
     @property
@@ -159,11 +166,12 @@ class Session:
         """How many requests are queued since MULTI; -1 outside of a transaction, as CLIENT LIST has it."""
         return NO_TRANSACTION if self._queue is None else sum([batch.count for _, batch in self._queue])
 
-    @property
-    def queued_bytes(self) -> int:
-        """Bytes of the words of what is queued. O(their number)."""
-        batches = [batch for _, batch in self._queue or ()]
-        return sum([len(word) for batch in batches for at in range(batch.count) for word in batch.request(at)])
+    def enqueue(self, row: Row, batch: RequestBatch) -> None:
+        """Requests of an open transaction wait for EXEC."""
+        assert self._queue is not None, "a transaction is open"
+        self._queue.append((row, batch))
+        for at in range(batch.count):
+            self.queued_bytes += sum([len(word) for word in batch.request(at)])
 
     @property
     def monitors(self) -> bool:

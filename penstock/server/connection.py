@@ -110,14 +110,31 @@ class Connection:
         try:
             self._reader.feed(data)
         except ProtocolError:
-            statistics.query_buffer_disconnections += 1
-            self._turn.server_log.warning(f"Closing client {session.address}: query buffer limit exceeded")
-            self.abort()
+            self._end_for_requests()
             return
         if self not in self._turn.going:
             self.go_on(self._is_free())
         if self._reader.pending != session.query_buffer:
             self.note_waiting()
+        if self.gone:
+            return
+        if session.queued_bytes and session.queued_bytes + self._reader.pending > self._limits.query_buffer_limit:
+            self._end_for_requests()
+        elif self._turn.client_eviction.limit:
+            self._note_memory()
+
+    def _end_for_requests(self) -> None:
+        """What waits to be handled, or for EXEC, is more than a client may send."""
+        self._turn.engine.statistics.query_buffer_disconnections += 1
+        self._turn.server_log.warning(f"Closing client {self.session.address}: query buffer limit exceeded")
+        self.abort()
+
+    def _note_memory(self) -> None:
+        """There is a limit of what all clients take: see what this one does."""
+        eviction = self._turn.client_eviction
+        eviction.note(self)
+        if eviction.is_over:
+            self._turn.end_soon()
 
     def note_waiting(self) -> None:
         """Say how many bytes of requests wait, after some came or were handled."""
@@ -353,6 +370,8 @@ class Connection:
         if session.replica is not None:
             unsent += session.replica.pending_bytes
         session.waiting_output = unsent
+        if self._turn.client_eviction.limit:
+            self._note_memory()
         statistics = self._turn.engine.statistics
         statistics.largest_output_buffer = max(statistics.largest_output_buffer, unsent)
         hard, soft, seconds = self._turn.output_limits.of(session)
@@ -379,6 +398,8 @@ class Connection:
         self._turn.behind.pop(self, None)
         self.session.waiting_output = 0
         if not self.gone:
+            if self._turn.client_eviction.limit:
+                self._note_memory()
             self._turn.go_on_later(self)
 
     # -- going ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from penstock.engine.engine import Engine
 from penstock.protocol import reply
+from penstock.server.client_eviction import ClientEviction
 from penstock.server.limits import OutputLimits
 from penstock.server.script_thread import ScriptThread
 from penstock.server.server_log import ServerLog
@@ -77,6 +78,7 @@ class Turn:
         "_timer",
         "_units",
         "behind",
+        "client_eviction",
         "connections",
         "engine",
         "going",
@@ -108,6 +110,9 @@ class Turn:
         self.replicas: StreamSender | None = None
         self.output_limits = OutputLimits(engine.settings)
         self.connections: dict[int, Connection] = {}  # by session id
+        self.client_eviction = ClientEviction(
+            engine.settings, engine.statistics, server_log, lambda: list(self.connections.values())
+        )
         self.owing: dict[Connection, None] = {}  # in the order of their first replies
         self.pushed: dict[Connection, None] = {}
         self.behind: dict[Connection, None] = {}
@@ -178,6 +183,7 @@ class Turn:
         self.pushed.pop(connection, None)
         self.behind.pop(connection, None)
         self.going.pop(connection, None)
+        self.client_eviction.forget(connection)
         self.engine.disconnect(session)
         self.end_soon()
 
@@ -269,6 +275,8 @@ class Turn:
         replication = self.engine.replication
         if replication.is_active and self.replicas is not None:
             self.replicas.end_of_turn()
+        if self.client_eviction.is_over:
+            self.client_eviction.evict()
         self.look_around()  # WAITAOF may have been waiting for the sync
         self.set_timer()
 

@@ -13,6 +13,7 @@ from penstock.engine.aof import reload
 from penstock.engine.context import Context
 from penstock.engine.memory.value_sizes import memory_usage
 from penstock.engine.table.command_table import command
+from penstock.engine.telemetry.client_memory import memory_of
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value
@@ -23,6 +24,8 @@ NUMBER: Final = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 SIZE: Final = re.compile(rb"(\d+)(b|k|kb|m|mb|g|gb)?", re.IGNORECASE)
 UNITS: Final = {b"b": 1, b"k": 10**3, b"kb": 2**10, b"m": 10**6, b"mb": 2**20, b"g": 10**9, b"gb": 2**30}
 FOUR_GB: Final = 2**32
+SMALLEST_BUCKET: Final = 15  # powers of two, in DEBUG CLIENT-EVICTION
+LARGEST_BUCKET: Final = 33
 LRU_CLOCK_BITS: Final = 24
 NEED_LOADED_KEYS: Final = (b"RELOAD", b"LOADAOF", b"POPULATE")
 
@@ -222,7 +225,19 @@ def _structsize(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _client_eviction(ctx: Context, args: list[bytes]) -> bytes:
-    raise ReplyError(b"ERR maxmemory-clients is disabled.")
+    """How many clients take how much memory, by powers of two."""
+    if not ctx.engine.settings.text("maxmemory-clients").rstrip("%").strip("0"):
+        raise ReplyError(b"ERR maxmemory-clients is disabled.")
+    sizes = [memory_of(session) for session in ctx.engine.sessions.values() if not session.is_replica]
+    lines: list[str] = []
+    for power in range(SMALLEST_BUCKET, LARGEST_BUCKET + 1):
+        low = 0 if power == SMALLEST_BUCKET else 1 << power - 1
+        high = (1 << power) - 1
+        is_last = power == LARGEST_BUCKET
+        inside = [size for size in sizes if low <= size and (is_last or size <= high)]
+        shown = f"{low:10d}+{'':11}" if is_last else f"{low:10d} - {high:10d}"
+        lines.append(f"bucket {shown}: tot-mem: {sum(inside):10d}, clients: {len(inside)}\n")
+    return reply.bulk("".join(lines).encode())
 
 
 # -- HELP -------------------------------------------------------------------------------------------------------------

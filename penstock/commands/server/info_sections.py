@@ -10,6 +10,7 @@ from penstock.commands.replication import roles
 from penstock.engine.context import Context
 from penstock.engine.memory import process_memory, value_sizes
 from penstock.engine.table.client_compat import Compatibility
+from penstock.engine.telemetry.client_memory import memory_of
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION
 from penstock.storage.keyspace import Database
@@ -174,7 +175,7 @@ def memory(ctx: Context) -> Fields:
         mem_total_replication_buffers=ctx.engine.replication.kept_bytes,
         mem_replica_full_sync_buffer=0,
         mem_clients_slaves=0,
-        mem_clients_normal=sum(session.query_buffer + session.waiting_output for session in engine.sessions.values()),
+        mem_clients_normal=sum(memory_of(session) for session in engine.sessions.values() if not session.is_replica),
         mem_cluster_slot_migration_output_buffer=0,
         mem_cluster_slot_migration_input_buffer=0,
         mem_cluster_slot_migration_input_buffer_peak=0,
@@ -229,7 +230,7 @@ def stats(ctx: Context) -> Fields:
         expired_time_cap_reached_count=0,
         expire_cycle_cpu_milliseconds=0,
         evicted_keys=counted.evicted,
-        evicted_clients=0,
+        evicted_clients=counted.evicted_clients,
         evicted_scripts=ctx.engine.scripts.evicted,
         total_eviction_exceeded_time=0,
         current_eviction_exceeded_time=0,

@@ -5,6 +5,7 @@ from typing import Final
 
 from penstock.engine.matching.globs import Glob
 from penstock.engine.session import Session
+from penstock.engine.telemetry.client_memory import HELD_NAME
 from penstock.protocol import reply
 
 MESSAGE: Final = reply.bulk(b"message")
@@ -38,6 +39,7 @@ class Subscriptions:
     # -- subscribing ------------------------------------------------------------------------------------------------
 
     def subscribe(self, session: Session, channel: bytes) -> None:
+        _count(session, session.channels, channel)
         self.channels.setdefault(channel, {})[session] = None
         session.channels[channel] = None
         session.note_subscriptions()
@@ -46,11 +48,13 @@ class Subscriptions:
         if pattern not in self.patterns:
             self.patterns[pattern] = {}
             self._globs[pattern] = Glob(pattern, compile_after=MESSAGES + zlib.crc32(pattern) % SPREAD)
+        _count(session, session.patterns, pattern)
         self.patterns[pattern][session] = None
         session.patterns[pattern] = None
         session.note_subscriptions()
 
     def subscribe_shard(self, session: Session, channel: bytes) -> None:
+        _count(session, session.shard_channels, channel)
         self.shard_channels.setdefault(channel, {})[session] = None
         session.shard_channels[channel] = None
         session.note_subscriptions()
@@ -123,7 +127,14 @@ class Subscriptions:
         return _send(listeners, b"3\r\n" + SHARD_MESSAGE + reply.bulk(channel) + reply.bulk(payload), outgoing)
 
 
+def _count(session: Session, own: dict[bytes, None], name: bytes) -> None:
+    """A session is about to listen to a name, perhaps one that it listens to already."""
+    if name not in own:
+        session.subscribed_bytes += len(name) + HELD_NAME
+
+
 def _leave(listeners: dict[bytes, Listeners], name: bytes, session: Session) -> None:
+    session.subscribed_bytes -= len(name) + HELD_NAME
     del listeners[name][session]
     if not listeners[name]:
         del listeners[name]

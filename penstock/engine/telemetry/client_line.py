@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.engine.session import Session
+from penstock.engine.telemetry.client_memory import memory_of
 
 REPLY_BUFFER: Final = 0  # replies are handed to the transport at once; none is kept here
 
@@ -50,7 +51,6 @@ def flags(session: Session) -> str:
 
 def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) -> str:
     """The description of one connection, without a line's end; `hidden` fields are left out."""
-    memory = session.args_memory + session.query_buffer + session.waiting_output
     shown: list[tuple[str, int | str]] = [
         ("id", session.id),
         ("addr", session.address),
@@ -75,7 +75,7 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("obl", 0),
         ("oll", 1 if session.waiting_output else 0),
         ("omem", session.waiting_output),
-        ("tot-mem", memory),
+        ("tot-mem", memory_of(session)),
         ("events", "rw" if session.waiting_output else "r"),
         ("cmd", session.last_command or "NULL"),
         ("user", _text(session.user.name)),

@@ -115,6 +115,7 @@ class Statistics:
         self.expired = 0
         self.expired_active = 0  # of them those that the tick removed
         self.evicted = 0
+        self.evicted_clients = 0
         self.expired_subkeys = 0  # fields of hashes
         self.expired_subkeys_active = 0  # of them those that the tick removed
         self.input_bytes = 0

@@ -1,0 +1,22 @@
+"""What a client takes of the server's memory: what CLIENT LIST shows, and what maxmemory-clients limits."""
+
+from typing import Final
+
+from penstock.engine.session import Session
+
+HELD_NAME: Final = 100  # bytes for a channel, a pattern or a watched key, beside its letters
+
+
+def memory_of(session: Session) -> int:
+    """Bytes of its requests that wait, of its transaction, its unsent replies, and the names that it gave. O(1)."""
+    return (
+        session.args_memory
+        + session.query_buffer
+        + session.waiting_output
+        + session.queued_bytes
+        + session.subscribed_bytes
+        + session.watched_bytes
+        + len(session.name)
+        + len(session.library_name)
+        + len(session.library_version)
+    )
