@@ -262,6 +262,15 @@ def test_a_pipe_in_place_of_a_file_of_the_log_stops_the_start(tmp_path: Path, na
     assert "is no regular file" in refused(dir=tmp_path)
 
 
+@pytest.mark.parametrize("name", ["appendonly.aof.1.incr.aof", "penstock.lock"])
+def test_a_symbolic_link_is_not_written_through(tmp_path: Path, name: str) -> None:
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "data/appendonlydir").mkdir(parents=True)
+    (tmp_path / "data/appendonlydir" / name).symlink_to(tmp_path / "elsewhere")
+
+    assert "is a symbolic link, which is not written through" in refused(dir=tmp_path / "data")
+
+
 def test_a_pipe_where_a_log_is_to_begin_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
     os.mkfifo(tmp_path / "appendonlydir/appendonly.aof.1.incr.aof")

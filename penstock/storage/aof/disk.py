@@ -95,11 +95,16 @@ class SystemFile:
 def open_regular(path: str, flags: int) -> int:
     """Open a regular file: its descriptor.
 
-    OSError for a pipe, a device or a directory, because opening one might block.
+    OSError for a pipe, a device or a directory, because opening one might block, and where a symbolic link would be
+    written through: whoever may make files in the directory must not choose which file elsewhere the server changes.
     """
+    if flags & os.O_ACCMODE != os.O_RDONLY:
+        flags |= os.O_NOFOLLOW
     try:
         fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)  # O_NONBLOCK has no effect on a regular file
     except OSError as failure:
+        if failure.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "is a symbolic link, which is not written through", path) from None
         if failure.errno == errno.ENXIO:  # a pipe without a reader
             raise _no_file(path) from None
         raise
