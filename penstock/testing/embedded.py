@@ -11,6 +11,7 @@ import hiredis
 
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
+from penstock.engine.waiting import clock_moving
 from penstock.errors import UsageError
 from penstock.protocol.reply import bulks
 from penstock.server.cron import Cron
@@ -70,7 +71,7 @@ class Server:
         self._is_open = False
         self._sockets: Sockets | None = None
         self.clock = TurnedClock()
-        self.trace = Trace(self.clock, EXCHANGES_KEPT)
+        self.trace = Trace(self.clock.movable, EXCHANGES_KEPT)
         self.log: deque[str] = deque(
             maxlen=LINES_KEPT
         )  # what the server said, as redis-server's lines without the time
@@ -83,10 +84,11 @@ class Server:
             return self
         if not self._in_memory and not Path(self._settings.text("dir")).is_dir():
             raise UsageError(f"there is no directory {self._settings.text('dir')}")
-        self._loop = loop = InlineLoop(self.clock)
-        server_log = Lines(self._settings, self.clock)
+        clock = self.clock.movable
+        self._loop = loop = InlineLoop(clock)
+        server_log = Lines(self._settings, clock)
         server_log.lines = self.log
-        self.engine = engine = new_engine(self._settings, self.clock, random.Random(os.urandom(32)))
+        self.engine = engine = new_engine(self._settings, clock, random.Random(os.urandom(32)))
         disk = NoDisk() if self._in_memory else SystemDisk()
         with loop.lock:
             log_writer = AofWriter(self._settings, engine, server_log.notice, disk)
@@ -99,7 +101,7 @@ class Server:
             self._cron.start()
         self.faults = Faults(engine, loop)
         self._openings = Openings(self._turn, loop, self.faults, self.trace)
-        self.clock.turned = self._clock_turned
+        self.clock.move = self._move_clock
         self._is_open = True
         if not self._in_memory:
             loop.start_thread()  # it has the log synced
@@ -110,6 +112,7 @@ class Server:
         if not self._is_open:
             return
         self._is_open = False
+        self.clock.move = self.clock.movable.advance_us
         self._openings.is_closed = True
         if self._sockets is not None:
             self._sockets.close()
@@ -217,9 +220,13 @@ class Server:
 
     # -- what the server calls ----------------------------------------------------------------------------------------
 
-    def _clock_turned(self) -> None:
+    def _move_clock(self, by_us: int) -> None:
         with self._loop.lock:
-            self._turn.tick()
+            engine = self.engine
+            before = engine.effects.units
+            clock_moving.advance_us(engine, self.clock.movable, by_us)
+            self._turn.look_around(engine.effects.units != before)
+            self._turn.end_soon()
             self._loop.run_due()
         self._loop.look_again()
 

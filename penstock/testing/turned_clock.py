@@ -6,27 +6,19 @@ from datetime import datetime, timedelta
 from penstock.clock import MovableClock, SystemClock
 from penstock.errors import UsageError
 
-Turned = Callable[[], None]
+Moved = Callable[[int], None]
 
 
 class TurnedClock:
     """The clock of one embedded server. Everything follows it: ids, TIME, expiry, BLOCK, idle times."""
 
     def __init__(self) -> None:
-        self._clock = MovableClock(SystemClock())
-        self.turned: Turned = _nothing  # called when the time has changed by a call of this class
-
-    # -- what the engine asks -----------------------------------------------------------------------------------------
+        self.movable = MovableClock(SystemClock())  # the engine's
+        self.move: Moved = self.movable.advance_us  # by microseconds; the server does what comes due on the way
 
     def now_us(self) -> int:
-        return self._clock.now_us()
-
-    def now_ns(self) -> int:
-        return self._clock.now_ns()
-
-    def sleep(self, seconds: float) -> None:
-        """DEBUG SLEEP: a stopped clock is moved instead."""
-        self._clock.sleep(seconds)
+        """Unix time in microseconds."""
+        return self.movable.now_us()
 
     # -- what a test does ---------------------------------------------------------------------------------------------
 
@@ -37,23 +29,24 @@ class TurnedClock:
 
     @property
     def is_stopped(self) -> bool:
-        return self._clock.is_stopped
+        return self.movable.is_stopped
 
     def stop(self) -> None:
         """Stand still from now on."""
-        self._clock.stop()
+        self.movable.stop()
 
     def start(self) -> None:
         """Run again, from where it stands."""
-        if self._clock.is_stopped:
-            self._clock.run()
-            self.turned()
+        if self.movable.is_stopped:
+            self.movable.run()
+            self.move(0)
 
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, milliseconds: float = 0
     ) -> None:
         """Move forwards, and do at once what becomes due: blocked clients get their replies, keys expire.
 
+        Each thing is done at its moment and in order, as PENSTOCK.CLOCK ADVANCE does it.
         UsageError if the time would go backwards.
         """
         span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
@@ -67,9 +60,4 @@ class TurnedClock:
     def _move(self, by_us: int) -> None:
         if by_us < 0:
             raise UsageError("the clock cannot be turned back")
-        self._clock.advance_us(by_us)
-        self.turned()
-
-
-def _nothing() -> None:
-    """Nobody is told."""
+        self.move(by_us)

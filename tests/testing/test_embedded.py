@@ -241,6 +241,35 @@ def test_time_does_not_go_backwards(server: penstock.Server, turn: Callable[[Any
         turn(server.clock)
 
 
+def milliseconds_of(entry_id: Any) -> int:
+    return int(entry_id.split(b"-")[0])
+
+
+def test_what_comes_due_while_the_clock_is_turned_is_done_at_its_moment(
+    server: penstock.Server, client: redis.Redis
+) -> None:
+    server.clock.stop()
+    added = client.xadd("later", {"number": 1}, id="*")
+    client.execute_command("PENSTOCK.POLICY later FORWARD orders AFTER 1000")
+    client.set("short", "x", px=500)
+
+    server.clock.advance(minutes=30)
+
+    entries: Any = client.xrange("orders")
+    ((moved, _),) = entries
+    assert milliseconds_of(moved) == milliseconds_of(added) + 1000
+    assert client.exists("short") == 0
+
+
+def test_penstock_clock_turns_the_same_clock(server: penstock.Server, client: redis.Redis) -> None:
+    client.execute_command("PENSTOCK.CLOCK SET 1800000000000")
+    server.clock.advance(seconds=1)
+    client.execute_command("PENSTOCK.CLOCK ADVANCE 500")
+
+    assert server.clock.is_stopped
+    assert (server.clock.now, client.time()) == (1_800_000_001.5, (1_800_000_001, 500_000))
+
+
 def test_a_subscriber_hears_of_a_key_that_expires_when_the_clock_is_turned() -> None:
     with penstock.Server(notify_keyspace_events="Ex") as server, server.client().pubsub() as pubsub:
         pubsub.subscribe("__keyevent@0__:expired")

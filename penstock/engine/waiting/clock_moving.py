@@ -11,7 +11,12 @@ TICKS_A_MOMENT: Final = 10_000  # more are not run at one moment: then something
 
 def advance(engine: EngineState, clock: MovableClock, ms: int) -> None:
     """Move the clock by `ms`, tick by tick. Amounts to the same in one step as in several."""
-    left_us = ms * 1000
+    advance_us(engine, clock, ms * 1000)
+
+
+def advance_us(engine: EngineState, clock: MovableClock, us: int) -> None:
+    """As `advance`, in microseconds."""
+    left_us = us
     ticks = 0
     engine.tick()
     while True:
