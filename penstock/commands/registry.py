@@ -88,7 +88,9 @@ from penstock.commands.strings import (
 from penstock.config.settings import Settings
 from penstock.engine.effects import EffectLog
 from penstock.engine.engine import Engine
-from penstock.engine.table import command_table
+from penstock.engine.table import client_compat, command_table
+from penstock.engine.table.client_compat import Compatibility
+from penstock.engine.table.command_lookup import CommandLookup
 from penstock.engine.table.command_table import Command
 from penstock.storage.keyspace import Keyspace
 
@@ -194,6 +196,9 @@ FAMILIES: Final = (
 TABLE: Final = command_table.build(command_table.DECLARED)  # once: rows do not change, and are every engine's
 
 
+COMMANDS: Final = CommandLookup(TABLE, Compatibility(), ())  # of every engine that hides and renames none
+
+
 def table() -> dict[bytes, Command]:
     """The command table by upper-case name."""
     return dict(TABLE)
@@ -207,4 +212,8 @@ def new_engine(
     log: EffectLog | None = None,
 ) -> Engine:
     """An engine that knows every command."""
-    return Engine(settings, clock, chance, table(), keyspace, log)
+    compatibility = client_compat.of(settings)
+    commands = COMMANDS
+    if settings.renamed or not compatibility.is_newest:
+        commands = CommandLookup(TABLE, compatibility, settings.renamed)
+    return Engine(settings, clock, chance, commands, keyspace, log)

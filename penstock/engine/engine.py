@@ -33,7 +33,6 @@ from penstock.engine.state import (
     SEEN,
     TRACKED,
 )
-from penstock.engine.table import client_compat
 from penstock.engine.table.command_lookup import CommandLookup, with_arity
 from penstock.engine.table.command_table import Command, command_of
 from penstock.engine.table.row import Row
@@ -66,15 +65,15 @@ class Engine(EngineState):
         settings: Settings,
         clock: Clock,
         chance: random.Random,
-        rows: dict[bytes, Command],
+        commands: CommandLookup,
         keyspace: Keyspace | None = None,
         log: EffectLog | None = None,
     ) -> None:
-        self.commands = CommandLookup(rows, client_compat.of(settings), settings.renamed)
+        self.commands = commands
         self._runnable = self.commands.runnable
         self.batched = self.commands.batched
         super().__init__(
-            settings, clock, chance, {**self.commands.rows}, self.commands.by_own_name, keyspace, log
+            settings, clock, chance, {**commands.rows}, commands.catalog, keyspace, log
         )  # fmt: skip
         self._slow_from_us = NEVER_SLOW  # the lower of the two thresholds below
         self._set_thresholds()

@@ -5,11 +5,11 @@ requests.
 """
 
 import random
-from collections.abc import Sequence
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.access.access_control import AccessControl, Sessions
+from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.aof import aof_compat
 from penstock.engine.aof.persistence import Persistence
 from penstock.engine.cluster.node import Node
@@ -77,7 +77,7 @@ class EngineState:
         clock: Clock,
         chance: random.Random,
         rows: dict[bytes, Row],
-        named_rows: Sequence[Row],
+        catalog: CommandCatalog,
         keyspace: Keyspace | None,
         log: EffectLog | None,
     ) -> None:
@@ -118,7 +118,7 @@ class EngineState:
         self.sessions: dict[int, Session] = {}
         self.migrator: Migrator | None = None  # the server's
         self.tracking = Tracking(settings, chance, self.sessions)
-        self.access = AccessControl(settings, clock, named_rows, EngineSessions(self), self.statistics)
+        self.access = AccessControl(settings, clock, catalog, EngineSessions(self), self.statistics)
         self.next_session_id = 1
         self.monitors: set[Session] = set()
         self.subscriptions = Subscriptions()

@@ -61,19 +61,18 @@ class AccessControl:
     """
 
     __slots__ = (
-        "_clock", "_rows", "_rules", "_sessions", "_settings", "_statistics", "catalog", "log", "tell", "users",
+        "_clock", "_rules", "_sessions", "_settings", "_statistics", "catalog", "log", "tell", "users",
     )  # fmt: skip
 
     def __init__(
-        self, settings: Settings, clock: Clock, rows: Sequence[Row], sessions: Sessions, statistics: Statistics
+        self, settings: Settings, clock: Clock, catalog: CommandCatalog, sessions: Sessions, statistics: Statistics
     ) -> None:
-        """UsageError if the `user` lines or the ACL file are wrong. rows: all commands, without subcommands."""
+        """UsageError if the `user` lines or the ACL file are wrong."""
         self._clock = clock
         self._sessions = sessions
         self._statistics = statistics
         self._settings = settings
-        self._rows = [row for top in rows for row in (top, *top.subcommands.values())]
-        self.catalog = CommandCatalog(rows)
+        self.catalog = catalog
         self._rules = UserRules(self.catalog, False)
         self.log = AccessLog(settings)
         self.tell: Callable[[str], None] = _to_nobody  # takes warnings for the server's log
@@ -249,7 +248,7 @@ class AccessControl:
         return count
 
     def _seal(self, user: User) -> None:
-        user.seal(self._rows)
+        user.seal(self.catalog)
 
     def _put(self, user: User) -> None:
         """A user is new, or takes the place of the one with its name."""

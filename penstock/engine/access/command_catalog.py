@@ -33,19 +33,17 @@ class CommandCatalog:
     """The commands of one server by the names that rules use: lower case, a subcommand as `config|get`.
 
     A command that rename-command has renamed keeps its name here (Redis 8.6.3). `names` are the names of all rows
-    (upper case). What is known of a row's keys is computed when it is first asked for.
+    (upper case), `every` has the rows themselves. What is known of a row's keys is computed when it is first asked for.
     """
 
-    __slots__ = ("_only_keys", "_rows", "_specs", "names")
+    __slots__ = ("_only_keys", "_rows", "_specs", "every", "names")
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = {top.title: top for top in rows}
-        self.names = frozenset(row.name for row in self._every())
+        self.every = [row for top in self._rows.values() for row in (top, *top.subcommands.values())]
+        self.names = frozenset([row.name for row in self.every])
         self._specs: dict[str, list[KeySpec]] = {}
         self._only_keys: dict[str, KeyUse | None] = {}
-
-    def _every(self) -> list[Row]:
-        return [row for top in self._rows.values() for row in (top, *top.subcommands.values())]
 
     def find(self, name: str) -> Row | None:
         """The command or subcommand that a rule names, in lower case."""
@@ -57,7 +55,7 @@ class CommandCatalog:
 
     def names_in(self, category: str) -> list[str]:
         """The names of the commands and subcommands in a category."""
-        return [row.name for row in self._every() if category in categories(row)]
+        return [row.name for row in self.every if category in categories(row)]
 
     # -- keys -------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import hmac
 import secrets
 from typing import Final
 
+from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.access.selector import Denial, Selector
 from penstock.engine.table.row import Row
 
@@ -62,10 +63,13 @@ class User:
 
     # -- rights -----------------------------------------------------------------------------------------------------
 
-    def seal(self, rows: list[Row]) -> None:
-        """Compute what is asked for each request, for these commands. O(commands * selectors)."""
+    def seal(self, catalog: CommandCatalog) -> None:
+        """Compute what is asked for each request. O(commands * selectors); O(1) if everything is allowed."""
         self.is_restricted = not any(selector.allows_everything for selector in self.selectors)
-        allowed = [row.name for row in rows if any(selector.allows_anyhow(row) for selector in self.selectors)]
+        if not self.is_restricted:
+            self._anyhow = catalog.names
+            return
+        allowed = [row.name for row in catalog.every if any(selector.allows_anyhow(row) for selector in self.selectors)]
         self._anyhow = frozenset(allowed)
 
     def allows_anyhow(self, row: Row) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.engine import refusals
+from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.table import renaming
 from penstock.engine.table.client_compat import Compatibility
 from penstock.engine.table.command_table import Command, Table, command_of
@@ -10,19 +11,21 @@ from penstock.errors import ReplyError
 
 
 class CommandLookup:
-    """The command table of one server.
+    """A command table by names, as a server has it; servers with the same settings share one.
 
     rows: by the upper-case name that clients use, without the commands that they must not know. runnable: those that
     are named by one word, in upper and in lower case. batched: such names of commands that have batch handlers.
-    by_own_name: those that clients know by another name, or not at all since rename-command, too.
+    by_own_name: those that clients know by another name, or not at all since rename-command, too. catalog: what
+    rules of users can name of it.
     """
 
-    __slots__ = ("_logged", "batched", "by_own_name", "rows", "runnable")
+    __slots__ = ("_logged", "batched", "by_own_name", "catalog", "rows", "runnable")
 
     def __init__(self, rows: Table, compatibility: Compatibility, renamed: Sequence[tuple[str, str]]) -> None:
         shown, hidden = known(rows, compatibility)
         self.rows, kept = renaming.rename(shown, renamed)
         self.by_own_name = list((kept | {row.name.encode(): row for row in self.rows.values()}).values())
+        self.catalog = CommandCatalog(self.by_own_name)
         self._logged = hidden | kept  # commands that only the log knows, or by another name
         self.runnable: dict[bytes, Command] = {}
         for name, row in self.rows.items():
