@@ -28,6 +28,10 @@ RUN ln -s /opt/penstock/bin/penstock /usr/local/bin/penstock \
     && mkdir /data \
     && chown penstock:penstock /data
 ENV PYTHONUNBUFFERED=1
+LABEL org.opencontainers.image.title="Penstock" \
+    org.opencontainers.image.description="A stream server that speaks the Redis protocol" \
+    org.opencontainers.image.licenses="BSD-3-Clause" \
+    org.opencontainers.image.version="0.1.0"
 WORKDIR /data
 VOLUME /data
 EXPOSE 6379

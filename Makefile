@@ -14,15 +14,27 @@ DATA ?= data
 ARGS ?=
 FLIGHTS ?= 336776
 CONSOLE ?=
+
+# `make run COMPILED=1` serves the compiled build; elsewhere COMPILED is the folder of that build.
+ifeq ($(COMPILED),1)
+override COMPILED := build/compiled
+SERVER := $(COMPILED)/bin/penstock
+SERVER_MADE := $(COMPILED)/installed
+BUILD := compiled
+else
+SERVER = $(BIN)/penstock
+SERVER_MADE = $(VENV)/installed
+BUILD := plain Python
+endif
 DEMO_SPARK ?= build/flights-spark
 MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test test-all compiled lint compare fuzz record demo demo-policies demo-spark spark chaos bench wheel py-files clients clean
+.PHONY: help install run test test-all compiled lint compare fuzz record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
 
 help:
-	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x')"
+	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x', COMPILED=1)"
 	@echo "make test      format, lint, types, floors and the quick tests   (PYTEST_ARGS='-k xnack')"
 	@echo "make test-all  the same with the slow ones: kills, Spark, builds, every seed"
 	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
@@ -38,14 +50,16 @@ help:
 	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
 	@echo "make clients   run queue frameworks and client libraries unmodified, write docs/clients.md  (NAMES='rq celery')"
 	@echo "make wheel     build a compiled wheel into dist/"
+	@echo "make dist      build the source and a compiled wheel into dist/, and check both as a user would"
 	@echo "make py-files  build dist/penstock-py-files.zip, for spark-submit --py-files"
 	@echo "make clean     remove what these made, but for the data"
 
 install: $(VENV)/installed
 
-run: $(VENV)/installed
+run: $(SERVER_MADE)
 	@mkdir -p $(DATA)
-	@exec $(BIN)/penstock serve --port $(PORT) --dir $(DATA) $(ARGS)
+	@echo "Serving the $(BUILD) build on 127.0.0.1:$(PORT) with data in ./$(DATA); Ctrl-C ends it. Others: make help" >&2
+	@exec $(SERVER) serve --port $(PORT) --dir $(DATA) $(ARGS)
 
 # Two cores or many: a worker each. The tests of Spark stay in one worker (loadgroup).
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
@@ -99,6 +113,16 @@ clients: $(VENV)/tested $(CLIENTS)/installed
 wheel: $(VENV)/installed
 	PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist .
 
+# The source is built and installed with a compiler that fails: nobody needs one.
+dist: $(VENV)/release
+	@rm -rf dist && mkdir dist
+	$(BIN)/python -m build --quiet --sdist --outdir dist
+	PENSTOCK_COMPILE=1 $(BIN)/python -m build --quiet --wheel --outdir dist
+	$(BIN)/twine check --strict dist/*
+	@case "$$(uname)" in Linux) $(BIN)/auditwheel show dist/*.whl;; esac
+	$(BIN)/python packaging/check_dist.py dist/*.tar.gz
+	$(BIN)/python packaging/check_dist.py dist/*.whl --compiled
+
 py-files: $(VENV)/python
 	$(BIN)/python packaging/py_files.py dist/penstock-py-files.zip
 
@@ -113,6 +137,8 @@ $(VENV)/python:
 	@touch $@
 
 $(VENV)/installed: $(VENV)/python $(SOURCES)
+	@echo "Installing Penstock into $(VENV)" >&2
+	@$(PIP) uninstall --yes penstock >/dev/null 2>&1  # the distribution's name before it was penstock-server
 	@$(PIP) install --constraint constraints.txt --editable '.[lua]'
 	@touch $@
 
@@ -139,6 +165,10 @@ $(VENV)/spark: $(VENV)/installed
 	@$(PIP) install --constraint constraints.txt --editable '.[spark,payload]'
 	@touch $@
 
+$(VENV)/release: $(VENV)/groups $(SOURCES)
+	@$(PIP) install --constraint constraints.txt --group release
+	@touch $@
+
 $(VENV)/bench: $(VENV)/tested $(SOURCES)
 	@$(PIP) install --constraint constraints.txt --group bench
 	@touch $@
@@ -146,6 +176,7 @@ $(VENV)/bench: $(VENV)/tested $(SOURCES)
 # -- a second environment, with a compiled wheel ----------------------------------------------------------------------
 
 $(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penstock/*.py penstock/*/*.py penstock/*/*/*.py)
+	@echo "Compiling Penstock into $(COMPILED): some minutes" >&2
 	@rm -rf $(COMPILED)
 	@$(BIN)/python -m venv $(COMPILED)
 	@PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir $(COMPILED)/wheel .

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from penstock import check_log
+from penstock import check_log, redis_server_script
 from penstock.config import config_file
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
@@ -27,6 +27,7 @@ COMMANDS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "seed": seed_command.main,
     "top": top.main,
     "doctor": doctor.main,
+    "install-redis-server": redis_server_script.main,
 }
 
 SERVE_USAGE: Final = """\
@@ -70,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     seed_command.add_parser(subcommands)
     top.add_parser(subcommands)
     doctor.add_parser(subcommands)
+    redis_server_script.add_parser(subcommands)
     subcommands.add_parser(
         "pipeline", help="jobs and pipelines on Spark; see `penstock pipeline --help`", add_help=False
     )

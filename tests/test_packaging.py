@@ -315,11 +315,11 @@ def test_a_wheel_has_the_package_its_types_and_its_licence(tmp_path: Path) -> No
     environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_COMPILE"}
     subprocess.run(words, check=True, capture_output=True, timeout=600, env=environment)
 
-    (wheel,) = tmp_path.glob("penstock-*-py3-none-any.whl")
+    (wheel,) = tmp_path.glob("penstock_server-*-py3-none-any.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"penstock/cli.py", "penstock/py.typed", "pyspark_penstock/__init__.py"} <= set(names)
-    assert any(fnmatch(name, "penstock-*.dist-info/licenses/LICENSE") for name in names)
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"penstock", "pyspark_penstock"}
+    assert any(fnmatch(name, "penstock_server-*.dist-info/licenses/LICENSE") for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"penstock", "penstock_server", "pyspark_penstock"}
 
 
 # With the plain build: compiling would take five minutes of every run. `tools/check-image` alone checks the real image.
@@ -343,7 +343,7 @@ def texts() -> list[Path]:
 
 def test_nobody_is_told_to_install_what_somebody_else_published() -> None:
     """The package index has a penstock that is not this one."""
-    wrong = re.compile(rb"(pip3?|pipx|uv|uvx) (install |add |tool |run |pip )*['\"]?penstock\b")
+    wrong = re.compile(rb"(pip3?|pipx|uv|uvx) (install |add |tool |run |pip )*['\"]?penstock\b(?!-server)")
     sources = [path for path in texts() if path.suffix not in (".pyc", ".so")]
 
     assert [path for path in sources if wrong.search(path.read_bytes())] == []

@@ -16,12 +16,19 @@ def wanted(settings: Settings) -> "list[Companion]":
         try:
             from penstock.observe.metrics_server import MetricsServer  # imported late: prometheus_client is an extra
         except ModuleNotFoundError as missing:
-            raise UsageError(f"metrics-port needs the package {missing.name}: install the extra `metrics`") from None
+            raise needs_extra("metrics", missing) from None
         companions.append(MetricsServer(settings))
     if settings.number("console-port"):
         try:
             from penstock.observe.console.console_server import ConsoleServer  # imported late: aiohttp is an extra
         except ModuleNotFoundError as missing:
-            raise UsageError(f"console-port needs the package {missing.name}: install the extra `console`") from None
+            raise needs_extra("console", missing) from None
         companions.append(ConsoleServer(settings))
     return companions
+
+
+def needs_extra(extra: str, missing: ModuleNotFoundError) -> UsageError:
+    return UsageError(
+        f"{extra}-port needs the package {missing.name}: install the extra `{extra}` of penstock-server"
+        f" (pip install '.[{extra}]' in a clone)"
+    )

@@ -36,7 +36,10 @@ def main(parsed: argparse.Namespace) -> int:
         from rich.console import Console
         from rich.live import Live
     except ModuleNotFoundError:
-        sys.stderr.write("`penstock top` needs the package rich: install the extra `top`\n")
+        sys.stderr.write(
+            "`penstock top` needs the package rich: install the extra `top` of penstock-server"
+            " (pip install '.[top]' in a clone)\n"
+        )
         return 1
     from penstock.observe import stream_survey
     from penstock.wire_client import WireClient, address

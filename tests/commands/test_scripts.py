@@ -272,7 +272,9 @@ def test_redis_py_extends_and_reacquires_its_lock(without_lua: Dialogue) -> None
 
 
 def test_any_other_script_is_told_what_to_install(without_lua: Dialogue) -> None:
-    assert "pip install '.[lua]' in a clone of Penstock" in str(script(without_lua, "return 1"))
+    assert "the extra `lua` of penstock-server (pip install '.[lua]' in a clone)" in str(
+        script(without_lua, "return 1")
+    )
 
 
 def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua: Dialogue) -> None:

@@ -29,7 +29,7 @@ LARGE: Final = 64 * 1024  # words and replies from this size on are weighed befo
 MOST_PASSED: Final = 200  # words passed one by one; more come as one text
 NO_LUA: Final = (
     b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa is not"
-    b" installed: pip install '.[lua]' in a clone of Penstock"
+    b" installed: it is the extra `lua` of penstock-server (pip install '.[lua]' in a clone)"
 )
 NO_LUAJIT: Final = (
     b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa on this"
