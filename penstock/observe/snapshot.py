@@ -83,6 +83,7 @@ class GroupCounts(NamedTuple):
     lag: int | None
     oldest_idle_ms: int
     redeliveries: int
+    dead_letters: int
 
 
 class ConsumerCounts(NamedTuple):
@@ -223,4 +224,5 @@ def _group(db_index: int, key: bytes, stream: Stream, group: Group, now_ms: int)
         stream.lag(group),
         0 if oldest_ms == NONE_LIVE else max(now_ms - oldest_ms, 0),
         group.redeliveries,
+        0 if group.policy is None else group.policy.dead_lettered,
     )

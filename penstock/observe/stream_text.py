@@ -54,6 +54,11 @@ GROUP_METRICS: Final[tuple[tuple[str, str, Callable[[GroupCounts], float | None]
         "Deliveries of entries that had been delivered before, since the server started.",
         lambda one: one.redeliveries,
     ),
+    (
+        "penstock_stream_group_dead_letters_total",
+        "Entries that the group's policy has moved to the dead letters.",
+        lambda one: one.dead_letters,
+    ),
 )
 CONSUMER_METRICS: Final[tuple[tuple[str, str, Callable[[ConsumerCounts], float]], ...]] = (
     ("redis_stream_group_consumer_messages_pending", "Pending entries of the consumer.", lambda one: one.pending),

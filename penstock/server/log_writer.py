@@ -250,6 +250,11 @@ class AofWriter:
         if self.log is not None:
             self._sync_if_due(self.log)
 
+    def try_now(self) -> None:
+        """While writers are refused: try at once, not only when the next attempt is due."""
+        self._tried_ms = self.now_ms() - RETRY_MS
+        self.cron()
+
     def _try_again(self, log: AppendLog) -> None:
         """While writers are refused: try to write, and to sync if the sync failed; recover if that works."""
         self._tried_ms = self.now_ms()

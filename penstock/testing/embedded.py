@@ -18,8 +18,8 @@ from penstock.server.cron import Cron
 from penstock.server.log_writer import AofWriter
 from penstock.server.server_log import MARKS, ServerLog
 from penstock.server.turn import Turn
-from penstock.storage.aof.disk import SystemDisk
 from penstock.testing import seeding, states
+from penstock.testing.failing_disk import FailingDisk
 from penstock.testing.faults import Faults
 from penstock.testing.inline_loop import InlineLoop
 from penstock.testing.no_disk import NoDisk
@@ -89,7 +89,7 @@ class Server:
         server_log = Lines(self._settings, clock)
         server_log.lines = self.log
         self.engine = engine = new_engine(self._settings, clock, random.Random(os.urandom(32)))
-        disk = NoDisk() if self._in_memory else SystemDisk()
+        disk = NoDisk() if self._in_memory else FailingDisk()
         with loop.lock:
             log_writer = AofWriter(self._settings, engine, server_log.notice, disk)
             self._turn = Turn(engine, log_writer, server_log, cast("asyncio.AbstractEventLoop", loop), self._shut_down)
@@ -99,7 +99,7 @@ class Server:
             engine.loading = False
             self._cron = Cron(self._turn)
             self._cron.start()
-        self.faults = Faults(engine, loop)
+        self.faults = Faults(engine, loop, log_writer)
         self._openings = Openings(self._turn, loop, self.faults, self.trace)
         self.clock.move = self._move_clock
         self._is_open = True
@@ -141,16 +141,31 @@ class Server:
     ) -> None:
         self.close()
 
-    def restart(self) -> None:
+    def restart(self, lost_bytes: int = 0) -> None:
         """End, and start again with what is in the directory; in memory, with nothing. Clients connect again.
 
-        Clients that were made before keep working; the clock stays as it was turned.
+        lost_bytes: so many bytes are missing at the end of the log, as after a crash in the middle of a write. Clients
+        that were made before keep working; the clock stays as it was turned. UsageError if there is no log to lose
+        bytes of, or it is shorter.
         """
         openings = self._openings
         self.close()
+        if lost_bytes:
+            self._tear(lost_bytes)
         self.start()
         openings.become(self._openings)
         self._openings = openings
+
+    def _tear(self, lost_bytes: int) -> None:
+        folder = Path(self._settings.text("dir"), self._settings.text("appenddirname"))
+        files = [] if self._in_memory else list(folder.glob("*.incr.aof"))
+        if not files:
+            raise UsageError("there is no log whose end could be lost")
+        newest = max(files, key=lambda path: int(path.name.split(".")[-3]))
+        size = newest.stat().st_size - lost_bytes
+        if size < 0:
+            raise UsageError(f"the log's last file is {-size} bytes shorter than what is to be lost")
+        os.truncate(newest, size)
 
     # -- states -----------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,15 @@
 """What goes wrong with servers and networks, when a test says so. Each fault of a `with` block ends with the block."""
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine.engine import Engine
 from penstock.errors import UsageError
+from penstock.server.log_writer import AofWriter
+from penstock.testing.failing_disk import FailingDisk
 from penstock.testing.inline_loop import InlineLoop
 
 if TYPE_CHECKING:
@@ -17,9 +21,10 @@ MISCONF: Final = b"MISCONF Errors writing to the AOF file: No space left on devi
 class Faults:
     """The faults of one embedded server. They concern its clients in the process, not those of its socket."""
 
-    def __init__(self, engine: Engine, loop: InlineLoop) -> None:
+    def __init__(self, engine: Engine, loop: InlineLoop, log_writer: AofWriter) -> None:
         self._engine = engine
         self._loop = loop
+        self._log_writer = log_writer
         self._links: dict[int, Link] = {}
         self._drops = 0
         self._delays = 0  # nested `delayed_replies`
@@ -67,6 +72,26 @@ class Faults:
         finally:
             with self._loop.lock:
                 self._engine.trouble = before
+
+    @contextmanager
+    def failing_log(self, code: int = errno.ENOSPC) -> Iterator[None]:
+        """The log cannot be written, for the system's reason `code`: writers get MISCONF.
+
+        What had been changed when the first write failed stays, and is written when the block ends. UsageError for a
+        server in memory, which has no log.
+        """
+        disk = self._log_writer.disk
+        if not isinstance(disk, FailingDisk):
+            raise UsageError("failing_log needs a server on a directory: this one has no log")
+        with self._loop.lock:
+            disk.error = OSError(code, os.strerror(code))
+        try:
+            yield
+        finally:
+            with self._loop.lock:
+                disk.error = None
+                self._log_writer.try_now()
+                self._loop.run_due()
 
     @contextmanager
     def full_memory(self) -> Iterator[None]:

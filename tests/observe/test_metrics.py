@@ -101,6 +101,17 @@ def test_a_pending_entry_grows_old_until_it_is_delivered_again(
     assert (after[oldest], after[redeliveries]) == (0, 1)
 
 
+def test_dead_letters_of_a_group_are_counted(dialogue: Dialogue, engine: Engine) -> None:
+    dialogue("XADD s 1-0 f v", "XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g DEADLETTER dead")
+    dialogue("XREADGROUP GROUP g alice STREAMS s >")
+    name = ("penstock_stream_group_dead_letters_total", "db0", "g", "s")
+    before = metrics_of(engine)[name]
+
+    dialogue("XNACK s g FATAL IDS 1 1-0")
+
+    assert (before, metrics_of(engine)[name]) == (0, 1)
+
+
 def test_a_name_that_is_not_utf_8_is_shown_with_its_bytes(dialogue: Dialogue, engine: Engine) -> None:
     dialogue.words(b"XADD", b'a\xff"\n', b"1-0", b"f", b"v")
 

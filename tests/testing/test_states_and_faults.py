@@ -1,5 +1,6 @@
 """Embedded servers go back to snapshots, take seed files, show what was asked, and fail when a test says so."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,49 @@ XGROUP CREATE orders workers 0
 @pytest.fixture
 def client(server: penstock.Server) -> redis.Redis:
     return server.client(retry=None)
+
+
+# -- the log ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Iterator[penstock.Server]:
+    """A server that keeps its log on a directory."""
+    with penstock.Server(tmp_path, appendfsync="always") as server:
+        yield server
+
+
+def test_a_writer_is_refused_while_the_log_fails_and_served_afterwards(logged: penstock.Server) -> None:
+    client = logged.client(retry=None)
+    client.set("before", 1)
+
+    with logged.faults.failing_log():
+        with pytest.raises(
+            redis.ResponseError, match="MISCONF Errors writing to the AOF file: No space left on device"
+        ):
+            client.set("meanwhile", 1)
+        assert client.get("before") == b"1"
+    client.set("after", 1)
+
+    logged.restart()
+    assert (client.get("before"), client.get("after")) == (b"1", b"1")
+
+
+def test_the_last_write_is_gone_after_a_crash_in_the_middle_of_it(logged: penstock.Server) -> None:
+    client = logged.client()
+    client.set("first", 1)
+    client.set("second", 1)
+
+    logged.restart(lost_bytes=3)
+
+    assert (client.get("first"), client.get("second")) == (b"1", None)
+
+
+def test_a_server_in_memory_has_no_log_that_could_fail(server: penstock.Server) -> None:
+    with pytest.raises(UsageError, match="failing_log needs a server on a directory"), server.faults.failing_log():
+        pass
+    with pytest.raises(UsageError, match="there is no log whose end could be lost"):
+        server.restart(lost_bytes=1)
 
 
 # -- states -----------------------------------------------------------------------------------------------------------
