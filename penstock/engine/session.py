@@ -170,8 +170,7 @@ class Session:
         """Requests of an open transaction wait for EXEC."""
         assert self._queue is not None, "a transaction is open"
         self._queue.append((row, batch))
-        for at in range(batch.count):
-            self.queued_bytes += sum([len(word) for word in batch.request(at)])
+        self.queued_bytes += batch.word_bytes()
 
     @property
     def monitors(self) -> bool:

@@ -60,7 +60,7 @@ class LogBlock:
         found = []
         for request in self.requests:
             found.append(base + at)
-            at = next_request(text, at)[1] if text.startswith(ANNOTATION, at) else at + _packed_bytes(request)
+            at = next_request(text, at)[1] if text.startswith(ANNOTATION, at) else at + packed_bytes(request)
         if at == self.taken:
             return found
         at = 0  # lengths with leading zeros: packed anew they are shorter
@@ -179,8 +179,8 @@ def _packed(requests: list[Request]) -> bytes:
     return b"".join([pack(tuple(request)) for request in requests])  # type: ignore[arg-type]  # its stub knows no bytes
 
 
-def _packed_bytes(request: Request) -> int:
-    """The length of a request in the log."""
+def packed_bytes(request: Request) -> int:
+    """The length of a request as an array of bulk strings, in bytes. O(words)."""
     count = len(request)
     size = 4 if count < 10 else 3 + len(str(count))
     for word in request:

@@ -7,6 +7,7 @@ from the reader to the command's batch handler, which works on columns instead o
 from typing import Final
 
 from penstock.protocol import reply
+from penstock.protocol.log_reader import packed_bytes
 
 PREFIX_WORDS: Final = 3  # XADD key *, XACK key group
 _STAR_WITHIN: Final = 6  # a `*` among so many words ends the prefix: XADD key MAXLEN ~ length *
@@ -72,11 +73,16 @@ class RequestBatch:
         """The batch without its first requests. O(what is left)."""
         return self.part(done, self.count)
 
+    def word_bytes(self) -> int:
+        """Bytes of the words alone. O(columns) calls of C."""
+        each = sum(map(len, self.prefix)) + sum(map(len, self.names))
+        return self.count * each + sum([sum(map(len, column)) for column in self.columns])
+
     def size(self) -> int:
         """Bytes of the requests as arrays of bulk strings. O(words)."""
         if self.count == 1:
-            return size_of(self.request(0))
-        return self.count * size_of(self.prefix) + sum([len(tail) for tail in self.tails()])
+            return packed_bytes(self.request(0))
+        return self.count * packed_bytes(self.prefix) + sum([len(tail) for tail in self.tails()])
 
 
 NO_NAMES: Final[list[bytes]] = []
@@ -86,11 +92,6 @@ NO_COLUMNS: Final[list[list[bytes]]] = []
 def one(request: list[bytes]) -> RequestBatch:
     """A batch of one request."""
     return RequestBatch(request, NO_NAMES, NO_COLUMNS, 1)
-
-
-def size_of(request: list[bytes]) -> int:
-    """Bytes of a request as an array of bulk strings."""
-    return sum([len(word) + len(str(len(word))) + 5 for word in request]) + len(str(len(request))) + 3
 
 
 def prefix_words(request: list[bytes]) -> int:

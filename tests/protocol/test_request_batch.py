@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from penstock.errors import ProtocolError
 from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
+from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import RequestBatch, batches_of, size_of
+from penstock.protocol.request_batch import RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
@@ -192,4 +193,13 @@ def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_in_batches() -> No
 
 @given(st.lists(words, max_size=5))
 def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None:
-    assert size_of(request) == len(packed(request))
+    assert packed_bytes(request) == len(packed(request))
+
+
+@given(st.lists(st.binary(max_size=12), min_size=2, max_size=6))
+def test_a_batch_knows_the_bytes_of_its_words(values: list[bytes]) -> None:
+    requests = [[b"XADD", b"s", b"*", b"field", value] for value in values]
+
+    (batch,) = batches_of(requests, frozenset([b"XADD"]))
+
+    assert batch.word_bytes() == sum(len(word) for request in requests for word in request)
