@@ -569,6 +569,14 @@ def test_a_double_that_is_minus_zero_keeps_its_sign(logged: Dialogue) -> None:
         (b"return select(2, pcall(string.gsub, 'abc', '(a', '%1'))", b"$18\r\nunfinished capture\r\n"),
         (b"return select(2, pcall(string.gsub, 'abc', '(a', type))", b"$18\r\nunfinished capture\r\n"),
         (b"return {string.gsub('abc', '()', function() end, 1.5)}", b"*2\r\n$3\r\nabc\r\n:1\r\n"),
+        (
+            b"return select(2, pcall(struct.size, '-'))",
+            b"$53\r\nbad argument #1 to '?' (invalid format option '-')\r\n",
+        ),
+        (
+            b"return select(2, pcall(cmsgpack.unpack_one, '\\192', 1 / 0))",
+            b"$58\r\nInvalid request to unpack with offset of 0 and limit of 1.\r\n",
+        ),
         (b"return cjson.encode({1, [2 ^ 31] = 1})", b'$22\r\n{"1":1,"2147483648":1}\r\n'),
         (b"return math.ldexp(7, 4294967298)", b":28\r\n"),
         (b"return select(2, pcall(error, {err = 12}))", b":12\r\n"),

@@ -3,7 +3,7 @@ return function(host, shared, guard)
     local spend = guard.spend
     local error, type, select, pcall, next = error, type, select, pcall, next
     local byte, char, sub, concat, floor = string.byte, string.char, string.sub, table.concat, math.floor
-    local DEEPEST, revealed = 16, shared.revealed
+    local DEEPEST, revealed, as_int = 16, shared.revealed, shared.as_int
     local pack_double, unpack_double, unpack_integer = host.pack_double, host.unpack_double, host.unpack_integer
 
     local function sized(small, most_small, codes, count)
@@ -169,10 +169,10 @@ return function(host, shared, guard)
                 .. (text == nil and "no value" or type(text)) .. ")", 3)
         end
         if limit < 0 or offset < 0 then
-            error("Invalid request to unpack with offset of " .. offset .. " and limit of "
+            error("Invalid request to unpack with offset of " .. as_int(offset) .. " and limit of "
                 .. #text .. ".", 3)
         elseif offset > #text then
-            error("Start offset " .. offset .. " greater than input length " .. #text .. ".", 3)
+            error("Start offset " .. as_int(offset) .. " greater than input length " .. #text .. ".", 3)
         end
         spend(#text)
         local values, count, at = {}, 0, offset + 1
@@ -193,7 +193,10 @@ return function(host, shared, guard)
             error("bad argument #" .. place .. " to '" .. name .. "' (number expected, got "
                 .. (number == nil and "no value" or type(number)) .. ")", 3)
         end
-        return floor(number)
+        if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
+            return -9223372036854775808 -- as C casts it
+        end
+        return number < 0 and -floor(-number) or floor(number)
     end
 
     local unpack = unpack

@@ -5,13 +5,15 @@ local error, type, select, tonumber, floor = error, type, select, tonumber, math
 local raw_pairs, wrong = pairs, shared.wrong
 
 -- As a C compiler casts a double to int on a 64-bit machine.
-local function as_integer(number)
+function shared.as_int(number)
     if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
         return 0
     end
-    number = math.fmod(number < 0 and -floor(-number) or floor(number), 4294967296)
+    number = math.fmod(number < 0 and -floor(-number) or floor(number), 4294967296) + 0 -- no -0
     return number >= 2147483648 and number - 4294967296 or number < -2147483648 and number + 4294967296 or number
 end
+
+local as_integer = shared.as_int
 
 -- Chance is Redis's own: the same sequence everywhere, until it is seeded.
 local maths = {}

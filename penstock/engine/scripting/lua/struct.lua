@@ -61,7 +61,7 @@ return function(host)
                     padding = (to - total % to) % to
                 end
                 total = each(option, size, padding, little, total)
-            elseif name ~= "size" then
+            elseif name ~= "size" or not find(option, "^%w") then
                 bad(name, 1, "invalid format option '" .. option .. "'", 3)
             end
         end

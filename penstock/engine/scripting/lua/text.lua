@@ -272,7 +272,7 @@ function text.gsub(...)
     local kind = type(replacement)
     if not are_texts(subject, pattern) or most ~= nil and not tonumber(most)
         or kind ~= "string" and kind ~= "number" and kind ~= "table" and kind ~= "function" then
-        if are_texts(subject, pattern) and kind ~= "string" and kind ~= "number" and kind ~= "table"
+        if are_texts(subject, pattern) and (most == nil or tonumber(most)) and kind ~= "string" and kind ~= "number" and kind ~= "table"
             and kind ~= "function" then
             error("bad argument #" .. argument(3) .. " to 'gsub' (string/function/table expected)", 2)
         end
