@@ -15,7 +15,7 @@ from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.xsetid import existing
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.policies import policy_lines, retention, settling
+from penstock.engine.policies import policy_lines, policy_notes, retention, settling
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.errors import ReplyError
@@ -64,6 +64,7 @@ def _reset_stream(ctx: Context, key: bytes, stream: Stream) -> None:
     if stream.policies is not None:
         stream.policies.settings = StreamSettings()
         stream.policies.floor = ids.ZERO
+        policy_notes.stream_set(ctx, key, None)
         stream.policies.start_schedule()
         settling.drop_unused(ctx, key, stream)
 
@@ -88,6 +89,7 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
             policies.start_sweep()
     if reader.named & FORWARD_OPTIONS:
         policies.start_schedule()
+    policy_notes.stream_set(ctx, key, policies)
     policies.due_ms = AT_ONCE
     ctx.db.note_policies(key, stream)
     settling.drop_unused(ctx, key, stream)
@@ -116,6 +118,7 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
     if settings.key_field != policy.settings.key_field:
         policy.keys = None  # what waited is judged anew
     policy.settings = settings
+    policy_notes.group_set(ctx, key, group.name, settings)
     policy.examine_anew()
     if not settings.is_set and not policy.held_count(ctx.now_ms):
         group.policy = None

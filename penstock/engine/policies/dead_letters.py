@@ -7,7 +7,7 @@ an attempt ends, or instead of being handed out again. A move is an XADD and an 
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.policies import retention, targets
+from penstock.engine.policies import policy_notes, retention, targets
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
@@ -46,6 +46,7 @@ def bury(
     problem = targets.problem_with(ctx, key, target)
     if problem:
         policy.blocked = problem
+        policy_notes.stuck(ctx, key, group.name, problem)
         return False
     policy.blocked = b""
     block, slot = found
@@ -62,6 +63,7 @@ def bury(
     ctx.dirty += 1
     policy.dead_lettered += 1
     ctx.engine.policies.dead_lettered += 1
+    policy_notes.moved(ctx, key, group.name, target)
     if stream.policies is not None:
         retention.note_done(stream, stream.policies, [entry_id])
     return True

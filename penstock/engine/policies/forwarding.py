@@ -8,7 +8,7 @@ from typing import Final
 
 from penstock.engine import arguments
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, targets
+from penstock.engine.policies import dead_letters, policy_notes, targets
 from penstock.protocol import entries
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
@@ -51,6 +51,7 @@ def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> N
         if entry is not None:
             policies.blocked = targets.problem_with(ctx, key, target)
             if policies.blocked:
+                policy_notes.stuck(ctx, key, None, policies.blocked)
                 policies.retry_ms = ctx.now_ms + RETRY_MS
                 break
             targets.append(ctx, target, dead_letters.without_added(entries.fields_of(entry)))

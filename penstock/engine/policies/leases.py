@@ -10,7 +10,7 @@ from typing import Final
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, keys, policy_lines, targets
+from penstock.engine.policies import dead_letters, keys, policy_lines, policy_notes, targets
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
@@ -224,7 +224,9 @@ def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
     """Dead letters could not be written: if they can be now, all that may be due is looked at. Else O(1)."""
     target = policy.settings.dead_letter
     policy.blocked = b"" if target is None else targets.problem_with(ctx, key, target)
-    if not policy.blocked:
+    if policy.blocked:
+        policy_notes.stuck(ctx, key, group.name, policy.blocked)
+    else:
         policy.examine_anew()
         dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
         dead_letters.bury_all(ctx, key, stream, group, policy, dead)

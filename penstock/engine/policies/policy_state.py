@@ -1,5 +1,6 @@
 """What an engine knows about policies as a whole: whether it keeps them, and what was done since the start."""
 
+from penstock.engine.policies.policy_log import PolicyLog
 from penstock.engine.table.client_compat import Compatibility
 
 
@@ -8,7 +9,7 @@ class PolicyState:
 
     loaded_ms: when loading ended. retry_ms: before that, no tick tries again what could not be logged.
     slept: since the last tick that applied them, policies were not applied for a while (this server was a replica).
-    The counters are those of INFO.
+    log: what is told of policies. The counters are those of INFO.
     """
 
     __slots__ = (
@@ -16,6 +17,7 @@ class PolicyState:
         "forwarded",
         "kept",
         "loaded_ms",
+        "log",
         "reaped",
         "redelivered",
         "retry_ms",
@@ -28,6 +30,7 @@ class PolicyState:
         self.kept = compatibility.is_newest
         self.used = False
         self.loaded_ms = 0
+        self.log = PolicyLog()
         self.retry_ms = 0
         self.slept = False
         self.trimmed = 0

@@ -34,6 +34,8 @@ def run(engine: EngineState, now_us: int) -> None:
             if isinstance(stream, Stream):
                 settling.look_at(ctx, key, stream)
             engine.effects.end_unit()
+    if engine.policies.log.due_ms <= now_ms:
+        engine.policies.log.tell_due(now_ms)
 
 
 def next_ms(engine: EngineState, now_ms: int) -> int:
@@ -41,6 +43,7 @@ def next_ms(engine: EngineState, now_ms: int) -> int:
     if not _may_run(engine, now_ms):
         return NEVER
     due_ms = min([db.policies_due.first_ms() for db in engine.keyspace.databases])
+    due_ms = min(due_ms, engine.policies.log.due_ms)
     if due_ms == NEVER:
         return NEVER
     return max(due_ms, engine.policies.retry_ms if engine.trouble is not None else 1)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.engine.context import Context
+from penstock.engine.policies import policy_notes
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
@@ -28,6 +29,7 @@ def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
         else:
             group.remove_consumer(consumer)
             policy.reaped += 1
+            policy_notes.reaped(ctx, key, group.name, consumer.name, reap_ms)
             ctx.engine.policies.reaped += 1
             ctx.dirty += 1
             ctx.log(b"XGROUP", b"DELCONSUMER", key, group.name, consumer.name)

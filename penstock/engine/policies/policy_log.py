@@ -1,0 +1,90 @@
+"""What the server's output says of policies: one line a minute at most for each stream or group and kind of event."""
+
+from collections.abc import Callable
+from typing import Final
+
+from penstock.storage.deadlines import NEVER
+
+EVERY_MS: Final = 60_000
+MOST: Final = 1000  # subjects and kinds that are remembered; further ones are not told until some are a minute old
+NAMES: Final = 3  # that are told of consumers
+NOTICE: Final = 2
+WARNING: Final = 3
+
+SET: Final = 0  # kinds of events
+MOVED: Final = 1
+STUCK: Final = 2
+REAPED: Final = 3
+
+
+class Note:
+    """Events of one kind since the last line about them: how many, the words of the last one, the first names.
+
+    told_ms: when the last line was told; -EVERY_MS before the first.
+    """
+
+    __slots__ = ("count", "names", "told_ms", "words")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.words = ""
+        self.names: list[str] = []
+        self.told_ms = -EVERY_MS
+
+
+class PolicyLog:
+    """Collects events and tells them. tell: takes a level and a line; None: nobody listens, and nothing is kept.
+
+    due_ms: when `tell_due` has a line to tell; NEVER if it has none.
+    """
+
+    __slots__ = ("_notes", "due_ms", "tell")
+
+    def __init__(self) -> None:
+        self.tell: Callable[[int, str], None] | None = None
+        self._notes: dict[tuple[str, int], Note] = {}
+        self.due_ms = NEVER
+
+    def note(self, subject: str, kind: int, count: int, words: str, names: list[str]) -> None:
+        """Something happened to a stream or a group. O(1)."""
+        if self.tell is None:
+            return
+        note = self._notes.get((subject, kind))
+        if note is None:
+            if len(self._notes) >= MOST:
+                return
+            note = self._notes[(subject, kind)] = Note()
+        note.count += count
+        note.words = words
+        note.names += names[: NAMES - len(note.names)] if len(note.names) < NAMES else []
+        self.due_ms = min(self.due_ms, note.told_ms + EVERY_MS)
+
+    def tell_due(self, now_ms: int) -> None:
+        """Tell what was not told within the last minute, and forget what has been quiet since. O(subjects)."""
+        self.due_ms = NEVER
+        for (subject, kind), note in list(self._notes.items()):
+            next_ms = note.told_ms + EVERY_MS
+            if next_ms > now_ms:
+                self.due_ms = min(self.due_ms, next_ms)  # to tell it, or to forget it
+            elif not note.count:
+                del self._notes[(subject, kind)]
+            elif self.tell is not None:
+                self.tell(WARNING if kind == STUCK else NOTICE, _line(subject, kind, note))
+                note.count, note.names, note.told_ms = 0, [], now_ms
+                self.due_ms = min(self.due_ms, now_ms + EVERY_MS)
+
+
+def _line(subject: str, kind: int, note: Note) -> str:
+    if kind == SET:
+        return f"policy of {subject}: {note.words}"
+    if kind == MOVED:
+        return f"{subject}: {note.count} {'entry' if note.count == 1 else 'entries'} moved to {note.words}"
+    if kind == STUCK:
+        return f"{subject}: nothing moves: {note.words}"
+    names = ", ".join(note.names) + (", ..." if note.count > len(note.names) else "")
+    consumers = "consumer was" if note.count == 1 else "consumers were"
+    return f"{subject}: {note.count} {consumers} removed, not seen for {note.words} ms: {names}"
+
+
+def shown(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

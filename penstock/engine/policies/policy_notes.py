@@ -1,0 +1,44 @@
+"""What happens to streams with policies, noted for the server's output (policy_log.py)."""
+
+from penstock.engine.context import Context
+from penstock.engine.policies import policy_lines
+from penstock.engine.policies.policy_log import MOVED, REAPED, SET, STUCK, shown
+from penstock.storage.policies.group_policy import GroupSettings
+from penstock.storage.policies.stream_policies import StreamPolicies
+
+
+def _subject(ctx: Context, key: bytes, group: bytes | None) -> str:
+    """How a line names a stream, or a group of it."""
+    named = shown(key) if group is None else f"{shown(key)}, group {shown(group)}"
+    return f"{named} (database {ctx.db_index})" if ctx.db_index else named
+
+
+def stream_set(ctx: Context, key: bytes, policies: StreamPolicies | None) -> None:
+    """A stream's policy was set; None: it was unset. In a replay nothing is told."""
+    _set(ctx, key, None, [] if policies is None else policy_lines.stream_words(policies.settings, policies))
+
+
+def group_set(ctx: Context, key: bytes, group: bytes, settings: GroupSettings) -> None:
+    """As `stream_set`, for a group."""
+    _set(ctx, key, group, policy_lines.group_words(settings))
+
+
+def _set(ctx: Context, key: bytes, group: bytes | None, words: list[bytes]) -> None:
+    if not ctx.session.privileged:
+        text = " ".join(shown(word) for word in words) or "none"
+        ctx.engine.policies.log.note(_subject(ctx, key, group), SET, 1, text, [])
+
+
+def moved(ctx: Context, key: bytes, group: bytes, target: bytes) -> None:
+    """An entry became a dead letter."""
+    ctx.engine.policies.log.note(_subject(ctx, key, group), MOVED, 1, shown(target), [])
+
+
+def stuck(ctx: Context, key: bytes, group: bytes | None, problem: bytes) -> None:
+    """A target cannot take entries."""
+    ctx.engine.policies.log.note(_subject(ctx, key, group), STUCK, 1, shown(problem), [])
+
+
+def reaped(ctx: Context, key: bytes, group: bytes, consumer: bytes, reap_ms: int) -> None:
+    """A consumer was removed."""
+    ctx.engine.policies.log.note(_subject(ctx, key, group), REAPED, 1, str(reap_ms), [shown(consumer)])

@@ -1,0 +1,73 @@
+"""The server's output tells what policies did, once a minute for each group."""
+
+import pytest
+
+from tests.policies.conftest import PolicyDialogue
+
+Told = list[tuple[int, str]]
+
+
+@pytest.fixture
+def told(dialogue: PolicyDialogue) -> Told:
+    lines: Told = []
+    dialogue.engine.policies.log.tell = lambda level, line: lines.append((level, line))
+    dialogue(*["XADD s * f v"] * 9, "XGROUP CREATE s g 0")
+    return lines
+
+
+def test_a_policy_that_is_set_is_told_with_all_its_words(dialogue: PolicyDialogue, told: Told) -> None:
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 1000", "PENSTOCK.POLICY s MAXLEN 5", "PENSTOCK.CLOCK ADVANCE 0")
+    dialogue("PENSTOCK.POLICY s GROUP g MAXDELIVER 2 DEADLETTER dead", "PENSTOCK.POLICY s RESET")
+    assert told == [(2, "policy of s, group g: ACKWAIT 1000"), (2, "policy of s: MAXLEN 5")]
+    dialogue("PENSTOCK.CLOCK ADVANCE 60000")
+
+    assert told[2:] == [
+        (2, "policy of s, group g: ACKWAIT 1000 MAXDELIVER 2 DEADLETTER dead"),
+        (2, "policy of s: none"),
+    ]
+
+
+def test_dead_letters_are_told_once_a_minute(dialogue: PolicyDialogue, told: Told) -> None:
+    dialogue("PENSTOCK.POLICY s GROUP g DEADLETTER dead", "PENSTOCK.CLOCK ADVANCE 0")
+    for _ in range(3):
+        entry_id = dialogue("XREADGROUP GROUP g a COUNT 1 STREAMS s >")[0][1][0][0].decode()
+        dialogue(f"XNACK s g FATAL IDS 1 {entry_id}", "PENSTOCK.CLOCK ADVANCE 1")
+    assert told[1:] == [(2, "s, group g: 1 entry moved to dead")]
+    dialogue("PENSTOCK.CLOCK ADVANCE 60000")
+    assert told[2:] == [(2, "s, group g: 2 entries moved to dead")]
+    dialogue("PENSTOCK.CLOCK ADVANCE 600000")
+
+    assert len(told) == 3
+    assert dialogue.engine.next_wakeup_ms() == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "line"),
+    [
+        ("GROUP g ACKWAIT 1000 MAXDELIVER 1 DEADLETTER dead", "s, group g: nothing moves: dead holds a list"),
+        ("FORWARD dead AFTER 1000", "s: nothing moves: dead holds a list"),
+    ],
+)
+def test_a_target_that_takes_nothing_is_a_warning(dialogue: PolicyDialogue, told: Told, policy: str, line: str) -> None:
+    dialogue(f"PENSTOCK.POLICY s {policy}", "XREADGROUP GROUP g a STREAMS s >", "RPUSH dead x")
+    dialogue("PENSTOCK.CLOCK ADVANCE 30000")
+    assert told[1:] == [(3, line)]
+    dialogue("PENSTOCK.CLOCK ADVANCE 60000")
+
+    assert told[1:] == [(3, line), (3, line)]
+
+
+def test_consumers_that_were_removed_are_counted_and_some_are_named(dialogue: PolicyDialogue, told: Told) -> None:
+    dialogue(*[f"XGROUP CREATECONSUMER s g pod-{number}" for number in range(5)])
+    dialogue("PENSTOCK.POLICY s GROUP g REAP 5000", "PENSTOCK.CLOCK ADVANCE 5000")
+
+    assert told[1:] == [(2, "s, group g: 5 consumers were removed, not seen for 5000 ms: pod-0, pod-1, pod-2, ...")]
+
+
+def test_many_groups_do_not_make_many_lines_without_end(dialogue: PolicyDialogue, told: Told) -> None:
+    log = dialogue.engine.policies.log
+    for number in range(1500):
+        log.note(f"s{number}", 0, 1, "MAXLEN 5", [])
+    log.tell_due(0)
+
+    assert len(told) == 1000
