@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench import costs, latency, log, report, scale
+from bench import costs, latency, log, policies, report, scale
 from bench.loads import LOADS
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 
@@ -178,6 +178,10 @@ def run_growth(plan: Plan) -> dict[str, Any]:
     return {"sizes": sizes, "costs": of_server}
 
 
+def run_policies(plan: Plan) -> dict[str, Any]:
+    return dict(policies.policies(plan.real, plan.entries))
+
+
 def run_group_commit(plan: Plan) -> dict[str, Any]:
     return dict(log.group_commit(plan.real, 1.0 if plan.quick else 5.0, plan.few_rounds))
 
@@ -218,6 +222,7 @@ PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "steady": run_steady,
     "memory": run_memory,
     "growth": run_growth,
+    "policies": run_policies,
     "group-commit": run_group_commit,
     "rewrite": run_rewrite,
     "loading": run_loading,

@@ -87,6 +87,7 @@ def sections() -> Iterator[Lines]:
     )
     yield by_server("memory", "Memory", "Bytes of resident memory, of fresh processes that hold {entries} entries.")
     yield section("growth", "Growth", growth)
+    yield section("policies", "Policies", policies)
     yield by_server(
         "group-commit",
         "Group commit",
@@ -231,6 +232,14 @@ def growth(figures: Figures, _: str) -> Lines:
     ]
     yield from table(["command", "server", *(f"{size:,}" for size in sizes)], rows)
     yield from plot_growth(sizes, costs)
+
+
+def policies(figures: Figures, entries: str) -> Lines:
+    yield f"A group with ACKWAIT: {entries} entries delivered, a tenth of them held, a blocked reader for each hundred."
+    yield ""
+    names = known(figures)
+    rows = [[what, *(number(figures[name].get(what)) for name in names)] for what in next(iter(figures.values()))]
+    yield from table(["", *names], rows)
 
 
 def rewrite(figures: Figures, entries: str) -> Lines:

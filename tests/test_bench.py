@@ -28,7 +28,9 @@ def test_a_load_is_measured_on_two_builds_in_one_run() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["tail", "wakeups", "stalls", "memory", "growth", "group-commit", "loading"])
+@pytest.mark.parametrize(
+    "part", ["tail", "wakeups", "stalls", "memory", "growth", "policies", "group-commit", "loading"]
+)
 def test_a_part_runs_on_plain_penstock(part: str) -> None:
     ran = bench("--parts", part, "--servers", "plain", "--entries", "20000")
 
