@@ -27,10 +27,11 @@ def policies(candidates: Sequence[Candidate], count: int) -> dict[str, dict[str,
     found: dict[str, dict[str, float]] = {}
     for candidate in candidates:
         if candidate.is_penstock:
+            of_server = found[candidate.name] = {}
             with running(candidate, *WITHOUT_LOG, "--maxclients", "20000") as server, Link(server.port) as link:
-                found[candidate.name] = dict(measured(server, link, count))
-            for what, figure in found[candidate.name].items():
-                print(f"{candidate.name:<10}{what:<58}{figure:>12.1f}", flush=True)
+                for what, figure in measured(server, link, count):
+                    of_server[what] = figure
+                    print(f"{candidate.name:<10}{what:<70}{figure:>12.1f}", flush=True)
     return found
 
 
