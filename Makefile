@@ -31,7 +31,7 @@ MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test test-all compiled lint compare fuzz record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
+.PHONY: help install run test test-all compiled lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x', COMPILED=1)"
@@ -40,6 +40,7 @@ help:
 	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
 	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
 	@echo "make fuzz      attack servers, files and rules with random input  (MINUTES=60, ARGS='--only wire')"
+	@echo "make crowd     12,000 clients at a server and at a real Redis         (ARGS='--scale 0.1')"
 	@echo "make record    write tests/transcripts anew from a real Redis     (NAMES='lists hashes')"
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
@@ -81,6 +82,9 @@ compare: $(VENV)/tested
 
 fuzz: $(VENV)/tested
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
+
+crowd: $(VENV)/tested
+	$(BIN)/python -m tests.fuzz.crowd $(ARGS)
 
 record: $(VENV)/tested
 	$(BIN)/python -m tests.support.record_transcripts $(NAMES)

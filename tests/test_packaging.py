@@ -210,6 +210,16 @@ def test_the_docker_build_is_sent_every_file_that_it_copies() -> None:
     assert [source for source in sources if not (ROOT / source).exists()] == []
 
 
+def test_in_the_compose_file_the_server_may_write_its_volume_alone_and_has_no_capabilities() -> None:
+    server = (ROOT / "compose.yaml").read_text().partition("  penstock:\n")[2].partition("\n\n")[0]
+    image = (ROOT / "Dockerfile").read_text()
+
+    for line in ('user: "999:999"', "read_only: true", "cap_drop: [ALL]", '"no-new-privileges:true"'):
+        assert line in server
+    assert "--uid 999 --gid penstock" in image
+    assert "VOLUME /data" in image
+
+
 def test_every_dependency_is_pinned_and_nothing_says_from_where() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     groups = [word for group in project["dependency-groups"].values() for word in group if isinstance(word, str)]

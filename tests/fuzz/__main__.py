@@ -22,7 +22,7 @@ from typing import Final
 from tests.fuzz.access import attack_access
 from tests.fuzz.files import attack_files, attack_payloads
 from tests.fuzz.judge import PATIENCE_S
-from tests.fuzz.limit import Found, Limit
+from tests.fuzz.limit import Found, Limit, say
 from tests.fuzz.live import attack_server, commands, wire
 
 ROUND_S: Final = 60.0  # of one part at a time
@@ -52,11 +52,6 @@ def attacks(part: str, seed: str, limit: Limit) -> Iterator[Found]:
     if part == "payloads":
         return attack_payloads(seed, limit, PATIENCE_S)
     return attack_scripts(seed, limit) if part == "scripts" else attack_access(seed, limit)
-
-
-def say(line: object) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """How long a fuzzer goes on: for so many inputs, or until a time."""
 
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Final
@@ -35,3 +36,9 @@ class Found:
     def __str__(self) -> str:
         shown = f"\n  {self.content[:2000]!r}" if self.content else ""
         return f"{self.part}: {self.text}\n  seed {self.seed}{shown}"
+
+
+def say(line: object) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

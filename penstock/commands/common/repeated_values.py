@@ -1,7 +1,7 @@
 """A bound for replies that may hold the same value again and again, so that a short request asks for far too much.
 
-MGET k k k ..., HMGET, SORT with GET, and random elements with a negative count. (Redis builds such a reply until its
-memory is full.)
+MGET k k k ..., HMGET, SORT with GET, and random elements with a negative count. (Redis has no limit:
+HMGET and SORT fill its memory, MGET keeps references.)
 """
 
 from typing import Final
