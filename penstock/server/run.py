@@ -139,7 +139,7 @@ class Server:
         for address in doors.addresses:
             server_log.notice(f"Listening on {address}")
         try:
-            await self._load(log_writer, loop)
+            await self._load_all(log_writer, loop)
         except UsageError:
             doors.close()
             for connection in list(turn.connections.values()):
@@ -188,6 +188,13 @@ class Server:
             if self._over.is_set():
                 return
             slice_began_s = loop.time()
+
+    async def _load_all(self, log_writer: AofWriter, loop: asyncio.AbstractEventLoop) -> None:
+        """As `_load`; UsageError if the data take more memory than there is."""
+        try:
+            await self._load(log_writer, loop)
+        except MemoryError:
+            raise UsageError("There is not enough memory to load the data.") from None
 
     def _fit_file_limit(self) -> None:
         """Allow as many clients as the system allows files for."""

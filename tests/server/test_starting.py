@@ -262,6 +262,15 @@ def test_a_pipe_in_place_of_a_file_of_the_log_stops_the_start(tmp_path: Path, na
     assert "is no regular file" in refused(dir=tmp_path)
 
 
+def test_a_log_that_needs_more_memory_than_there_is_stops_the_start_in_one_sentence(tmp_path: Path) -> None:
+    make_log(tmp_path, b"*4\r\n$8\r\nSETRANGE\r\n$1\r\nk\r\n$10\r\n4000000000\r\n$1\r\nx\r\n")
+    server = ServerProcess((), tmp_path, {}, ("sh", "-c", 'ulimit -v 3000000; exec "$@"', "sh"))
+
+    assert server.wait() == 1, server.said
+    assert server.lines[-1].endswith("There is not enough memory to load the data.")
+    assert "Traceback" not in server.said
+
+
 @pytest.mark.parametrize("name", ["appendonly.aof.1.incr.aof", "penstock.lock"])
 def test_a_symbolic_link_is_not_written_through(tmp_path: Path, name: str) -> None:
     (tmp_path / "elsewhere").touch()

@@ -1,7 +1,7 @@
 """GETBIT and SETBIT: single bits of a string. Bit 0 is the highest bit of the first byte."""
 
 from penstock.commands.strings.string_changes import Change
-from penstock.commands.strings.strings import read_part
+from penstock.commands.strings.strings import longest_string, read_part
 from penstock.engine import arguments
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -16,8 +16,7 @@ def bit_offset(ctx: Context, word: bytes, width: int = 0) -> int:
         offset = arguments.integer_or(word[1:], text) * width
     else:
         offset = arguments.integer_or(word, text)
-    max_bytes = ctx.engine.settings.number("proto-max-bulk-len")
-    if offset < 0 or (offset >> 3 >= max_bytes and not ctx.session.privileged):
+    if offset < 0 or offset >> 3 >= longest_string(ctx):
         raise ReplyError(text)
     return offset
 

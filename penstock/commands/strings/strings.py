@@ -1,5 +1,7 @@
 """String commands: read, set several, append, count."""
 
+from typing import Final
+
 from penstock.commands.common.overwriting import create, delete, overwrite
 from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.strings.string_changes import Change
@@ -11,6 +13,8 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
 from penstock.storage.types.large_strings import LargeString
+
+LONGEST_LOADED: Final = 1 << 32  # bytes
 
 
 def read_string(ctx: Context, key: bytes) -> bytes | None:
@@ -171,9 +175,18 @@ def append(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(length)
 
 
+def longest_string(ctx: Context) -> int:
+    """Bytes of the longest string that a request may make: proto-max-bulk-len.
+
+    A log or a master may make longer ones, because their directive may be another, but none without sense.
+    """
+    limit = ctx.engine.settings.number("proto-max-bulk-len")
+    return max(limit, LONGEST_LOADED) if ctx.session.privileged else limit
+
+
 def check_length(ctx: Context, length: int) -> None:
-    """Refuse a string that is longer than proto-max-bulk-len."""
-    if length > ctx.engine.settings.number("proto-max-bulk-len") and not ctx.session.privileged:
+    """Refuse a string that is too long."""
+    if length > longest_string(ctx):
         raise ReplyError(b"ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 
 
