@@ -52,6 +52,11 @@ class Glob:
         else:
             self._compile()
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is a regular expression."""
+        return self._regex is not None
+
     def _compile(self) -> None:
         self._regex = re.compile(_regex(self.pattern, self._ignore_case), re.DOTALL)
         self._long = None

@@ -88,6 +88,10 @@ class Subscriptions:
         for channel in list(session.shard_channels):
             self.unsubscribe_shard(session, channel)
 
+    def globs(self) -> list[Glob]:
+        """The patterns made ready."""
+        return list(self._globs.values())
+
     def check(self, sessions: list[Session]) -> None:
         """Assert the invariant for all the sessions there are."""
         for listeners, names in (
