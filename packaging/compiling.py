@@ -26,7 +26,16 @@ MODULES: Final = (  # the way of every request
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "engine/scripting/lua_machine.py",  # speaks to lupa, which is dynamic and not always there
 )
-NEEDED: Final = ("mypy", "setuptools", "hiredis", "sortedcontainers", "sortedcontainers-stubs", "xxhash", "anycrc")
+NEEDED: Final = (
+    "mypy",
+    "setuptools",
+    "hiredis",
+    "redis",
+    "sortedcontainers",
+    "sortedcontainers-stubs",
+    "xxhash",
+    "anycrc",
+)
 # Hidden: nobody outside calls our functions, so that calls between files need no table.
 FLAGS: Final = ("-fvisibility=hidden", "-Wno-error")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from penstock import check_log, redis_server_script
-from penstock.config import config_file
+from penstock.config import config_file, directive_help
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.observe import doctor, top
@@ -90,10 +90,16 @@ def redis_server_main(arguments: Sequence[str] | None = None) -> int:
     return serve(words, "redis-server")
 
 
+def _serve_help(program: str) -> str:
+    about = f"\nDirectives, by group ({program} --help DIRECTIVE tells of one):\n\n"
+    return SERVE_USAGE.format(program=program) + about + directive_help.overview()
+
+
 def serve(words: Sequence[str], program: str) -> int:
     """Run a server until it is stopped, or with --check only read its settings; 0, or 1 if it cannot start."""
     if words[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(SERVE_USAGE.format(program=program))
+        told = directive_help.described(words[1]) if len(words) > 1 else _serve_help(program)
+        sys.stdout.write(told)
         return 0
     only_checks = words[:1] == ["--check"]
     words = words[only_checks:]

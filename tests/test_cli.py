@@ -11,6 +11,9 @@ from types import ModuleType
 import pytest
 
 from penstock import cli
+from penstock.config.cluster_directives import CLUSTER
+from penstock.config.directive_help import FIRST_OF_GROUP
+from penstock.config.directives import USED
 from penstock.config.settings import Settings
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 
@@ -65,8 +68,8 @@ def test_a_mistake_is_told_on_standard_error(started: Started, capsys: pytest.Ca
     assert cli.main(["serve", "--port", "abc"]) == 1
     assert capsys.readouterr().err == (
         "*** FATAL CONFIG FILE ERROR ***\n"
-        "Reading the configuration file, at line 2 (the command line)\n"
-        ">>> 'port \"abc\"'\n"
+        "Reading the command line\n"
+        ">>> '--port abc'\n"
         "argument couldn't be parsed into an integer\n"
     )
 
@@ -99,6 +102,17 @@ def test_the_version_is_the_package_s() -> None:
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["serve", "--help"], 0), ([], 2), (["bogus"], 2)])
 def test_help_is_given_and_nonsense_refused(arguments: list[str], code: int) -> None:
     assert exit_code(arguments) == code
+
+
+def test_serve_help_names_every_directive_by_group_and_tells_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [exit_code(["serve", "--help", *name]) for name in ([], ["appendfsync"], ["--apendfsync"])] == [0, 0, 0]
+
+    told = capsys.readouterr().out
+    assert [row.name for row in USED if f" {row.name}" not in told] == []
+    assert {row.name for row in (*USED, *CLUSTER)} >= set(FIRST_OF_GROUP)
+    assert "network:\n  port " in told
+    assert "appendfsync (default: everysec)\n  When" in told
+    assert "There is no directive --apendfsync. Did you mean appendfsync?" in told
 
 
 @pytest.mark.parametrize("flag", ["-v", "--version"])
