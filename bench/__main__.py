@@ -197,11 +197,11 @@ def run_loading(plan: Plan) -> dict[str, Any]:
 
 def run_spark_read(plan: Plan) -> dict[str, Any]:
     samples = 5 if plan.quick else 60
-    return dict(spark().read(plan.real, plan.entries * 4 // 10, plan.few_rounds, samples, plan.args.master))
+    return dict(spark().read(plan.real, plan.entries * 2, plan.few_rounds, samples, plan.args.master))
 
 
 def run_spark_write(plan: Plan) -> dict[str, Any]:
-    rows, letters = plan.entries * 4 // 10, plan.entries // 25
+    rows, letters = plan.entries * 2, plan.entries // 10
     return dict(spark().write(plan.real, rows, letters, plan.few_rounds, plan.args.policy, plan.args.master))
 
 

@@ -1,8 +1,9 @@
 """The pipeline on Spark: rows a second read and written, commands of an idle query, how soon an entry is a row.
 
 Servers, Spark and this program share the machine's processors, so the figures are for comparing servers in one session:
-each measure is taken of every server in turn. CPU microseconds a row, of the server, of Spark's JVM and of its Python
-workers, are reported beside the rates of reading. Spark's workers import this module for the two baselines.
+each measure is taken of every server in turn. Beside the rates stand CPU microseconds a row: of the server, of Spark's
+JVM, of its Python workers, and apart from these of the JVM's compilers (JIT), which Spark needs once and not for a row.
+Rounds in which they are still busy are dropped. Spark's workers import this module for the two baselines.
 """
 
 import os
@@ -11,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ import pyarrow
 import redis
 from pyspark.sql.datasource import DataSource
 
+from bench.rounds import Row, in_turns
 from bench.servers import LOCALHOST, ROOT, Candidate, cpu_ns, running
 from bench.servers import Server as Process
 from penstock.pipeline.connector.connection.client import Access, Client, Word
@@ -35,8 +38,9 @@ NAMES: Final = (b"carrier", b"flight", b"dest", b"delay")
 KEYS: Final = 2_000
 FETCH: Final = 2_000
 TICKS: Final = os.sysconf("SC_CLK_TCK")
+ROWS: Final = 2_000_000  # of a measure, at the least, unless --entries or --quick says otherwise
+COMPILERS: Final = (b"C1 Compiler", b"C2 Compiler")  # first letters of the threads' names
 
-Row = dict[str, float]
 Table = dict[str, dict[str, Row]]  # measure -> server -> figures
 
 
@@ -76,6 +80,8 @@ def fields(number: int) -> list[Word]:
 def spark_session(master: str) -> Iterator[Any]:
     os.environ["PYTHONPATH"] = str(ROOT)  # for Spark's workers
     settings = {"spark__driver__memory": "1g", "spark__ui__enabled": "false", "spark__driver__host": LOCALHOST}
+    # A compiler's thread that ends would take its CPU time along.
+    settings["spark__driver__extraJavaOptions"] = "-XX:-UseDynamicNumberOfCompilerThreads"
     spark = session(master, "bench", **settings, spark__ui__showConsoleProgress="false")
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(TupleSource)
@@ -167,9 +173,6 @@ def read(candidates: Sequence[Candidate], entries: int, rounds: int, samples: in
                 server.fill(entries, ["one"])
             some[0].fill(entries, [f"k{number}" for number in range(KEYS)])
         spark = stack.enter_context(spark_session(master))
-        # The first query starts Spark's Python workers, and is not counted.
-        warm = spark.read.format(FORMAT).options(endpoints=both[0][0].endpoint, stream="one").load()
-        warm.write.format("noop").mode("overwrite").save()
         rates = dict(reading(spark, both, entries, rounds))
         firsts = [some[0] for some in both]
         idle_queries = {
@@ -223,36 +226,47 @@ def reading(spark: Any, both: list[list[Server]], entries: int, rounds: int) -> 
         ("1 key, redis-py", "bench_redis_py", COLUMNS, 1, {"stream": "one"}),
         ("pending entries", FORMAT, pending, 1, {"stream": "one", "table": "pending"}),
     ):
-        of_server: dict[str, Row] = {}
-        for _ in range(rounds):
-            for some in both:
-                asked = some[:servers]
-                row = read_once(frame(source, ddl, asked, **options), servers * entries, asked)
-                if row["rows_s"] > of_server.get(some[0].name, {"rows_s": 0.0})["rows_s"]:
-                    of_server[some[0].name] = row
-        print(f"{measure:22}", *(f"{name} {told(row)}" for name, row in of_server.items()), sep="\n  ", flush=True)
+        runs = {}
+        for some in both:
+            asked = some[:servers]
+            made = frame(source, ddl, asked, **options)
+            runs[some[0].name] = partial(cost, lambda made=made: to_nowhere(made()), servers * entries, asked)
+        of_server = in_turns(runs, rounds)
+        show(measure, of_server)
         yield measure, of_server
 
 
-def read_once(frame: Callable[[], Any], rows: int, asked: list[Server]) -> Row:
-    """Rows a second, and the CPU time of a row in server, JVM and workers."""
+def to_nowhere(frame: Any) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+# -- what a row costs -------------------------------------------------------------------------------------------------
+
+
+def cost(action: Callable[[], None], rows: float, asked: list[Server]) -> Row:
+    """Rows a second of an action, and the CPU time of a row in server, JVM, its compilers and workers."""
 
     def used_s() -> dict[str, float]:
         return {"server": sum(server.cpu_s() for server in asked), **spark_used_s()}
 
     before, began_s = used_s(), time.perf_counter()
-    frame().write.format("noop").mode("overwrite").save()
+    action()
     spent_s, after = time.perf_counter() - began_s, used_s()
-    return {"rows_s": rows / spent_s} | {f"{name}_us": (after[name] - before[name]) / rows * 1e6 for name in after}
+    return {"rate": rows / spent_s} | {f"{name}_us": (after[name] - before[name]) / rows * 1e6 for name in after}
+
+
+def show(measure: str, of_server: dict[str, Row]) -> None:
+    print(f"{measure:30}", *(f"{name} {told(row)}" for name, row in of_server.items()), sep="\n  ", flush=True)
 
 
 def told(row: Row) -> str:
-    cost = ", ".join(f"{name.removesuffix('_us')} {row[name]:.2f}" for name in row if name.endswith("_us"))
-    return f"{row['rows_s'] / 1000:6.0f} k rows/s; us a row: {cost}; load {os.getloadavg()[0]:.1f}"
+    used = ", ".join(f"{name.removesuffix('_us')} {row[name]:.2f}" for name in row if name.endswith("_us"))
+    rates = f"{row['rate']:,.0f} ({row['lowest']:,.0f} to {row['highest']:,.0f}) a second"
+    return f"{rates}; us of one: {used}; {row['dropped']:.0f} rounds dropped; load {os.getloadavg()[0]:.1f}"
 
 
 def spark_used_s() -> dict[str, float]:
-    """CPU seconds of Spark so far: its JVM, and the Python processes that the JVM has."""
+    """CPU seconds of Spark so far: its JVM, the JVM's compilers, and the Python processes that the JVM has."""
     found: dict[int, tuple[int, float, bytes]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -262,15 +276,30 @@ def spark_used_s() -> dict[str, float]:
             continue  # it has ended meanwhile
         with_children = sum(map(int, words[11:15])) / TICKS  # those that have ended
         found[int(folder.name)] = (int(words[1]), with_children, command)
-    totals = {"jvm": 0.0, "workers": 0.0}
     jvms = {pid for pid, (parent, _, command) in found.items() if parent == os.getpid() and b"java" in command}
     ours = set(jvms)
     while more := {pid for pid, (parent, _, _) in found.items() if parent in ours} - ours:
         ours |= more
-    for pid in ours:
-        totals["jvm" if pid in jvms else "workers"] += found[pid][1]
-    return totals
+    compilers_s = sum(compilers_used_s(pid) for pid in jvms)
+    jvms_s = sum(found[pid][1] for pid in jvms)
+    return {
+        "jvm": jvms_s - compilers_s,
+        "jit": compilers_s,
+        "workers": sum(found[pid][1] for pid in ours - jvms),
+    }
 
+
+def compilers_used_s(pid: int) -> float:
+    """CPU seconds of a JVM's compiler threads."""
+    ticks = 0
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        name, _, rest = stat.read_bytes().partition(b"(")[2].rpartition(b")")
+        if name.startswith(COMPILERS):
+            ticks += sum(map(int, rest.split()[11:13]))
+    return ticks / TICKS
+
+
+# -- idle, and soon ---------------------------------------------------------------------------------------------------
 
 IDLE_S: Final = 10.0
 FIRST_PROGRESS_S: Final = 60.0
@@ -325,21 +354,20 @@ def latency(spark: Any, server: Server, samples: int, folder: Path) -> Row:
 
 # -- writing: rows a second in each delivery, dead letters and acknowledgements a second, MB/s of log read ------------
 #
-# The first turn of each is not counted. Rows have four fields of about 100 bytes together and are made by Spark as they
-# are written.
+# Rows have four fields of about 100 bytes together and are made by Spark as they are written.
 
 DELIVERIES: Final = ("exactly-once", "at-least-once", "idmp")
 READ_AT_ONCE: Final = 5_000
 
 
 def write(candidates: Sequence[Candidate], rows: int, letters: int, turns: int, policy: str, master: str) -> Table:
-    """measure -> server -> median, lowest and highest; without a log (`policy` "off") none is read."""
+    """Rates and CPU by measure and server; without a log (`policy` "off") none is read."""
     log = ("--appendonly", "no") if policy == "off" else ("--appendonly", "yes", "--appendfsync", policy)
     flags = (*log, "--aof-timestamp-enabled", "yes", "--aof-use-rdb-preamble", "no")
     with ExitStack() as stack:
         servers = [Server(stack.enter_context(running(candidate, *flags))) for candidate in candidates]
         spark = stack.enter_context(spark_session(master))
-        measures: dict[str, Callable[[Server], float]] = {
+        measures: dict[str, Callable[[Server], Row]] = {
             f"rows written, {delivery}": lambda server, delivery=delivery: written(spark, server, delivery, rows)
             for delivery in DELIVERIES
         }
@@ -349,38 +377,24 @@ def write(candidates: Sequence[Candidate], rows: int, letters: int, turns: int, 
             measures["MB of log read by one task"] = lambda server: log_read(spark, server, 1)
             measures["MB of log read by two tasks"] = lambda server: log_read(spark, server, 2)
         found: Table = {}
-        for measure, rate in measures.items():
-            rates: dict[str, list[float]] = {server.name: [] for server in servers}
-            for _ in range(turns + 1):
-                for server in servers:
-                    rates[server.name].append(rate(server))
-            found[measure] = {name: spread(of_server[1:]) for name, of_server in rates.items()}
-            print(f"{measure:<30}", *(f"{name} {row}" for name, row in found[measure].items()), sep="\n  ", flush=True)
+        for measure, once in measures.items():
+            found[measure] = in_turns({server.name: partial(once, server) for server in servers}, turns)
+            show(measure, found[measure])
         return found
-
-
-def spread(rates: list[float]) -> Row:
-    return {"median": statistics.median(rates), "lowest": min(rates), "highest": max(rates)}
-
-
-def spent_s(action: Callable[[], None]) -> float:
-    began_s = time.perf_counter()
-    action()
-    return time.perf_counter() - began_s
 
 
 def sink(frame: Any, server: Server) -> Any:
     return frame.write.format(FORMAT).option("endpoints", server.endpoint).mode("append")
 
 
-def written(spark: Any, server: Server, delivery: str, rows: int) -> float:
+def written(spark: Any, server: Server, delivery: str, rows: int) -> Row:
     frame = spark.range(0, rows, 1, 4).selectExpr(
         "id AS number", "concat('item-', id % 1000) AS sku", "id * 0.25D AS price", "repeat('x', 60) AS note"
     )
     server.client.delete("s")
-    seconds = spent_s(sink(frame, server).option("stream", "s").option("delivery", delivery).save)
+    found = cost(sink(frame, server).option("stream", "s").option("delivery", delivery).save, rows, [server])
     assert server.client.xlen("s") == rows
-    return rows / seconds
+    return found
 
 
 def held(spark: Any, server: Server, count: int) -> Any:
@@ -397,25 +411,25 @@ def held(spark: Any, server: Server, count: int) -> Any:
     return spark.range(0, count, 1, 2).selectExpr(*columns)
 
 
-def moved(spark: Any, server: Server, letters: int) -> float:
+def moved(spark: Any, server: Server, letters: int) -> Row:
     frame = held(spark, server, letters)
-    seconds = spent_s(sink(frame, server).option("operation", "deadletter").save)
+    found = cost(sink(frame, server).option("operation", "deadletter").save, letters, [server])
     assert server.client.xlen("p:dead") == letters
     assert server.client.xpending("p", "g")["pending"] == 0
-    return letters / seconds
+    return found
 
 
-def acknowledged(spark: Any, server: Server, letters: int) -> float:
+def acknowledged(spark: Any, server: Server, letters: int) -> Row:
     frame = held(spark, server, letters)
-    seconds = spent_s(sink(frame, server).option("operation", "ack").save)
+    found = cost(sink(frame, server).option("operation", "ack").save, letters, [server])
     assert server.client.xpending("p", "g")["pending"] == 0
-    return letters / seconds
+    return found
 
 
-def log_read(spark: Any, server: Server, tasks: int) -> float:
-    """MB/s of the log that this server has written, read in one piece or in eight."""
+def log_read(spark: Any, server: Server, tasks: int) -> Row:
+    """MB a second of the log that this server has written, read in one piece or in eight."""
     path = server.directory / "appendonlydir"
     size = sum(file.stat().st_size for file in path.glob("*.aof"))
     reader = spark.read.format(FORMAT).option("table", "aof")
     frame = reader.option("splitBytes", 0 if tasks == 1 else size // 8 + 1).load(str(path))
-    return size / 1e6 / spent_s(frame.write.format("noop").mode("overwrite").save)
+    return cost(lambda: to_nowhere(frame), size / 1e6, [server])
