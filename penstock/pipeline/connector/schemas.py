@@ -17,7 +17,8 @@ PENDING: Final = (
 )
 GROUPS: Final = (
     "endpoint string, stream string, `group` string, consumers bigint, pending bigint, last_delivered_id string, "
-    "entries_read bigint, lag bigint, length bigint, last_generated_id string, entries_added bigint"
+    "entries_read bigint, lag bigint, length bigint, last_generated_id string, entries_added bigint, "
+    "policy string"
 )
 CONSUMERS: Final = (
     "endpoint string, stream string, `group` string, consumer string, pending bigint, idle_ms bigint, "
@@ -25,7 +26,7 @@ CONSUMERS: Final = (
 )
 STREAMS: Final = (
     "endpoint string, stream string, length bigint, first_id string, last_id string, entries_added bigint, "
-    "max_deleted_id string, groups bigint, bytes bigint"
+    "max_deleted_id string, groups bigint, bytes bigint, policy string"
 )
 AOF: Final = (
     "file string, file_seq int, offset bigint, ts timestamp, db int, command string, key binary, "

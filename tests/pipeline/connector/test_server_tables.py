@@ -1,5 +1,6 @@
 """What a server tells of its streams and groups, as rows."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.tables import pending_pages, server_tables
 from penstock.pipeline.connector.tables.pending_pages import decode_pending
 from penstock.pipeline.errors import OptionError
+from tests.pipeline.conftest import REAL_REDIS
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.connector.test_entry_pages import encoded
 from tests.pipeline.driving import rows_of, schema
@@ -55,6 +57,24 @@ def test_streams(server: redis.Redis, table: Any) -> None:
     ]
     assert table("streams", "groups bigint", stream="a") == [(1,)]
     assert table("streams", "bytes bigint", stream="a")[0][0] > 0
+
+
+@pytest.mark.skipif(bool(REAL_REDIS), reason="policies are Penstock's own")
+def test_policies_are_told_of_the_streams_and_groups_that_have_them(server: redis.Redis, table: Any) -> None:
+    fill(server, "a", 1)
+    fill(server, "b", 1)
+    server.xgroup_create("a", "g", "0")
+    server.xgroup_create("a", "h", "0")
+    server.execute_command("PENSTOCK.POLICY", "a", "MAXLEN", "10")
+    server.execute_command(
+        "PENSTOCK.POLICY", "a", "GROUP", "g", "ACKWAIT", "30000", "MAXDELIVER", "5", "DEADLETTER", "a:dead"
+    )
+
+    of_streams = dict(table("streams", "stream string, policy string"))
+    of_groups = dict(table("groups", "group string, policy string"))
+
+    assert json.loads(of_streams["a"])["maxlen"] == 10 and of_streams["b"] is None
+    assert json.loads(of_groups["g"])["deadletter"] == "a:dead" and of_groups["h"] is None
 
 
 def test_groups_and_consumers(server: redis.Redis, table: Any) -> None:

@@ -1,5 +1,6 @@
 """The tables `groups`, `consumers` and `streams`, from XINFO; and what they share with `pending` (pending_table.py)."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -131,6 +132,18 @@ def text(word: bytes) -> str:
     return word.decode(errors="replace")
 
 
+def policy(told: Mapping[bytes, Any]) -> str | None:
+    """What Penstock's PENSTOCK.POLICY has set and counted, as JSON; null where there is none, as at other servers.
+
+    >>> policy({b"length": 1, b"penstock-policy": [b"maxlen", 10, b"maxage", None, b"refs", b"keepref"]})
+    '{"maxlen": 10, "maxage": null, "refs": "keepref"}'
+    """
+    if b"penstock-policy" not in told:
+        return None
+    said = mapping(told[b"penstock-policy"])
+    return json.dumps({text(name): text(word) if isinstance(word, bytes) else word for name, word in said.items()})
+
+
 def _streams(client: Client, keys: list[bytes], group: bytes | None) -> Iterator[tuple[Any, ...]]:
     sizes = dict(zip(keys, client.pipeline([["MEMORY", "USAGE", key] for key in keys]), strict=True))
     for key, reply in present(client, keys, "XINFO", "STREAM"):
@@ -146,6 +159,7 @@ def _streams(client: Client, keys: list[bytes], group: bytes | None) -> Iterator
             text(ids.text(state.max_deleted)),
             told[b"groups"],
             size,
+            policy(told),
         )
 
 
@@ -167,6 +181,7 @@ def _groups(client: Client, keys: list[bytes], group: bytes | None) -> Iterator[
                     state.length,
                     text(ids.text(state.last)),
                     state.added,
+                    policy(one),
                 )
 
 
@@ -197,6 +212,7 @@ _ROWS: Final[dict[str, tuple[tuple[str, ...], RowsOf]]] = {
             "max_deleted_id",
             "groups",
             "bytes",
+            "policy",
         ),
         _streams,
     ),
@@ -213,6 +229,7 @@ _ROWS: Final[dict[str, tuple[tuple[str, ...], RowsOf]]] = {
             "length",
             "last_generated_id",
             "entries_added",
+            "policy",
         ),
         _groups,
     ),
