@@ -9,7 +9,8 @@ database, time and transaction from its first row on. A batch ends between trans
 
 A rewrite replaces the files that it began with by a new base, which holds nothing new, and the query goes on with the
 next increment. A file that was not read to its end before the server removed it is a loss (`failOnDataLoss`). The
-driver holds the file that it stands in open, so that it can ask a removed one how far it went.
+driver holds the file that it stands in open, so that it can ask a removed one how far it went. It does not read more
+through that handle: a batch is read by other processes, perhaps elsewhere, and again after a restart.
 """
 
 import contextlib
