@@ -73,6 +73,33 @@ def test_replies_without_line_ends_in_them_are_never_parsed_word_by_word(replies
     assert entry_pages._by_columns(b"".join(map(encoded, replies)), len(replies)) is not None
 
 
+@pytest.mark.parametrize(
+    "value",
+    [b"two\r\nlines", b"\r\n", b"\r", b"a\rb", b"\r\n\r\n", b"$3\r\nabc\r\n", b"*", b"end\r\n"],
+    ids=repr,
+)
+@pytest.mark.parametrize("width", [1, 3], ids=["one field", "three fields"])
+def test_a_value_with_line_ends_does_not_make_a_page_slow(
+    value: bytes, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No entry but that one is looked at word by word, and none becomes objects in hiredis."""
+    words = [b"f", b"v"] * width
+    replies = [[(b"%d-0" % number, [*words[:-1], value] if number % 50 == 7 else words) for number in range(100)]] * 2
+    walked: list[int] = []
+    walk = entry_pages._Lines._walk
+
+    def counting(self: entry_pages._Lines, at: int, count: int, broken: list[tuple[int, int]]) -> int:
+        walked.append(count)
+        return walk(self, at, count, broken)
+
+    monkeypatch.setattr(entry_pages._Lines, "_walk", counting)
+    monkeypatch.delattr(entry_pages, "parsed")
+    page = decode(b"".join(map(encoded, replies)), len(replies))
+
+    assert told(page) == told(from_lists([list(map(list, reply)) for reply in replies]))
+    assert len(walked) <= 4 * (b"\r\n" in value)
+
+
 def test_a_refusal_among_the_replies_is_raised() -> None:
     with pytest.raises(ReplyError) as refusal:
         decode(b"*0\r\n-WRONGTYPE no stream\r\n", 2)

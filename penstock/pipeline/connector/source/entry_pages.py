@@ -1,9 +1,9 @@
 """Replies to XRANGE as arrays of positions: where each id, name and value stands in the bytes. No object per entry.
 
 A reply is split at all its line ends at once, with numpy. Then every length header is compared with the length of the
-line after it; if all agree, the split is right, because each part ends where the next one begins. A value that holds a
-line end fails that check, and the reply goes through hiredis, which is exact and much slower
-(tests/pipeline/connector/test_entry_pages.py compares the two).
+line after it; if all agree, the split is right, because each part ends where the next one begins. Where a value holds a
+line end, its entry is found by a walk from entry to entry, its lines are joined, and all is checked again. What still
+does not agree goes through hiredis, which is exact and slower (tests/pipeline/connector/test_entry_pages.py compares).
 """
 
 from typing import Any, Final
@@ -14,7 +14,7 @@ import pyarrow
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import parsed
 
-STAR, DOLLAR, CR, ZERO, DASH = b"*$\r0-"
+STAR, DOLLAR, CR, LF, ZERO, DASH = b"*$\r\n0-"
 LONGEST_NUMBER: Final = 18  # digits that an int64 surely holds
 LARGEST_REPLY: Final = 2**31 - 1  # bytes; the places are 32 bits wide
 
@@ -103,15 +103,29 @@ def from_lists(replies: list[Any]) -> Page:
 
 
 def _by_columns(replies: bytes, count: int) -> Page | None:
-    """The page, or None if a value holds a line end, or the reply is not made of entries."""
+    """The page, or None if the reply is not made of entries, or a value in it looks too much like an entry."""
     text = numpy.frombuffer(replies, numpy.uint8)
     ends = numpy.flatnonzero(text == CR)
     if not len(ends) or ends[-1] != len(text) - 2:
         return None
+    page = _page(_Lines(replies, text, _starts(ends), ends), count)
+    if page is None:
+        ends = ends[text.take(ends + 1) == LF]
+        mended = _Lines(replies, text, _starts(ends), ends).mended(count)
+        page = None if mended is None else _page(mended, count)
+    return page
+
+
+def _starts(ends: Any) -> Any:
+    """Where lines begin that end there."""
     starts = numpy.empty_like(ends)
     starts[0] = 0
     numpy.add(ends[:-1], 2, out=starts[1:])
-    lines = _Lines(replies, text, starts, ends)
+    return starts
+
+
+def _page(lines: "_Lines", count: int) -> Page | None:
+    """The page, verified; None if these lines are not `count` replies."""
     heads = lines.heads_of_a_grid(count)
     if heads is not None:
         page = lines.without(heads).grid(heads)
@@ -178,28 +192,95 @@ class _Lines:
     def heads_one_by_one(self, count: int) -> _Heads | None:
         """The heads, and where each entry begins, for any numbers of fields; None if the lines are not entries."""
         found = _Heads()
+        sizes = self._all_announced()
+        lines = len(sizes)
         at = 0
         for _ in range(count):
-            entries = self._announced(at)
+            entries = sizes[at] if at < lines else -1
             if entries < 0:
                 return None
             found.at.append(at)
             found.counts.append(entries)
             at += 1
+            before = len(found.at)
             for _ in range(entries):
-                size = self._announced(at + 3)
+                size = sizes[at + 3] if at + 3 < lines else -1
                 if size < 0 or size % 2:
                     return None
-                found.rows.append(at - len(found.at))
+                found.rows.append(at - before)
                 at += 4 + 2 * size
-        return found if at == len(self.starts) else None
+        return found if at == lines else None
+
+    def _all_announced(self) -> list[int]:
+        """For each line the number in it, if it could be an array's head; else -1."""
+        found: Any = numpy.full(len(self.starts), -1, numpy.int64)
+        heads = numpy.flatnonzero(self.text.take(self.starts) == STAR)
+        sizes = numbers(self.text, self.starts[heads] + 1, self.ends[heads])
+        found[heads] = [self._announced(int(at)) for at in heads] if sizes is None else sizes
+        announced: list[int] = found.tolist()
+        return announced
+
+    def mended(self, count: int) -> "_Lines | None":
+        """The lines with those joined that are one value; None if these are not `count` replies.
+
+        An entry is taken to have no line end within where an array's head follows its lines. `grid` and `ragged` find
+        out where that was wrong.
+        """
+        broken: list[tuple[int, int]] = []  # first and last line of each value with line ends
+        sizes = self._all_announced()
+        lines = len(sizes)
+        at = 0
+        for _ in range(count):
+            entries = sizes[at] if at < lines else -1
+            if entries < 0:
+                return None
+            at += 1
+            for _ in range(entries):
+                size = sizes[at + 3] if at + 3 < lines else -1
+                if size < 0:
+                    return None
+                behind = at + 4 + 2 * size
+                if behind != lines and (behind > lines or sizes[behind] < 0):
+                    behind = self._walk(at + 4, size, broken)
+                    if behind < 0:
+                        return None
+                at = behind
+        if at != lines:
+            return None
+        kept: Any = numpy.ones(lines, bool)
+        ends = self.ends.copy()
+        for first, last in broken:
+            ends[first] = ends[last]
+            kept[first + 1 : last + 1] = False
+        return _Lines(self.replies, self.text, self.starts[kept], ends[kept])
+
+    def _walk(self, at: int, words: int, broken: list[tuple[int, int]]) -> int:
+        """The line behind so many words, by their lengths; -1 if these are no words. Notes those of several lines."""
+        lines = len(self.starts)
+        for _ in range(words):
+            if at + 1 >= lines:
+                return -1
+            header = self.replies[self.starts[at] : self.ends[at]]
+            if header[:1] != b"$" or not header[1:].isdigit():
+                return -1
+            first = last = at + 1
+            end = int(self.starts[first]) + int(header[1:])
+            while last < lines and self.ends[last] < end:
+                last += 1
+            if last == lines or self.ends[last] != end:
+                return -1
+            if last > first:
+                broken.append((first, last))
+            at = last + 1
+        return at
 
     def _announced(self, at: int) -> int:
         """The number in a line that must be an array's head; -1 if it is not one."""
         if at >= len(self.starts):
             return -1
         line = self.replies[self.starts[at] : self.ends[at]]
-        return int(line[1:]) if line[:1] == b"*" and line[1:].isdigit() else -1
+        is_head = line[:1] == b"*" and line[1:].isdigit() and len(line) <= 1 + LONGEST_NUMBER
+        return int(line[1:]) if is_head else -1
 
     def grid(self, heads: _Heads) -> Page | None:
         """The page, verified, if all entries have `heads.width` fields: a table with a row for each entry."""
