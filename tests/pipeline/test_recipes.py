@@ -1,0 +1,91 @@
+"""docs/recipes.md as it stands: every block of code is run, and what came of it is compared row by row."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from pyspark.errors import PySparkException, StreamingQueryException
+
+from penstock.pipeline.runner.runner import LATE_WORKER
+
+ROOT = Path(__file__).parents[2]
+KILLS = 3
+
+pytestmark = pytest.mark.slow
+
+
+def blocks() -> dict[str, str]:
+    """Each recipe's code by its heading."""
+    text = (ROOT / "docs/recipes.md").read_text()
+    return dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+@pytest.fixture
+def run(spark: Any, endpoint: str, tmp_path: Path) -> Callable[..., None]:
+    def run(heading: str, change: Callable[[str], str] = str) -> None:
+        names = {"spark": spark, "SERVER": endpoint, "FOLDER": str(tmp_path), "__name__": "__main__"}
+        try:
+            exec(change(blocks()[heading]), names)
+        except PySparkException as reason:
+            if LATE_WORKER in str(reason):
+                pytest.skip("the machine is too busy for Spark, which gives its Python ten seconds to start")
+            raise
+
+    return run
+
+
+def test_every_recipe_has_its_test() -> None:
+    named = Path(__file__).read_text()
+
+    assert len(blocks()) == 3
+    assert [heading for heading in blocks() if f'run("{heading}"' not in named] == []
+
+
+def test_a_table_holds_each_row_once_whatever_was_killed(
+    run: Callable[..., None], spark: Any, server: redis.Redis, tmp_path: Path
+) -> None:
+    for number in range(50):
+        server.xadd("orders", {"sku": f"a{number % 3}", "qty": number}, f"{number + 1}-0")
+
+    def dying(code: str) -> str:
+        """The batch dies behind its writing, as a driver does that is killed there."""
+        return code.replace('{number}")\n', '{number}")\n    raise RuntimeError("killed")\n')
+
+    for _ in range(KILLS):
+        with pytest.raises(StreamingQueryException, match="killed"):
+            run("Into a table, each batch once", dying)
+    run("Into a table, each batch once")
+
+    rows = spark.read.parquet(f"{tmp_path}/lake").select("_id", "sku", "qty").collect()
+    assert sorted((row._id, row.sku, row.qty) for row in rows) == sorted(
+        (f"{number + 1}-0", f"a{number % 3}", number) for number in range(50)
+    )
+
+
+def test_a_message_that_was_sent_twice_is_there_once(
+    run: Callable[..., None], spark: Any, server: redis.Redis, tmp_path: Path
+) -> None:
+    for message in ("m1", "m2", "m1", "m3", "m3"):
+        server.xadd("messages", {"message": message, "body": "x"})
+
+    run("What a producer sent twice")
+
+    assert sorted(row.message for row in spark.read.parquet(f"{tmp_path}/messages").collect()) == ["m1", "m2", "m3"]
+
+
+def test_each_key_is_in_order_though_many_tasks_write(run: Callable[..., None], server: redis.Redis) -> None:
+    for number in range(100):
+        server.xadd("readings", {"sensor": number % 7, "value": number}, f"{number + 1}-0")
+
+    run("Many tasks, each key in order")
+
+    for sensor in range(7):
+        written = [float(fields[b"value"]) for _, fields in server.xrange(f"sensor:{sensor}")]
+        assert written == [float(number) for number in range(sensor, 100, 7)]
