@@ -72,8 +72,8 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "nan|inf",
     ),
     KnownDifference(
-        "one constant for 0 and -0, where a quotient by it decides what is done",
-        "/ ?\\(?-?0\\b(.|\\n)*-0\\b|-0\\b(.|\\n)*/ ?\\(?-?0\\b",
+        "one constant for 0 and -0, where a quotient or an angle shows it",
+        "[/,] ?\\(?-?0\\b(.|\\n)*-0\\b|-0\\b(.|\\n)*[/,] ?\\(?-?0\\b",
         in_shortest=True,
     ),
     KnownDifference(
@@ -110,8 +110,8 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         in_shortest=True,
     ),
     KnownDifference(
-        "positions in texts from 2^31 on are taken for negative ones",
-        "(byte|char|sub|find|match)\\((.|\\n)*(\\^|\\de\\d|\\d{10})",
+        "numbers from 2^31 on, positions in texts above all, are taken for negative ones",
+        "(byte|char|sub|find|match)\\((.|\\n)*(\\^|\\de\\d|\\d{10}|'inf'|'nan')",
         in_shortest=True,
     ),
     KnownDifference(
