@@ -67,7 +67,7 @@ class WireClient:
             else:
                 self._socket = socket.create_connection((where.host, where.port), patience_s)
         except OSError as problem:
-            raise UsageError(f"cannot connect to {self._shown}: {problem.strerror or problem}") from None
+            raise UsageError(f"{self._shown} cannot be reached: {problem.strerror or problem}") from None
         if where.password:
             names = [name.encode() for name in (where.user, where.password) if name]
             self._demand(b"AUTH", *names)

@@ -146,7 +146,7 @@ def test_the_command_seed_fills_a_server(
 
 @pytest.mark.parametrize(
     ("url", "error"),
-    [("http://localhost", "http://localhost: redis://"), ("redis://127.0.0.1:1", "cannot connect to 127.0.0.1:1")],
+    [("http://localhost", "http://localhost: redis://"), ("redis://127.0.0.1:1", "127.0.0.1:1 cannot be reached")],
 )
 def test_the_command_seed_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, error: str
