@@ -74,9 +74,18 @@ class RequestBatch:
         return self.part(done, self.count)
 
     def word_bytes(self) -> int:
-        """Bytes of the words alone. O(columns) calls of C."""
-        each = sum(map(len, self.prefix)) + sum(map(len, self.names))
-        return self.count * each + sum([sum(map(len, column)) for column in self.columns])
+        """Bytes of the words alone. O(words)."""
+        each = 0
+        for word in self.prefix:
+            each += len(word)
+        if self.count == 1:
+            return each
+        for word in self.names:
+            each += len(word)
+        total = self.count * each
+        for column in self.columns:
+            total += sum(map(len, column))
+        return total
 
     def size(self) -> int:
         """Bytes of the requests as arrays of bulk strings. O(words)."""
