@@ -59,7 +59,7 @@ def _deliver_again(
     group = target.group
     min_idle_ms = claim_ms
     if claim_ms == NONE:
-        min_idle_ms = policy.settings.ack_wait_ms if leases.leases_have_ended(ctx, policy) else leases.NEVER_IDLE
+        min_idle_ms = leases.least_idle_ms(ctx, policy)
     parts: list[bytes] = []
     taken: list[PendingSlot] = []
     deleted: list[PendingSlot] = []

@@ -66,8 +66,7 @@ def _reads_new_only(ctx: Context, target: ReadTarget, options: ReadArguments) ->
         return True
     if policy.settings.key_field is not None or not leases.is_leased(ctx, target.group):
         return False
-    min_idle_ms = policy.settings.ack_wait_ms if leases.leases_have_ended(ctx, policy) else leases.NEVER_IDLE
-    ready = leases.ready_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms)
+    ready = leases.ready_slots(target.stream, target.group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms)
     return next(ready, None) is None
 
 

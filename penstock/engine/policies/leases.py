@@ -79,6 +79,11 @@ def is_kept_back(policy: GroupPolicy, order: KeyOrder | None, entry_id: StreamId
     return order is not None and not order.may_be_handed_out(entry_id)
 
 
+def least_idle_ms(ctx: Context, policy: GroupPolicy) -> int:
+    """How long an owned entry must have been idle for a read to deliver it again now."""
+    return policy.settings.ack_wait_ms if leases_have_ended(ctx, policy) else NEVER_IDLE
+
+
 def leases_have_ended(ctx: Context, policy: GroupPolicy) -> bool:
     """Whether a lease may end by now: not for a while after a start."""
     return ctx.now_ms >= _grace_until_ms(ctx, policy)
