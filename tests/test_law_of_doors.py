@@ -127,7 +127,7 @@ def alone(world: World, requests: list[Request], chance: random.Random) -> None:
 
 
 def batches_of_words(world: World, requests: list[Request], chance: random.Random) -> None:
-    world.take_in(batches_of(requests, world.engine.batched))
+    world.take_in(batches_of(requests, world.engine.batch_shapes))
 
 
 def bytes_at_once(world: World, requests: list[Request], chance: random.Random) -> None:
@@ -141,7 +141,7 @@ def bytes_in_pieces(world: World, requests: list[Request], chance: random.Random
 
 
 def fed(world: World, pieces: list[bytes]) -> None:
-    reader = RequestReader(Limits(), world.engine.batched)
+    reader = RequestReader(Limits(), world.engine.batch_shapes)
     for piece in pieces:
         reader.feed(piece)
         while batches := reader.take(1000):
@@ -249,7 +249,7 @@ def stories(engine: Engine, seed: int, wanted: Callable[[Row], bool], count: int
 
 def runs(chance: random.Random) -> list[Request]:
     """Requests of the commands that have batch handlers, in a row."""
-    count, kind = chance.choice((1, 3, 30)), chance.randrange(6)
+    count, kind = chance.choice((1, 3, 30)), chance.randrange(8)
     key = chance.choice((b"s", b"s", b"n", b"text", b"nokey"))
     if kind == 0:
         return [[b"XADD", key, b"*", b"f", b"%d" % number] for number in range(count)]
@@ -263,6 +263,12 @@ def runs(chance: random.Random) -> list[Request]:
         return [[b"XREADGROUP", b"GROUP", b"g", b"bob", b"COUNT", b"2", b"STREAMS", key, b">"]] * count
     if kind == 4:
         return [[b"XREADGROUP", b"GROUP", b"g", b"bob", b"COUNT", b"2", b"CLAIM", b"0", b"STREAMS", key, b">"]] * count
+    if kind == 5:
+        name, *words = chance.choice(
+            (b"SET v", b"GET", b"INCR", b"RPUSH v", b"HSET f v", b"ZADD 1 m", b"TYPE", b"ECHO")
+        ).split()
+        keys = (key, chance.choice((b"k1", b"k2")), b"nokey")
+        return [[name, chance.choice(keys), *words] for _ in range(count)]
     return []
 
 

@@ -40,12 +40,14 @@ from penstock.engine.waiting import pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import RequestBatch, one
+from penstock.protocol.request_batch import REQUESTS, RequestBatch, one
 from penstock.storage.deadlines import NEVER
 from penstock.storage.keyspace import Keyspace
 
 NEVER_SLOW: Final = 2**63  # microseconds
 MOST_BYTES: Final = 2**62  # of replies: no limit
+TOGETHER_BYTES: Final = 1 << 18  # of replies to requests of a batch that are run in a row
+TOGETHER_US: Final = 1000  # the time for them
 NONE_LEFT: Final[list[RequestBatch]] = []
 FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: time budget for freeing, per tick
 FREED_EVERY_MS: Final = 10
@@ -71,7 +73,7 @@ class Engine(EngineState):
     ) -> None:
         self.commands = commands
         self._runnable = self.commands.runnable
-        self.batched = self.commands.batched
+        self.batch_shapes = self.commands.batch_shapes
         super().__init__(
             settings, clock, chance, {**commands.rows}, commands.catalog, keyspace, log
         )  # fmt: skip
@@ -219,7 +221,7 @@ class Engine(EngineState):
         nothing, a blocked request's next try (`attempt`) is not shown to monitors again.
         """
         ctx.row = row
-        if together and row.batch_handler is not None:
+        if together and row.batch_handler is not None and at + 1 < batch.count:
             done = row.batch_handler(ctx, batch.after(at), replies)
             if done:
                 self.ended_us = self.clock.now_ns() // 1000
@@ -231,31 +233,40 @@ class Engine(EngineState):
                 return done
         handler = row.handler
         assert handler is not None, "the gate lets no container through"
-        ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)
-        failure: bytes | None = None
-        is_counted = False
-        try:
-            answer = handler(ctx, request)
-        except ReplyError as refusal:
-            failure = refusal.text
-            is_counted = refusal.is_counted
-            answer = reply.error(failure)
-        is_blocked = answer is BLOCKED
-        if not is_blocked:
-            replies.append(answer)
-        if ctx.session.privileged:
-            return 1
-        self.ended_us = self.clock.now_ns() // 1000
-        if not is_blocked:
-            usec = self.ended_us - began_us
-            if ctx.attempt is None:
-                ctx.session.handled += 1
-            self.statistics.ran(row, usec, failure, is_counted)
-            if usec >= self._slow_from_us:
-                self._note_slow(ctx, row, request, usec)
-        if self.state & NOTED:
-            self._note_request(ctx, row, request, is_blocked)
-        return 1
+        stop = batch.count if together and row.batch_shape == REQUESTS else at + 1
+        first, size, until_us = at, 0, began_us + TOGETHER_US
+        while True:
+            ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)
+            failure: bytes | None = None
+            is_counted = False
+            try:
+                answer = handler(ctx, request)
+            except ReplyError as refusal:
+                failure = refusal.text
+                is_counted = refusal.is_counted
+                answer = reply.error(failure)
+            is_blocked = answer is BLOCKED
+            if not is_blocked:
+                replies.append(answer)
+            if ctx.session.privileged:
+                return 1
+            self.ended_us = self.clock.now_ns() // 1000
+            if not is_blocked:
+                usec = self.ended_us - began_us
+                if ctx.attempt is None:
+                    ctx.session.handled += 1
+                self.statistics.ran(row, usec, failure, is_counted)
+                if usec >= self._slow_from_us:
+                    self._note_slow(ctx, row, request, usec)
+            if self.state & NOTED:
+                self._note_request(ctx, row, request, is_blocked)
+            at += 1
+            size += len(answer)
+            if at == stop or self.blocking.ready or self.outgoing or size > TOGETHER_BYTES or self.ended_us > until_us:
+                return at - first
+            if self.effects.lines and not self.effects.is_one_unit:
+                self.effects.end_unit()
+            began_us = self.ended_us
 
     def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
         """Run one request for somebody else than its client: a script, a blocked request's next try, the log's replay.

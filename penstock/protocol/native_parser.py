@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.protocol.limits import BLOCK
-from penstock.protocol.request_batch import RequestBatch, one, prefix_words
+from penstock.protocol.request_batch import COLUMNS, NO_COLUMNS, NO_NAMES, REQUESTS, RequestBatch, one, prefix_words
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ZERO: Final = 48
 _DOLLAR: Final = 36
 
 
-def batches(data: bytes, at: i64, limit: i64, batched: frozenset[bytes], found: list[RequestBatch]) -> i64:
+def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch]) -> i64:
     """Append the whole ordinary requests from an offset on, about `limit` of them, as batches; the offset behind them.
 
     It stops before a request that is not whole or not ordinary. request_batch.batches_of does the same from words.
@@ -43,7 +43,16 @@ def batches(data: bytes, at: i64, limit: i64, batched: frozenset[bytes], found: 
         name = words[0]
         if name[:2] in WEB_INITIALS and is_web(name):
             break
-        if stop < end and name in batched:
+        shape = shapes.get(name, 0) if stop < end else 0
+        if shape == REQUESTS:
+            alike: list[list[bytes]] = [words]
+            stop = cut_alike(data, at, stop, alike)
+            if len(alike) > 1:
+                found.append(RequestBatch([name], NO_NAMES, NO_COLUMNS, len(alike), None, alike))
+                limit -= len(alike)
+                at = stop
+                continue
+        if shape == COLUMNS:
             width: i64 = prefix_words(words)
             start: i64 = 0
             if width > 0:
@@ -56,6 +65,23 @@ def batches(data: bytes, at: i64, limit: i64, batched: frozenset[bytes], found: 
                 continue
         found.append(one(words))
         limit -= 1
+        at = stop
+    return at
+
+
+def cut_alike(data: bytes, first: i64, at: i64, alike: list[list[bytes]]) -> i64:
+    """Append the whole requests from an offset on with the name and the number of words of another; the offset behind.
+
+    alike: that one, which begins at `first`.
+    """
+    end: i64 = len(data)
+    start: i64 = size_of_prefix(data, first, alike[0], 1)
+    while repeats(data, first, start, at, end):
+        words: list[bytes] = []
+        stop: i64 = cut_request(data, at, end, words)
+        if stop < 0:
+            break
+        alike.append(words)
         at = stop
     return at
 
@@ -142,9 +168,9 @@ def repeats(data: bytes, first: i64, size: i64, second: i64, end: i64) -> bool:
 
 
 def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64) -> RequestBatch:
-    """The requests from an offset on that begin with the same `start` bytes, have `width` words, and equal names.
+    """The requests from an offset on that begin with the same `start` bytes, have as many words, and equal names.
 
-    first: the words of the first request, which is whole.
+    first: the words of the first request, which is whole; the first `width` are the prefix.
     """
     end: i64 = len(data)
     words: i64 = len(first)

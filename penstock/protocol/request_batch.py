@@ -1,7 +1,7 @@
 """Batches: consecutive requests of one client that have the same first words and shape, or one request.
 
-A producer's pipeline repeats `XADD key * field value`, a worker's `XACK key group id`. Such requests stay one batch
-from the reader to the command's batch handler, which works on columns instead of one request at a time.
+A producer's pipeline repeats `XADD key * field value`, a worker's `XACK key group id`, a cache's `GET key`. Such
+requests stay one batch from the reader to the place that runs them, where all of them pass together.
 """
 
 from typing import Final
@@ -16,16 +16,17 @@ _STAR_WITHIN: Final = 6  # a `*` among so many words ends the prefix: XADD key M
 class RequestBatch:
     """`count` consecutive requests of `width` words each.
 
-    One request: `prefix` has all its words. Several: `prefix` has their common first words. Behind them are pairs of a
-    word that is the same in all (`names`) and one that may differ (`columns`: a list for each position, with a word of
-    each request), or a single word that may differ (one column, no names).
+    One request: `prefix` has all its words. Several, of a command with columns: `prefix` has their common first words.
+    Behind them are pairs of a word that is the same in all (`names`) and one that may differ (`columns`: a list for
+    each position, with a word of each request), or a single word that may differ (one column, no names). Several of
+    another command: `prefix` has its name, and there are neither names nor columns.
 
-    >>> batch = batches_of([[b"XACK", b"s", b"g", b"1-1"], [b"XACK", b"s", b"g", b"2-1"]], frozenset([b"XACK"]))[0]
+    >>> batch = batches_of([[b"XACK", b"s", b"g", b"1-1"], [b"XACK", b"s", b"g", b"2-1"]], {b"XACK": COLUMNS})[0]
     >>> batch.prefix, batch.names, batch.columns, batch.request(1)
     ([b'XACK', b's', b'g'], [], [[b'1-1', b'2-1']], [b'XACK', b's', b'g', b'2-1'])
     """
 
-    __slots__ = ("_tails", "columns", "count", "names", "prefix", "width")
+    __slots__ = ("_requests", "_tails", "columns", "count", "names", "prefix", "width")
 
     def __init__(
         self,
@@ -34,16 +35,23 @@ class RequestBatch:
         columns: list[list[bytes]],
         count: int,
         tails: list[bytes] | None = None,
+        requests: list[list[bytes]] | None = None,
     ) -> None:
         self.prefix = prefix
         self.names = names
         self.columns = columns
         self.count = count
-        self.width = len(prefix) if count == 1 else len(prefix) + len(names) + len(columns)
         self._tails = tails
+        self._requests = requests
+        if requests is not None:
+            self.width = len(requests[0])
+        else:
+            self.width = len(prefix) if count == 1 else len(prefix) + len(names) + len(columns)
 
     def request(self, at: int) -> list[bytes]:
         """The words of one request. The caller may keep the list and must not change it. O(width)."""
+        if self._requests is not None:
+            return self._requests[at]
         if not self.columns:
             return self.prefix
         values = [column[at] for column in self.columns]
@@ -51,8 +59,13 @@ class RequestBatch:
             return self.prefix + values
         return self.prefix + [word for pair in zip(self.names, values, strict=True) for word in pair]
 
+    def words_at(self, position: int) -> list[bytes]:
+        """The words of all requests at a position, of requests without columns. O(count)."""
+        assert self._requests is not None, "there are columns"
+        return [request[position] for request in self._requests]
+
     def tails(self) -> list[bytes]:
-        """For each request the bytes behind its prefix, in RESP."""
+        """For each request of a batch with columns the bytes behind its prefix, in RESP."""
         if self._tails is None:
             heads = [reply.bulk(name) for name in self.names] or [b""]
             parts = [list(map(head.__add__, map(reply.bulk, self.columns[at]))) for at, head in enumerate(heads)]
@@ -66,6 +79,8 @@ class RequestBatch:
             return self
         if count == 1:
             return one(self.request(start))
+        if self._requests is not None:
+            return RequestBatch(self.prefix, NO_NAMES, NO_COLUMNS, count, None, self._requests[start:stop])
         tails = None if self._tails is None else self._tails[start:stop]
         return RequestBatch(self.prefix, self.names, [column[start:stop] for column in self.columns], count, tails)
 
@@ -73,8 +88,14 @@ class RequestBatch:
         """The batch without its first requests. O(what is left)."""
         return self.part(done, self.count)
 
+    def packed(self) -> list[bytes]:
+        """The requests as arrays of bulk strings. O(words)."""
+        return [reply.bulks(self.request(at)) for at in range(self.count)]
+
     def word_bytes(self) -> int:
         """Bytes of the words alone. O(words)."""
+        if self._requests is not None:
+            return sum([sum(map(len, request)) for request in self._requests])
         each = 0
         for word in self.prefix:
             each += len(word)
@@ -91,6 +112,8 @@ class RequestBatch:
         """Bytes of the requests as arrays of bulk strings. O(words)."""
         if self.count == 1:
             return packed_bytes(self.request(0))
+        if self._requests is not None:
+            return sum(map(packed_bytes, self._requests))
         return self.count * packed_bytes(self.prefix) + sum([len(tail) for tail in self.tails()])
 
 
@@ -103,8 +126,14 @@ def one(request: list[bytes]) -> RequestBatch:
     return RequestBatch(request, NO_NAMES, NO_COLUMNS, 1)
 
 
+COLUMNS: Final = 1
+REQUESTS: Final = 2
+"""The shapes of batches: neighbours with an equal prefix and behind it columns; neighbours that have the same name. All
+have as many words."""
+
+
 def prefix_words(request: list[bytes]) -> int:
-    """How many words of a request are the prefix of its batch; 0 if the words behind them fit no batch."""
+    """How many words of a request are the prefix of its batch with columns; 0 if the words behind them fit none."""
     width = PREFIX_WORDS
     if b"*" in request[PREFIX_WORDS - 1 : _STAR_WITHIN]:
         width = request.index(b"*", PREFIX_WORDS - 1) + 1
@@ -112,34 +141,54 @@ def prefix_words(request: list[bytes]) -> int:
     return 0 if behind < 1 or (behind > 1 and behind & 1) else width
 
 
-def batches_of(requests: list[list[bytes]], batched: frozenset[bytes]) -> list[RequestBatch]:
-    """Requests as batches, in order; neighbours of one shape are together if their command has a batch handler.
+def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[RequestBatch]:
+    """Requests as batches, in order. shapes: by the names of the commands that have one.
 
     O(words). native_parser.batches does the same from bytes.
     """
     found: list[RequestBatch] = []
-    at, count = 0, len(requests)
-    while at < count:
+    at, last = 0, len(requests) - 1
+    while at <= last:
         request = requests[at]
-        stop = at + 1
-        width = prefix_words(request) if stop < count and request[0] in batched else 0
-        if width:
-            prefix, names, words = request[:width], request[width:-1:2], len(request)
-            if words - width == 1:
-                names = NO_NAMES
-            while (
-                stop < count
-                and len(requests[stop]) == words
-                and requests[stop][:width] == prefix
-                and (not names or requests[stop][width:-1:2] == names)
-            ):
-                stop += 1
-            if stop - at > 1:
-                step = 2 if names else 1
-                rows = [row[width + step - 1 :: step] for row in requests[at:stop]]
-                found.append(RequestBatch(prefix, names, list(map(list, zip(*rows, strict=True))), stop - at))
-                at = stop
-                continue
-        found.append(one(request))
-        at = stop
+        shape = shapes.get(request[0], 0) if at < last and requests[at + 1][0] == request[0] else 0
+        if shape == REQUESTS:
+            batch = _alike(requests, at)
+        elif shape == COLUMNS:
+            batch = _in_columns(requests, at)
+        else:
+            batch = one(request)
+        found.append(batch)
+        at += batch.count
     return found
+
+
+def _alike(requests: list[list[bytes]], at: int) -> RequestBatch:
+    """The requests from a place on that have the name and the number of words of the first."""
+    name, words, stop, count = requests[at][0], len(requests[at]), at + 1, len(requests)
+    while stop < count and len(requests[stop]) == words and requests[stop][0] == name:
+        stop += 1
+    if stop - at == 1:
+        return one(requests[at])
+    return RequestBatch([name], NO_NAMES, NO_COLUMNS, stop - at, None, requests[at:stop])
+
+
+def _in_columns(requests: list[list[bytes]], at: int) -> RequestBatch:
+    """The requests from a place on that have the prefix, the names and the number of words of the first."""
+    request, stop, count = requests[at], at + 1, len(requests)
+    width = prefix_words(request)
+    prefix, names, words = request[:width], request[width:-1:2], len(request)
+    if words - width == 1:
+        names = NO_NAMES
+    while (
+        stop < count
+        and width
+        and len(requests[stop]) == words
+        and requests[stop][:width] == prefix
+        and (not names or requests[stop][width:-1:2] == names)
+    ):
+        stop += 1
+    if stop - at == 1:
+        return one(request)
+    step = 2 if names else 1
+    rows = [row[width + step - 1 :: step] for row in requests[at:stop]]
+    return RequestBatch(prefix, names, list(map(list, zip(*rows, strict=True))), stop - at)

@@ -33,17 +33,17 @@ class RequestReader:
 
     pending: bytes fed and not taken; of many requests that were put back, an estimate by their number. Whole words of
     an unfinished request count as taken, as in Redis.
-    batched: names of the commands that have a batch handler, in upper and lower case.
+    shapes: of the batches of commands that have one, by their names in upper and lower case.
     """
 
     __slots__ = (
-        "_at", "_batched", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_ready", "_ready_size", "_strict",
+        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_ready", "_ready_size", "_shapes", "_strict",
         "_strict_size", "_taken", "_taken_size", "_text", "pending",
     )  # fmt: skip
 
-    def __init__(self, limits: Limits, batched: frozenset[bytes] = frozenset()) -> None:
+    def __init__(self, limits: Limits, shapes: dict[bytes, int] | None = None) -> None:
         self._limits = limits
-        self._batched = batched
+        self._shapes: dict[bytes, int] = {} if shapes is None else shapes
         self._strict = StrictParser(limits)
         self._hiredis = HiredisParser()
         self._text = b""
@@ -152,7 +152,7 @@ class RequestReader:
         if IS_COMPILED:
             found: list[RequestBatch] = []
             start = self._at
-            self._at = native_parser.batches(self._text, start, limit, self._batched, found)
+            self._at = native_parser.batches(self._text, start, limit, self._shapes, found)
             self.pending = len(self._text) - self._at
             self._taken, self._taken_size = found, self._at - start
             return found
@@ -176,7 +176,7 @@ class RequestReader:
         if not requests:
             return NOTHING
         self._at += self._hiredis.size
-        found = batches_of(requests, self._batched)
+        found = batches_of(requests, self._shapes)
         if len(requests) > limit:
             self._ready, self._ready_size = found, self._hiredis.size
             self._is_plain = False

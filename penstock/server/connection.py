@@ -49,7 +49,7 @@ class Connection:
     def __init__(self, turn: "Turn") -> None:
         self._turn = turn
         self._limits = Limits()
-        self._reader = RequestReader(self._limits, turn.engine.batched)
+        self._reader = RequestReader(self._limits, turn.engine.batch_shapes)
         self._transport = cast(asyncio.Transport, None)  # there from connection_made on
         self.session = Session(0)
         self.gone = True  # not let in yet, or closed

@@ -18,6 +18,15 @@ from tests.support.engines import loaded_engine, make_engine, settings_with, val
 from tests.support.log import UnitLog
 from tests.support.seeds import seeds
 
+QUICK = (
+    b"SET key value", b"set key value", b"SET key value PX 1", b"GET key", b"INCR key", b"INCRBY key number",
+    b"DECR key", b"APPEND key value", b"GETDEL key", b"MGET key key", b"LPUSH key value", b"RPUSH key value value",
+    b"RPOP key", b"LPOP key 2", b"HSET key value value", b"HSET key value", b"HGET key value", b"HDEL key value",
+    b"SADD key value", b"SPOP key", b"ZADD key number value", b"ZADD key value value", b"ZINCRBY key number value",
+    b"ZPOPMIN key", b"PING", b"PING value", b"XLEN key", b"XDEL key 5-5", b"SETNX key value", b"LLEN key",
+    b"GETBIT key number",
+)  # fmt: skip
+KEYS_OF_OTHER_TYPES = ((b"n",), (b"a", b"b", b"n"), (b"a", b"list", b"hash", b"set", b"zset", b"n", b"stream"))
 KEYS = (b"s", b"s", b"s", b"t", b"text")
 VALUES = (b"v", b"", b"12", b"-7", b"-x", b"v" * 63, b"v" * 64, b"v" * 126, b"v" * 5000, b"007", b"*5\r\n$4\r\nXADD")
 
@@ -31,6 +40,7 @@ class Side:
         self.log = UnitLog()
         self.engine = make_engine(self.clock, self.log, settings)
         self.client = Dialogue(self.engine)
+        self.client("RPUSH list x", "HSET hash f v", "SADD set x", "ZADD zset 1 x", "XADD stream 5-5 f v")
         self.client("SET text x", "XGROUP CREATE s g 0 MKSTREAM", "XGROUP CREATE t g 0 MKSTREAM")
 
     def one_by_one(self, requests: list[list[bytes]]) -> list[bytes]:
@@ -38,11 +48,11 @@ class Side:
 
     def together(self, requests: list[list[bytes]]) -> list[bytes]:
         """In batches made of words."""
-        return self._handled(batches_of(requests, self.engine.batched))
+        return self._handled(batches_of(requests, self.engine.batch_shapes))
 
     def as_sent(self, requests: list[list[bytes]]) -> list[bytes]:
         """In batches made of bytes, as a connection reads them."""
-        reader = RequestReader(Limits(), self.engine.batched)
+        reader = RequestReader(Limits(), self.engine.batch_shapes)
         reader.feed(b"".join(map(packed, requests)))
         answers: list[bytes] = []
         while batches := reader.take(1000):
@@ -61,7 +71,15 @@ class Side:
         shown: list[object] = [self.client(f"XINFO STREAM {key} FULL COUNT 0") for key in ("s", "t")]
         shown += [self.client(f"XINFO STREAM {key}", f"XPENDING {key} g") for key in ("s", "t")]
         statistics = {name: rows.calls for name, rows in self.engine.statistics.rows.items()}
-        return [*shown, self.client("DEBUG DIGEST"), statistics, self.engine.context.dirty, self.log.text]
+        counts = self.engine.statistics
+        shown += [
+            statistics,
+            counts.hits,
+            counts.misses,
+            counts.expired,
+            {name: row.failed for name, row in counts.rows.items()},
+        ]
+        return [*shown, self.client("DEBUG DIGEST"), self.engine.context.dirty, self.log.text]
 
 
 class Pipelines:
@@ -75,10 +93,12 @@ class Pipelines:
         chance = self.chance
         key, count = chance.choice(KEYS), chance.choice((1, 2, 3, 10, 100, 300))
         kind = chance.random()
-        if kind < 0.5:
+        if kind < 0.2:
+            return self.of_other_types(count)
+        if kind < 0.55:
             width, name = chance.choice((1, 1, 2, 5)), chance.choice((b"XADD", b"xadd"))
             return [[name, key, b"*", *self.fields(width)] for _ in range(count)]
-        if kind < 0.6:
+        if kind < 0.63:
             head = [b"XADD", key, chance.choice((b"MAXLEN", b"maxlen")), b"~", b"%d" % chance.randrange(500), b"*"]
             return [head + self.fields(1) for _ in range(count)]
         if kind < 0.7:
@@ -92,6 +112,19 @@ class Pipelines:
         if kind < 0.85:
             return [[b"XTRIM", key, b"MAXLEN", b"~", b"50"], [b"XLEN", key]]
         return [[b"XACK", key, b"g", *self.ids()] for _ in range(count)]
+
+    def of_other_types(self, count: int) -> list[list[bytes]]:
+        """Requests with one name and different keys, some of the wrong type, some that are refused."""
+        chance = self.chance
+        name, *words = chance.choice(QUICK).split()
+        keys = chance.choice(KEYS_OF_OTHER_TYPES)
+        return [[name, *[self.word(word, keys) for word in words]] for _ in range(count)]
+
+    def word(self, kind: bytes, keys: tuple[bytes, ...]) -> bytes:
+        chance = self.chance
+        if kind == b"key":
+            return chance.choice(keys)
+        return {b"number": b"%d" % chance.randrange(-3, 9), b"value": chance.choice(VALUES)}.get(kind, kind)
 
     def fields(self, width: int) -> list[bytes]:
         chance = self.chance
@@ -123,7 +156,7 @@ def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[
 @pytest.mark.parametrize("trim", ["MAXLEN = 9", "MAXLEN ~ 1", "MAXLEN ~ x", "MINID ~ 5"])
 def test_what_the_batch_handler_does_not_know_is_left_to_the_plain_one(trim: str) -> None:
     side = Side(0)
-    (batch,) = batches_of([f"XADD s {trim} * f v".encode().split()] * 9, side.engine.batched)
+    (batch,) = batches_of([f"XADD s {trim} * f v".encode().split()] * 9, side.engine.batch_shapes)
 
     side.engine.context.begin(side.client.session, NOW_MS * 1000)
     assert add_batch(side.engine.context, batch, []) == 0
@@ -131,7 +164,7 @@ def test_what_the_batch_handler_does_not_know_is_left_to_the_plain_one(trim: str
 
 def test_as_many_go_together_as_a_trim_leaves_alone() -> None:
     side = Side(0)
-    (batch,) = batches_of([b"XADD s MAXLEN ~ 5 * f v".split()] * 9, side.engine.batched)
+    (batch,) = batches_of([b"XADD s MAXLEN ~ 5 * f v".split()] * 9, side.engine.batch_shapes)
 
     side.engine.context.begin(side.client.session, NOW_MS * 1000)
     assert add_batch(side.engine.context, batch, []) == 4
@@ -145,7 +178,7 @@ def test_two_reads_with_an_option_that_the_version_hides_are_refused_like_one() 
     request = b"XREADGROUP GROUP g c CLAIM 0 STREAMS s >".split()
     replies: list[bytes] = []
 
-    engine.handle_batches(client.session, batches_of([request] * 2, engine.batched), 1 << 30, replies, [])
+    engine.handle_batches(client.session, batches_of([request] * 2, engine.batch_shapes), 1 << 30, replies, [])
 
     assert replies == [engine.handle(client.session, request)] * 2
     assert replies[0].startswith(b"-ERR syntax error")
@@ -155,7 +188,7 @@ def test_a_blocked_reader_gets_the_first_of_them_alone(engine: Engine) -> None:
     reader, writer = Dialogue(engine), Dialogue(engine)
     reader("XADD s 1-0 f v", "XREAD BLOCK 0 STREAMS s $")
     answers: list[bytes] = []
-    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"%d" % at] for at in range(3)], engine.batched)
+    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"%d" % at] for at in range(3)], engine.batch_shapes)
     while batches:
         batches = engine.handle_batches(writer.session, batches, 1000, answers, [])
     assert len(answers) == 3
@@ -165,7 +198,7 @@ def test_a_blocked_reader_gets_the_first_of_them_alone(engine: Engine) -> None:
 def test_a_watcher_learns_of_them(engine: Engine) -> None:
     watcher, writer = Dialogue(engine), Dialogue(engine)
     watcher("XADD s 1-0 f v", "WATCH s", "MULTI", "PING")
-    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"v"]] * 2, engine.batched)
+    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"v"]] * 2, engine.batch_shapes)
     engine.handle_batches(writer.session, batches, 1000, [], [])
     assert watcher("EXEC") is None
 

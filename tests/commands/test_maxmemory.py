@@ -102,7 +102,7 @@ def test_a_raised_limit_lets_writes_through_at_once(full: Dialogue) -> None:
 
 def test_requests_together_are_refused_as_one_by_one(full: Dialogue) -> None:
     answers: list[bytes] = []
-    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"v"]] * 3, full.engine.batched)
+    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"v"]] * 3, full.engine.batch_shapes)
 
     full.engine.handle_batches(full.session, batches, 1 << 20, answers, [])
 

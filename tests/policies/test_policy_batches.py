@@ -80,10 +80,10 @@ def test_they_go_together(policy: str) -> None:
     reads = [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * 10
     run = []
     for requests, handler in ((adds, add_batch), (reads, read_batch)):
-        (batch,) = batches_of(requests, engine.batched)
+        (batch,) = batches_of(requests, engine.batch_shapes)
         run.append(handler(ctx, batch, []))
     acks = [[b"XACK", b"s", b"g", row[0]] for row in side.client("XPENDING s g - + 20")]
-    (batch,) = batches_of(acks, engine.batched)
+    (batch,) = batches_of(acks, engine.batch_shapes)
     run.append(acknowledge_batch(ctx, batch, []))
 
     assert run == [20, 10, 20]

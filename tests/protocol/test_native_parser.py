@@ -20,7 +20,7 @@ PIECES = st.sampled_from([b"*1", b"*2", b"*3", b"$0", b"$1", b"$2", b"$4", b"\r\
 def read(data: bytes) -> tuple[list[list[bytes]], int]:
     """The requests at the head of some bytes, and their size."""
     found: list[RequestBatch] = []
-    size = native_parser.batches(data, 0, 1 << 30, frozenset(), found)
+    size = native_parser.batches(data, 0, 1 << 30, {}, found)
     return [batch.request(0) for batch in found], size
 
 

@@ -16,11 +16,11 @@ from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import RequestBatch, batches_of
+from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
-BATCHED = frozenset((b"XADD", b"XACK"))
+SHAPES = {b"XADD": COLUMNS, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": REQUESTS}
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
 
@@ -29,12 +29,12 @@ Batches = tuple[list[RequestBatch], int]
 
 def of_bytes(data: bytes) -> Batches:
     found: list[RequestBatch] = []
-    return found, native_parser.batches(data, 0, 1 << 30, BATCHED, found)
+    return found, native_parser.batches(data, 0, 1 << 30, SHAPES, found)
 
 
 def of_words(data: bytes) -> Batches:
     """As of_bytes, for bytes that are whole ordinary requests."""
-    return batches_of(read_strictly(data)[0], BATCHED), len(data)
+    return batches_of(read_strictly(data)[0], SHAPES), len(data)
 
 
 TWINS = [of_bytes, of_words]
@@ -64,8 +64,9 @@ requests = st.one_of(
     st.builds(lambda values: [word for value in values for word in (b"f", value)], st.lists(words, max_size=3)),
     st.lists(words, max_size=5),
 ).map(lambda behind: packed(HEAD + behind))
+ALIKE = [packed(line.split()) for line in (b"GET k", b"GET k", b"GET other", b"get k", b"SET k v", b"SET k v NX")]
 others = st.sampled_from(
-    [packed([b"PING"]), packed([b"XACK", b"s", b"g", b"1-1"]), b"PING\r\n", b"*1\r\n", b"*3\r\n$4"]
+    [packed([b"PING"]), packed([b"XACK", b"s", b"g", b"1-1"]), b"PING\r\n", b"*1\r\n", b"*3\r\n$4", *ALIKE]
 )
 
 
@@ -85,7 +86,7 @@ def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
     assert requests_of(batches) == read_strictly(data[:size])[0]
     assert sum(batch.size() for batch in batches) == size
     for batch in batches:
-        if batch.count > 1:
+        if batch.columns:
             whole = [packed(batch.request(at)) for at in range(batch.count)]
             assert [part.endswith(tail) for part, tail in zip(whole, batch.tails(), strict=True)] == [
                 True
@@ -93,7 +94,7 @@ def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
 
 
 @settings(deadline=None)
-@given(st.lists(requests, max_size=8))
+@given(st.lists(st.one_of(requests, st.sampled_from(ALIKE)), max_size=8))
 def test_the_twins_make_the_same_batches(pipeline: list[bytes]) -> None:
     data = b"".join(pipeline)
     words, (batches, size) = of_words(data)[0], of_bytes(data)
@@ -102,7 +103,8 @@ def test_the_twins_make_the_same_batches(pipeline: list[bytes]) -> None:
     assert [(one.prefix, one.names, one.columns, one.count) for one in words] == [
         (one.prefix, one.names, one.columns, one.count) for one in batches
     ]
-    assert [one.tails() for one in words if one.count > 1] == [one.tails() for one in batches if one.count > 1]
+    assert requests_of(words) == requests_of(batches)
+    assert [one.tails() for one in words if one.columns] == [one.tails() for one in batches if one.columns]
     assert [one.size() for one in words] == [one.size() for one in batches]
 
 
@@ -112,6 +114,20 @@ def test_a_producers_pipeline_is_one_batch(twin: Callable[..., Any]) -> None:
 
     assert (batch.prefix, batch.names, batch.width, batch.count) == (HEAD, [b"f", b"g"], 7, 100)
     assert batch.columns == [[b"%d" % n for n in range(100)], [b"x" * n for n in range(100)]]
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_requests_with_one_name_and_as_many_words_are_one_batch(twin: Callable[..., Any]) -> None:
+    sent = [[b"GET", b"a"], [b"GET", b"b"], [b"GET", b"c", b"d"], [b"GET", b"e", b"f"], [b"get", b"a"], [b"SET", b"a"]]
+
+    batches, _ = twin(b"".join(map(packed, sent)))
+
+    assert [(batch.prefix, batch.width, batch.count) for batch in batches[:2]] == [([b"GET"], 2, 2), ([b"GET"], 3, 2)]
+    assert [batch.count for batch in batches[2:]] == [1, 1]
+    assert batches[0].words_at(1) == [b"a", b"b"]
+    assert requests_of(batches) == sent
+    assert batches[0].packed() == [packed(request) for request in sent[:2]]
+    assert requests_of([batches[1].part(0, 1), batches[1].after(1)]) == [sent[2], sent[3]]
 
 
 @pytest.mark.parametrize("twin", TWINS)
@@ -141,12 +157,12 @@ def test_what_is_not_whole_or_not_ordinary_is_left(behind: bytes) -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        packed([b"SET", b"k", b"v"]),
+        packed([b"DEL", b"k"]),
         packed([b"PING"]),
         packed([b"XADD", b"s", b"*", b"odd", b"f", b"v"]),
         packed([b"XADD", b"s", b"*"]),
     ],
-    ids=["a command without a batch handler", "one word", "a pair is not whole", "nothing behind the prefix"],
+    ids=["a command without a shape", "one word", "a pair is not whole", "nothing behind the prefix"],
 )
 @pytest.mark.parametrize("twin", TWINS)
 def test_these_stay_alone(twin: Callable[..., Any], sent: bytes) -> None:
@@ -163,7 +179,7 @@ def test_these_stay_alone(twin: Callable[..., Any], sent: bytes) -> None:
 def test_a_pipeline_that_comes_in_pieces_is_read_as_a_whole(pipeline: list[bytes], cuts: list[int], limit: int) -> None:
     data = b"".join(pipeline)
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    reader = RequestReader(Limits(), BATCHED)
+    reader = RequestReader(Limits(), SHAPES)
     taken: list[list[bytes]] = []
     error: bytes | None = None
     for start, stop in pairwise(places):
@@ -180,7 +196,7 @@ def test_a_pipeline_that_comes_in_pieces_is_read_as_a_whole(pipeline: list[bytes
 
 def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_in_batches() -> None:
     data = packed([*HEAD, b"field", b"x" * 100]) * 2000
-    reader = RequestReader(Limits(), BATCHED)
+    reader = RequestReader(Limits(), SHAPES)
     counts: list[int] = []
     for at in range(0, len(data), 100_000):
         reader.feed(data[at : at + 100_000])
@@ -198,8 +214,8 @@ def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None
 
 @given(st.lists(st.binary(max_size=12), min_size=2, max_size=6))
 def test_a_batch_knows_the_bytes_of_its_words(values: list[bytes]) -> None:
-    requests = [[b"XADD", b"s", b"*", b"field", value] for value in values]
+    for words in ([b"XADD", b"s", b"*", b"field"], [b"SET", b"key"]):
+        requests = [[*words, value] for value in values]
+        (batch,) = batches_of(requests, SHAPES)
 
-    (batch,) = batches_of(requests, frozenset([b"XADD"]))
-
-    assert batch.word_bytes() == sum(len(word) for request in requests for word in request)
+        assert batch.word_bytes() == sum(len(word) for request in requests for word in request)

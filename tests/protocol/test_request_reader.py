@@ -12,7 +12,7 @@ from penstock.protocol.hiredis_parser import HiredisParser
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import RequestBatch
+from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser, is_web
 from tests.support.wire import pack
@@ -387,7 +387,7 @@ def test_a_block_that_ends_with_the_first_byte_of_a_request_is_read_like_any_oth
 def test_whatever_is_taken_and_put_back_nothing_is_lost_or_doubled(
     data: bytes, places: list[int], steps: list[tuple[int, int]]
 ) -> None:
-    reader = RequestReader(Limits(), frozenset([b"XADD", b"XRANGE", b"-", b"+"]))
+    reader = RequestReader(Limits(), {b"XADD": COLUMNS, b"XRANGE": REQUESTS, b"-": REQUESTS, b"+": COLUMNS})
     requests: list[list[bytes]] = []
     error: bytes | None = None
     turns = itertools.cycle(steps)

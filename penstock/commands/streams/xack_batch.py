@@ -6,7 +6,7 @@ from penstock.engine.context import Context
 from penstock.engine.policies import retention, settling
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
-from penstock.protocol.request_batch import RequestBatch
+from penstock.protocol.request_batch import COLUMNS, RequestBatch
 from penstock.storage.streams import ids
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
@@ -23,7 +23,7 @@ def _depends_on_order(stream: Stream, group: Group) -> bool:
     return has_keys or (stream.policies.settings.max_length > 0 and retention.is_acked(stream.policies))
 
 
-@batched("XACK")
+@batched("XACK", COLUMNS)
 def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run XACKs with one id each in one group; returns how many requests were run. xack.py is the oracle."""
     if batch.names or len(batch.prefix) != 3:

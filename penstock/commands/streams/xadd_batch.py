@@ -13,7 +13,7 @@ from penstock.engine.policies import settling
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import RequestBatch
+from penstock.protocol.request_batch import COLUMNS, RequestBatch
 from penstock.storage.streams.ids import HALF
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
 from penstock.storage.streams.stream import KEEP_REFERENCES, Stream, Trim
@@ -21,7 +21,7 @@ from penstock.storage.streams.stream import KEEP_REFERENCES, Stream, Trim
 _NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # the usual sequence numbers
 
 
-@batched("XADD")
+@batched("XADD", COLUMNS)
 def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Append the entries of a batch and reply their ids; returns how many requests were run."""
     if not batch.names:

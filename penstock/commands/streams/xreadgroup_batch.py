@@ -16,13 +16,13 @@ from penstock.engine.context import Context
 from penstock.engine.policies import leases
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
-from penstock.protocol.request_batch import RequestBatch
+from penstock.protocol.request_batch import COLUMNS, RequestBatch
 from penstock.storage.streams.stream import SegmentRun
 
 MOST_ENTRIES: Final = 1000  # per batch, so that its replies do not take too large a part of a turn
 
 
-@batched("XREADGROUP")
+@batched("XREADGROUP", COLUMNS)
 def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run the requests of a batch, if all are equal and read new entries of one stream; returns how many.
 

@@ -14,12 +14,12 @@ class CommandLookup:
     """A command table by names, as a server has it; servers with the same settings share one.
 
     rows: by the upper-case name that clients use, without the commands that they must not know. runnable: those that
-    are named by one word, in upper and in lower case. batched: such names of commands that have batch handlers.
+    are named by one word, in upper and in lower case. batch_shapes: by such names, of those whose requests go together.
     by_own_name: those that clients know by another name, or not at all since rename-command, too. catalog: what
     rules of users can name of it.
     """
 
-    __slots__ = ("_logged", "batched", "by_own_name", "catalog", "rows", "runnable")
+    __slots__ = ("_logged", "batch_shapes", "by_own_name", "catalog", "rows", "runnable")
 
     def __init__(self, rows: Table, compatibility: Compatibility, renamed: Sequence[tuple[str, str]]) -> None:
         shown, hidden = known(rows, compatibility)
@@ -31,7 +31,7 @@ class CommandLookup:
         for name, row in self.rows.items():
             if row.handler is not None and not row.subcommands:
                 self.runnable[name] = self.runnable[name.lower()] = row
-        self.batched = frozenset([name for name, row in self.runnable.items() if row.batch_handler is not None])
+        self.batch_shapes = {name: row.batch_shape for name, row in self.runnable.items() if row.batch_shape}
 
     def named(self, request: list[bytes]) -> Command:
         """The command that a request names, whatever its arity; a container where nothing follows its name."""

@@ -29,7 +29,7 @@ ReplayHandler: TypeAlias = Callable[[Context, list[list[bytes]], int], int]
 nothing done."""
 
 DECLARED: Final[list["Command"]] = []  # filled while the family modules are imported, never after
-BATCHED: Final[dict[str, BatchHandler]] = {}  # likewise, by name
+BATCHED: Final[dict[str, tuple[BatchHandler, int]]] = {}  # likewise, by name
 REPLAYED: Final[dict[str, ReplayHandler]] = {}  # likewise
 
 
@@ -77,6 +77,7 @@ class Command(Row):
             " ".join(self.flags), self.keys, self.acl, self.tips, history, self.doc_flags, self.deprecated, self.arity,
         )  # fmt: skip
         row.batch_handler, row.replay_handler = self.batch_handler, self.replay_handler
+        row.batch_shape = self.batch_shape
         row.hidden, row.subcommands = hidden, subcommands
         return row
 
@@ -121,11 +122,11 @@ def command(
     return declare
 
 
-def batched(name: str) -> Callable[[BatchHandler], BatchHandler]:
-    """The function below answers batches of the command `name`."""
+def batched(name: str, shape: int) -> Callable[[BatchHandler], BatchHandler]:
+    """The function below answers batches of the command `name`, which have this shape (request_batch.py)."""
 
     def declare(handler: BatchHandler) -> BatchHandler:
-        BATCHED[name] = handler
+        BATCHED[name] = handler, shape
         return handler
 
     return declare
@@ -164,7 +165,7 @@ def build(rows: Iterable[Command]) -> dict[bytes, Command]:
         else:
             assert row.name.encode() not in table, f"{row.name} is declared twice"
             table[row.name.encode()] = row
-        row.batch_handler = BATCHED.get(row.name)
+        row.batch_handler, row.batch_shape = BATCHED.get(row.name, (None, row.batch_shape))
         row.replay_handler = REPLAYED.get(row.name)
     for row in nested:
         parent, _, word = row.name.partition("|")

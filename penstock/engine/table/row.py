@@ -4,6 +4,7 @@ import sys
 from typing import Final
 
 from penstock.engine.table import command_syntax as grammar
+from penstock.protocol.request_batch import REQUESTS
 
 # Of commands that touch data only.
 ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array")
@@ -16,9 +17,9 @@ class Row:
     """
 
     __slots__ = (
-        "acl", "arity", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags", "group",
-        "hidden", "history", "is_container", "keys", "label", "least_words", "loading", "most_words", "name", "no_auth",
-        "no_multi", "ordinary", "pubsub", "since", "subcommands", "summary", "syntax", "tips", "title",
+        "acl", "arity", "batch_shape", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags",
+        "group", "hidden", "history", "is_container", "keys", "label", "least_words", "loading", "most_words", "name",
+        "no_auth", "no_multi", "ordinary", "pubsub", "since", "subcommands", "summary", "syntax", "tips", "title",
         "transactional", "write",
     )  # fmt: skip
 
@@ -65,6 +66,8 @@ class Row:
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
         self.write = "write" in self.flags
         self.fast = "fast" in self.flags
+        is_quick = self.fast and self.ordinary and "blocking" not in self.flags
+        self.batch_shape = REQUESTS if is_quick else 0  # which neighbours in a pipeline go together
         self.denyoom = "denyoom" in self.flags
         self.loading = "loading" in self.flags
         self.no_auth = "no_auth" in self.flags
