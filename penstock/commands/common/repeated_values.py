@@ -28,6 +28,14 @@ def repeated(header: bytes, elements: list[bytes]) -> bytes:
     return header + b"".join(parts)
 
 
+def repeated_pairs(names: list[bytes], values: dict[bytes, bytes], resp3: bool) -> bytes:
+    """Names that may repeat, each with its value: flat, or in RESP3 an array of pairs. values: encoded, by name."""
+    encoded = {name: reply.bulk(name) + value for name, value in values.items()}
+    if resp3:
+        encoded = {name: reply.array_header(2) + pair for name, pair in encoded.items()}
+    return repeated(reply.array_header(len(names) if resp3 else 2 * len(names)), [encoded[name] for name in names])
+
+
 def repeated_bulks(texts: list[bytes]) -> bytes:
     """As reply.bulks, of texts of which many are equal: each is encoded once. 8 bytes a text beside the reply."""
     encoded = {text: reply.bulk(text) for text in set(texts)}

@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.commands.common import collection_scan
 from penstock.commands.common.random_count import random_names, read_count
-from penstock.commands.common.repeated_values import repeated, repeated_bulks
+from penstock.commands.common.repeated_values import repeated_bulks, repeated_pairs
 from penstock.commands.common.scan_cursor import read_cursor
 from penstock.commands.hashes.hash_access import read_hash
 from penstock.engine import encodings, refusals
@@ -45,7 +45,9 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
         return reply.EMPTY_ARRAY
     fields = list(found.fields) if count >= len(found) else random_names(found.by_index(), count, ctx.engine.chance)
     if count < 0:
-        return _drawn(found, fields, with_values, ctx.resp3)
+        if not with_values:
+            return repeated_bulks(fields)
+        return repeated_pairs(fields, {field: reply.bulk(found.fields[field]) for field in set(fields)}, ctx.resp3)
     if not with_values:
         return reply.bulks(fields)
     if ctx.resp3:
@@ -79,17 +81,6 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     else:
         fields, following, found.scan_order = scan.step(found.scan_order, found.fields)
     return collection_scan.answer(following, fields if scan.only_names else _with_values(found, fields))
-
-
-def _drawn(found: Hash, fields: list[bytes], with_values: bool, resp3: bool) -> bytes:
-    """The reply for fields that may repeat; each is encoded once."""
-    if not with_values:
-        return repeated_bulks(fields)
-    encoded = {field: reply.bulk(field) + reply.bulk(found.fields[field]) for field in set(fields)}
-    if resp3:
-        encoded = {field: reply.array_header(2) + pair for field, pair in encoded.items()}
-    header = reply.array_header(len(fields) if resp3 else 2 * len(fields))
-    return repeated(header, [encoded[field] for field in fields])
 
 
 def _with_values(found: Hash, fields: list[bytes]) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.commands.common.repeated_values import repeated, repeated_bulks
+from penstock.commands.common.repeated_values import repeated_bulks, repeated_pairs
 from penstock.commands.common.scan_cursor import read_cursor, read_page
 from penstock.commands.sorted_sets.zset_values import members_reply, read_sorted_set
 from penstock.engine import arguments, refusals
@@ -54,13 +54,11 @@ def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
 
 def _drawn(pairs: list[Pair], with_scores: bool, resp3: bool) -> bytes:
     """The reply for members that may repeat; each is encoded once."""
+    members = [member for _, member in pairs]
     if not with_scores:
-        return repeated_bulks([member for _, member in pairs])
-    encoded = {member: reply.bulk(member) + reply.double(score_text(score), resp3) for score, member in set(pairs)}
-    if resp3:
-        encoded = {member: reply.array_header(2) + pair for member, pair in encoded.items()}
-    header = reply.array_header(len(pairs) if resp3 else 2 * len(pairs))
-    return repeated(header, [encoded[member] for _, member in pairs])
+        return repeated_bulks(members)
+    scores = {member: reply.double(score_text(score), resp3) for score, member in set(pairs)}
+    return repeated_pairs(members, scores, resp3)
 
 
 def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
