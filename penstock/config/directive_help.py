@@ -2,12 +2,11 @@
 
 import textwrap
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from penstock.config.cluster_directives import CLUSTER
 from penstock.config.directives import USED, Directive
-from penstock.config.settings import DIRECTIVES
+from penstock.config.settings import DIRECTIVES, nearest
 
 WIDTH: Final = 100
 FIRST_OF_GROUP: Final = {  # in the order of the table: the first directive of each group
@@ -53,7 +52,7 @@ def described(name: str) -> str:
     """One directive with its default; for an unknown one, the most similar name."""
     row: Directive | None = DIRECTIVES.get(name.removeprefix("--").lower())
     if row is None:
-        near = "".join([f" Did you mean {one}?" for one in get_close_matches(name, DIRECTIVES, 1)])
+        near = "".join([f" Did you mean {one}?" for one in nearest(name)])
         return f"There is no directive {name}.{near}\n"
     fixed = " It is set at the start only." if row.immutable else ""
     return f"{row.name} (default: {row.default or 'empty'})\n  {row.about}{fixed}\n"

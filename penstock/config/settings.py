@@ -228,8 +228,12 @@ class Settings:
 
 def _unknown(name: str) -> str:
     """Redis's error for a directive that does not exist, and the directive with the most similar name, if any."""
-    nearest = get_close_matches(name, _BY_NAME, 1)
-    return "Bad directive or wrong number of arguments" + "".join([f"\nDid you mean {one}?" for one in nearest])
+    return "Bad directive or wrong number of arguments" + "".join([f"\nDid you mean {one}?" for one in nearest(name)])
+
+
+def nearest(name: str) -> list[str]:
+    """The directive with the most similar name; none if there is no similar one."""
+    return get_close_matches(name, _BY_NAME, 1)
 
 
 def _refusal(name: str, why: str) -> ReplyError:
