@@ -70,12 +70,13 @@ def packed(*words: Word) -> bytes:
     >>> packed("XLEN", b"s")
     b'*2\\r\\n$4\\r\\nXLEN\\r\\n$1\\r\\ns\\r\\n'
     """
-    parts = [b"*%d\r\n" % len(words)]
-    for word in words:
-        if not isinstance(word, bytes):
-            word = str(word).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(word), word))
-    return b"".join(parts)
+    as_bytes = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n%b" % (len(words), bulk_strings(as_bytes))
+
+
+def bulk_strings(words: list[bytes]) -> bytes:
+    """The words of a request as bytes, without the header that tells their number."""
+    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
 
 
 class Client:

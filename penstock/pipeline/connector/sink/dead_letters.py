@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, packed
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings, packed
 from penstock.pipeline.connector.sink.idempotent_writes import IdmpSettings
 from penstock.pipeline.connector.sink.ledger import text_of
 from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, PendingRow, checked, chunks
@@ -64,7 +64,7 @@ class DeadLetters:
         with_key = self._knows_idmp(route.dead)
         entries = entries_of(self._client, route.stream, [one.id for one in ours])
         letter = _Letter(route, with_key)
-        acknowledge = b"*4\r\n" + _words([b"XACK", route.stream, route.group])
+        acknowledge = b"*4\r\n" + bulk_strings([b"XACK", route.stream, route.group])
         # Copies first, then acknowledgements: the server runs neighbours of one shape together.
         requests = [
             packed("MULTI"),
@@ -149,9 +149,9 @@ class _Letter:
 
     def __init__(self, route: Route, with_key: bool) -> None:
         key = [b"IDMP", b"dead:" + route.group] if with_key else []
-        self._begin = _words([b"XADD", route.dead, *key])
+        self._begin = bulk_strings([b"XADD", route.dead, *key])
         self._iid_prefix = route.stream + b":" if with_key else b""
-        self._about = _words([b"_stream", route.stream, b"_group", route.group, b"_id"])
+        self._about = bulk_strings([b"_stream", route.stream, b"_group", route.group, b"_id"])
         self._fixed = 3 + (3 if with_key else 0) + 6  # words behind which the entry's fields and `_ends` are counted
         self._ends: dict[tuple[int | None, bytes | None, bytes], tuple[int, bytes]] = {}
 
@@ -162,7 +162,15 @@ class _Letter:
         iid = b"$%d\r\n%b%b\r\n" % (len(prefix) + len(entry_id), prefix, entry_id) if prefix else b""
         words, end = self._end(held, _reason(held, bool(fields)))
         count = self._fixed + len(fields) + words
-        return b"*%d\r\n%b%b$1\r\n*\r\n%b%b%b%b" % (count, self._begin, iid, _words(fields), self._about, own_id, end)
+        return b"*%d\r\n%b%b$1\r\n*\r\n%b%b%b%b" % (
+            count,
+            self._begin,
+            iid,
+            bulk_strings(fields),
+            self._about,
+            own_id,
+            end,
+        )
 
     def _end(self, held: PendingRow, reason: bytes) -> tuple[int, bytes]:
         """The words that are the same in many letters, and how many they are."""
@@ -175,12 +183,8 @@ class _Letter:
             if held.consumer:
                 more += [b"_consumer", held.consumer]
             more += [b"_reason", reason]
-            found = self._ends[key] = len(more), _words(more)
+            found = self._ends[key] = len(more), bulk_strings(more)
         return found
-
-
-def _words(words: list[bytes]) -> bytes:
-    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
 
 
 def in_order(entry_ids: list[bytes]) -> list[tuple[int, int, bytes]]:
