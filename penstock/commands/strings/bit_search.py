@@ -113,10 +113,7 @@ def _first(value: bytes | bytearray, bit: int, first: int, last: int) -> int:
     blank = other * min(PART_BYTES, (last >> 3) - (first >> 3) + 1)
     start = first >> 3
     for part in _parts(value, first, last, other[0]):
-        if part == blank:
-            start += len(part)
-            continue
-        rest = part.lstrip(other)
+        rest = b"" if part == blank else part.lstrip(other)
         if rest:
             found = rest[0] if bit else rest[0] ^ 0xFF
             return (start + len(part) - len(rest)) * 8 + 8 - found.bit_length()
