@@ -4,7 +4,6 @@ Run in a row by their handlers, they take two to three times as much time. A bat
 than its like: its key has another type, its time is over, somebody waits for it, or the request is refused.
 """
 
-from itertools import groupby
 from typing import Final
 
 from penstock.commands.common import batch_keys
@@ -54,19 +53,24 @@ def set_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 @batched("INCR", REQUESTS)
 def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run INCRs, those of one key in a row at once; returns how many."""
-    done = 0
-    for key, run in groupby(batch_keys.free(ctx, batch.words_at(1))):
-        count, text = len(list(run)), ctx.value(key)
+    keys = batch_keys.free(ctx, batch.words_at(1))
+    done, most = 0, len(keys)
+    while done < most:
+        key, stop = keys[done], done + 1
+        while stop < most and keys[stop] == key:
+            stop += 1
+        text = ctx.value(key)
         if text is None:
             text = b"0"
         elif not isinstance(text, bytes) or not is_integer(text):
             break
-        number = int(text)
+        count, number = stop - done, int(text)
         if number > MAX_INT64 - count:
             break
         ctx.put(key, b"%d" % (number + count))
-        replies.extend(map(b":%d\r\n".__mod__, range(number + 1, number + 1 + count)))
-        done += count
+        for total in range(number + 1, number + 1 + count):
+            replies.append(b":%d\r\n" % total)
+        done = stop
     return _changed(ctx, batch, done)
 
 
