@@ -61,8 +61,8 @@ class Piped:
         while True:
             try:
                 _, after = parse(self._buffer, self._at)
-            except Incomplete:
-                self._receive()
+            except Incomplete as cut:
+                self._receive(cut.missing)
             else:
                 reply = self._buffer[self._at : after]
                 self._at = after
@@ -81,11 +81,16 @@ class Piped:
         self.send([list(words)])
         return parse(self.answer())[0]
 
-    def _receive(self) -> None:
-        chunk = self._socket.recv(BUFFER)
-        if not chunk:
-            raise ConnectionError("the server closed the connection")
-        self._buffer = self._buffer[self._at :] + chunk
+    def _receive(self, missing: int = 1) -> None:
+        """Receive so many bytes or more. They are joined once: a reply may have some hundred megabytes."""
+        parts = [self._buffer[self._at :]]
+        while missing > 0:
+            chunk = self._socket.recv(BUFFER)
+            if not chunk:
+                raise ConnectionError("the server closed the connection")
+            parts.append(chunk)
+            missing -= len(chunk)
+        self._buffer = b"".join(parts)
         self._at = 0
 
 

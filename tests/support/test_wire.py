@@ -39,6 +39,13 @@ def test_a_cut_reply_is_incomplete(data: Any) -> None:
         wire.parse(data)
 
 
+def test_a_cut_text_tells_how_many_bytes_are_missing() -> None:
+    with pytest.raises(wire.Incomplete) as cut:
+        wire.parse(b"*2\r\n:1\r\n$10\r\nabc")
+
+    assert cut.value.missing == len(b"defghij\r\n")
+
+
 @pytest.mark.parametrize(
     "data", [b"PONG\r\n", b"#x\r\n", b"_x\r\n", b"$-2\r\n", b"*x\r\n", b"$1\r\nabc\r\n", b"=1\r\na\r\n"]
 )

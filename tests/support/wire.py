@@ -125,7 +125,11 @@ Value: TypeAlias = (
 
 
 class Incomplete(Exception):
-    """The buffer ends before the reply does."""
+    """The buffer ends before the reply does; at least so many bytes are missing."""
+
+    def __init__(self, missing: int = 1) -> None:
+        super().__init__(missing)
+        self.missing = missing
 
 
 class Closed(Exception):
@@ -203,7 +207,7 @@ def _size(line: bytes) -> int:
 def _text(buffer: bytes, at: int, size: int) -> tuple[bytes, int]:
     end = at + size
     if len(buffer) < end + 2:
-        raise Incomplete
+        raise Incomplete(end + 2 - len(buffer))
     if buffer[end : end + 2] != _END:
         raise ValueError(f"{size} bytes are not followed by a line end: {buffer[at : end + 2]!r}")
     return buffer[at:end], end + 2
