@@ -8,6 +8,7 @@ import pytest
 from tests.against_redis.conftest import Reference
 from tests.against_redis.makers.anything import Anything
 from tests.against_redis.makers.scripts import Scripts
+from tests.against_redis.script_errors_table import ERRORS
 from tests.against_redis.script_language_table import LANGUAGE
 from tests.against_redis.script_table import COMMANDS, LIBRARIES, MEMORY
 from tests.against_redis.typed import compare_types
@@ -15,7 +16,7 @@ from tests.support.compared_sides import InProcess, Piped
 
 pytest.importorskip("lupa")
 
-TABLES = {"language": LANGUAGE, "libraries": LIBRARIES, "commands": COMMANDS, "memory": MEMORY}
+TABLES = {"language": LANGUAGE, "errors": ERRORS, "libraries": LIBRARIES, "commands": COMMANDS, "memory": MEMORY}
 RESET = (("RESET",), ("CONFIG", "SET", "maxmemory", "0"), ("FLUSHALL",), ("FUNCTION", "FLUSH"), ("SCRIPT", "FLUSH"))
 
 

@@ -154,6 +154,20 @@ def test_an_error_names_the_script_and_nothing_of_ours(dialogue: Dialogue, code:
     assert answer.endswith(", on @user_script:2.")
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("local e=cjson.encode e()", "bad argument #1 to 'e' (expected 1 argument)"),
+        ("local t={} t.e=struct.pack t:e()", "calling 'e' on bad self (string expected, got table)"),
+        ("local x=('%d'):format('x')", "bad argument #1 to 'format' (number expected, got string)"),
+        ("local x=({table.insert})[1](0)", "bad argument #1 to '?' (table expected, got number)"),
+        ("local x=setmetatable({},{__add=cjson.encode})+1", "bad argument #1 to '?' (expected 1 argument)"),
+    ],
+)
+def test_an_error_names_a_function_as_the_script_called_it(dialogue: Dialogue, code: str, told: str) -> None:
+    assert str(ask(dialogue, code)).startswith(f"ERR user_script:1: {told} script: ")
+
+
 def test_a_chunk_may_call_itself_as_we_do_and_gains_nothing(dialogue: Dialogue) -> None:
     answer = str(ask(dialogue, "loadstring('error(1)','=[penstock]')()"))
 

@@ -164,7 +164,7 @@ class Machine:
         self._shared = cast("dict[bytes, dict[bytes, object]]", shared)
         text = made("text", host, guard, shared, made("patterns"))
         replies = made("replies", host, guard)
-        numbers = made("numbers", host, shared)
+        numbers = made("numbers", host, guard, shared)
         libraries: dict[bytes, object] = {}
         for name in LIBRARIES:
             library = cast("Callable[..., object]", made(name))

@@ -1,6 +1,6 @@
 -- The library cjson: JSON, as Redis's scripts know it (lua-cjson 2.1.0).
 return function(host, shared, guard)
-    local spend = guard.spend
+    local spend, wrong, refuse = guard.spend, guard.wrong, guard.refuse
     local error, type, select, pcall, next, tonumber = error, type, select, pcall, next, tonumber
     local rawget, setmetatable, getmetatable = rawget, setmetatable, getmetatable
     local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format, string.gsub,
@@ -128,7 +128,7 @@ return function(host, shared, guard)
 
         local function encode(...)
             if select("#", ...) ~= 1 then
-                error("bad argument #1 to 'encode' (expected 1 argument)", 2)
+                refuse(1, "expected 1 argument", 1)
             end
             local out = {}
             local done, problem = pcall(encode_value, ..., out, 0)
@@ -346,11 +346,11 @@ return function(host, shared, guard)
         local function decode(...)
             local text = ...
             if select("#", ...) ~= 1 then
-                error("bad argument #1 to 'decode' (expected 1 argument)", 2)
+                refuse(1, "expected 1 argument", 1)
             end
             if type(text) ~= "string" then
                 if type(text) ~= "number" then
-                    error("bad argument #1 to 'decode' (string expected, got " .. type(text) .. ")", 2)
+                    wrong(1, "string", text, 1)
                 end
                 text = tostring(text)
             end
@@ -364,20 +364,19 @@ return function(host, shared, guard)
 
         -- settings ---------------------------------------------------------------------------------------------------
 
-        local function whole(name, place, given, low, high)
+        local function whole(place, given, low, high)
             local number = tonumber(given)
             if not number then
-                error("bad argument #" .. place .. " to '" .. name .. "' (number expected, got " .. type(given) .. ")", 3)
+                wrong(place, "number", given, place, 2)
             end
             number = number ~= number and 0 or number < 0 and -floor(-number) or floor(number)
             if number < low or number > high then
-                error("bad argument #" .. place .. " to '" .. name .. "' (expected integer between " .. low .. " and "
-                    .. format("%d", high) .. ")", 3)
+                refuse(place, "expected integer between " .. low .. " and " .. format("%d", high), 2)
             end
             return number
         end
 
-        local function yes_no(name, place, given, also)
+        local function yes_no(place, given, also)
             if type(given) == "boolean" then
                 return given
             end
@@ -390,64 +389,64 @@ return function(host, shared, guard)
                 given = given .. ""
             end
             if type(given) ~= "string" then
-                error("bad argument #" .. place .. " to '" .. name .. "' (string expected, got " .. type(given) .. ")", 3)
+                wrong(place, "string", given, place, 2)
             end
-            error("bad argument #" .. place .. " to '" .. name .. "' (invalid option '" .. given:match("^%Z*") .. "')", 3)
+            refuse(place, "invalid option '" .. given:match("^%Z*") .. "'", 2)
         end
 
         local library = {null = null, _NAME = "cjson", _VERSION = "2.1.0", encode = encode, decode = decode, new = new}
         function library.encode_sparse_array(convert, ratio, safe)
             if convert ~= nil then
-                sparse_convert = yes_no("encode_sparse_array", 1, convert)
+                sparse_convert = yes_no(1, convert)
             end
             if ratio ~= nil then
-                sparse_ratio = whole("encode_sparse_array", 2, ratio, 0, 2147483647)
+                sparse_ratio = whole(2, ratio, 0, 2147483647)
             end
             if safe ~= nil then
-                sparse_safe = whole("encode_sparse_array", 3, safe, 0, 2147483647)
+                sparse_safe = whole(3, safe, 0, 2147483647)
             end
             return sparse_convert, sparse_ratio, sparse_safe
         end
         function library.encode_max_depth(depth)
             if depth ~= nil then
-                encode_depth = whole("encode_max_depth", 1, depth, 1, 2147483647)
+                encode_depth = whole(1, depth, 1, 2147483647)
             end
             return encode_depth
         end
         function library.decode_max_depth(depth)
             if depth ~= nil then
-                decode_depth = whole("decode_max_depth", 1, depth, 1, 2147483647)
+                decode_depth = whole(1, depth, 1, 2147483647)
             end
             return decode_depth
         end
         function library.encode_number_precision(digits)
             if digits ~= nil then
-                precision = whole("encode_number_precision", 1, digits, 1, 14)
+                precision = whole(1, digits, 1, 14)
                 number_format = "%." .. precision .. "g"
             end
             return precision
         end
         function library.encode_keep_buffer(keeps)
             if keeps ~= nil then
-                keep_buffer = yes_no("encode_keep_buffer", 1, keeps)
+                keep_buffer = yes_no(1, keeps)
             end
             return keep_buffer
         end
         function library.encode_invalid_numbers(how)
             if how ~= nil then
-                invalid_out = yes_no("encode_invalid_numbers", 1, how, "null")
+                invalid_out = yes_no(1, how, "null")
             end
             return invalid_out
         end
         function library.decode_invalid_numbers(how)
             if how ~= nil then
-                invalid_in = yes_no("decode_invalid_numbers", 1, how)
+                invalid_in = yes_no(1, how)
             end
             return invalid_in
         end
         function library.decode_array_with_array_mt(how)
             if how ~= nil then
-                array_meta = yes_no("decode_array_with_array_mt", 1, how)
+                array_meta = yes_no(1, how)
             end
             return array_meta
         end

@@ -1,7 +1,7 @@
 -- The library cmsgpack: MessagePack, as Redis's scripts know it.
 return function(host, shared, guard)
-    local spend = guard.spend
-    local error, type, select, pcall, next = error, type, select, pcall, next
+    local spend, wrong = guard.spend, guard.wrong
+    local error, type, select, pcall, next, tonumber = error, type, select, pcall, next, tonumber
     local byte, char, sub, concat, floor = string.byte, string.char, string.sub, table.concat, math.floor
     local DEEPEST, revealed, as_int = 16, shared.revealed, shared.as_int
     local pack_double, unpack_double, unpack_integer = host.pack_double, host.unpack_double, host.unpack_integer
@@ -160,13 +160,12 @@ return function(host, shared, guard)
         return reader[2](text, at, count)
     end
 
-    local function unpack_some(name, text, limit, offset, whole)
+    local function unpack_some(text, limit, offset, whole)
         if type(text) == "number" then
             text = text .. ""
         end
         if type(text) ~= "string" then
-            error("bad argument #1 to '" .. name .. "' (string expected, got "
-                .. (text == nil and "no value" or type(text)) .. ")", 3)
+            wrong(1, "string", text, text == nil and 0 or 1, 2)
         end
         if limit < 0 or offset < 0 then
             error("Invalid request to unpack with offset of " .. as_int(offset) .. " and limit of "
@@ -188,10 +187,10 @@ return function(host, shared, guard)
         return values, count, at > #text and -1 or at - 1
     end
 
-    local function integer_of(name, place, number)
-        if type(number) ~= "number" then
-            error("bad argument #" .. place .. " to '" .. name .. "' (number expected, got "
-                .. (number == nil and "no value" or type(number)) .. ")", 3)
+    local function integer_of(place, given)
+        local number = tonumber(given)
+        if not number then
+            wrong(place, "number", given, given == nil and 0 or place, 2)
         end
         if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
             return -9223372036854775808 -- as C casts it
@@ -208,7 +207,7 @@ return function(host, shared, guard)
         pack = function(...)
             local count = select("#", ...)
             if count == 0 then
-                error("bad argument #0 to 'pack' (MessagePack pack needs input.)", 2)
+                guard.refuse(0, "MessagePack pack needs input.", 1)
             end
             local out = {}
             for place = 1, count do
@@ -217,18 +216,18 @@ return function(host, shared, guard)
             return concat(out)
         end,
         unpack = function(text)
-            local values, count = unpack_some("unpack", text, 0, 0, true)
+            local values, count = unpack_some(text, 0, 0, true)
             return unpack(values, 1, count)
         end,
         unpack_one = function(text, offset)
-            offset = offset == nil and 0 or integer_of("unpack_one", 2, offset)
-            local values, count, after = unpack_some("unpack_one", text, 1, offset, false)
+            offset = offset == nil and 0 or integer_of(2, offset)
+            local values, count, after = unpack_some(text, 1, offset, false)
             return after, unpack(values, 1, count)
         end,
         unpack_limit = function(text, limit, offset)
-            limit = integer_of("unpack_limit", 2, limit)
-            offset = offset == nil and 0 or integer_of("unpack_limit", 3, offset)
-            local values, count, after = unpack_some("unpack_limit", text, limit, offset, limit == 0)
+            limit = integer_of(2, limit)
+            offset = offset == nil and 0 or integer_of(3, offset)
+            local values, count, after = unpack_some(text, limit, offset, limit == 0)
             return after, unpack(values, 1, count)
         end,
     }

@@ -30,6 +30,29 @@ local function clean(problem)
     return problem
 end
 
+-- refusing arguments ---------------------------------------------------------------------------------------------------
+
+-- Refuse an argument of the library function that is so many levels up, 1 for the one that calls this: by the name that
+-- the script called it by, and by `?` where C or an operator called it.
+function guard.refuse(at, problem, level)
+    local called, caller = getinfo(level + 1, "n"), getinfo(level + 2, "S")
+    local is_by_script = caller and caller.what ~= "C" and caller.source ~= host.ours
+    local name = is_by_script and called.namewhat ~= "metamethod" and called.name or "?"
+    if called.namewhat == "method" then
+        at = at - 1
+    end
+    local text = at == 0 and called.namewhat == "method" and "calling '" .. name .. "' on bad self"
+        or "bad argument #" .. at .. " to '" .. name .. "'"
+    error(text .. " (" .. problem .. ")", is_by_script and level + 2 or 0)
+end
+
+-- Refuse an argument, of `count`, for its type: of the library function that calls this, or is so many levels up.
+function guard.wrong(at, wanted, given, count, level)
+    guard.refuse(at, wanted .. " expected, got " .. (count < at and "no value" or type(given)), (level or 1) + 1)
+end
+
+local refuse = guard.refuse
+
 -- After the allocator said no, Lua does not collect by itself, and a collection needs memory, too.
 local function relieve()
     widen()
@@ -212,7 +235,7 @@ end
 
 function guard.xpcall(...)
     if select("#", ...) < 2 then
-        error("bad argument #2 to 'xpcall' (value expected)", 2)
+        refuse(2, "value expected", 1)
     end
     local body, handler = ...
     local level = depth - base
@@ -262,7 +285,7 @@ guard.coroutine = {status = status, running = running}
 function guard.coroutine.create(...)
     local body = ...
     if type(body) ~= "function" or is_builtin(body) then
-        error("bad argument #1 to 'create' (Lua function expected)", 2)
+        refuse(1, "Lua function expected", 1)
     end
     return create(body)
 end
@@ -270,7 +293,7 @@ end
 function guard.coroutine.resume(...)
     local thread = ...
     if type(thread) ~= "thread" then
-        error("bad argument #1 to 'resume' (coroutine expected)", 2)
+        refuse(1, "coroutine expected", 1)
     end
     return resume(...)
 end
@@ -278,7 +301,7 @@ end
 function guard.coroutine.wrap(...)
     local body = ...
     if type(body) ~= "function" or is_builtin(body) then
-        error("bad argument #1 to 'wrap' (Lua function expected)", 2)
+        refuse(1, "Lua function expected", 1)
     end
     local thread = create(body)
     return function(...)

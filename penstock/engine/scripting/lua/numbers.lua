@@ -1,8 +1,8 @@
 -- The libraries math and bit, as Redis's scripts know them.
 
-local host, shared = ...
+local host, guard, shared = ...
 local error, type, select, tonumber, floor = error, type, select, tonumber, math.floor
-local raw_pairs, wrong = pairs, shared.wrong
+local raw_pairs, wrong, refuse = pairs, guard.wrong, guard.refuse
 
 -- As a C compiler casts a double to int on a 64-bit machine.
 function shared.as_int(number)
@@ -27,7 +27,7 @@ for _, name in ipairs({"floor", "ceil"}) do
     local raw = math[name]
     maths[name] = function(...)
         if select("#", ...) == 0 then
-            wrong(1, name, "number", nil, 0)
+            wrong(1, "number", nil, 0)
         end
         return raw(...)
     end
@@ -38,7 +38,7 @@ for name, raw in raw_pairs({atan2 = math.atan2, fmod = math.fmod, ldexp = math.l
     maths[name] = function(...)
         local _, other = ...
         if not tonumber(other) then
-            wrong(2, name, "number", other, select("#", ...))
+            wrong(2, "number", other, select("#", ...))
         end
         if name == "ldexp" and tonumber((...)) then
             return raw((...), as_integer(tonumber(other)))
@@ -50,7 +50,7 @@ for name, factor in raw_pairs({deg = 180 / math.pi, rad = math.pi / 180}) do
     maths[name] = function(...)
         local number = tonumber((...))
         if not number or type((...)) == "boolean" then
-            wrong(1, name, "number", (...), select("#", ...))
+            wrong(1, "number", (...), select("#", ...))
         end
         return name == "deg" and number / (math.pi / 180) or number * factor
     end
@@ -65,7 +65,7 @@ end
 maths.randomseed = function(...)
     local number = tonumber((...))
     if not number then
-        wrong(1, "randomseed", "number", (...), select("#", ...))
+        wrong(1, "number", (...), select("#", ...))
     end
     host.seed(number)
 end
@@ -80,7 +80,7 @@ maths.random = function(...)
     end
     for place = 1, count do
         if not tonumber((select(place, ...))) then
-            wrong(place, "random", "number", (select(place, ...)), count)
+            wrong(place, "number", (select(place, ...)), count)
         end
     end
     if count == 1 then
@@ -88,7 +88,7 @@ maths.random = function(...)
     end
     low, high = as_integer(tonumber(low)), as_integer(tonumber(high))
     if not (low <= high) then
-        error("bad argument #" .. count .. " to 'random' (interval is empty)", 2)
+        refuse(count, "interval is empty", 1)
     end
     return floor(host.random() * (high - low + 1)) + low
 end

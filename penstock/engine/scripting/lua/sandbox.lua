@@ -8,7 +8,7 @@ local raw_pcall, raw_xpcall, raw_pairs, raw_next, raw_get, raw_set = pcall, xpca
 local raw_setmetatable, raw_loadstring, setfenv = setmetatable, loadstring, setfenv
 local raw_load, getinfo = load, debug.getinfo
 local byte, find, sub, concat, floor = string.byte, string.find, string.sub, table.concat, math.floor
-local call, standin, wrong, clean = host.call, shared.standin, shared.wrong, guard.clean
+local call, standin, wrong, clean = host.call, shared.standin, guard.wrong, guard.clean
 local parse, flat, spend = replies.parse, replies.flat, guard.spend
 
 -- errors ---------------------------------------------------------------------------------------------------------------
@@ -214,10 +214,10 @@ local function loadstring(...)
     if type(code) == "number" then
         code = code .. ""
     elseif type(code) ~= "string" then
-        wrong(1, "loadstring", "string", code, select("#", ...))
+        wrong(1, "string", code, select("#", ...))
     end
     if name ~= nil and type(name) ~= "string" and type(name) ~= "number" then
-        wrong(2, "loadstring", "string", name, select("#", ...))
+        wrong(2, "string", name, select("#", ...))
     end
     return in_env(compiled(code, name and name .. "" or code, false))
 end
@@ -225,7 +225,7 @@ end
 local function load(...)
     local piece_of, name = ...
     if type(piece_of) ~= "function" then
-        wrong(1, "load", "function", piece_of, select("#", ...))
+        wrong(1, "function", piece_of, select("#", ...))
     end
     local called = guard.callable(piece_of)
     local pieces = {}

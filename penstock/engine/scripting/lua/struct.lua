@@ -1,15 +1,12 @@
 -- The library struct: binary data, as Redis's scripts know it.
-return function(host)
+return function(host, shared, guard)
+    local wrong, refuse = guard.wrong, guard.refuse
     local error, type, select, tonumber = error, type, select, tonumber
     local byte, char, find, rep, sub, concat = string.byte, string.char, string.find, string.rep, string.sub, table.concat
     local pack_integer, unpack_whole = host.pack_whole, host.unpack_whole
     local pack_float, unpack_float = host.pack_float, host.unpack_float
     local SIZES = {b = 1, B = 1, h = 2, H = 2, l = 8, L = 8, T = 8, f = 4, d = 8, x = 1}
     local NATURAL = 8 -- the largest alignment that `!` asks for
-
-    local function bad(name, place, text, level)
-        error("bad argument #" .. place .. " to '" .. name .. "' (" .. text .. ")", level + 1)
-    end
 
     -- Walk a format; `each` gets the option, its size and the bytes of padding before it.
     local function walk(name, layout, total, each)
@@ -62,31 +59,31 @@ return function(host)
                 end
                 total = each(option, size, padding, little, total)
             elseif name ~= "size" or not find(option, "^%w") then
-                bad(name, 1, "invalid format option '" .. option .. "'", 3)
+                refuse(1, "invalid format option '" .. option .. "'", 2)
             end
         end
         return total
     end
 
-    local function format_of(name, count, layout)
+    local function format_of(count, layout)
         if type(layout) == "number" then
             return layout .. ""
         elseif type(layout) ~= "string" then
-            bad(name, 1, "string expected, got " .. (count == 0 and "no value" or type(layout)), 3)
+            wrong(1, "string", layout, count, 2)
         end
         return layout
     end
 
     return {
         pack = function(...)
-            local layout = format_of("pack", select("#", ...), (...))
+            local layout = format_of(select("#", ...), (...))
             local given, place, out = {...}, 1, {}
             local function number()
                 place = place + 1
                 local value = given[place]
                 local found = (type(value) == "number" or type(value) == "string") and tonumber(value)
                 if not found then
-                    bad("pack", place, "number expected, got " .. type(value), 5)
+                    wrong(place, "number", value, place, 4)
                 end
                 return found
             end
@@ -103,13 +100,13 @@ return function(host)
                     if type(text) == "number" then
                         text = text .. ""
                     elseif type(text) ~= "string" then
-                        bad("pack", place, "string expected, got " .. type(text), 4)
+                        wrong(place, "string", text, place, 3)
                     end
                     if option == "c" and size == 0 or option == "s" then
                         size = #text
                     end
                     if #text < size then
-                        bad("pack", place + 1, "string too short", 4)
+                        refuse(place + 1, "string too short", 3)
                     end
                     out[#out + 1] = sub(text, 1, size)
                     if option == "s" then
@@ -127,27 +124,27 @@ return function(host)
         end,
         unpack = function(...)
             local layout, text, from = ...
-            layout = format_of("unpack", select("#", ...), layout)
+            layout = format_of(select("#", ...), layout)
             if type(text) == "number" then
                 text = text .. ""
             elseif type(text) ~= "string" then
-                bad("unpack", 2, "string expected, got " .. (select("#", ...) < 2 and "no value" or type(text)), 2)
+                wrong(2, "string", text, select("#", ...))
             end
             from = from == nil and 1 or tonumber(from)
             if not from then
-                bad("unpack", 3, "number expected, got " .. type((select(3, ...))), 2)
+                wrong(3, "number", (select(3, ...)), 3)
             end
             if from < 0 then
-                bad("unpack", 2, "data string too short", 2)
+                refuse(2, "data string too short", 1)
             elseif from < 1 then
-                bad("unpack", 3, "offset must be 1 or greater", 2)
+                refuse(3, "offset must be 1 or greater", 1)
             end
             local values, count = {}, 0
             local last
             local function step(option, size, padding, little, total)
                 total = total + padding
                 if total + size > #text then
-                    bad("unpack", 2, "data string too short", 4)
+                    refuse(2, "data string too short", 3)
                 end
                 local value
                 if option == "x" then
@@ -162,7 +159,7 @@ return function(host)
                         size = values[count]
                         count = count - 1
                         if size < 0 or total + size > #text then
-                            bad("unpack", 2, "data string too short", 4)
+                            refuse(2, "data string too short", 3)
                         end
                     end
                     value = sub(text, total + 1, total + size)
@@ -185,12 +182,12 @@ return function(host)
             return unpack(values, 1, count + 1)
         end,
         size = function(...)
-            local layout = format_of("size", select("#", ...), (...))
+            local layout = format_of(select("#", ...), (...))
             local total = walk("size", layout, 0, function(option, size, padding, _, total)
                 if option == "s" then
-                    bad("size", 1, "option 's' has no fixed size", 4)
+                    refuse(1, "option 's' has no fixed size", 3)
                 elseif option == "c" and size == 0 then
-                    bad("size", 1, "option 'c0' has no fixed size", 4)
+                    refuse(1, "option 'c0' has no fixed size", 3)
                 end
                 return total + padding + size
             end)

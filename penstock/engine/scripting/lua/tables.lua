@@ -8,8 +8,6 @@ local raw_getmetatable, raw_setmetatable, shown_metatable = debug.getmetatable, 
 local raw_insert, raw_sort, raw_maxn = table.insert, table.sort, table.maxn
 local raw_remove, raw_concat = table.remove, table.concat
 
-local getinfo = debug.getinfo
-
 local READONLY = "Attempt to modify a readonly table"
 local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which nobody can stop
 
@@ -40,22 +38,14 @@ function shared.is_standin(value)
     return real_of[value] ~= nil
 end
 
--- Refuse an argument of the function that calls this; it is called what the script called it.
-function shared.wrong(at, name, wanted, given, count)
-    local here, caller = getinfo(2, "n"), getinfo(3, "S")
-    name = here.name or caller and caller.what == "C" and "?" or name
-    error("bad argument #" .. at .. " to '" .. name .. "' (" .. wanted .. " expected, got "
-        .. (count < at and "no value" or type(given)) .. ")", 3)
-end
-
-local wrong = shared.wrong
+local wrong, refuse = guard.wrong, guard.refuse
 local base = {}
 shared.base = base
 
 function base.getmetatable(...)
     local value = ...
     if select("#", ...) == 0 then
-        error("bad argument #1 to 'getmetatable' (value expected)", 2)
+        refuse(1, "value expected", 1)
     end
     local kind = type(value)
     if kind == "string" then
@@ -72,10 +62,10 @@ end
 function base.setmetatable(...)
     local value, meta = ...
     if type(value) ~= "table" then
-        wrong(1, "setmetatable", "table", value, select("#", ...))
+        wrong(1, "table", value, select("#", ...))
     end
     if meta ~= nil and type(meta) ~= "table" or select("#", ...) < 2 then
-        error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
+        refuse(2, "nil or table expected", 1)
     end
     if real_of[value] then
         error(READONLY, 0)
@@ -90,9 +80,9 @@ end
 function base.rawget(...)
     local value, name = ...
     if type(value) ~= "table" then
-        wrong(1, "rawget", "table", value, select("#", ...))
+        wrong(1, "table", value, select("#", ...))
     elseif select("#", ...) < 2 then
-        error("bad argument #2 to 'rawget' (value expected)", 2)
+        refuse(2, "value expected", 1)
     end
     return raw_get(real_of[value] or value, name)
 end
@@ -100,9 +90,9 @@ end
 function base.rawset(...)
     local value, name, held = ...
     if type(value) ~= "table" then
-        wrong(1, "rawset", "table", value, select("#", ...))
+        wrong(1, "table", value, select("#", ...))
     elseif select("#", ...) < 3 then
-        error("bad argument #" .. math.max(2, select("#", ...) + 1) .. " to 'rawset' (value expected)", 2)
+        refuse(math.max(2, select("#", ...) + 1), "value expected", 1)
     end
     if real_of[value] then
         error(READONLY, 0)
@@ -116,7 +106,7 @@ end
 function base.next(...)
     local value, name = ...
     if type(value) ~= "table" then
-        wrong(1, "next", "table", value, select("#", ...))
+        wrong(1, "table", value, select("#", ...))
     end
     if real_of[value] then
         return raw_next(real_of[value], name)
@@ -129,7 +119,7 @@ local next = base.next
 function base.pairs(...)
     local value = ...
     if type(value) ~= "table" then
-        wrong(1, "pairs", "table", value, select("#", ...))
+        wrong(1, "table", value, select("#", ...))
     end
     return real_of[value] and next or raw_next, value, nil
 end
@@ -139,10 +129,10 @@ end
 local tables = {maxn = raw_maxn}
 shared.tables = tables
 
-local function checked(name, value, count)
+-- Refuse what is no table, for the function that calls this.
+local function checked(value, count)
     if type(value) ~= "table" then
-        error("bad argument #1 to '" .. name .. "' (table expected, got "
-            .. (count < 1 and "no value" or type(value)) .. ")", 3)
+        wrong(1, "table", value, count, 2)
     end
 end
 
@@ -174,20 +164,20 @@ end
 
 function tables.getn(...)
     local list = ...
-    checked("getn", list, select("#", ...))
+    checked(list, select("#", ...))
     return #list
 end
 
 function tables.setn(...)
-    checked("setn", (...), select("#", ...))
+    checked((...), select("#", ...))
     error("'setn' is obsolete", 2)
 end
 
 function tables.foreach(...)
     local list, each = ...
-    checked("foreach", list, select("#", ...))
+    checked(list, select("#", ...))
     if type(each) ~= "function" then
-        wrong(2, "foreach", "function", each, select("#", ...))
+        wrong(2, "function", each, select("#", ...))
     end
     each = guard.callable(each)
     for name, held in raw_next, real_of[list] or list do
@@ -202,9 +192,9 @@ end
 
 function tables.foreachi(...)
     local list, each = ...
-    checked("foreachi", list, select("#", ...))
+    checked(list, select("#", ...))
     if type(each) ~= "function" then
-        wrong(2, "foreachi", "function", each, select("#", ...))
+        wrong(2, "function", each, select("#", ...))
     end
     each = guard.callable(each)
     for place = 1, #list do
@@ -220,7 +210,7 @@ end
 function tables.insert(...)
     local count = select("#", ...)
     local list, place, value = ...
-    checked("insert", list, count)
+    checked(list, count)
     if count == 2 then
         if real_of[list] then
             error(READONLY, 0)
@@ -232,7 +222,7 @@ function tables.insert(...)
     end
     local at = tonumber(place)
     if not at then
-        wrong(2, "insert", "number", place, count)
+        wrong(2, "number", place, count)
     elseif real_of[list] then
         error(READONLY, 0)
     end
@@ -255,11 +245,11 @@ end
 function tables.remove(...)
     local list, place = ...
     local count = select("#", ...)
-    checked("remove", list, count)
+    checked(list, count)
     local length = #list
     local at = place == nil and length or tonumber(place)
     if not at or type(place) == "boolean" then
-        wrong(2, "remove", "number", place, count)
+        wrong(2, "number", place, count)
     end
     at = at ~= at and 0 or at < 0 and -floor(-at) or floor(at)
     if at < 1 or at > length then
@@ -371,9 +361,9 @@ end
 function tables.sort(...)
     local list, before = ...
     local count = select("#", ...)
-    checked("sort", list, count)
+    checked(list, count)
     if before ~= nil and type(before) ~= "function" then
-        wrong(2, "sort", "function", before, count)
+        wrong(2, "function", before, count)
     end
     local length = #list
     if before == nil and length <= MOST_NATIVE then

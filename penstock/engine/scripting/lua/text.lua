@@ -6,13 +6,7 @@ local error, type, select, tonumber, tostring, floor = error, type, select, tonu
 local byte, char, sub, concat = string.byte, string.char, string.sub, table.concat
 local raw_find, raw_match, raw_gmatch, raw_gsub = string.find, string.match, string.gmatch, string.gsub
 local raw_rep, raw_format, raw_next, unpack = string.rep, string.format, next, unpack
-local getinfo = debug.getinfo
-local wrong, room, spend = shared.wrong, guard.room, guard.spend
-
--- Which argument it is for whoever calls us, by a method or not.
-local function argument(at)
-    return getinfo(2, "n").namewhat == "method" and at - 1 or at
-end
+local wrong, refuse, room, spend = guard.wrong, guard.refuse, guard.room, guard.spend
 
 local MOST_STEPS = 3e7 -- of C's matcher: a tenth of a second
 local MOST_REPLACED = 10000000 -- items that C matches and bytes that it puts together in gsub: a second at most
@@ -27,7 +21,7 @@ function text.len(...)
     local subject = ...
     if type(subject) ~= "string" then
         if type(subject) ~= "number" then
-            wrong(1, "len", "string", subject, select("#", ...))
+            wrong(1, "string", subject, select("#", ...))
         end
         return #(subject .. "")
     end
@@ -274,7 +268,7 @@ function text.gsub(...)
         or kind ~= "string" and kind ~= "number" and kind ~= "table" and kind ~= "function" then
         if are_texts(subject, pattern) and (most == nil or tonumber(most)) and kind ~= "string" and kind ~= "number" and kind ~= "table"
             and kind ~= "function" then
-            error("bad argument #" .. argument(3) .. " to 'gsub' (string/function/table expected)", 2)
+            refuse(3, "string/function/table expected", 1)
         end
         return raw_gsub(...)
     end
@@ -318,7 +312,7 @@ end
 function text.dump(...)
     local body = ...
     if type(body) ~= "function" then
-        wrong(1, "dump", "function", body, select("#", ...))
+        wrong(1, "function", body, select("#", ...))
     end
     error("unable to dump given function", 2)
 end
@@ -336,15 +330,14 @@ end
 -- A directive that C would write otherwise, or refuse otherwise: its text.
 local function directive(spec, letter, value, place, count)
     if place > count then
-        error("bad argument #" .. place .. " to 'format' (" .. (letter == "s" and "string expected, got " or letter == "q"
-            and "string expected, got " or "number expected, got ") .. "no value)", 3)
+        wrong(place, (letter == "s" or letter == "q") and "string" or "number", value, count, 2)
     end
     if letter == "s" or letter == "q" then
         local kind = type(value)
         if kind == "number" then
             value = number_text(value)
         elseif kind ~= "string" then
-            error("bad argument #" .. place .. " to 'format' (string expected, got " .. kind .. ")", 3)
+            wrong(place, "string", value, count, 2)
         end
         if letter == "q" then
             return quoted(value)
@@ -356,7 +349,7 @@ local function directive(spec, letter, value, place, count)
     end
     local number = tonumber(value)
     if type(value) ~= "number" and type(value) ~= "string" or not number then
-        error("bad argument #" .. place .. " to 'format' (number expected, got " .. type(value) .. ")", 3)
+        wrong(place, "number", value, count, 2)
     end
     if letter == "c" then
         local made = raw_format(spec, number)
@@ -431,7 +424,7 @@ function text.format(...)
     if type(layout) == "number" then
         layout = layout .. ""
     elseif type(layout) ~= "string" then
-        wrong(1, "format", "string", layout, count)
+        wrong(1, "string", layout, count)
     end
     spend(#layout)
     local plan = plans[layout] or plan_of(layout)
@@ -468,13 +461,13 @@ function text.format(...)
             place = place + 1
             if not raw_find(letter, "^[cdiouxXeEfgGqs]") then
                 if place > count then
-                    error("bad argument #" .. place .. " to 'format' (no value)", 2)
+                    refuse(place, "no value", 1)
                 end
                 error("invalid option '%" .. sub(layout, mark + 1, stop + 1) .. "' to 'format'", 2)
             end
             local piece
             if place > count then
-                error("bad argument #" .. place .. " to 'format' (no value)", 2)
+                refuse(place, "no value", 1)
             end
             local value = given[place]
             if spec == "%s" and type(value) == "string" and #value >= 100 then
