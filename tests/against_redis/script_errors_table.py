@@ -26,4 +26,28 @@ _NAMES: Final = (
     "coroutine.wrap(function() table.foreachi({{}},cjson.encode) end)()",
 )  # fmt: skip
 
-ERRORS: Final[tuple[tuple[str, ...], ...]] = tuple(("EVAL", code, "0") for code in _NAMES)
+# Raised where functions of the libraries stand between a function and its caller.
+_RAISING: Final = (
+    "pcall(function() error('x',i) end)", "pcall(function() local function g() error('x',i) end g() end)",
+    "pcall(error,'x',i)", "select(2,pcall(pcall,error,'x',i))", "select(2,pcall(pcall,pcall,error,'x',i))",
+    "xpcall(function() error('x',i) end,function(m) return m end)",
+    "xpcall(function() local x=nil+1 end,function(m) local ok,e=pcall(error,'y',i) return e end)",
+    "xpcall(function() error('z') end,function(m) local ok,e=pcall(error,'y',i) return e end)",
+    "coroutine.resume(coroutine.create(function() error('x',i) end))",
+    "pcall(coroutine.wrap(function() error('x',i) end))",
+    "pcall(function() string.gsub('a','a',function() error('x',i) end) end)",
+    "pcall(function() table.sort({1,2,3},function() error('x',i) end) end)",
+    "pcall(function() table.foreach({1},function() error('x',i) end) end)",
+    "pcall(function() table.foreachi({1},function() error('x',i) end) end)",
+    "pcall(function() return setmetatable({},{__index=function() error('x',i) end}).a end)",
+    "pcall(function() for k in function() error('x',i) end do end end)",
+    "pcall(loadstring(\"error('x',\"..i..\")\",'=abc'))", "pcall(load,function() error('x',i) end)",
+)  # fmt: skip
+_LEVELS: Final = (
+    *(f"error('x',{level})" for level in (-1, 0, 1, 1.9, 2, 2.5, 3, 4, 5, 6, 7, 8, 1e10, "'2'", "'y'", "{}", "0/0")),
+    *(f"local function f() error('x',{level}) end f()" for level in range(1, 7)),
+    *(f"local t={{}} for i=0,8 do local _,e={way} t[#t+1]=tostring(e) end return t" for way in _RAISING),
+    "error(1.5,2)", "error({},2)", "error(nil,2)", "error()", "v1=error(string.format('%q','q\\'),4)",
+)  # fmt: skip
+
+ERRORS: Final[tuple[tuple[str, ...], ...]] = tuple(("EVAL", code, "0") for code in (*_NAMES, *_LEVELS))

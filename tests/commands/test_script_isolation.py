@@ -168,6 +168,25 @@ def test_an_error_names_a_function_as_the_script_called_it(dialogue: Dialogue, c
     assert str(ask(dialogue, code)).startswith(f"ERR user_script:1: {told} script: ")
 
 
+@pytest.mark.parametrize("level", range(2, 12))
+def test_an_error_of_any_level_is_at_no_line_of_ours(dialogue: Dialogue, level: int) -> None:
+    assert str(ask(dialogue, f"error('x',{level})")).startswith("ERR x script: ")
+
+
+def test_the_level_of_an_error_counts_a_library_s_function_as_one(dialogue: Dialogue) -> None:
+    raising = "pcall(string.gsub,'a','a',function() error('x',i) end)"
+
+    found = ask(dialogue, f"local t={{}} for i=1,5 do\nlocal _,e={raising} t[i]=e end return t")
+
+    assert found == [b"user_script:2: x", b"x", b"x", b"user_script:2: x", b"x"]
+
+
+def test_an_operator_that_c_uses_fails_at_no_line_of_ours(dialogue: Dialogue) -> None:
+    code = "string.gsub('a','a',setmetatable({},{__index=string.rep}))"
+
+    assert "penstock" not in str(ask(dialogue, code))
+
+
 def test_a_chunk_may_call_itself_as_we_do_and_gains_nothing(dialogue: Dialogue) -> None:
     answer = str(ask(dialogue, "loadstring('error(1)','=[penstock]')()"))
 

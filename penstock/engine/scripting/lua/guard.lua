@@ -22,10 +22,12 @@ local depth, base = 2, 0 -- levels of C calls now, and where the running corouti
 local dying -- what the script ends with, once it must
 local is_watched = false
 
--- What a script may see of an error.
+-- What a script may see of an error: no object of the host, and no line of ours, where C's functions called us.
 local function clean(problem)
     if type(problem) == "userdata" and problem ~= null then
         return "ERR internal error"
+    elseif type(problem) == "string" then
+        return (gsub(problem, "^%[penstock%]:%d+: ", ""))
     end
     return problem
 end
@@ -169,10 +171,8 @@ local function returned(done, ...)
     local problem = ...
     if dying then
         error(dying, 0)
-    elseif type(problem) == "string" then
-        problem = gsub(problem, "^%[penstock%]:%d+: ", "")
     end
-    error(problem, 0)
+    error(clean(problem), 0)
 end
 
 -- A function that we call for a script. What a builtin one complains of is at no line: it was called from C.

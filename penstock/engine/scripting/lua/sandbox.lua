@@ -47,6 +47,43 @@ local function located(problem)
     return problem
 end
 
+-- Functions that call one of the script's. Each is one level of the stack, as in Redis, with all that works for it.
+local CALLERS = {}
+
+-- Where the function is that is so many levels above `error`, to be put before a text; empty where that is no script.
+local function place_of(level)
+    local index, counted, callers, is_in_c = 3, 0, 0, false
+    while true do
+        local place = getinfo(index, "Slf")
+        if not place then
+            return ""
+        elseif place.what == "C" or place.source == OURS then
+            callers = callers + (CALLERS[place.func] and 1 or 0)
+            is_in_c = is_in_c or place.what == "C"
+        else
+            counted = counted + (callers == 0 and is_in_c and 1 or callers)
+            if counted >= level then
+                return ""
+            end
+            counted, callers, is_in_c = counted + 1, 0, false
+            if counted == level then
+                return place.short_src .. ":" .. place.currentline .. ": "
+            end
+        end
+        index = index + 1
+    end
+end
+
+-- C's own would count our functions, too.
+local function raise_error(...)
+    local problem, level = ...
+    local kind, levels = type(problem), tonumber(level)
+    if kind ~= "string" and kind ~= "number" or not levels or levels < 2 or type(level) == "boolean" then
+        return error(...)
+    end
+    error(place_of(floor(levels)) .. problem, 0)
+end
+
 -- redis.* --------------------------------------------------------------------------------------------------------------
 
 local function raise(text)
@@ -261,12 +298,16 @@ end
 
 local base = copy(shared.base)
 for name, tool in raw_pairs({
-    _VERSION = "Lua 5.1", assert = assert, collectgarbage = guard.collectgarbage, error = error, gcinfo = gcinfo,
+    _VERSION = "Lua 5.1", assert = assert, collectgarbage = guard.collectgarbage, error = raise_error, gcinfo = gcinfo,
     ipairs = ipairs, load = load, loadstring = loadstring, pcall = guard.pcall, rawequal = rawequal, select = select,
     tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, xpcall = guard.xpcall,
     __redis__err__handler = located,
 }) do
     base[name] = tool
+end
+for _, caller in ipairs({guard.pcall, guard.xpcall, load, raise_error, text.library.gsub, shared.tables.sort,
+    shared.tables.foreach, shared.tables.foreachi}) do
+    CALLERS[caller] = true
 end
 base.string, base.table = standin(text.library), standin(shared.tables)
 base.math, base.os = standin(numbers.math), standin({clock = os.clock})
