@@ -153,14 +153,15 @@ local redis = {
     end,
     log = function(...)
         local count = select("#", ...)
-        local level = ...
+        local given = ...
         if count < 2 then
             raise("redis.log() requires two arguments or more.")
         end
-        if type(level) ~= "number" then
+        local level = tonumber(given)
+        if not level or type(given) == "boolean" then
             raise("First argument must be a number (log level).")
         end
-        if not (level >= 0 and level < 4) then
+        if not (level > -1 and level < 4) then
             raise("Invalid log level.")
         end
         local parts = {}
@@ -170,7 +171,7 @@ local redis = {
                 parts[#parts + 1] = tostring(part)
             end
         end
-        host.log(floor(level), concat(parts, " "))
+        host.log(level < 0 and 0 or floor(level), concat(parts, " "))
     end,
     setresp = function(...)
         if select("#", ...) ~= 1 then
@@ -178,6 +179,7 @@ local redis = {
         end
         local version = ...
         version = tonumber(version) or 0
+        version = floor(version)
         if version ~= 2 and version ~= 3 then
             raise("RESP version must be 2 or 3.")
         end
