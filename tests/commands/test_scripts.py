@@ -578,6 +578,10 @@ def test_a_double_that_is_minus_zero_keeps_its_sign(logged: Dialogue) -> None:
         (b"return select(2, pcall(error, {err = 12}))", b":12\r\n"),
         (b"return select(2, pcall(error, setmetatable({}, {__index = {err = 'E x'}})))", b"$3\r\nE x\r\n"),
         (b"redis.log('1', 'x') redis.log(-0.5, 'x') redis.setresp(3.5) return 'taken'", b"$5\r\ntaken\r\n"),
+        (
+            b"return select(2, pcall(struct.unpack, 't', 'a', 3))",
+            b"$46\r\nbad argument #2 to '?' (data string too short)\r\n",
+        ),
     ],
 )
 def test_what_random_scripts_found_beside_redis(logged: Dialogue, script: bytes, answer: bytes) -> None:

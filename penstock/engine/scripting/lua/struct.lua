@@ -8,8 +8,9 @@ return function(host, shared, guard)
     local SIZES = {b = 1, B = 1, h = 2, H = 2, l = 8, L = 8, T = 8, f = 4, d = 8, x = 1}
     local NATURAL = 8 -- the largest alignment that `!` asks for
 
-    -- Walk a format; `each` gets the option, its size and the bytes of padding before it.
-    local function walk(name, layout, total, each)
+    -- Walk a format; `each` gets the option, its size and the bytes of padding before it. length: of the text that is
+    -- unpacked; whatever comes behind its end is refused.
+    local function walk(name, layout, total, each, length)
         local at, little, most = 1, true, 1
         while at <= #layout do
             local option = sub(layout, at, at)
@@ -38,7 +39,9 @@ return function(host, shared, guard)
             elseif option == "x" or option == "s" then
                 aligned = 0
             end
-            if option == " " then
+            if length and total > length then
+                refuse(2, "data string too short", 2)
+            elseif option == " " then
                 size = 0
             elseif option == "<" or option == ">" then
                 little = option == "<"
@@ -134,7 +137,7 @@ return function(host, shared, guard)
             if not from then
                 wrong(3, "number", (select(3, ...)), 3)
             end
-            if from < 0 then
+            if from < 0 or from ~= from then
                 refuse(2, "data string too short", 1)
             elseif from < 1 then
                 refuse(3, "offset must be 1 or greater", 1)
@@ -177,7 +180,7 @@ return function(host, shared, guard)
                 values[count] = value
                 return total + size
             end
-            last = walk("unpack", layout, from - 1, step)
+            last = walk("unpack", layout, from - 1, step, #text)
             values[count + 1] = last + 1
             return unpack(values, 1, count + 1)
         end,
