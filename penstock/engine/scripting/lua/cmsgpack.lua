@@ -227,7 +227,11 @@ return function(host, shared, guard)
         unpack_limit = function(text, limit, offset)
             limit = integer_of(2, limit)
             offset = offset == nil and 0 or integer_of(3, offset)
-            local values, count, after = unpack_some(text, limit, offset, limit == 0)
+            local is_whole = limit == 0 and offset == 0
+            local values, count, after = unpack_some(text, limit, offset, is_whole)
+            if is_whole then
+                return unpack(values, 1, count)
+            end
             return after, unpack(values, 1, count)
         end,
     }
