@@ -133,11 +133,10 @@ local redis = {
     call = redis_call,
     pcall = redis_pcall,
     error_reply = reply_of("err", function(text)
-        text = text:match("^[\r\n]*([^%z]-)[\r\n]*$") or text:match("^[\r\n]*([^%z]*)"):match("^(.-)[\r\n]*$")
-        if byte(text, 1) == 45 then
-            text = sub(text, 2)
-        end
-        return find(text, " ", 1, true) and text or "ERR " .. text
+        text = text:match("^%-?([^%z]*)")
+        local space = find(text, " ", 1, true)
+        local code = space and sub(text, 1, space) or "ERR "
+        return code .. sub(text, (space or 0) + 1):match("^[\r\n]*(.-)[\r\n]*$")
     end),
     status_reply = reply_of("ok", function(text)
         return text
