@@ -1,5 +1,6 @@
 """Scripts that fail: how their errors name functions and lines. Replies must be those of a real Redis."""
 
+# ruff: noqa: E501  (scripts as they were asked)
 from typing import Final
 
 # Called under another name, as a method, by an operator, and out of a table.
@@ -50,4 +51,21 @@ _LEVELS: Final = (
     "error(1.5,2)", "error({},2)", "error(nil,2)", "error()", "v1=error(string.format('%q','q\\'),4)",
 )  # fmt: skip
 
-ERRORS: Final[tuple[tuple[str, ...], ...]] = tuple(("EVAL", code, "0") for code in (*_NAMES, *_LEVELS))
+# A function that ends with a call of a library's function, in line 2, called in line 3.
+_ENDING: Final = (
+    "unpack()", "select(0)", "string.gsub('abc','[','%1')", "string.match('true','%1')", "string.find('true','[')",
+    "cmsgpack.unpack('\\193')", "struct.unpack('y','b')", "math.modf('y')", "table.insert(1)", "coroutine.resume(1)",
+    "coroutine.yield(1)", "ipairs(1)", "next({},1)", "pcall(error,'x',3)", "pcall(error,'x',2)", "assert(nil,'abc')",
+    "assert(false)", "assert()", "unpack({1,2,3})", "unpack({})", "string.match('abc','(a)(b)')", "redis.log(1,'x')",
+    "redis.setresp(2)", "redis.setresp(5)", "redis.set_repl(3)", "table.sort({})", "select('#',1,nil)", "math.modf(1.5)",
+    "cmsgpack.unpack(cmsgpack.pack(1,2))", "table.foreach({1},function() error('x',2) end)",
+    "string.byte('abc',1,3)", "string.byte()", "error('x',2)", "redis.call('NONE')", "collectgarbage('x')",
+)  # fmt: skip
+_TAIL_CALLS: Final = (
+    *(f"local function f()\nreturn {call} end\nreturn {{select('#',f()),f()}}" for call in _ENDING),
+    *(f"local c=coroutine.wrap(function()\nreturn {call} end)\nreturn {{c()}}" for call in _ENDING),
+    "local function select(n) if n==0 then return 'deep' end return select(n-1) end return select(100000)",
+    "local string={} function string.f(n) if n==0 then return 1 end return string.f(n-1) end return string.f(100000)",
+)
+
+ERRORS: Final[tuple[tuple[str, ...], ...]] = tuple(("EVAL", code, "0") for code in (*_NAMES, *_LEVELS, *_TAIL_CALLS))

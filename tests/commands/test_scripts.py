@@ -591,6 +591,31 @@ def test_what_random_scripts_found_beside_redis(logged: Dialogue, script: bytes,
     assert logged.words(b"EVAL", script, b"0") == answer
 
 
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (b"string.gsub('abc', '[', '%1')", b"malformed pattern (missing ']')"),
+        (b"string.match('true', '%1')", b"invalid capture index"),
+        (b"unpack()", b"bad argument #1 to 'unpack' (table expected, got no value)"),
+    ],
+)
+def test_a_function_that_ends_with_a_library_s_names_its_own_line(
+    logged: Dialogue, call: bytes, problem: bytes
+) -> None:
+    library = b"#!lua name=lib\nredis.register_function('f', function()\nreturn %b end)" % call
+    logged.words(b"FUNCTION", b"LOAD", library)
+
+    assert (
+        logged.words(b"FCALL", b"f", b"0") == b"-ERR user_function:3: %b script: f, on @user_function:3.\r\n" % problem
+    )
+
+
+def test_functions_that_end_with_calls_of_each_other_go_as_deep_as_they_like(logged: Dialogue) -> None:
+    code = b"local function select(n) if n == 0 then return 'deep' end return select(n - 1) end return select(100000)"
+
+    assert logged.words(b"EVAL", code, b"0") == b"$4\r\ndeep\r\n"
+
+
 def test_an_error_that_is_a_number_is_its_text(logged: Dialogue) -> None:
     assert logged.words(b"EVAL", b"error({err = 12.5})", b"0").startswith(b"-12.5 script: ")
 

@@ -33,6 +33,7 @@ DECIMAL: Final = re.compile(rb"\\(?:([0-9]{1,3})|[\s\S])")
 DEEPEST: Final = 200  # blocks in blocks that are compiled
 OPENS: Final = frozenset((b"function", b"do", b"if", b"repeat"))  # `while` and `for` go on with `do`
 CLOSES: Final = frozenset((b"end", b"until"))
+DECLARING: Final = frozenset((b"local", b"function"))
 BLOCK_ENDS: Final = frozenset((b"end", b"until", b"else", b"elseif"))
 OPERATORS: Final = frozenset(b"+ - * / % ^ .. == ~= < > <= >= and or not #".split())
 BEFORE_VALUE: Final = OPERATORS | frozenset(
@@ -44,13 +45,19 @@ KEYWORDS: Final = frozenset(
 )
 # Functions of one result. Their tail calls can be made ordinary by parentheses.
 SINGLE: Final = frozenset((
-    b"redis.call", b"redis.pcall", b"redis.error_reply", b"redis.status_reply", b"redis.sha1hex", b"redis.log",
-    b"redis.setresp", b"redis.set_repl", b"redis.acl_check_cmd", b"cjson.encode", b"cjson.decode", b"cmsgpack.pack",
+    b"redis.call", b"redis.pcall", b"redis.error_reply", b"redis.status_reply", b"redis.sha1hex",
+    b"redis.acl_check_cmd", b"cjson.encode", b"cjson.decode", b"cmsgpack.pack",
     b"struct.pack", b"struct.size", b"string.format", b"string.rep", b"string.sub", b"string.upper", b"string.lower",
     b"string.len", b"string.reverse", b"string.char", b"table.concat", b"math.random", b"math.floor", b"math.ceil",
     b"math.abs", b"math.max", b"math.min", b"error", b"tonumber", b"tostring", b"type", b"setmetatable",
     b"getmetatable", b"rawget", b"rawset", b"bit.band", b"bit.bor", b"bit.bxor", b"bit.bnot", b"bit.tohex",
 ))  # fmt: skip
+# Those of any other number of results are wrapped: by name, and all that stand in a library. Methods, and functions
+# under another name, are not: tail calls of the script's own functions may go as deep as they like.
+SEVERAL: Final = frozenset(
+    b"assert collectgarbage gcinfo ipairs load loadstring next pairs pcall rawequal select unpack xpcall".split()
+)
+HOLD_SEVERAL: Final = re.compile(rb"(?:redis|cjson|cmsgpack|struct|string|table|math|coroutine|bit|os)\.[A-Za-z0-9_]+")
 # What a script may call and still run in place: guard.lua sees to it that none of these holds the server for long.
 QUICK: Final = frozenset((
     b"redis.call", b"redis.pcall", b"redis.error_reply", b"redis.status_reply", b"redis.log", b"redis.setresp",
@@ -224,6 +231,7 @@ class _Calls:
         self._loops: list[bool] = []  # of the same, whether it is a loop
         self._is_loop = False  # the next `do` begins one
         self._functions: list[_Function] = []  # of these
+        self._own = {found[index + 1].word for index in range(len(found) - 1) if found[index].word in DECLARING}
 
     def walk(self) -> None:
         index = 0
@@ -297,18 +305,24 @@ class _Calls:
             self._changes.append((block.body_at, block.body_at, made))
 
     def _return(self, index: int) -> None:
-        """Put parentheses around what is returned if it is one call, and of a function that needs them."""
+        """Make a call of a library's function, if nothing else is returned, one that is no tail call."""
         first = index + 1
         stop = self._end_of_expression(first)
         if stop is None or stop - first < 3:
             return
         callee = self._callee(first, stop)
         is_outermost = self._is_script and not self._functions
-        if callee is None or not (is_outermost or callee in SINGLE):
+        if callee is None or (callee.partition(b".")[0] in self._own and not is_outermost):
+            return
+        if is_outermost or callee in SINGLE:
+            opening = b"("
+        elif callee in SEVERAL or HOLD_SEVERAL.fullmatch(callee):
+            opening = b"__all_results("
+        else:
             return
         last = self._tokens[stop - 1]
         begin, end = self._tokens[first].place, last.place + len(last.word)
-        self._changes += ((begin, begin, b"("), (end, end, b")"))
+        self._changes += ((begin, begin, opening), (end, end, b")"))
 
     def _end_of_expression(self, first: int) -> int | None:
         """Behind the last token of the expression that `return` has; None where there are several, or many tokens."""
