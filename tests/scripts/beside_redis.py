@@ -32,6 +32,9 @@ SHORTENING_S: Final = 4.0  # for a difference
 SHORTENED: Final = 30  # differences of a group, in a slice
 HANGS_S: Final = 120  # for a batch: what takes longer never ends
 NO_ANSWER: Final = "Redis does not answer: a table in itself by two ways is a reply without an end"
+ENDED: Final = "Redis ends: the `err` of what error is given is looked for by an __index that raises an error itself"
+ENDS: Final = re.compile(r"__index(.|\n)*error\(")  # what a script has that may make it end
+CLOSED: Final = b"(Redis closed the connection)"
 DIED: Final = b"(the process died)"
 DEEPEST_REPLY: Final = 50_000  # a table in itself is answered as thousands of arrays in each other
 RESET: Final[list[Request]] = [
@@ -215,6 +218,13 @@ def compare_slice(port: int, seed: str, first: int, count: int, minimise: bool, 
                 except TimeoutError:
                     excused.append(NO_ANSWER)
                     return found_so_far(at + length - first)
+                except ConnectionError:  # only of a Redis: the engine is in this process
+                    ended = Difference(tuple(map(tuple, case.requests())), CLOSED, b"")
+                    if ENDS.search(ended.text):
+                        excused.append(ENDED)
+                    else:
+                        differences.append(ended)
+                    return found_so_far(at + length - first)
                 for _, theirs, ours in replies[len(asked) :]:
                     refused += theirs.startswith(b"-")
                     if theirs == ours:
@@ -225,7 +235,7 @@ def compare_slice(port: int, seed: str, first: int, count: int, minimise: bool, 
                         seen[found.group] += 1
                         try:
                             found, _ = compared.shortest(start, cases[:length], found)
-                        except TimeoutError:  # a shorter form hangs Redis
+                        except (TimeoutError, ConnectionError):  # a shorter form hangs or ends Redis
                             differences.append(found)
                             return found_so_far(at + length - first)
                         reason = reason_of(found.text, found.theirs, found.ours, is_shortest=True)

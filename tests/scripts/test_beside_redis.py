@@ -4,7 +4,9 @@ import contextlib
 
 import pytest
 
-from tests.scripts.beside_redis import case_of, compare, report
+from tests.scripts import beside_redis
+from tests.scripts.beside_redis import ENDED, Case, case_of, compare, report
+from tests.support.reference_server import NoReference, reference_server
 
 pytest.importorskip("lupa")
 
@@ -22,3 +24,16 @@ def test_the_same_seed_makes_the_same_script():
 
 def test_scripts_of_different_seeds_differ():
     assert len({case_of(f"a/{number}") for number in range(200)}) > 190
+
+
+def test_a_script_that_ends_redis_is_told_apart_from_one_that_ends_us(monkeypatch):
+    ending = "error(setmetatable({}, {__index=function() error('x') end}))"
+    monkeypatch.setattr(beside_redis, "case_of", lambda seed: Case((ending,), (("EVAL", "{}", "0"),)))
+
+    try:
+        found = list(compare(reference_server, "ends", 2))
+    except NoReference as absence:
+        pytest.skip(str(absence))
+
+    assert [part.excused for part in found] == [(ENDED,), (ENDED,)]
+    assert [part.differences for part in found] == [(), ()]
