@@ -585,6 +585,7 @@ def test_a_double_that_is_minus_zero_keeps_its_sign(logged: Dialogue) -> None:
         (b"return {cmsgpack.unpack_limit(cmsgpack.pack(7, 8), 0)}", b"*2\r\n:7\r\n:8\r\n"),
         (b"return redis.error_reply('\\n-1')", b"-ERR -1\r\n"),
         (b"return redis.error_reply('\\n2ABC 5 ')", b"- 2ABC 5 \r\n"),
+        (b"return cmsgpack.pack(cjson.decode('[NaN]'))", b"$10\r\n\x91\xcb\x7f\xf8\0\0\0\0\0\0\r\n"),
     ],
 )
 def test_what_random_scripts_found_beside_redis(logged: Dialogue, script: bytes, answer: bytes) -> None:

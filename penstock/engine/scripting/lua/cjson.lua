@@ -8,6 +8,7 @@ return function(host, shared, guard)
     local concat, floor, tostring = table.concat, math.floor, tostring
     local null, revealed = host.null, shared.revealed
     local BEYOND_INT = 2 ^ 31
+    local NAN = -host.unpack_double("\127\248\0\0\0\0\0\0") -- no sign: LuaJIT sets it for what comes from outside
     local PIECE = 65536 -- bytes that are escaped at a time
     local ESCAPES = {['"'] = '\\"', ["\\"] = "\\\\", ["/"] = "\\/", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n",
         ["\r"] = "\\r", ["\t"] = "\\t", ["\127"] = "\\u007f"}
@@ -214,7 +215,7 @@ return function(host, shared, guard)
                 local given = sub(text, at, stop)
                 return "T_NUMBER", tonumber(given) or tonumber(sub(given, 2)), stop + 1
             end
-            for word, number in next, {infinity = 1 / 0, inf = 1 / 0, nan = 0 / 0} do
+            for word, number in next, {infinity = 1 / 0, inf = 1 / 0, nan = NAN} do
                 local sign = byte(text, at)
                 local from = (sign == 43 or sign == 45) and at + 1 or at
                 if sub(text, from, from + #word - 1):lower() == word
