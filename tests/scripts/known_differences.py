@@ -93,7 +93,7 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "Lua 5.1 does not look behind a zero byte in a text that is taken for a number",
         "struct.pack|cmsgpack.pack|\\\\0|char\\(",
         "",
-        "attempt to perform arithmetic on a string value|number expected, got string",
+        "attempt to perform arithmetic on (\\w+ '\\w+' \\()?a string value|number expected, got string",
         in_shortest=True,
     ),
     KnownDifference("an error reply is one line, whatever stands in it", "", "^-[^\\r]*\\n"),
