@@ -38,6 +38,7 @@ from penstock.engine.table.command_table import Command, command_of
 from penstock.engine.table.row import Row
 from penstock.engine.waiting import pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
+from penstock.engine.waiting.blocking import SERVED_AT_ONCE
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import REQUESTS, RequestBatch, one
@@ -483,9 +484,10 @@ class Engine(EngineState):
         """Serve the blocked readers of every key that became ready, until no key is."""
         if self.writes_paused(now_us // 1000):
             return  # tick comes back to it
+        most = SERVED_AT_ONCE
         while self.blocking.ready:
             db_index, key = self.blocking.next_ready()
-            self.blocking.serve(self.retry, self.make_consumer, db_index, key, now_us)
+            most -= self.blocking.serve(self.retry, self.make_consumer, db_index, key, now_us, most)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -530,6 +532,7 @@ class Engine(EngineState):
             self._free_remains()
         if self.active_expiry and not self.loading and not self.keeps_expired(now_ms):
             key_expiry.expire_overdue(self, now_us)
+        self.blocking.take_up_later()
         if self.blocking.ready:
             self._serve(now_us)
 

@@ -3,6 +3,8 @@
 With CLAIM, its own min-idle-time takes the place of ACKWAIT, and the reply has four elements for each entry.
 """
 
+from typing import Final
+
 from penstock.commands.policies import keyed_read
 from penstock.commands.streams import read_arguments
 from penstock.commands.streams.group_delivery import ReadTarget, with_new
@@ -16,6 +18,8 @@ from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.group import COUNT_UP, Consumer
 from penstock.storage.streams.pending_list import PendingSlot, in_runs
+
+MOST_ASIDE: Final = 1000  # dead letters and deleted entries that one read meets; a tick goes on
 
 
 def read(
@@ -67,6 +71,8 @@ def _deliver_again(
     again = 0
     for block, slot in leases.ready_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms):
         if len(taken) >= max_count:
+            break
+        if len(deleted) + len(dead) >= MOST_ASIDE:
             break
         if not block.segment.is_live(slot):
             deleted.append((block, slot))

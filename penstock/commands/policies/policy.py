@@ -56,7 +56,7 @@ def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
         _set_stream(ctx, key, stream, args)
     ctx.dirty += 1
     policy_lines.log(ctx, [b"PENSTOCK.POLICY", *args[1:]])
-    settling.settle(ctx, key, stream)
+    settling.settle(ctx, key, stream, retention.SHORT_SLICE)
     return reply.OK
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from penstock.engine import arguments
 from penstock.engine.context import Context
 from penstock.engine.policies import dead_letters, policy_notes, targets
+from penstock.engine.policies.tick_budget import TickBudget
 from penstock.protocol import entries
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
@@ -16,8 +17,7 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import Stream, count_of
 
-MOVES_A_TICK: Final = 1000
-SLICE: Final = 10_000  # entries whose moments are read at a time
+SLICE: Final = 5000  # entries whose moments are read at a time
 RETRY_MS: Final = 1000  # a target that cannot take entries is tried again
 
 
@@ -38,14 +38,14 @@ def note_new(stream: Stream, policies: StreamPolicies) -> None:
         policies.scheduled_to = stream.last_id
 
 
-def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
-    """Move what is due, MOVES_A_TICK at most."""
+def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, budget: TickBudget) -> None:
+    """Move what is due, as many entries as the tick's budget has."""
     target = policies.settings.forward
     if target is None:
         return
     note_new(stream, policies)
     moved: list[bytes] = []
-    while policies.scheduled and policies.scheduled[0][0] <= ctx.now_ms and len(moved) < MOVES_A_TICK:
+    while policies.scheduled and policies.scheduled[0][0] <= ctx.now_ms and not budget.is_over():
         entry_id = policies.scheduled[0][1]
         entry = stream.entry(entry_id)
         if entry is not None:
@@ -57,6 +57,7 @@ def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> N
             targets.append(ctx, target, dead_letters.without_added(entries.fields_of(entry)))
             stream.delete(entry_id)
             moved.append(ids.text(entry_id))
+            budget.moves -= 1
         del policies.scheduled[0]
     if moved:
         ctx.log(b"XDEL", key, *moved)

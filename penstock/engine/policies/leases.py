@@ -11,8 +11,9 @@ from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
 from penstock.engine.policies import dead_letters, keys, policy_lines, policy_notes, targets
+from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
-from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids, lease_walk
@@ -24,8 +25,8 @@ from penstock.storage.streams.stream import Stream
 
 GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first
 RETRY_MS: Final = 1000  # dead letters that cannot be written are tried again
-SLICE: Final = 10_000  # leases that are looked at by a tick, and those of the moment of the last one
-MOVES_A_TICK: Final = 1000  # dead letters, likewise
+LOOKS_AT_ONCE: Final = 1000  # leases that are looked at before something is done, and before the clock is read
+MOVES_AT_ONCE: Final = 100  # dead letters, likewise
 NEVER_IDLE: Final = 2**63  # in ms: no owned entry idles for so long
 LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
 
@@ -185,56 +186,93 @@ def give_back_all(
 # -- what time brings -------------------------------------------------------------------------------------------------
 
 
-def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
+def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, budget: TickBudget) -> None:
     """Look at the leases and holds that ended since the last time: readers may get what is ready.
 
     When its lease ends, an exhausted entry moves to the dead letters, and a deleted pending entry is dropped. O(1)
-    amortized for each entry, SLICE of them a tick; what could not move is looked at again when it can.
+    amortized for each entry, as many as the tick's budget has; what could not move is looked at again when it can.
     """
     _note_unknown(stream, group, policy)
+    policy.is_behind = False
     if policy.blocked:
-        _try_again(ctx, key, stream, group, policy)
+        _try_again(ctx, key, stream, group, policy, budget)
     next_hold_ms = policy.next_hold_ms(policy.examined_holds_ms)
     if next_hold_ms != NONE and next_hold_ms <= ctx.now_ms:
         ctx.signal(key)
     policy.examined_holds_ms = ctx.now_ms
-    policy.is_behind = False
-    ack_wait_ms = policy.settings.ack_wait_ms
-    if ack_wait_ms == NONE or not leases_have_ended(ctx, policy):
+    if policy.settings.ack_wait_ms == NONE or not leases_have_ended(ctx, policy):
         return
+    while not budget.is_over():
+        if not _examine_some(ctx, key, stream, group, policy, budget):
+            return
+    policy.is_behind = True
+
+
+def _examine_some(
+    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, budget: TickBudget
+) -> bool:
+    """Look at the next leases that ended; whether there may be more of them.
+
+    The walk goes on behind the last entry that stayed, also in the middle of a millisecond. While dead letters cannot
+    move, exhausted entries stay, too: `_try_again` has all looked at again.
+    """
+    ended_ms = ctx.now_ms - policy.settings.ack_wait_ms
     deleted: list[PendingSlot] = []
     exhausted: list[PendingSlot] = []
-    examined, examined_ms = 0, policy.examined_ms
-    for time_ms, rank, _, block, slot in lease_walk.owned_after(group, policy.examined_ms, policy.examined_id):
-        if ctx.now_ms - time_ms < ack_wait_ms:
+    looks, stays = 0, False
+    for time_ms, rank, _, block, slot in lease_walk.owned_after(group, _last_cell(group, policy), policy.examined_id):
+        if time_ms > ended_ms:
             break
-        if time_ms > examined_ms and (examined >= SLICE or len(deleted) + len(exhausted) >= MOVES_A_TICK):
-            policy.is_behind = True
+        if looks >= LOOKS_AT_ONCE or len(deleted) + len(exhausted) >= MOVES_AT_ONCE:
+            ended_ms = time_ms - 1
             break
-        examined, examined_ms = examined + 1, time_ms
+        looks += 1
         if rank == BY_ID:
             policy.examined_id = block.id_at(slot) + 1
         if not block.segment.is_live(slot):
             deleted.append((block, slot))
-        elif dead_letters.is_exhausted(policy, block.counts[slot]):
+        elif dead_letters.is_exhausted(policy, block.counts[slot]) and not policy.blocked:
             exhausted.append((block, slot))
         else:
-            ctx.signal(key)
-    policy.examined_ms = max(policy.examined_ms, examined_ms if policy.is_behind else ctx.now_ms - ack_wait_ms)
+            policy.last_examined, policy.last_examined_ms = block.id_at(slot), time_ms
+            stays = True
+    policy.examined_ms = max(policy.examined_ms, ended_ms)
+    budget.looks -= looks
+    budget.moves -= len(deleted) + len(exhausted)
+    if stays:
+        ctx.signal(key)
     drop_deleted(ctx, key, group, deleted)
     dead_letters.bury_all(ctx, key, stream, group, policy, exhausted)
+    return ended_ms < ctx.now_ms - policy.settings.ack_wait_ms
 
 
-def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
-    """Dead letters could not be written: if they can be now, all that may be due is looked at. Else O(1)."""
+def _last_cell(group: Group, policy: GroupPolicy) -> lease_walk.Cell:
+    """Behind which the leases that ended are still to be looked at. O(log b)."""
+    found = None
+    if policy.last_examined_ms > policy.examined_ms:
+        found = lease_walk.cell_of(group, policy.last_examined, policy.last_examined_ms)
+    return lease_walk.end_of(policy.examined_ms) if found is None else found
+
+
+def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, budget: TickBudget) -> None:
+    """Dead letters could not be written: if they can be now, all that may be due is looked at. Else O(1).
+
+    Released ones are moved here, as many as the budget has; while there are more, it is tried again.
+    """
     target = policy.settings.dead_letter
+    was_blocked = policy.blocked
     policy.blocked = b"" if target is None else targets.problem_with(ctx, key, target)
     if policy.blocked:
         policy_notes.stuck(ctx, key, group.name, policy.blocked)
-    else:
-        policy.examine_anew()
-        dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
-        dead_letters.bury_all(ctx, key, stream, group, policy, dead)
+        return
+    policy.examine_anew()
+    dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
+    most = max(budget.moves, 0)
+    dead_letters.bury_all(ctx, key, stream, group, policy, dead[:most])
+    budget.moves -= min(len(dead), most)
+    if len(dead) > most:
+        policy.blocked = was_blocked
+        policy.is_behind = True
 
 
 def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot]) -> None:
@@ -255,7 +293,7 @@ def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> 
     ack_wait_ms = policy.settings.ack_wait_ms
     if ack_wait_ms != NONE:
         after_ms = ctx.now_ms - ack_wait_ms if leases_have_ended(ctx, policy) else policy.examined_ms
-        first = next(lease_walk.owned_after(group, after_ms, policy.examined_id), None)
+        first = next(lease_walk.owned_after(group, lease_walk.end_of(after_ms), policy.examined_id), None)
         if first is not None:
             due_ms = min(due_ms, max(first[0] + ack_wait_ms, _grace_until_ms(ctx, policy)))
     return min(due_ms, ctx.now_ms + RETRY_MS) if policy.blocked else due_ms
@@ -264,3 +302,5 @@ def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> 
 def set_back(policy: GroupPolicy, delivered_ms: int) -> None:
     """XCLAIM gave entries an earlier delivery time: their leases end earlier."""
     policy.examined_ms = min(policy.examined_ms, delivered_ms - 1)
+    if delivered_ms <= policy.last_examined_ms:
+        policy.last_examined_ms = BEFORE_ALL

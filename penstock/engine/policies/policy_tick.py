@@ -4,6 +4,7 @@ from typing import Final
 
 from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import settling
+from penstock.engine.policies.tick_budget import TickBudget
 from penstock.engine.session import NOBODY
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import AT_ONCE
@@ -14,7 +15,7 @@ RETRY_MS: Final = 1000  # while the log cannot be written
 
 
 def run(engine: EngineState, now_us: int) -> None:
-    """Look at the streams whose moment has come, each a unit of its own."""
+    """Look at the streams whose moment has come, each a unit of its own, as far as the tick's budget reaches."""
     now_ms = now_us // 1000
     if not _may_run(engine, now_ms):
         engine.policies.slept = engine.policies.slept or not engine.keeps_policies()
@@ -26,13 +27,16 @@ def run(engine: EngineState, now_us: int) -> None:
         return
     ctx = engine.context
     ctx.begin(NOBODY, now_us)
+    budget = TickBudget(engine.clock)
     for db_index, db in enumerate(engine.keyspace.databases):
         due = [key for when_ms, key in db.policies_due.order.islice(0, STREAMS_A_TICK) if when_ms <= now_ms]
         ctx.select(db_index)
         for key in due:
+            if budget.is_over():
+                break
             stream = ctx.value(key)
             if isinstance(stream, Stream):
-                settling.look_at(ctx, key, stream)
+                settling.look_at(ctx, key, stream, budget)
             engine.effects.end_unit()
     if engine.policies.log.due_ms <= now_ms:
         engine.policies.log.tell_due(now_ms)

@@ -5,7 +5,7 @@ has read and none has pending. A stream without groups needs everything. Below t
 are entries that a group's position passed over without their being handed out.
 
 Entries that no group needs are found when they are acknowledged. What may have become unneeded otherwise (a group was
-destroyed, the policy is new, a log was loaded) is found by a sweep over the stream, SLICE entries at a time.
+destroyed, the policy is new, a log was loaded) is found by a sweep over the stream, slice by slice.
 """
 
 from heapq import heappop, heappush
@@ -19,18 +19,20 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Stream, Trim, count_of
 
-SLICE: Final = 10_000  # entries removed, or looked at by a sweep, at a time
+SLICE: Final = 10_000  # entries that a command removes
+SHORT_SLICE: Final = 1000  # that a tick removes one by one, or a sweep looks at
 
 
-def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
-    """Remove what may go now, at most about SLICE entries."""
+def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> None:
+    """Remove what may go now, at most about `most` entries."""
     settings = policies.settings
     if not settings.trims:
         return
     if settings.references == ACKNOWLEDGED:
-        removed = _trim_done(ctx, key, stream, policies)
+        removed = _trim_done(ctx, key, stream, policies, most)
     else:
-        removed = _trim_oldest(ctx, key, stream, policies)
+        is_quick = settings.references == KEEP_REFERENCES  # whole nodes at a time
+        removed = _trim_oldest(ctx, key, stream, policies, SLICE if is_quick else most)
     if removed:
         policies.trimmed += removed
         ctx.engine.policies.trimmed += removed
@@ -49,7 +51,10 @@ def next_ms(stream: Stream, policies: StreamPolicies) -> int:
             return NEVER
         if policies.sweep_from != SWEPT:
             return AT_ONCE
-        return _of_age_ms(policies, policies.done[0]) if policies.done else NEVER
+        if not policies.done:
+            return NEVER
+        is_too_long = settings.max_length != NONE and stream.length > settings.max_length
+        return AT_ONCE if is_too_long else _of_age_ms(policies, policies.done[0])
     if settings.max_length != NONE and stream.length > settings.max_length:
         return AT_ONCE
     return _of_age_ms(policies, stream.first_id)
@@ -63,19 +68,19 @@ def _of_age_ms(policies: StreamPolicies, entry_id: StreamId) -> int:
 # -- KEEPREF, DELREF ---------------------------------------------------------------------------------------------------
 
 
-def _trim_oldest(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> int:
-    """Remove the oldest entries that are above a limit, SLICE at most; returns how many."""
+def _trim_oldest(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> int:
+    """Remove the oldest entries that are above a limit, `most` of each limit; returns how many."""
     settings = policies.settings
     removed_ids: list[StreamId] = []
     length = stream.length
     if settings.max_length != NONE and length > settings.max_length:
-        by_length = Trim(True, max(settings.max_length, length - SLICE), False, 0, settings.references)
+        by_length = Trim(True, max(settings.max_length, length - most), False, 0, settings.references)
         stream.trim(by_length, removed_ids)
     too_old = ctx.now_ms - settings.max_age_ms
     if settings.max_age_ms != NONE and too_old >= 0 and stream.length and stream.first_id >> 64 <= too_old:
-        runs = stream.runs(ids.ZERO, ids.MAX, SLICE)
+        runs = stream.runs(ids.ZERO, ids.MAX, most)
         end = (too_old + 1) << 64
-        if count_of(runs) == SLICE:
+        if count_of(runs) == most:
             segment, _, stop = runs[-1]
             end = min(end, segment.id_at(stop - 1) + 1)
         stream.trim(Trim(False, end, False, 0, settings.references), removed_ids)
@@ -88,8 +93,8 @@ def _trim_oldest(ctx: Context, key: bytes, stream: Stream, policies: StreamPolic
 # -- ACKED -------------------------------------------------------------------------------------------------------------
 
 
-def _trim_done(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> int:
-    """Remove the oldest entries above a limit that no group needs; returns how many."""
+def _trim_done(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> int:
+    """Remove the oldest entries above a limit that no group needs, `most` of them; returns how many."""
     if not stream.groups:
         return 0
     if policies.sweep_from != SWEPT:
@@ -98,6 +103,8 @@ def _trim_done(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicie
     max_deleted_id = stream.max_deleted_id
     done, sweep_from = policies.done, policies.sweep_from
     while done and (sweep_from == SWEPT or done[0] < sweep_from) and _is_above_limits(ctx, stream, policies, done[0]):
+        if len(removed_ids) >= most:
+            break
         entry_id = heappop(done)
         if entry_id > policies.floor and not stream.is_referenced(entry_id) and stream.delete(entry_id):
             removed_ids.append(entry_id)
@@ -117,8 +124,8 @@ def _is_above_limits(ctx: Context, stream: Stream, policies: StreamPolicies, ent
 
 
 def _sweep(stream: Stream, policies: StreamPolicies) -> None:
-    """Look for unneeded entries among the next SLICE. O(SLICE * groups * log b)."""
-    runs = stream.runs(max(policies.sweep_from, policies.floor + 1), ids.MAX, SLICE)
+    """Look for unneeded entries among the next SHORT_SLICE. O(SHORT_SLICE * groups * log b)."""
+    runs = stream.runs(max(policies.sweep_from, policies.floor + 1), ids.MAX, SHORT_SLICE)
     count = count_of(runs)
     for segment, start, stop in runs:
         for slot in range(start, stop):
@@ -126,7 +133,7 @@ def _sweep(stream: Stream, policies: StreamPolicies) -> None:
             if not stream.is_referenced(entry_id):
                 heappush(policies.done, entry_id)
             policies.sweep_from = entry_id + 1
-    if count < SLICE:
+    if count < SHORT_SLICE:
         policies.sweep_from = SWEPT
 
 

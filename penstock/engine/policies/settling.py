@@ -7,6 +7,7 @@ Handlers call these functions for streams that have policies. While the log is r
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
 from penstock.engine.policies import forwarding, keys, leases, policy_lines, reaping, retention
+from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
@@ -33,12 +34,12 @@ def drop_unused(ctx: Context, key: bytes, stream: Stream) -> None:
         ctx.db.note_policies(key, stream)
 
 
-def settle(ctx: Context, key: bytes, stream: Stream) -> None:
-    """Apply the policies of a stream that changed, or whose moment has come."""
+def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retention.SLICE) -> None:
+    """Apply the policies of a stream that changed, or whose moment has come. A tick trims less at a time."""
     policies = stream.policies
     if policies is None or not leases.are_kept(ctx):
         return
-    retention.run(ctx, key, stream, policies)
+    retention.run(ctx, key, stream, policies, most_trimmed)
     keys.settle(ctx, key, stream)
     forwarding.note_new(stream, policies)
     note_due(ctx, key, stream)
@@ -53,25 +54,28 @@ def note_due(ctx: Context, key: bytes, stream: Stream) -> None:
         ctx.db.note_policies(key, stream)
 
 
-def look_at(ctx: Context, key: bytes, stream: Stream) -> None:
+def look_at(ctx: Context, key: bytes, stream: Stream, budget: TickBudget) -> None:
     """A tick: do what is due in a stream and its groups; each is a unit of its own."""
-    settle(ctx, key, stream)
+    settle(ctx, key, stream, retention.SHORT_SLICE)
     ctx.effects.end_unit()
     policies = stream.policies
     if policies is not None:
-        forwarding.run(ctx, key, stream, policies)
+        forwarding.run(ctx, key, stream, policies, budget)
         ctx.effects.end_unit()
-        _look_at_groups(ctx, key, stream, policies)
-        settle(ctx, key, stream)  # dead letters are acknowledged
+        _look_at_groups(ctx, key, stream, policies, budget)
+        settle(ctx, key, stream, retention.SHORT_SLICE)  # dead letters are acknowledged
+    if stream.policies is not None and stream.policies.due_ms == AT_ONCE:
+        stream.policies.due_ms = ctx.now_ms  # after those that became due before
+        ctx.db.note_policies(key, stream)
 
 
-def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
+def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, budget: TickBudget) -> None:
     due_ms = NEVER
     for group in stream.groups_by_name():
         policy = group.policy
         if policy is None:
             continue
-        leases.examine(ctx, key, stream, group, policy)
+        leases.examine(ctx, key, stream, group, policy, budget)
         due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, stream, group, policy))
         if not policy.settings.is_set and not policy.held_count(ctx.now_ms):
             group.policy = None

@@ -16,6 +16,8 @@ from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
 
 FOREVER_MS: Final = 2**63 - 1
+AT_ONCE_MS: Final = 1  # long ago
+SERVED_AT_ONCE: Final = 25  # readers of streams with policies; the next tick goes on
 
 Retry: TypeAlias = Callable[[BlockedRequest, int], bool]
 """Runs a blocked request again, at a time in unix us; whether it was served."""
@@ -49,7 +51,7 @@ class Queue:
 class Blocking:
     """Who waits for what, and until when."""
 
-    __slots__ = ("_claims", "_deadlines", "_keyspace", "_serial", "blocked", "by_key", "ready")
+    __slots__ = ("_claims", "_deadlines", "_keyspace", "_serial", "blocked", "by_key", "later", "ready")
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
@@ -57,6 +59,7 @@ class Blocking:
         self.blocked: set[BlockedRequest] = set()
         self.by_key: dict[tuple[int, bytes], Queue] = {}
         self.ready: dict[tuple[int, bytes], None] = {}  # in the order in which they became ready
+        self.later: dict[tuple[int, bytes], None] = {}  # keys whose readers are served by the next ticks
         # a heap; what is no longer blocked stays until it is seen
         self._deadlines: list[tuple[int, int, BlockedRequest]] = []
         self._claims: list[tuple[int, int, BlockedRequest]] = []  # a heap, likewise
@@ -109,7 +112,7 @@ class Blocking:
 
     def signal(self, db_index: int, key: bytes) -> None:
         """Something happened to a key that its blocked readers may care for."""
-        if (db_index, key) in self.by_key:
+        if (db_index, key) in self.by_key and (db_index, key) not in self.later:
             self.ready[(db_index, key)] = None
 
     def next_ready(self) -> tuple[int, bytes]:
@@ -117,21 +120,40 @@ class Blocking:
         del self.ready[place]
         return place
 
-    def serve(self, retry: Retry, make_consumer: MakeConsumer, db_index: int, key: bytes, now_us: int) -> None:
-        """Try the blocked readers of a key, first come first served, until each kind finds nothing more."""
+    def take_up_later(self) -> None:
+        """A tick goes on with the keys whose readers were too many."""
+        if self.later:
+            self.ready.update(self.later)
+            self.later = {}
+
+    def serve(
+        self, retry: Retry, make_consumer: MakeConsumer, db_index: int, key: bytes, now_us: int, most: int
+    ) -> int:
+        """Try the blocked readers of a key, first come first served, until each kind finds nothing more.
+
+        A policy may have something for any number of them at one moment: of a stream with policies `most` are served
+        now, the others later. Returns how many of `most` were served.
+        """
         place = (db_index, key)
         queue = self.by_key.get(place)
         if queue is None:
-            return
+            return 0
+        value = self._keyspace.databases[db_index].values.get(key)
+        has_policies = isinstance(value, Stream) and value.policies is not None
+        count = 0
         turns = [_first(readers) for readers in queue.plain.values()]
         heapify(turns)
         specials = iter(list(queue.special))
         self._add_special(turns, queue, specials, place, now_us)
         while turns:
+            if has_policies and count >= most:
+                self.later[place] = None
+                break
             _, blocked = heappop(turns)
             if blocked not in self.blocked:
                 continue
             served = retry(blocked, now_us)
+            count += served and has_policies
             if not blocked.is_plain():
                 if not served:
                     self._to_tails(blocked, key)
@@ -145,6 +167,7 @@ class Blocking:
                 heappush(turns, _first(readers))
             else:
                 self._pass_over(make_consumer, queue, blocked, now_us)
+        return count
 
     def _add_special(
         self,
@@ -266,6 +289,8 @@ class Blocking:
 
     def next_ms(self) -> int:
         """When the next deadline or CLAIM wake-up is due; 0: never."""
+        if self.later:
+            return AT_ONCE_MS
         if not self._deadlines and not self._claims:
             return 0
         while self._deadlines and self._deadlines[0][2] not in self.blocked:

@@ -60,8 +60,9 @@ class GroupPolicy:
     Invariants: `ready` has the released entries whose moment is known, and for each when it is ready and a serial in
     order of release; `order` has exactly the cells (ready_ms, serial, id). An entry whose moment is to come is *held*.
     Owned entries delivered up to `examined_ms` were looked at after their leases ended; those in id order (see
-    streams/delivery_order.py) have ids below `examined_id`. Holds up to `examined_holds_ms` were, too. is_behind: more
-    leases have ended than a tick looked at.
+    streams/delivery_order.py) have ids below `examined_id`. So were later ones up to `last_examined`, which was
+    delivered at `last_examined_ms`, while it stands where it stood. Holds up to `examined_holds_ms` were, too.
+    is_behind: more leases have ended than a tick looked at.
 
     keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
     first needed.
@@ -78,6 +79,8 @@ class GroupPolicy:
         "examined_ms",
         "is_behind",
         "keys",
+        "last_examined",
+        "last_examined_ms",
         "order",
         "ready",
         "reaped",
@@ -94,6 +97,8 @@ class GroupPolicy:
         self.keys: KeyOrder | None = None
         self.examined_ms = BEFORE_ALL
         self.examined_id: StreamId = 0
+        self.last_examined: StreamId = 0
+        self.last_examined_ms = BEFORE_ALL
         self.examined_holds_ms = BEFORE_ALL
         self.is_behind = False
         self.redelivered = 0
@@ -152,7 +157,7 @@ class GroupPolicy:
 
     def examine_anew(self) -> None:
         """Have all entries looked at again: the settings changed, or the group was loaded."""
-        self.examined_ms = self.examined_holds_ms = BEFORE_ALL
+        self.examined_ms = self.last_examined_ms = self.examined_holds_ms = BEFORE_ALL
         self.examined_id = 0
 
     def copy(self) -> "GroupPolicy":
