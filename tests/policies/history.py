@@ -100,7 +100,7 @@ class History:
             self._add, self._add, self._read, self._read, self._read, self._acknowledge, self._acknowledge, self._nack,
             self._advance, self._advance, self._block, self._set_stream_policy, self._set_group_policy, self._claim,
             self._delete, self._delete_consumer, self._schedule, self._restart, self._move,
-            self._set_position,
+            self._set_position, self._finish, self._pass_over,
         )  # fmt: skip
         steps[kind % len(steps)](one, two)
 
@@ -121,6 +121,16 @@ class History:
         if answer == 1:
             self.done[group].add(entry_id.encode())
         self.check()
+
+    def _finish(self, one: int, two: int) -> None:
+        """A group reads all and acknowledges all that it has: what is kept from now on, nobody needs."""
+        for group in ("g", "h") if one % 2 else ("gh"[two % 2],):
+            self.ask(f"XREADGROUP GROUP {group} a COUNT 100 STREAMS s >")
+            pending = [row[0] for row in self.client(f"XPENDING s {group} - + 100")]
+            if pending:
+                self.said.append(self.client.words(b"XACK", b"s", group.encode(), *pending))
+                self.done[group].update(pending)
+                self.check()
 
     def _nack(self, one: int, two: int) -> None:
         mode = ("FAIL", "FAIL", "SILENT", "FATAL")[two % 4]
@@ -178,9 +188,20 @@ class History:
 
     def _set_position(self, one: int, two: int) -> None:
         """XGROUP SETID: back, which has entries delivered again, or forward, which skips some."""
-        stream, name = self.stream, "gh"[two % 2]
-        entry = self.entry(one).encode()
-        if stream is None or two % 3:
+        if two % 3 == 0:
+            self._set_group_position("gh"[two % 2], self.entry(one).encode())
+
+    def _pass_over(self, one: int, two: int) -> None:
+        """A group passes over new entries, which the other one has finished or not: nobody needs them, or it does."""
+        for _ in range(1 + one % 2):
+            self._add(one, two)
+        if two % 4:
+            self._finish(0, two)
+        self._set_group_position("hg"[two % 2], self.entry(-1).encode())
+
+    def _set_group_position(self, name: str, entry: bytes) -> None:
+        stream = self.stream
+        if stream is None:
             return
         group, position = stream.groups[name.encode()], ids.parse(entry)
         pending = [entry[0] for entry in self.client(f"XPENDING s {name} - + 1000")]

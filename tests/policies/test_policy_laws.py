@@ -11,9 +11,23 @@ from tests.policies.history import Step, picture, told
 
 SHORT: Final = 12  # steps of a history whose log is cut at every byte
 
+ADD: Final = (0, 0, 0)
+FINISH: Final = (20, 1, 0)
 numbers = strategies.integers(0, 10_000)
-steps_of = strategies.tuples(strategies.integers(0, 19), numbers, numbers)
+steps_of = strategies.tuples(strategies.integers(0, 21), numbers, numbers)
 histories = strategies.lists(steps_of, min_size=20, max_size=80)
+
+
+def kept_for_looking_back(kinds: tuple[int, ...]) -> strategies.SearchStrategy[list[Step]]:
+    """Histories of these steps behind MAXLEN 3 ACKED, with which entries that nobody needs stay for a while."""
+    return strategies.tuples(
+        strategies.tuples(strategies.just(1), strategies.just(1), strategies.sampled_from((0, 1))),
+        strategies.lists(strategies.tuples(strategies.sampled_from(kinds), numbers, numbers), min_size=20, max_size=60),
+    ).map(lambda parts: [parts[0], *parts[1]])
+
+
+going_back = kept_for_looking_back((0, 0, 0, 2, 5, 8, 19, 19, 20))
+passing_over = kept_for_looking_back((0, 0, 2, 5, 8, 20, 21))
 short_histories = strategies.lists(steps_of, min_size=SHORT, max_size=SHORT)
 
 
@@ -36,6 +50,20 @@ def test_nothing_is_lost_and_a_restart_finds_the_same(steps: list[Step]) -> None
     check_log(steps)
 
 
+@hypothesis.given(going_back)
+@hypothesis.example([(1, 1, 0), ADD, ADD, FINISH, (19, 0, 0), ADD, ADD])
+@hypothesis.settings(max_examples=30, derandomize=True)
+def test_what_groups_go_back_to_is_needed_again(steps: list[Step]) -> None:
+    check_log(steps)
+
+
+@hypothesis.given(passing_over)
+@hypothesis.example([(1, 1, 0), ADD, ADD, FINISH, (21, 0, 1), ADD, ADD])
+@hypothesis.settings(max_examples=10, derandomize=True)
+def test_nothing_goes_below_what_groups_passed_over(steps: list[Step]) -> None:
+    check_log(steps)
+
+
 @hypothesis.given(histories)
 @hypothesis.settings(max_examples=6, derandomize=True)
 def test_nothing_depends_on_how_the_clock_is_moved(steps: list[Step]) -> None:
@@ -52,6 +80,8 @@ if __name__ == "__main__":
     wanted = int(sys.argv[1])
     laws: tuple[tuple[Callable[[list[Step]], None], strategies.SearchStrategy[list[Step]], int], ...] = (
         (check_log, histories, wanted),
+        (check_log, going_back, wanted // 4),
+        (check_log, passing_over, wanted // 4),
         (check_pieces, histories, wanted // 4),
         (check_cuts, short_histories, max(wanted // 200, 1)),
     )
