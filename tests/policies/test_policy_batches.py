@@ -17,7 +17,7 @@ from tests.support.seeds import seeds
 POLICIES = (
     "MAXLEN 40", "MAXLEN 25 DELREF", "MAXAGE 2000", "MAXLEN 0 ACKED", "MAXLEN 20 ACKED", "FORWARD t AFTER 1500",
     "GROUP g ACKWAIT 1000", "GROUP g ACKWAIT 500 BACKOFF 100 900", "GROUP g ACKWAIT 700 MAXDELIVER 2 DEADLETTER dead",
-    "GROUP g ACKWAIT 1000 KEY k", "GROUP g DEADLETTER dead",
+    "GROUP g ACKWAIT 1000 KEY k", "GROUP g DEADLETTER dead", "MAXLEN 20 MAXAGE 1500 ACKED",
 )  # fmt: skip
 
 
@@ -42,7 +42,8 @@ class Pipelines:
             return [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * count
         if kind == 2:
             pending = self._pending(count)
-            chance.shuffle(pending)
+            if chance.random() < 0.5:
+                chance.shuffle(pending)
             return [[b"XACK", b"s", b"g", entry_id] for entry_id in [*pending, *pending[:1]]]
         return [[b"XNACK", b"s", b"g", b"FAIL", b"IDS", b"1", entry_id] for entry_id in self._pending(1)]
 
@@ -88,3 +89,45 @@ def test_they_go_together(policy: str) -> None:
 
     assert run == [20, 10, 20]
     assert side.client("XPENDING s g")[0] == 0
+
+
+def together(side: Side, requests: list[list[bytes]]) -> int:
+    """How many of a batch its handler ran."""
+    (batch,) = batches_of(requests, side.engine.batch_shapes)
+    row = side.engine.commands.named(requests[0])
+    assert row.batch_handler is not None
+    side.engine.context.begin(side.client.session, side.clock.now_us())
+    return row.batch_handler(side.engine.context, batch, [])
+
+
+def test_reads_go_together_while_something_is_delivered_again() -> None:
+    side = Side(1)
+    side.client("XGROUP CREATECONSUMER s g c", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000", *["XADD s * k v"] * 25)
+    side.client("XREADGROUP GROUP g c STREAMS s >")
+    side.clock.advance(1000)
+    reads = [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * 20
+
+    assert together(side, reads) == 12
+    assert {row[3] for row in side.client("XPENDING s g - + 24")} == {2}
+
+
+def test_reads_and_acknowledgements_go_together_with_keys() -> None:
+    side = Side(1)
+    side.client("XGROUP CREATECONSUMER s g c", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000 KEY k")
+    side.client(*[f"XADD s * k {number % 9}" for number in range(20)])
+    reads = [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * 10
+
+    assert together(side, reads) == 5  # nine values, one entry of each
+    acks = [[b"XACK", b"s", b"g", row[0]] for row in side.client("XPENDING s g - + 9 c")]
+    assert together(side, acks) == 9
+    assert side.client("XPENDING s g")[0] == 11
+
+
+@pytest.mark.parametrize(("order", "count"), [(1, 20), (-1, 0)], ids=["ascending", "descending"])
+def test_acknowledgements_under_a_limit_go_together_if_their_ids_ascend(order: int, count: int) -> None:
+    side = Side(1)
+    side.client("PENSTOCK.POLICY s MAXLEN 5 ACKED", *["XADD s * k v"] * 20, "XREADGROUP GROUP g c STREAMS s >")
+    acks = [[b"XACK", b"s", b"g", row[0]] for row in side.client("XPENDING s g - + 20")][::order]
+
+    assert together(side, acks) == count
+    assert side.client("XLEN s") == (5 if count else 20)

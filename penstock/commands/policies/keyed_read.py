@@ -29,11 +29,37 @@ def read_new(
     budget: Budget,
 ) -> list[bytes]:
     """Hand out new entries whose value is free; the group passes over the others, which wait. The entries' bytes."""
-    group = target.group
-    former_id = group.last_id
     passed = _pass(target, policy, order, no_ack, max_count, budget)
+    return _hand_out(ctx, target, order, consumer, no_ack, passed) if passed.all else []
+
+
+def read_together(
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    order: KeyOrder,
+    consumer: Consumer,
+    count: int,
+    budget: Budget,
+) -> list[list[bytes]]:
+    """As `read_new` for several reads of `count` entries, while the budget lasts: what each gets that gets some."""
+    wanted = budget.entries
+    passed = _pass(target, policy, order, False, wanted, budget)
     if not passed.all:
         return []
+    shown = _hand_out(ctx, target, order, consumer, False, passed)
+    shares = [shown[at : at + count] for at in range(0, len(shown), count)]
+    # Each read that goes over entries counts as a change, also one that goes over nothing but waiting ones at the end.
+    ends_waiting = len(shown) < wanted and len(shown) % count == 0 and passed.waiting[-1:] == passed.all[-1:]
+    ctx.dirty += max(len(shares) - 1 + ends_waiting, 0) if shares else 0
+    return shares
+
+
+def _hand_out(
+    ctx: Context, target: ReadTarget, order: KeyOrder, consumer: Consumer, no_ack: bool, passed: "Passed"
+) -> list[bytes]:
+    group = target.group
+    former_id = group.last_id
     target.stream.advance_group(group, passed.all)
     shown = [segment.entry(start) for segment, start, _ in passed.taken]
     if passed.taken and not no_ack:

@@ -50,6 +50,27 @@ def read(
     return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, is_new, claims)
 
 
+def read_again_together(
+    ctx: Context, target: ReadTarget, consumer: Consumer, options: ReadArguments, most: int
+) -> list[bytes]:
+    """Of what may be delivered again, as much as fills several reads, `most` entries; nothing if it fills one at best.
+
+    Ends at what must not be handed out: a read that meets it is run by itself.
+    """
+    group, policy = target.group, target.group.policy
+    assert policy is not None, "the caller looked"
+    found = 0
+    for block, slot in leases.ready_slots(target.stream, group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms):
+        is_dead = dead_letters.is_exhausted(policy, block.counts[slot])
+        if found >= most or is_dead or not block.segment.is_live(slot):
+            break
+        found += 1
+    whole = found // options.count * options.count
+    if whole < 2 * options.count:
+        return []
+    return _deliver_again(ctx, target, policy, consumer, NONE, whole, Budget(options))
+
+
 def _deliver_again(
     ctx: Context,
     target: ReadTarget,

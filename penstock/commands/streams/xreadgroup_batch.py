@@ -6,17 +6,20 @@ xreadgroup.py, which runs the requests one by one; the log has one unit for the 
 
 from typing import Final
 
+from penstock.commands.policies import keyed_read, leased_read
 from penstock.commands.streams import read_arguments
 from penstock.commands.streams.group_delivery import ReadTarget, hand_out
 from penstock.commands.streams.read_arguments import ReadArguments
 from penstock.commands.streams.xrange import entries_of
-from penstock.commands.streams.xread import streams_reply
+from penstock.commands.streams.xread import Budget, streams_reply
 from penstock.commands.streams.xreadgroup import known_target
 from penstock.engine.context import Context
-from penstock.engine.policies import leases
+from penstock.engine.policies import keys, leases
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol.request_batch import COLUMNS, RequestBatch
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.streams.group import Consumer
 from penstock.storage.streams.stream import SegmentRun
 
 MOST_ENTRIES: Final = 1000  # per batch, so that its replies do not take too large a part of a turn
@@ -24,7 +27,7 @@ MOST_ENTRIES: Final = 1000  # per batch, so that its replies do not take too lar
 
 @batched("XREADGROUP", COLUMNS)
 def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
-    """Run the requests of a batch, if all are equal and read new entries of one stream; returns how many.
+    """Run the requests of a batch, if all are equal and read one stream with `>`; returns how many.
 
     Stops when there are too few entries for a full reply.
     """
@@ -40,34 +43,56 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         return 0
     target = known_target(ctx, options)
     consumer = None if target is None else target.group.consumers.get(options.consumer)
-    if target is None or consumer is None or not _reads_new_only(ctx, target, options):
+    if target is None or consumer is None or (target.stream.policies is not None and options.no_ack):
         return 0
-    runs = target.stream.unread(target.group, min(batch.count * options.count, MOST_ENTRIES))
-    shares = _shares(runs, options.count)
+    most = min(batch.count, MOST_ENTRIES // options.count) * options.count
+    if target.group.policy is None:
+        entries = _read_new(ctx, target, consumer, options, most)
+    elif leases.is_leased(ctx, target.group):
+        entries = _read_leased(ctx, target, target.group.policy, consumer, options, most)
+    else:
+        return 0
+    if entries:
+        ctx.engine.statistics.hits += 2 * len(entries)
+        consumer.seen_ms = ctx.now_ms
+        replies.extend([streams_reply([(target.key, share)], ctx.resp3) for share in entries])
+    return len(entries)
+
+
+def _read_new(ctx: Context, target: ReadTarget, consumer: Consumer, options: ReadArguments, most: int) -> list[bytes]:
+    """The entries of each reply, as an array; none if there are fewer than two full replies."""
+    shares = _shares(target.stream.unread(target.group, most), options.count)
     if len(shares) < 2:
-        return 0
-    ctx.engine.statistics.hits += 2 * len(shares)
-    consumer.seen_ms = ctx.now_ms
+        return []
     hand_out(ctx, target, consumer, _joined(shares), options.no_ack)
     ctx.dirty += len(shares) - 1
-    replies.extend([streams_reply([(target.key, entries_of(share))], ctx.resp3) for share in shares])
-    return len(shares)
+    return [entries_of(share) for share in shares]
 
 
-def _reads_new_only(ctx: Context, target: ReadTarget, options: ReadArguments) -> bool:
-    """Whether policies leave a batch alone: nothing is to be delivered again, and no entry waits for its value.
+def _read_leased(
+    ctx: Context, target: ReadTarget, policy: GroupPolicy, consumer: Consumer, options: ReadArguments, most: int
+) -> list[bytes]:
+    """As `_read_new` in a leased group: all of it is delivered again, or all is new.
 
-    Within a batch no time passes: what is not ready at its beginning is not at its end.
+    Within a batch no time passes: what is not ready at its beginning is not at its end. With KEY, a read that delivers
+    again may free a value for the next one: only new entries are read together.
     """
-    policy = target.group.policy
-    if target.stream.policies is not None and options.no_ack:
-        return False
-    if policy is None:
-        return True
-    if policy.settings.key_field is not None or not leases.is_leased(ctx, target.group):
-        return False
     ready = leases.ready_slots(target.stream, target.group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms)
-    return next(ready, None) is None
+    is_ready = next(ready, None) is not None
+    order = keys.order_of(target.stream, target.group, policy)
+    if is_ready:
+        again = [] if order is not None else leased_read.read_again_together(ctx, target, consumer, options, most)
+        return [_array(again[at : at + options.count]) for at in range(0, len(again), options.count)]
+    if order is None:
+        return _read_new(ctx, target, consumer, options, most)
+    budget = Budget(options)
+    budget.entries = most
+    shares = keyed_read.read_together(ctx, target, policy, order, consumer, options.count, budget)
+    return [_array(share) for share in shares]
+
+
+def _array(entries: list[bytes]) -> bytes:
+    return b"*%d\r\n" % len(entries) + b"".join(entries)
 
 
 def _shares(runs: list[SegmentRun], count: int) -> list[list[SegmentRun]]:

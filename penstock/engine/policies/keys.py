@@ -62,15 +62,25 @@ def settle(ctx: Context, key: bytes, stream: Stream) -> None:
             continue
         order = policy.keys
         _let_go_of_trimmed(stream, group, order)
-        if not order.freed:
-            continue
-        freed, order.freed = order.freed, set()
-        ctx.signal(key)
-        for value in sorted(freed):
-            entry_id = order.first(value)
-            if entry_id is not None and entry_id in order.waiting:
-                order.waiting.discard(entry_id)
-                policy.release(entry_id, ctx.now_ms)
+        if order.freed:
+            ctx.signal(key)
+            _make_ready(policy, order, sorted(order.freed), ctx.now_ms)
+
+
+def settle_in_turn(ctx: Context, group: Group) -> None:
+    """After a batch of commands, each of which freed one value: as if `settle` had been called after each of them."""
+    policy = group.policy
+    if policy is not None and policy.keys is not None:
+        _make_ready(policy, policy.keys, list(policy.keys.freed), ctx.now_ms)
+
+
+def _make_ready(policy: GroupPolicy, order: KeyOrder, values: list[bytes], now_ms: int) -> None:
+    order.freed = {}
+    for value in values:
+        entry_id = order.first(value)
+        if entry_id is not None and entry_id in order.waiting:
+            order.waiting.discard(entry_id)
+            policy.release(entry_id, now_ms)
 
 
 def _let_go_of_trimmed(stream: Stream, group: Group, order: KeyOrder) -> None:

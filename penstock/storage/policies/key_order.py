@@ -10,8 +10,9 @@ class KeyOrder:
 
     Invariants: `values` has every pending entry that was noted, None for one without the field; `by_value` has the
     others, ascending, some of which may be deleted from the stream. waiting: entries that `>` passed over because their
-    value was taken, and that wait for it. freed: values whose first entry is gone, to be looked at after the command.
-    deleted_below: deleted pending entries below this id were looked at.
+    value was taken, and that wait for it. freed: values whose first entry is gone, to be looked at after the
+    command, in the order in which they last lost one. deleted_below: deleted pending entries below this id were looked
+    at.
 
     A change costs O(log k), and a shift of k pointers, with k entries of one value.
     """
@@ -22,7 +23,7 @@ class KeyOrder:
         self.values: dict[StreamId, bytes | None] = {}
         self.by_value: dict[bytes, list[StreamId]] = {}
         self.waiting: set[StreamId] = set()
-        self.freed: set[bytes] = set()
+        self.freed: dict[bytes, None] = {}
         self.deleted_below: StreamId = 0
 
     def add(self, entry_id: StreamId, value: bytes | None) -> None:
@@ -40,10 +41,13 @@ class KeyOrder:
     def take_out(self, entry_id: StreamId, value: bytes) -> None:
         """An entry does not have its value any more."""
         of_value = self.by_value[value]
-        del of_value[bisect_left(of_value, entry_id)]
+        at = bisect_left(of_value, entry_id)
+        del of_value[at]
         if not of_value:
             del self.by_value[value]
-        self.freed.add(value)
+        if not at:
+            self.freed.pop(value, None)
+            self.freed[value] = None
 
     def let_go(self, entry_id: StreamId) -> None:
         """A pending entry was deleted from the stream: it stands in nobody's way."""

@@ -96,6 +96,11 @@ class IdColumns:
         """The id at an index. O(1)."""
         return self.ms[at] << 64 | self.seq[at]
 
+    def ascends(self) -> bool:
+        """Whether no id is below the one before it. O(ids), for ids that ascend."""
+        pairs = list(zip(self.ms, self.seq, strict=True))
+        return pairs == sorted(pairs)
+
 
 def columns(entry_ids: Iterable[StreamId]) -> IdColumns:
     """The same ids as columns. O(ids)."""
