@@ -27,6 +27,19 @@ def least_attempts() -> int:
     return JOBS + 2 * sum(map(is_flaky, range(JOBS))) + len(POISON) * (MOST - 1) + 1
 
 
+def rules() -> dict[str, object]:
+    """The numbers above, for workers in other languages."""
+    return {
+        "jobs": JOBS,
+        "leaseMs": LEASE_MS,
+        "shortestMs": SHORTEST_MS,
+        "most": MOST,
+        "poison": POISON,
+        "hangs": HANGS,
+        "flaky": list(filter(is_flaky, range(JOBS))),
+    }
+
+
 def handle(number: int) -> None:
     """Do a job; writes `begun|done number pid ns` to the file JOB_JOURNAL names."""
     attempt = 1 + sum(words[:2] == ["begun", str(number)] for words in journal(Path(os.environ["JOB_JOURNAL"])))
