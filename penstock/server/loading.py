@@ -6,6 +6,7 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay, load
 from penstock.engine.engine import Engine
+from penstock.engine.policies import policy_notes
 from penstock.errors import UsageError
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
@@ -77,6 +78,8 @@ def _told(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) ->
         tell(f"Warning: {total} lines of the log name no command and were left out (aof-skip-unknown): {names}")
     if replay.refused:
         tell(f"{replay.refused} lines of the log were refused and ignored.")
+    if asleep := policy_notes.sleeping(engine):
+        tell(asleep)
     spent_s = (clock.now_us() // 1000 - began_ms) / 1000
     tell(f"Loaded {state.keys_loaded} keys from {source_of(replay)} in {spent_s:.3f} seconds.")
 

@@ -1,16 +1,19 @@
 """What shows of policies: INFO, an RDB file, a server of another version."""
 
+import pytest
+
 from penstock.clock import ManualClock
 from penstock.engine.aof.replay import Replay
 from penstock.engine.rdb.rdb_saving import snapshot_of
 from penstock.engine.replication.replication import Stream
 from penstock.engine.state import FOLLOWING
 from penstock.protocol.log_reader import whole_requests
+from penstock.server.loading import read_snapshot
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_leases import READ, read_ids
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine
+from tests.support.engines import make_engine, settings_with
 from tests.support.keyspace_picture import keyspace
 from tests.support.memory_disk import MemoryDisk
 
@@ -50,6 +53,33 @@ def test_an_rdb_file_keeps_policies_floors_and_holds(dialogue: PolicyDialogue) -
     replay.end()
 
     assert keyspace(engine, seen_times=False) == keyspace(dialogue.engine, seen_times=False)
+
+
+@pytest.mark.parametrize(
+    ("version", "policies", "line"),
+    [
+        ("8.6", ["s MAXLEN 9", "s GROUP g ACKWAIT 5", "t FORWARD u"], ["3 policies sleep: compat-version is 8.6"]),
+        ("8.10", ["s GROUP g REAP 5"], ["1 policy sleeps: compat-version is 8.10"]),
+        ("8.6", [], []),
+        ("newest", ["s MAXLEN 9"], []),
+    ],
+    ids=["three", "one", "none", "awake"],
+)
+def test_a_start_tells_that_policies_sleep(
+    dialogue: PolicyDialogue, version: str, policies: list[str], line: list[str]
+) -> None:
+    dialogue("XADD s 1-0 f v", "XADD t 1-0 f v", "XGROUP CREATE s g 0")
+    dialogue(*[f"PENSTOCK.POLICY {words}" for words in policies])
+    engine = make_engine(ManualClock(NOW_MS), settings=settings_with(compat_version=version))
+    disk = MemoryDisk()
+    file = disk.create(f"{engine.settings.text('dir')}/dump.rdb")
+    for chunk in snapshot_of(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS).chunks():
+        file.write(chunk)
+    told: list[str] = []
+    for _ in read_snapshot(engine, disk, told.append):
+        pass
+
+    assert [words for words in told if "sleep" in words] == line
 
 
 def test_a_named_version_knows_nothing_of_it() -> None:

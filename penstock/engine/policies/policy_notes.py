@@ -1,10 +1,12 @@
 """What happens to streams with policies, noted for the server's output (policy_log.py)."""
 
 from penstock.engine.context import Context
+from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import policy_lines
 from penstock.engine.policies.policy_log import MOVED, REAPED, SET, STUCK, shown
 from penstock.storage.policies.group_policy import GroupSettings
 from penstock.storage.policies.stream_policies import StreamPolicies
+from penstock.storage.streams.stream import Stream
 
 
 def _subject(ctx: Context, key: bytes, group: bytes | None) -> str:
@@ -42,3 +44,20 @@ def stuck(ctx: Context, key: bytes, group: bytes | None, problem: bytes) -> None
 def reaped(ctx: Context, key: bytes, group: bytes, consumer: bytes, reap_ms: int) -> None:
     """A consumer was removed."""
     ctx.engine.policies.log.note(_subject(ctx, key, group), REAPED, 1, str(reap_ms), [shown(consumer)])
+
+
+def sleeping(engine: EngineState) -> str:
+    """Told after loading: how many policies a named compat-version has sleep; empty if none does. O(streams)."""
+    if engine.policies.kept:
+        return ""
+    count = 0
+    for db in engine.keyspace.databases:
+        for key in db.policies_due.times:
+            stream = db.values[key]
+            if isinstance(stream, Stream) and stream.policies is not None:
+                count += stream.policies.settings.is_set
+                count += sum(group.policy is not None for group in stream.groups.values())
+    if not count:
+        return ""
+    policies = "policy sleeps" if count == 1 else "policies sleep"
+    return f"{count} {policies}: compat-version is {engine.settings.text('compat-version')}"
