@@ -1,6 +1,7 @@
 """The keyspace: numbered databases of keys, their values and their times of expiry.
 
-The Python type of a value is its Redis type: `bytes` and `LargeString` are strings, a `Stream` is a stream, and so on.
+The Python type of a value is its Redis type: `bytes`, its subclasses and `LargeString` are strings, a `Stream` is a
+stream, and so on.
 This module does not read a clock and sends no notifications; `engine/context.py` does both.
 """
 
@@ -17,6 +18,7 @@ from penstock.storage.types.lists import List
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.sets import Set
 from penstock.storage.types.sorted_sets import SortedSet
+from penstock.storage.types.string_forms import RawString, UnconvertedString
 
 Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet | Array
 
@@ -24,6 +26,8 @@ ORDER_KEPT_MS: Final = 60_000  # how long a scan order is kept up to date withou
 
 TYPE_NAMES: Final[dict[type, bytes]] = {
     bytes: b"string",
+    RawString: b"string",
+    UnconvertedString: b"string",
     LargeString: b"string",
     Stream: b"stream",
     List: b"list",

@@ -54,8 +54,6 @@ class ComparableReplies:
             return _sorted(value)
         if name == "SCAN":
             return _each(_sorted)(value)
-        if name == "OBJECT" and value in (Bulk(b"raw"), Bulk(b"int")):
-            return Bulk(b"embstr")
         if name == "HELLO":
             return self._fields(value, {})
         return value

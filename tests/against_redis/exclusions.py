@@ -55,7 +55,6 @@ VALUES: Final = {
     "TTL, PTTL": "by the ten seconds of the moment that they mean",
     "delivery counts": "they saturate at 2^63 - 1 since Redis 8.8 and turn negative before",
     "KEYS, SCAN": "sorted, for the order of its keys is a hash's, with a seed of its own",
-    "OBJECT ENCODING": "raw, embstr and int are one: they tell how Redis came to keep a string, not what is in it",
     "HELP": "by its reply's types: the sentences are our own",
     "ids that `*` made": "over TCP only: they are all alike, for two servers read the clock twice",
 }

@@ -65,13 +65,6 @@ DUMPS: Final[dict[bytes, Request]] = {  # requests that show the whole of a valu
     b"zset": ["ZRANGE", "0", "-1", "WITHSCORES"],
     b"stream": ["XRANGE", "-", "+"],
 }
-ALIKE_ENCODINGS: Final = {  # they tell how Redis came to keep a value, not what is in it
-    b"raw": b"embstr",
-    b"int": b"embstr",
-    b"listpackex": b"listpack",  # a hash stays so once a field was given a time
-    b"hashtable": b"listpack",  # a set or hash stays so once it was large
-    b"intset": b"listpack",
-}
 
 
 class Mixture(RandomWords):
@@ -165,8 +158,6 @@ class Shapes:
             return Array((cursor, _pairs_sorted(found) if self._scans[name] else _sorted(found)))
         if name == "HELLO" and not isinstance(value, Error):
             return Bulk(b"hello")  # versions, modules, the connection's number
-        if name == "OBJECT" and isinstance(value, Bulk) and value.text in ALIKE_ENCODINGS:
-            return Bulk(ALIKE_ENCODINGS[value.text])
         return value
 
     def of_transaction(self, queued: list[Request], value: Value) -> Value:

@@ -1,7 +1,7 @@
 """HINCRBY and HINCRBYFLOAT: add to the number in a field, whose time of expiry stays."""
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, hash_or_new
+from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size
 from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
@@ -67,5 +67,6 @@ def _text_in(ctx: Context, key: bytes, field: bytes) -> bytes:
 def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> Hash:
     found = hash_or_new(ctx, key)
     found.put(field, text)
+    note_size(ctx, found, [field, text])
     tell_changed(ctx, key, found, event)
     return found

@@ -91,6 +91,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     fields, condition = _read_expire(args)
     if found is None:
         return reply.array([NO_FIELD] * len(fields))
+    found.keep_times()
     replies: list[bytes] = []
     changed: list[bytes] = []
     passed = has_passed(ctx, when_ms)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, hash_or_new
+from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size
 from penstock.commands.hashes.hash_expiry import PER_FIELD, has_passed, notify_deleted
 from penstock.commands.hashes.hash_field_arguments import counted, fields_at_three, moment, repeated, unknown
 from penstock.commands.hashes.hash_fields import values_of
@@ -130,6 +130,8 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     found = hash_at(ctx, key)
     options = _read(ctx, args, b"hgetex", b"PERSIST", 1)
+    if found is not None and (options.expires or options.persists):
+        found.keep_times()
     if found is not None and options.expires and has_passed(ctx, options.when_ms):
         replies, removed = _take(ctx, found, options.fields)
         if removed:
@@ -195,6 +197,9 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
         found.put(field, value)
         if not options.keeps:
             found.persist(field)
+    note_size(ctx, found, options.fields)
+    if options.expires:
+        found.keep_times()
     tell_changed(ctx, key, found, b"hset", len(fields))
     if options.expires and has_passed(ctx, options.when_ms):
         removed = found.remove(fields)

@@ -1,7 +1,7 @@
 """Hash commands for fields: set, read, remove, count."""
 
 from penstock.commands.common.repeated_values import require_fitting
-from penstock.commands.hashes.hash_access import hash_at, hash_or_new, read_hash
+from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size, read_hash
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.field_expiry import remove_if_empty, tell_changed
@@ -56,6 +56,7 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
     for at in range(2, len(args), 2):
         new += found.put(args[at], args[at + 1])
         found.persist(args[at])
+    note_size(ctx, found, args[2:])
     tell_changed(ctx, key, found, b"hset", (len(args) - 2) // 2)
     ctx.log_request(args)
     return new
@@ -77,6 +78,7 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ZERO
     found = hash_or_new(ctx, key)
     found.put(field, value)
+    note_size(ctx, found, args[2:])
     tell_changed(ctx, key, found, b"hset")
     ctx.log_request(args)
     return reply.ONE

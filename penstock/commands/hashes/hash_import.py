@@ -5,6 +5,7 @@ gives none.
 """
 
 from penstock.commands.common.overwriting import overwrite
+from penstock.commands.hashes.hash_access import note_size
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
@@ -54,6 +55,7 @@ def himport_set(ctx: Context, args: list[bytes]) -> bytes:
     for field, value in zip(fields, values, strict=True):
         imported.put(field, value)
         effect += (field, value)
+    note_size(ctx, imported, effect[2:])
     if ctx.value(key) is not None:
         ctx.log(b"DEL", key)
     overwrite(ctx, key, imported)

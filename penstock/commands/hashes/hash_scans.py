@@ -7,7 +7,7 @@ from penstock.commands.common.random_count import random_names, read_count
 from penstock.commands.common.repeated_values import repeated_bulks, repeated_pairs
 from penstock.commands.common.scan_cursor import read_cursor
 from penstock.commands.hashes.hash_access import read_hash
-from penstock.engine import encodings, refusals
+from penstock.engine import refusals
 from penstock.engine.arguments import MAX_INT64
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -76,7 +76,7 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
         return collection_scan.answer(0, [])
     scan = collection_scan.read_options(ctx, args, cursor, has_values=True)
     following = 0
-    if encodings.of_collection(found, ctx.engine.settings) != b"hashtable":
+    if not found.is_large:
         fields = scan.matching(found.fields)
     else:
         fields, following, found.scan_order = scan.step(found.scan_order, found.fields)

@@ -10,6 +10,7 @@ from penstock.storage.types import hll_registers
 from penstock.storage.types import hyperloglog as hll
 from penstock.storage.types.hll_sparse import CorruptHyperLogLog
 from penstock.storage.types.hyperloglog import HyperLogLog
+from penstock.storage.types.string_forms import raw_string
 
 
 def hyperloglog_at(ctx: Context, key: bytes) -> bytes | None:
@@ -47,10 +48,11 @@ def changeable(ctx: Context, value: bytes | None) -> HyperLogLog:
 
 def keep(ctx: Context, key: bytes, is_new: bool, value: bytes) -> None:
     """Put a changed value at its key; the time of expiry stays."""
+    kept = raw_string(value)
     if is_new:
-        create(ctx, key, value)
+        create(ctx, key, kept)
     else:
-        ctx.put(key, value)
+        ctx.put(key, kept)
 
 
 @command(
@@ -109,7 +111,7 @@ def pfcount(ctx: Context, args: list[bytes]) -> bytes:
     if estimate is not None:
         return reply.integer(estimate)
     estimate = hll_registers.cardinality(registers_of(value))
-    ctx.put(key, hll.with_estimate(value, estimate))
+    ctx.put(key, raw_string(hll.with_estimate(value, estimate)))
     ctx.dirty += 1
     ctx.log_request(args)
     return reply.integer(estimate)

@@ -9,6 +9,7 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value, type_name
+from penstock.storage.types.string_forms import under_other_key
 
 MAX_INT32: Final = 2**31 - 1
 MIN_INT32: Final = -(2**31)
@@ -151,7 +152,8 @@ def renamenx(ctx: Context, args: list[bytes]) -> bytes:
 def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value | None) -> None:
     """Move a value and its time of expiry to another key of the database; `old` is the value that it replaces."""
     ctx.touch(key)  # whoever tracks both names is told of this one first (Redis 8.6.3)
-    _create(ctx, new_key, value, ctx.db.expires.get(key))
+    kept = under_other_key(value, key, new_key) if isinstance(value, bytes) else value
+    _create(ctx, new_key, kept, ctx.db.expires.get(key))
     ctx.remove(key)
     ctx.event("g", b"rename_from", key)
     ctx.event("g", b"rename_to", new_key)
@@ -236,7 +238,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
         ctx.select(home)
         return reply.ZERO
     ctx.engine.blocking.settle(home, source)
-    copied = value if isinstance(value, bytes) else value.copy()
+    copied = under_other_key(value, source, destination) if isinstance(value, bytes) else value.copy()
     _create(ctx, destination, copied, when_ms)
     ctx.event("g", b"copy_to", destination)
     if old is not None:

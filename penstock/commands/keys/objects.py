@@ -3,7 +3,6 @@
 from typing import Final
 
 from penstock.commands.common.help import help_reply
-from penstock.config.settings import Settings
 from penstock.engine import arguments, encodings
 from penstock.engine.context import Context
 from penstock.engine.memory import recency
@@ -13,8 +12,7 @@ from penstock.protocol import reply
 from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
-
-EMBEDDED: Final = 41  # up to this many bytes of key and string, Redis 8.6.3 uses the encoding "embstr"
+from penstock.storage.types.string_forms import LONGEST_EMBEDDED, RawString, UnconvertedString
 
 HELP: Final = (
     ("ENCODING <key>", "Return the encoding of the value of <key>."),
@@ -47,26 +45,22 @@ def _look(ctx: Context, key: bytes) -> Value | None:
     summary="Returns the encoding of a value, as Redis names it.",
 )
 def encoding(ctx: Context, args: list[bytes]) -> bytes:
-    """The encoding that Redis would have chosen for this value if it were set as a whole.
-
-    (In Redis, APPEND makes a string "raw", however short.)
-    """
     key = args[2]
     value = _look(ctx, key)
     if value is None:
         return reply.null(ctx.resp3)
-    return reply.bulk(encoding_of(key, value, ctx.engine.settings))
+    return reply.bulk(encoding_of(key, value))
 
 
-def encoding_of(key: bytes, value: Value, settings: Settings) -> bytes:
+def encoding_of(key: bytes, value: Value) -> bytes:
     """The name of the encoding."""
-    if isinstance(value, LargeString):
+    if isinstance(value, LargeString | RawString):
         return b"raw"
     if not isinstance(value, bytes):
-        return b"stream" if isinstance(value, Stream) else encodings.of_collection(value, settings)
-    if arguments.is_integer(value):
+        return b"stream" if isinstance(value, Stream) else encodings.of_collection(value)
+    if arguments.is_integer(value) and not isinstance(value, UnconvertedString):
         return b"int"
-    return b"embstr" if len(key) + len(value) <= EMBEDDED else b"raw"
+    return b"embstr" if len(key) + len(value) <= LONGEST_EMBEDDED else b"raw"
 
 
 @command(

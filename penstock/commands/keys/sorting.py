@@ -144,6 +144,7 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
     if isinstance(value, List):
         return list(value.items)
     if isinstance(value, SortedSet):
+        value.is_large = True  # Redis converts a small one, and keeps it so
         return [member for _, member in value.order]
     if not isinstance(value, Set):
         raise refusals.wrong_type()
@@ -210,7 +211,9 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
         if delete(ctx, options.store_at):
             ctx.log_request(args)
         return reply.ZERO
-    overwrite(ctx, options.store_at, List([text or b"" for text in found]))
+    stored = List([text or b"" for text in found])
+    stored.settle(ctx.engine.settings.number("list-max-listpack-size"))
+    overwrite(ctx, options.store_at, stored)
     ctx.event("l", b"sortstore", options.store_at)
     ctx.dirty += len(found)
     ctx.log_request(args)

@@ -34,6 +34,11 @@ def read_list(ctx: Context, key: bytes) -> List | None:
     raise refusals.wrong_type()
 
 
+def listpack_size(ctx: Context) -> int:
+    """The directive that decides in which form Redis keeps a list."""
+    return ctx.engine.settings.number("list-max-listpack-size")
+
+
 def notify_popped(ctx: Context, key: bytes, found: List, left: bool, count: int) -> None:
     """Send the events for `count` items popped from an end; the key is removed with the last item.
 
@@ -47,6 +52,7 @@ def notify_popped(ctx: Context, key: bytes, found: List, left: bool, count: int)
 def notify_removed(ctx: Context, key: bytes, found: List) -> None:
     """After items were removed: mark the key as changed, or remove it if the list is empty."""
     if found.items:
+        found.shrink(listpack_size(ctx))
         ctx.touch(key)
     else:
         ctx.remove(key)
@@ -56,13 +62,13 @@ def notify_removed(ctx: Context, key: bytes, found: List) -> None:
 def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[bytes]) -> int:
     """Add items one by one at an end of a list, which is created if it is None; returns its length."""
     if found is None:
-        found = List(reversed(items) if left else items)
+        found = List()
+        found.grow(items, listpack_size(ctx))
+        found.push(left, items)
         create(ctx, key, found)
     else:
-        if left:
-            found.items.extendleft(items)
-        else:
-            found.items.extend(items)
+        found.grow(items, listpack_size(ctx))
+        found.push(left, items)
         ctx.touch(key)
     ctx.event("l", b"lpush" if left else b"rpush", key)
     return len(found.items)
@@ -179,7 +185,7 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
         found = list_at(ctx, key)
         if found is None:
             return reply.null(ctx.resp3)
-        item = found.items.popleft() if left else found.items.pop()
+        item = found.pop_one(left)
         notify_popped(ctx, key, found, left, 1)
         ctx.log_request(args)
         return reply.bulk(item)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.commands.lists.list_ends import list_at, notify_removed, read_list
+from penstock.commands.lists.list_ends import list_at, listpack_size, notify_removed, read_list
 from penstock.engine import arguments, refusals
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
@@ -77,9 +77,11 @@ def lset(ctx: Context, args: list[bytes]) -> bytes:
     if found is None:
         raise refusals.no_such_key()
     at = arguments.integer(args[2])
+    found.grow(args[3:], listpack_size(ctx))  # before the index is looked at, as in Redis
     if not -len(found.items) <= at < len(found.items):
         raise ReplyError(b"ERR index out of range")
-    found.items[at] = args[3]
+    found.replace(at, args[3])
+    found.shrink(listpack_size(ctx))
     _notify(ctx, key, b"lset")
     ctx.log_request(args)
     return reply.OK
@@ -102,10 +104,11 @@ def linsert(ctx: Context, args: list[bytes]) -> bytes:
     found = list_at(ctx, key)
     if found is None:
         return reply.ZERO
+    found.grow(args[4:], listpack_size(ctx))  # even if the pivot is not there, as in Redis
     places = found.positions(pivot, 0, 1, MAX_INT64, from_left=True)
     if not places:
         return NO_PIVOT
-    found.items.insert(places[0] + (where.upper() == b"AFTER"), item)
+    found.insert(places[0] + (where.upper() == b"AFTER"), item)
     _notify(ctx, key, b"linsert")
     ctx.log_request(args)
     return reply.integer(len(found.items))

@@ -57,7 +57,7 @@ def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_l
     if found is None:
         return None
     target = list_at(ctx, destination)
-    item = found.items.popleft() if from_left else found.items.pop()
+    item = found.pop_one(from_left)
     push(ctx, destination, target, to_left, [item])
     notify_popped(ctx, source, found, from_left, 1)
     return reply.bulk(item)
@@ -178,7 +178,7 @@ def _pop_one(ctx: Context, args: list[bytes], left: bool) -> bytes:
     for key in keys:
         found = list_at(ctx, key)
         if found is not None:
-            item = found.items.popleft() if left else found.items.pop()
+            item = found.pop_one(left)
             notify_popped(ctx, key, found, left, 1)
             ctx.log(b"LPOP" if left else b"RPOP", key)
             return b"*2\r\n" + reply.bulk(key) + reply.bulk(item)

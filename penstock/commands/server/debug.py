@@ -110,14 +110,14 @@ def _object(ctx: Context, args: list[bytes]) -> bytes:
     clock = ctx.now_ms // 1000 % (1 << LRU_CLOCK_BITS)
     return reply.simple(
         b"Value at:0x%x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:0"
-        % (id(value), encoding_of(key, value, ctx.engine.settings), memory_usage(key, value), clock)
+        % (id(value), encoding_of(key, value), memory_usage(key, value), clock)
     )
 
 
 def _sdslen(ctx: Context, args: list[bytes]) -> bytes:
     key = args[2]
     value = _value(ctx, key)
-    if not isinstance(value, bytes | LargeString) or encoding_of(key, value, ctx.engine.settings) == b"int":
+    if not isinstance(value, bytes | LargeString) or encoding_of(key, value) == b"int":
         raise ReplyError(b"ERR Not an sds encoded string.")
     return reply.simple(
         b"key_sds_len:%d, key_sds_avail:0, key_zmalloc: %d, val_sds_len:%d, val_sds_avail:0, val_zmalloc: 0"

@@ -42,7 +42,9 @@ def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes
         create(ctx, key, found)
         added = len(found)
     else:
-        added = found.add(members, limits(ctx))
+        limit = limits(ctx)
+        found.expect(len(members), limit)
+        added = found.add(members, limit)
     if added:
         ctx.touch(key)
         ctx.event("s", b"sadd", key)

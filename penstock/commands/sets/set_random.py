@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.commands.common.random_count import random_names, read_count
 from penstock.commands.common.repeated_values import repeated_bulks
-from penstock.commands.sets.set_members import notify_removed, read_set, set_at
+from penstock.commands.sets.set_members import limits, notify_removed, read_set, set_at
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -12,6 +12,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 MEMBERS_A_LINE: Final = 1000  # of the log
+REBUILT_BELOW: Final = 5  # if so many times the rest is at most the count, Redis makes a new set of the rest
 
 
 @command(
@@ -60,6 +61,8 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
         for start in range(0, len(members), MEMBERS_A_LINE):
             ctx.log(b"SREM", key, *members[start : start + MEMBERS_A_LINE])
     found.remove(members)
+    if len(found) * REBUILT_BELOW <= len(members):
+        found.rebuild(limits(ctx))
     notify_removed(ctx, key, found, b"spop", len(members))
     return reply.set_of([reply.bulk(member) for member in members], ctx.resp3)
 

@@ -162,6 +162,8 @@ def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> by
         changes += grows or number != old
     if changes or grows:
         change.keep(ctx)
+    elif not change.is_new:
+        change.keep_unchanged(ctx)
     if changes:
         ctx.event("$", b"setbit", key)
         ctx.dirty += changes

@@ -11,6 +11,7 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.types.string_forms import raw_string
 
 PART_BYTES: Final = 65536  # that are combined at a time: more would take memory as large as all the strings
 OPERATIONS: Final = (b"AND", b"OR", b"XOR", b"NOT", b"DIFF", b"DIFF1", b"ANDOR", b"ONE")
@@ -73,7 +74,8 @@ def bitop(ctx: Context, args: list[bytes]) -> bytes:
         if delete(ctx, target):
             ctx.log_request(args)
         return reply.ZERO
-    overwrite(ctx, target, b"".join([_part(operation, values, at, length) for at in range(0, length, PART_BYTES)]))
+    parts = [_part(operation, values, at, length) for at in range(0, length, PART_BYTES)]
+    overwrite(ctx, target, raw_string(b"".join(parts)))
     ctx.event("$", b"set", target)
     ctx.dirty += 1
     ctx.log_request(args)

@@ -58,6 +58,7 @@ def setbit(ctx: Context, args: list[bytes]) -> bytes:
     at, mask = offset >> 3, 0x80 >> (offset & 7)
     was = at < change.length and bool(change.buffer[at] & mask)
     if was == wanted and at < change.length:
+        change.keep_unchanged(ctx)
         return reply.ONE if was else reply.ZERO  # nothing changes, so there is no event and no line in the log
     text = change.extend(at + 1)
     text[at] = text[at] | mask if wanted else text[at] & ~mask

@@ -11,6 +11,7 @@ from penstock.engine.numbers import INFINITE, LongDouble
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.types.string_forms import unconverted_string
 
 BY: Final = (b"BYINT", b"BYFLOAT")
 EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
@@ -159,7 +160,8 @@ def _count_float(ctx: Context, key: bytes, options: Options) -> bytes:
         if new is None or applied is None:
             raise ReplyError(b"ERR applied increment would be Infinity")
         increment = applied
-    _keep(ctx, key, held is None, numbers.long_double_text(new), options, b"incrbyfloat")
+    text = unconverted_string(numbers.long_double_text(new))
+    _keep(ctx, key, held is None, text, options, b"incrbyfloat")
     return b"*2\r\n" + _float_reply(new, ctx.resp3) + _float_reply(increment, ctx.resp3)
 
 

@@ -4,6 +4,7 @@ from penstock.commands.common.overwriting import create
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.storage.types.large_strings import SHORTEST, LargeString
+from penstock.storage.types.string_forms import raw_string
 
 
 class Change:
@@ -46,13 +47,18 @@ class Change:
         self._text = text
         return text
 
+    def keep_unchanged(self, ctx: Context) -> None:
+        """The string was made ready to be changed, and was not: it is encoded as `raw` from now on, and no more."""
+        if self._large is None:
+            ctx.db.put(self._key, raw_string(self.buffer))
+
     def keep(self, ctx: Context) -> None:
-        """Set the key to the changed string; its time of expiry stays."""
+        """Set the key to the changed string, which is encoded as `raw`; its time of expiry stays."""
         value: bytes | LargeString
         if self._large is not None:
             value = self._large
         else:
-            value = bytes(self._text) if len(self._text) < SHORTEST else LargeString(self._text)
+            value = raw_string(self._text) if len(self._text) < SHORTEST else LargeString(self._text)
         if self._is_new:
             create(ctx, self._key, value)
         else:

@@ -13,6 +13,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
 from penstock.storage.types.large_strings import LargeString
+from penstock.storage.types.string_forms import unconverted_string
 
 LONGEST_LOADED: Final = 1 << 32  # bytes
 
@@ -165,10 +166,12 @@ def append(ctx: Context, args: list[bytes]) -> bytes:
     key, tail = args[1], args[2]
     change = Change(ctx, key)
     length = change.length + len(tail)
-    if not change.is_new:
+    if change.is_new:
+        create(ctx, key, tail)
+    else:
         check_length(ctx, length)
-    change.extend(change.length).extend(tail)
-    change.keep(ctx)
+        change.extend(change.length).extend(tail)
+        change.keep(ctx)
     ctx.event("$", b"append", key)
     ctx.dirty += 1
     ctx.log_request(args)
@@ -286,9 +289,9 @@ def incrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR increment would produce NaN or Infinity")
     new = numbers.long_double_text(total)
     if text is None:
-        create(ctx, key, new)
+        create(ctx, key, unconverted_string(new))
     else:
-        ctx.put(key, new)
+        ctx.put(key, unconverted_string(new))
     ctx.event("$", b"incrbyfloat", key)
     ctx.dirty += 1
     ctx.log(b"SET", key, new, b"KEEPTTL")

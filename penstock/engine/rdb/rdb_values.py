@@ -11,6 +11,8 @@ from penstock.storage.rdb.stream_reader import StreamDefaults
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
 from penstock.storage.streams.ids import IS_COMPILED
 from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.lists import List
 from penstock.storage.types.sets import Set
 from penstock.storage.types.sorted_sets import SortedSet
 
@@ -39,7 +41,11 @@ def writer_for(settings: Settings, value: Value) -> ValueWriter:
 
 
 def fit_to_settings(value: Value, settings: Settings) -> None:
-    """Take note in a value that was read whether Redis would keep it in its large form (sets, sorted sets)."""
+    """Take note in a collection that was read whether Redis would keep it in its large form."""
+    if isinstance(value, List):
+        value.settle(settings.number("list-max-listpack-size"))
+    if isinstance(value, Hash):
+        value.settle(settings.number("hash-max-listpack-entries"), settings.number("hash-max-listpack-value"))
     if isinstance(value, Set):
         value.settle(encodings.set_limits(settings))
     if not isinstance(value, SortedSet):

@@ -14,7 +14,7 @@ from penstock.storage.rdb.rdb_format import PACKED_NODE, PLAIN_NODE
 from penstock.storage.rdb.source import Source
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
-from penstock.storage.types.sets import Set
+from penstock.storage.types.sets import Form, Set
 from penstock.storage.types.sorted_sets import SortedSet
 
 NO_TIME: Final = 0  # of a hash's field
@@ -100,7 +100,10 @@ def intset_set(source: Source) -> Set:
 
 
 def listpack_set(source: Source) -> Set:
-    return set_of(listpack.texts(source.string()))
+    """Its members may all be integers: then it had another member once."""
+    made = set_of(listpack.texts(source.string()))
+    made.form = Form.LISTPACK
+    return made
 
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
@@ -180,7 +183,9 @@ def timed_hash_of_valkey(source: Source) -> Hash:
 def timed_listpack_hash(source: Source) -> Hash:
     """Fields, values and times in turn; the earliest time comes first, fields without one last (Redis 7.4)."""
     source.signed(8)  # the earliest time, which the first field tells as well
-    return timed_listpack_hash_pre_ga(source)
+    made = timed_listpack_hash_pre_ga(source)
+    made.keep_times()
+    return made
 
 
 def timed_listpack_hash_pre_ga(source: Source) -> Hash:

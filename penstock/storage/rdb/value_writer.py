@@ -20,7 +20,7 @@ from penstock.storage.types.arrays import Array
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import List
-from penstock.storage.types.sets import Set
+from penstock.storage.types.sets import Form, Set
 from penstock.storage.types.sorted_sets import SortedSet
 
 MOST_INTSET_MEMBERS: Final = 512
@@ -108,7 +108,8 @@ class ValueWriter:
 
     def _set_kind(self, value: Set) -> int:
         members = value.members
-        if len(members) <= MOST_INTSET_MEMBERS and None not in map(listpack.integer_of, members):
+        small = value.form is not Form.LISTPACK and len(members) <= MOST_INTSET_MEMBERS
+        if small and None not in map(listpack.integer_of, members):
             return rdb_format.SET_INTSET
         compact = len(members) <= MOST_SET_MEMBERS and _is_short(members)
         return rdb_format.SET_LISTPACK if compact and self.version >= LISTPACK_SETS_SINCE else rdb_format.SET

@@ -9,7 +9,7 @@ segments of 128 and 122. `XTRIM s MAXLEN ~ 120` removes the first node, after wh
 second as well would leave fewer than 120.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from itertools import accumulate
 from operator import add
 from typing import Final
@@ -85,7 +85,7 @@ class Node:
             count = len(names)
             self._names = names
             self._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
-            self.entries_size = 7 + _integer_size(count) + _texts_size(names) + 2
+            self.entries_size = 7 + _integer_size(count) + texts_size(names) + 2
         self.last = entry_id
         self.live += 1
         self.total += 1
@@ -99,9 +99,7 @@ class Node:
                     self.entries_size += _surplus(value)
         else:
             count = len(names)
-            self.entries_size += (
-                2 + _integer_size(count) + _texts_size(fields) + _integer_size(2 * count + 4) + distance
-            )
+            self.entries_size += 2 + _integer_size(count) + texts_size(fields) + _integer_size(2 * count + 4) + distance
 
     def add_run(self, first_id: StreamId, run: "SameFieldEntries", start: int, limits: NodeLimits) -> int:
         """Add as many entries of `run` from index `start` on as certainly fit; returns how many.
@@ -286,8 +284,8 @@ def _integer_size(number: int) -> int:
     return 6 if -(1 << 31) <= number < 1 << 31 else 10
 
 
-def _texts_size(texts: Sequence[bytes]) -> int:
-    """Total size in bytes of elements: for each its length, two bytes, and its surplus."""
+def texts_size(texts: Collection[bytes]) -> int:
+    """Total size in bytes of the elements of a listpack: for each its length, two bytes, and its surplus."""
     return sum(map(len, texts)) + 2 * len(texts) + sum(map(_surplus, texts))
 
 

@@ -1,7 +1,7 @@
 """Hashes: fields and their values. A field may have a time of expiry."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Final
 
 from penstock.storage.deadlines import NEVER, Deadlines
@@ -15,18 +15,20 @@ SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
 class Hash(Collection):
     """Fields and values, in the order in which the fields were added.
 
-    `due` has the fields with a time of expiry, once there was one. `scan_order` is created by the first HSCAN of a
-    large hash and dropped at the end of the scan; `indexed` is created by the first HRANDFIELD.
+    `due` has the fields with a time of expiry, once a request gave one. is_large: Redis would use its encoding for
+    large hashes, which it keeps for good once a hash was large. `scan_order` is created by the first HSCAN of a large
+    hash and dropped at the end of the scan; `indexed` is created by the first HRANDFIELD.
 
     Invariants: every name in `due` is a field of `fields`; `scan_order` and `indexed`, if they are there, have every
     field. In the costs, n is the number of fields.
     """
 
-    __slots__ = ("due", "fields", "indexed", "scan_order")
+    __slots__ = ("due", "fields", "indexed", "is_large", "scan_order")
 
     def __init__(self) -> None:
         self.fields: dict[bytes, bytes] = {}
         self.due: Deadlines | None = None
+        self.is_large = False
         self.scan_order: HashOrder | None = None
         self.indexed: IndexedNames | None = None
 
@@ -41,6 +43,7 @@ class Hash(Collection):
     def copy(self) -> "Hash":
         copied = Hash()
         copied.fields = dict(self.fields)
+        copied.is_large = self.is_large
         if self.due is not None:
             copied.due = self.due.copy()
         return copied
@@ -93,11 +96,26 @@ class Hash(Collection):
                 self.indexed.remove(field)
         return removed
 
-    def expire_at(self, field: bytes, when_ms: int) -> None:
-        """Set the time of expiry of an existing field. O(log n)."""
+    def outgrow(self, words: Sequence[bytes], max_fields: int, max_bytes: int) -> None:
+        """Take note that fields and values in turn were set: the hash may be large by this. O(words)."""
+        if not self.is_large:
+            most = max(len(self.fields), len(words) // 2)
+            self.is_large = most > max_fields or max(map(len, words)) > max_bytes
+
+    def settle(self, max_fields: int, max_bytes: int) -> None:
+        """Choose the encoding by the fields, where their history is not known: read from a file. O(n)."""
+        words = chain(self.fields, self.fields.values())
+        self.is_large = len(self.fields) > max_fields or any(len(word) > max_bytes for word in words)
+
+    def keep_times(self) -> Deadlines:
+        """The times of expiry, for which there is room from now on (Redis converts a small hash for it). O(1)."""
         if self.due is None:
             self.due = Deadlines()
-        self.due.set(field, when_ms)
+        return self.due
+
+    def expire_at(self, field: bytes, when_ms: int) -> None:
+        """Set the time of expiry of an existing field. O(log n)."""
+        self.keep_times().set(field, when_ms)
 
     def persist(self, field: bytes) -> bool:
         """Remove a field's time of expiry; returns whether it had one. O(log n)."""

@@ -4,31 +4,44 @@ A list is a deque. An operation in the middle rotates the deque, or copies it as
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from penstock.storage.streams.listpack_nodes import texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 
 SAMPLED: Final = 64  # items measured for the estimate of memory_usage
+NODE_BYTES: Final = {-1: 4096, -2: 8192, -3: 16384, -4: 32768, -5: 65536}  # list-max-listpack-size below 0
+LARGEST_NODE: Final = 8192  # bytes, where list-max-listpack-size counts items
+LISTPACK_BYTES: Final = 7  # of an empty one
+UNLIMITED: Final = 1 << 62
 
 
 class List(Collection):
     """Items, the leftmost first. Positions count from 0 and are within the list.
 
-    In the costs, n is the number of items.
+    is_quicklist: Redis would keep it as a quicklist, which it is once it outgrew one listpack, until it has shrunk to
+    half of that. (Redis looks whether the rest is in one node; here it is taken for such.)
+    packed_bytes: what the items take in one listpack. In the costs, n is the number of items.
     """
 
-    __slots__ = ("items",)
+    __slots__ = ("is_quicklist", "items", "packed_bytes")
 
     def __init__(self, items: Iterable[bytes] = ()) -> None:
         self.items: deque[bytes] = deque(items)
+        self.packed_bytes = LISTPACK_BYTES + texts_size(self.items)
+        self.is_quicklist = False
 
     def __len__(self) -> int:
         return len(self.items)
 
     def copy(self) -> "List":
-        return List(self.items)
+        copied = List()
+        copied.items = self.items.copy()
+        copied.packed_bytes = self.packed_bytes
+        copied.is_quicklist = self.is_quicklist
+        return copied
 
     def memory_usage(self) -> int:
         count = len(self.items)
@@ -38,7 +51,43 @@ class List(Collection):
     def parts(self) -> Iterator[bytes]:
         yield from self.items
 
+    # -- the encoding of Redis --------------------------------------------------------------------------------------
+
+    def grow(self, items: Sequence[bytes], limit: int) -> None:
+        """Take note that items are about to be added, or one of them set. limit: list-max-listpack-size."""
+        if not self.is_quicklist:
+            most_items, most_bytes = _node_limits(limit)
+            size = self.packed_bytes + sum(map(len, items))
+            self.is_quicklist = size > most_bytes or len(self.items) + len(items) > most_items
+
+    def shrink(self, limit: int) -> None:
+        """Take note that items were removed, or one of them was set."""
+        if self.is_quicklist:
+            most_items, most_bytes = _node_limits(limit)
+            if limit < 0:
+                most_bytes //= 2
+            self.is_quicklist = self.packed_bytes > most_bytes or len(self.items) > most_items // 2
+
+    def settle(self, limit: int) -> None:
+        """Choose the encoding by the items, where their history is not known: read from a file."""
+        most_items, most_bytes = _node_limits(limit)
+        self.is_quicklist = self.packed_bytes > most_bytes or len(self.items) > most_items
+
     # -- the ends ---------------------------------------------------------------------------------------------------
+
+    def push(self, left: bool, items: Sequence[bytes]) -> None:
+        """Add items one by one at one end. O(items)."""
+        if left:
+            self.items.extendleft(items)
+        else:
+            self.items.extend(items)
+        self.packed_bytes += texts_size(items)
+
+    def pop_one(self, left: bool) -> bytes:
+        """Remove and return the item at one end; there must be one. O(1)."""
+        item = self.items.popleft() if left else self.items.pop()
+        self.packed_bytes -= texts_size((item,))
+        return item
 
     def pop(self, left: bool, count: int) -> list[bytes]:
         """Remove and return `count` items, or all if there are fewer, from one end; the outermost first. O(count)."""
@@ -46,11 +95,14 @@ class List(Collection):
         if count >= len(items):
             popped = list(items)
             items.clear()
+            self.packed_bytes = LISTPACK_BYTES
             if not left:
                 popped.reverse()
             return popped
         take = items.popleft if left else items.pop
-        return [take() for _ in range(count)]
+        popped = [take() for _ in range(count)]
+        self.packed_bytes -= texts_size(popped)
+        return popped
 
     def trim(self, start: int, stop: int) -> None:
         """Keep the items from `start` up to `stop` (not included).
@@ -61,11 +113,10 @@ class List(Collection):
         length = len(items)
         if stop - start < length // 2:
             self.items = deque(self.slice(start, stop))
+            self.packed_bytes = LISTPACK_BYTES + texts_size(self.items)
             return
-        for _ in range(start):
-            items.popleft()
-        for _ in range(length - stop):
-            items.pop()
+        self.pop(True, start)
+        self.pop(False, length - stop)
 
     # -- the middle -------------------------------------------------------------------------------------------------
 
@@ -79,9 +130,20 @@ class List(Collection):
         items.rotate(start)
         return found
 
+    def replace(self, at: int, item: bytes) -> None:
+        """Set the item at an index, which may be negative. O(n)."""
+        self.packed_bytes += texts_size((item,)) - texts_size((self.items[at],))
+        self.items[at] = item
+
+    def insert(self, at: int, item: bytes) -> None:
+        """Insert an item before the one at an index. O(n)."""
+        self.items.insert(at, item)
+        self.packed_bytes += texts_size((item,))
+
     def remove(self, item: bytes, max_count: int, from_left: bool) -> int:
         """Remove at most `max_count` items that equal `item`, from one end; returns how many. O(n)."""
         found = min(self.items.count(item), max_count)
+        self.packed_bytes -= found * texts_size((item,))
         if found <= 1 and from_left:
             if found:
                 self.items.remove(item)
@@ -124,3 +186,15 @@ class List(Collection):
             pass
         places = found[skipped:]
         return places if from_left else [len(self.items) - 1 - index for index in places]
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        assert self.items, "an empty list is no value"
+        assert self.packed_bytes == LISTPACK_BYTES + texts_size(self.items), "the size is not that of the items"
+
+
+def _node_limits(limit: int) -> tuple[int, int]:
+    """How many items, and how many bytes, a listpack may have by list-max-listpack-size."""
+    if limit < 0:
+        return UNLIMITED, NODE_BYTES[max(limit, -5)]
+    return max(limit, 1), LARGEST_NODE

@@ -69,7 +69,8 @@ class Set(Collection):
     def settle(self, limits: SetLimits) -> None:
         """Choose the form by the members, where their history is not known: read from a file."""
         count = len(self.members)
-        if count <= limits.integers and all(map(limits.is_integer, self.members)):
+        is_listpack = self.form is Form.LISTPACK  # as it was read
+        if not is_listpack and count <= limits.integers and all(map(limits.is_integer, self.members)):
             self.form = Form.INTSET
         else:
             is_small = count <= limits.members and all(len(member) <= limits.length for member in self.members)
@@ -111,6 +112,11 @@ class Set(Collection):
                 self._add_one(member)
         return len(self.members) - before
 
+    def expect(self, count: int, limits: SetLimits) -> None:
+        """Take note that a request adds so many members, be they new or not: Redis makes room for all of them. O(1)."""
+        if count > (limits.integers if self.form is Form.INTSET else limits.members):
+            self.form = Form.HASHTABLE
+
     def _add_small(self, member: bytes, limits: SetLimits) -> bool:
         """Add one to a set in a small form, which changes where it does not fit; whether it still is a small one."""
         if member in self.members:
@@ -122,7 +128,8 @@ class Set(Collection):
                     self.form = Form.HASHTABLE
             else:
                 self.members = dict.fromkeys(self.listed())
-                self.form = Form.LISTPACK
+                longest = max(map(len, self.members), default=0)
+                self.form = Form.LISTPACK if longest <= limits.length else Form.HASHTABLE
         if self.form is Form.LISTPACK and (count >= limits.members or len(member) > limits.length):
             self.form = Form.HASHTABLE
         self._add_one(member)
@@ -149,6 +156,13 @@ class Set(Collection):
             if self.indexed is not None:
                 self.indexed.remove(member)
         return before - len(self.members)
+
+    def rebuild(self, limits: SetLimits) -> None:
+        """What Redis does with a large set that has lost most of its members: it may be a small one again. O(n)."""
+        if self.form is not Form.HASHTABLE or len(self.members) > limits.members:
+            return
+        if all(len(member) <= limits.length for member in self.members):
+            self.form = Form.LISTPACK
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,8 @@ class Anything(Maker):
         return self.chance.choice((
             ["DEL", key], ["UNLINK", key, other], ["COPY", key, other, *self.maybe(0.5, "REPLACE")],
             ["RENAME", key, other], ["RENAMENX", key, other], ["EXISTS", key, other, key], ["TYPE", key],
-            ["TOUCH", key, other], ["OBJECT", "ENCODING", key], ["KEYS", self.of("*", "?1", "[a-m]*")], ["DBSIZE"],
+            ["TOUCH", key, other], ["OBJECT", "ENCODING", key], ["OBJECT", "ENCODING", key],
+            ["OBJECT", "ENCODING", other], ["KEYS", self.of("*", "?1", "[a-m]*")], ["DBSIZE"],
             ["SCAN", "0", "COUNT", "1000", "TYPE", self.of("string", "list", "hash", "set", "zset", "stream", "x")],
             ["COPY", key, other, "DB", self.of(*DATABASES), *self.maybe(0.5, "REPLACE")],
         ))  # fmt: skip

@@ -1,0 +1,39 @@
+"""Short strings that Redis keeps otherwise than it would keep the same text if it was set as a whole.
+
+Redis chooses the encoding of a string (int, embstr, raw) when it is made, and again when it is changed. Here a string
+is `bytes` in any case; where the encoding does not follow from the text, the class of the value tells of its past, so
+that other strings need no mark. They are equal to the plain text in everything else. (Redis 8.6.3, by experiment.)
+"""
+
+from typing import Final
+
+LONGEST_EMBEDDED: Final = 41  # bytes of key and string together that Redis 8.6.3 keeps as "embstr"
+
+
+class RawString(bytes):
+    """Encoded as `raw`, although it is short or an integer: it was changed in place, or computed by BITOP or PFADD."""
+
+    __slots__ = ()
+
+
+class UnconvertedString(bytes):
+    """Not encoded as `int`, although it is an integer: INCRBYFLOAT's result."""
+
+    __slots__ = ()
+
+
+def raw_string(text: bytes | bytearray) -> bytes:
+    """A string that is encoded as `raw`. A long one needs no mark: it is raw in any case."""
+    return RawString(text) if len(text) <= LONGEST_EMBEDDED else bytes(text)
+
+
+def unconverted_string(text: bytes) -> bytes:
+    """A string that is not encoded as `int`."""
+    return UnconvertedString(text)
+
+
+def under_other_key(value: bytes, key: bytes, other_key: bytes) -> bytes:
+    """A string that RENAME or COPY gives another key: with a long key it was raw, and it stays raw."""
+    if len(value) <= LONGEST_EMBEDDED < len(key) + len(value) and len(other_key) < len(key):
+        return RawString(value)
+    return value
