@@ -6,12 +6,13 @@ from typing import Final
 from penstock.commands.common.help import help_reply
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.memory import process_memory
-from penstock.engine.memory.value_sizes import EXPIRY_OVERHEAD, dataset_bytes, memory_usage
+from penstock.engine.memory import process_memory, redis_sizes
+from penstock.engine.memory.value_sizes import EXPIRY_OVERHEAD, dataset_bytes
 from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
 
 SMALL_BYTES: Final = 64 * 1024 * 1024
+EVERY_PART: Final = 1 << 62  # SAMPLES 0
 
 
 container("MEMORY", group="server", since="4.0.0", summary="Commands for memory usage.")
@@ -25,18 +26,23 @@ container("MEMORY", group="server", since="4.0.0", summary="Commands for memory 
     flags="readonly",
     keys="2 RO",
     complexity="O(N) where N is the number of samples.",
-    summary="Estimates the bytes used by a key and its value.",
+    summary="Estimates the bytes that Redis would use for a key and its value.",
 )
 def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
-    at = 3
+    """What Redis would take for the value, so that figures compare; what is taken here, MEMORY STATS tells."""
+    at, sampled = 3, redis_sizes.SAMPLED
     while at < len(args):
         if args[at].upper() != b"SAMPLES" or at + 1 == len(args):
             raise refusals.syntax()
-        if arguments.integer(args[at + 1]) < 0:
+        wanted = arguments.integer(args[at + 1])
+        if wanted < 0:
             raise refusals.syntax()
+        sampled = max(wanted, redis_sizes.SAMPLED) if wanted else EVERY_PART
         at += 2
     value = ctx.value(args[2])
-    return reply.null(ctx.resp3) if value is None else reply.integer(memory_usage(args[2], value))
+    if value is None:
+        return reply.null(ctx.resp3)
+    return reply.integer(redis_sizes.usage_in_redis(args[2], value, sampled))
 
 
 @command(
