@@ -341,6 +341,7 @@ class Engine(EngineState):
         is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row)
         left = batch.after(at) if is_alike and not self.state else one(request)
         session.enqueue(row, left)
+        session.last_command = row.title
         replies.extend([reply.QUEUED] * left.count)
         self.ended_us = self.clock.now_ns() // 1000
         return None, left.count
@@ -521,7 +522,7 @@ class Engine(EngineState):
         self.settle_syncs()
         self.statistics.sample(now_ms)
         for blocked in self.blocking.overdue(now_ms):
-            self.statistics.ran(blocked.row, 0, None)
+            self.note_waited(blocked)
             self.release(blocked, blocked.timeout_reply)
         self.blocking.signal_claimable(now_ms)
         if self.policies.used:

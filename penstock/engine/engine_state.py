@@ -54,7 +54,7 @@ from penstock.engine.waiting.sync_waiting import SyncWaiting
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Keyspace, Value
-from penstock.storage.lazy_free import LazyFree
+from penstock.storage.lazy_free import LARGEST_AT_ONCE, LazyFree, effort
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.listpack_nodes import NodeLimits
 from penstock.storage.streams.stream import Stream
@@ -422,8 +422,22 @@ class EngineState:
         self.sync_waiting.settle(self.copies, self._answer_synced)
 
     def _answer_synced(self, blocked: BlockedRequest, answer: bytes) -> None:
-        self.statistics.ran(blocked.row, 0, None)
+        self.note_waited(blocked)
         self.release(blocked, answer)
+
+    def note_delay(self, event: bytes, began_ns: int) -> None:
+        """Something besides a command is over that began at a time of the clock: LATENCY tells if it took long."""
+        threshold_us = self.settings.number("latency-monitor-threshold") * 1000
+        usec = (self.clock.now_ns() - began_ns) // 1000
+        if threshold_us and usec >= threshold_us:
+            self.latency.note(event, self.clock.now_us(), usec)
+
+    def note_waited(self, blocked: BlockedRequest, failure: bytes | None = None) -> None:
+        """A blocked request ends without being run again: it counts as run, and took no time."""
+        self.statistics.ran(blocked.row, 0, failure)
+        if not self.settings.number("slowlog-log-slower-than"):
+            self.slow_log.add(blocked.session, blocked.row, blocked.args, self.clock.now_us(), 0)
+            self.statistics.count_slow(blocked.row, 0)
 
     def close(self, session: Session) -> None:
         """Close a connection; the one whose request is being run, when its reply has been sent."""
@@ -440,6 +454,13 @@ class EngineState:
         """
         if value is not None and not self.memory.limit and not self.loading:
             self.lazy_free.take(value)
+
+    def count_lazily_freed(self, value: Value | dict[bytes, Value] | None) -> None:
+        """For INFO's lazyfreed_objects: what Redis would free in a thread of its own."""
+        if isinstance(value, dict):
+            self.statistics.lazyfreed += len(value)
+        elif value is not None and effort(value) > LARGEST_AT_ONCE:
+            self.statistics.lazyfreed += 1
 
 
 class EngineSessions(Sessions):

@@ -7,11 +7,33 @@ from penstock.storage.streams.listpack_nodes import Node
 from penstock.storage.streams.pending_block import PendingBlock
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.lists import List
+from penstock.storage.types.sets import Form, Set
+from penstock.storage.types.sorted_sets import SortedSet
 
 SMALL_SEGMENTS: Final = 64  # a stream with no more segments is freed at once
+LARGEST_AT_ONCE: Final = 64  # allocations that Redis frees at once, whatever asks for it
+NODE_BYTES: Final = 8192  # of a list
 OBJECTS_PER_STEP: Final = 100  # takes well below a millisecond
 
 Part: TypeAlias = list[Segment] | list[Node] | list[PendingBlock] | dict[bytes, Value]
+
+
+def effort(value: Value) -> int:
+    """How many allocations Redis would have to free for a value, about: more than LARGEST_AT_ONCE it frees lazily.
+
+    Values in a small encoding are one. O(groups) for a stream, else O(1).
+    """
+    if isinstance(value, List):
+        return value.packed_bytes // NODE_BYTES if value.is_quicklist else 1
+    if isinstance(value, Set):
+        return len(value) if value.form is Form.HASHTABLE else 1
+    if isinstance(value, Hash | SortedSet):
+        return len(value) if value.is_large else 1
+    if isinstance(value, Stream):
+        return 2 * len(value.nodes) + sum([1 + group.pending for group in value.groups.values()])
+    return 1
 
 
 class LazyFree:
@@ -36,6 +58,10 @@ class LazyFree:
             self.parts += [consumer.owned_blocks.blocks for consumer in group.consumers.values()]
             self.parts.append(group.blocks)
         self.parts += [value.nodes, value.segments]
+
+    def pending(self) -> int:
+        """How many values wait to be freed, as INFO counts them: those of a database one by one. O(parts)."""
+        return sum([len(part) if isinstance(part, dict) else 1 for part in self.parts])
 
     def free_lazily(self) -> None:
         """Free the next OBJECTS_PER_STEP objects; `parts` must not be empty."""

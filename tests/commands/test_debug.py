@@ -28,6 +28,12 @@ ALIKE = {
         "FLUSHALL", "SET k v", "XADD s 1-0 f v", "DEBUG OBJECT nokey", "DEBUG LISTPACK nokey", "DEBUG LISTPACK s",
         "DEBUG QUICKLIST s", "DEBUG HTSTATS-KEY nokey", "DEBUG HTSTATS-KEY s", "DEBUG SDSLEN nokey", "DEBUG SDSLEN s",
     ],
+    "encodings": [
+        "FLUSHALL", "RPUSH small a", "DEBUG LISTPACK small", "DEBUG QUICKLIST small", "HSET h f v", "DEBUG LISTPACK h",
+        "DEBUG HTSTATS-KEY h", f"RPUSH large {'x' * 9000}", "DEBUG LISTPACK large", "DEBUG QUICKLIST large",
+        "DEBUG QUICKLIST large 1", f"HSET h f {'v' * 65}", "DEBUG LISTPACK h", "SADD s 1", "DEBUG LISTPACK s",
+        "DEBUG KEYSIZES-HIST-ASSERT 1", "DEBUG KEYSIZES-HIST-ASSERT x", "DEBUG REPLY-COPY-AVOIDANCE 1",
+    ],
     "tables": ["FLUSHALL", "DEBUG HTSTATS 0", "DEBUG HTSTATS 0 full", "DEBUG HTSTATS x", "DEBUG HTSTATS 99"],
     "errors": ["DEBUG ERROR 'foo bar'", "DEBUG ERROR ''", "DEBUG ERROR -foo", "DEBUG ERROR"],
     "populate": [

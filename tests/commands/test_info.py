@@ -152,3 +152,26 @@ def test_the_mean_time_to_live_is_told(dialogue: Dialogue) -> None:
 )
 def test_sizes_are_written_for_people_as_redis_writes_them(count: int, shown: str) -> None:
     assert human(count) == shown
+
+
+LARGE = " ".join(f"m{number}" for number in range(200))
+
+
+@pytest.mark.parametrize(
+    ("lines", "freed"),
+    [
+        (["SET k v", "UNLINK k"], 0),
+        ([f"SADD k {LARGE}", "UNLINK k"], 1),
+        ([f"SADD k {LARGE}", "DEL k"], 0),
+        (["CONFIG SET lazyfree-lazy-user-del yes", f"SADD k {LARGE}", "DEL k"], 1),
+        ([f"SADD k {LARGE.replace('m', '')}", "UNLINK k"], 0),
+        ([f"HSET k {LARGE}", "UNLINK k"], 0),
+        ([f"RPUSH k {LARGE}", "UNLINK k"], 0),
+        ([f"RPUSH k {'x' * 600_000}", "UNLINK k"], 1),
+        (["MSET a 1 b 2", "SELECT 1", "SET c 3", "FLUSHDB", "FLUSHALL SYNC"], 3),
+    ],
+)
+def test_what_redis_frees_in_a_thread_is_counted(dialogue: Dialogue, lines: list[str], freed: int) -> None:
+    dialogue(*lines)
+
+    assert f"lazyfreed_objects:{freed}\r\n".encode() in dialogue("INFO memory")

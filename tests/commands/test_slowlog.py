@@ -6,6 +6,7 @@ from penstock.clock import ManualClock
 from penstock.engine.telemetry.statistics import Histogram
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine
 from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
 
 ALIKE = {
@@ -167,3 +168,49 @@ def test_nothing_is_slow_where_the_threshold_is_negative(everything_is_slow: Dia
     everything_is_slow("SLOWLOG RESET", "CONFIG SET slowlog-log-slower-than -1", "SLOWLOG RESET", "PING")
 
     assert everything_is_slow("SLOWLOG LEN") == 0
+
+
+# -- requests that waited ---------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_was_served_is_kept_by_the_time_it_ran(everything_is_slow: Dialogue) -> None:
+    waiting = everything_is_slow.another()
+    waiting("BLPOP q 0")
+
+    everything_is_slow("RPUSH q x")
+
+    assert slow_words(everything_is_slow)[:2] == [[b"BLPOP", b"q", b"0"], [b"RPUSH", b"q", b"x"]]
+
+
+def test_a_request_whose_wait_ended_is_kept_once(everything_is_slow: Dialogue, clock: ManualClock) -> None:
+    waiting = everything_is_slow.another()
+    waiting("BLPOP q 1")
+    assert slow_words(everything_is_slow) == []
+    clock.advance(1001)
+    everything_is_slow.engine.tick()
+    waiting("BLPOP q 0")
+    everything_is_slow(f"CLIENT UNBLOCK {waiting.session.id} ERROR")
+
+    kept = [words for words in slow_words(everything_is_slow) if words[0] == b"BLPOP"]
+
+    assert kept == [[b"BLPOP", b"q", b"0"], [b"BLPOP", b"q", b"1"]]
+
+
+class SlowlyTicking(ManualClock):
+    """A clock that goes on by two milliseconds whenever it is read."""
+
+    def now_ns(self) -> int:
+        self.advance(2)
+        return super().now_ns()
+
+
+def test_latency_tells_of_expiry_that_took_long() -> None:
+    clock = SlowlyTicking(NOW_MS)
+    dialogue = Dialogue(make_engine(clock))
+    dialogue("CONFIG SET latency-monitor-threshold 1", "SET k v PX 1", "LATENCY RESET")
+    clock.advance(1000)
+
+    dialogue.engine.tick()
+
+    latest = {event[0]: event[2] for event in dialogue("LATENCY LATEST")}
+    assert latest[b"expire-cycle"] > latest[b"expire-del"] >= 2

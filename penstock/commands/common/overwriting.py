@@ -29,11 +29,14 @@ def notify_overwritten(ctx: Context, key: bytes, old: Value, new: Value) -> None
         ctx.event("c", b"type_changed", key)
 
 
-def delete(ctx: Context, key: bytes) -> bool:
-    """DEL of one key, with its keyspace event; returns whether it existed."""
+def delete(ctx: Context, key: bytes, is_lazy: bool = False) -> bool:
+    """DEL of one key, with its keyspace event; returns whether it existed. is_lazy: it counts as freed lazily."""
     if ctx.value(key) is None:
         return False
-    ctx.engine.free_lazily(ctx.remove(key))
+    value = ctx.remove(key)
+    if is_lazy:
+        ctx.engine.count_lazily_freed(value)
+    ctx.engine.free_lazily(value)
     ctx.event("g", b"del", key)
     ctx.dirty += 1
     return True

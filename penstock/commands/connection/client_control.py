@@ -172,6 +172,6 @@ def client_unblock(ctx: Context, args: list[bytes]) -> bytes:
     if blocked is None or blocked.postponed:
         return reply.ZERO
     failure = UNBLOCKED if reason == b"ERROR" else None
-    ctx.engine.statistics.ran(blocked.row, 0, failure)
+    ctx.engine.note_waited(blocked, failure)
     ctx.engine.release(blocked, blocked.timeout_reply if failure is None else reply.error(failure))
     return reply.ONE

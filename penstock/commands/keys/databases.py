@@ -72,6 +72,7 @@ def _flush(ctx: Context, db_index: int) -> None:
     ctx.dirty += len(db)
     values = db.values
     db.clear()
+    ctx.engine.count_lazily_freed(values)
     ctx.engine.free_lazily(values)
     _signal_all(ctx, db_index)
 

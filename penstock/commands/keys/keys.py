@@ -27,9 +27,13 @@ MIN_INT32: Final = -(2**31)
     summary="Removes keys and returns how many existed.",
 )
 def del_(ctx: Context, args: list[bytes]) -> bytes:
+    return _removed(ctx, args, is_lazy=ctx.engine.settings.yes("lazyfree-lazy-user-del"))
+
+
+def _removed(ctx: Context, args: list[bytes], is_lazy: bool) -> bytes:
     removed = 0
     for key in args[1:]:
-        removed += delete(ctx, key)
+        removed += delete(ctx, key, is_lazy)
     if removed:
         ctx.log_request(args)
     return reply.integer(removed)
@@ -47,7 +51,7 @@ def del_(ctx: Context, args: list[bytes]) -> bytes:
     summary="Removes keys and returns how many existed; the same as DEL in Penstock.",
 )
 def unlink(ctx: Context, args: list[bytes]) -> bytes:
-    return del_(ctx, args)
+    return _removed(ctx, args, is_lazy=True)
 
 
 @command(

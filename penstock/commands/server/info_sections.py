@@ -184,8 +184,8 @@ def memory(ctx: Context) -> Fields:
         mem_allocator="python",
         mem_overhead_db_hashtable_rehashing=0,
         active_defrag_running=0,
-        lazyfree_pending_objects=0,
-        lazyfreed_objects=0,
+        lazyfree_pending_objects=engine.lazy_free.pending(),
+        lazyfreed_objects=engine.statistics.lazyfreed,
     )
 
 

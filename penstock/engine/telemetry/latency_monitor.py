@@ -1,4 +1,4 @@
-"""When commands took longer than latency-monitor-threshold: the samples that LATENCY shows (Redis 8.6.3)."""
+"""When commands and expiry took longer than latency-monitor-threshold: the samples that LATENCY shows (Redis 8.6.3)."""
 
 from collections import deque
 from typing import Final
@@ -32,7 +32,10 @@ class LatencyMonitor:
 
     def ran(self, row: Row, now_us: int, usec: int) -> None:
         """A command took longer than the threshold."""
-        name = b"fast-command" if row.fast else b"command"
+        self.note(b"fast-command" if row.fast else b"command", now_us, usec)
+
+    def note(self, name: bytes, now_us: int, usec: int) -> None:
+        """Something took longer than the threshold."""
         event = self.events.get(name)
         if event is None:
             event = self.events[name] = Event()

@@ -116,6 +116,7 @@ class Statistics:
         self.expired_active = 0  # of them those that the tick removed
         self.evicted = 0
         self.evicted_clients = 0
+        self.lazyfreed = 0  # values that Redis frees in a thread of its own
         self.expired_subkeys = 0  # fields of hashes
         self.expired_subkeys_active = 0  # of them those that the tick removed
         self.input_bytes = 0
