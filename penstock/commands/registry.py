@@ -36,6 +36,7 @@ from penstock.commands.scripting import functions, scripting
 from penstock.commands.server import (
     config,
     debug,
+    hot_keys,
     info,
     introspection,
     latency,
@@ -134,6 +135,7 @@ FAMILIES: Final = (
     hash_import,
     hash_scans,
     hll_debug,
+    hot_keys,
     hyperloglog,
     info,
     introspection,

@@ -25,6 +25,7 @@ from penstock.engine.state import (
     AT_END_OF_REQUEST,
     BUSY,
     CACHING_CHOSEN,
+    MEASURED,
     MEMORY_LIMITED,
     MONITORED,
     NOTED,
@@ -261,6 +262,8 @@ class Engine(EngineState):
                     self._note_slow(ctx, row, request, usec)
             if self.state & NOTED:
                 self._note_request(ctx, row, request, is_blocked)
+                if self.state & MEASURED and not is_blocked:
+                    self._note_hot_keys(ctx, row, request, self.ended_us - began_us, len(answer))
             at += 1
             size += len(answer)
             if at == stop or self.blocking.ready or self.outgoing or size > TOGETHER_BYTES or self.ended_us > until_us:
@@ -410,6 +413,13 @@ class Engine(EngineState):
             self.tracking.note_read(ctx.session, row, request, self.outgoing)
             if ctx.waits and not is_blocked:
                 self.tracking.end_request(self.outgoing)
+
+    def _note_hot_keys(self, ctx: Context, row: Row, request: list[bytes], usec: int, reply_bytes: int) -> None:
+        """HOTKEYS collects what the keys of a request took. A script counts as a whole, by the keys that it names."""
+        if self.hot_keys is None or not self.hot_keys.is_active(ctx.now_ms):
+            self.collect_hot_keys(self.hot_keys)
+        elif ctx.session.asks_for is None:
+            self.hot_keys.note(row, request, usec, len(reply.bulks(request)) + reply_bytes)
 
     def _end_request(self, session: Session, row: Row | None, replies: list[bytes], first: int) -> None:
         """A request of a session was run, refused, queued or blocked; its replies begin at a place.

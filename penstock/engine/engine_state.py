@@ -32,6 +32,7 @@ from penstock.engine.state import (
     FOLLOWING,
     LOADING,
     LOG_FAILING,
+    MEASURED,
     MONITORED,
     NEEDS_REPLICAS,
     NOTIFYING,
@@ -43,6 +44,7 @@ from penstock.engine.table import client_compat
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry import monitor_line
 from penstock.engine.telemetry.client_memory import HELD_NAME
+from penstock.engine.telemetry.hot_keys import HotKeys
 from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
 from penstock.engine.telemetry.slow_log import SlowLog
@@ -118,6 +120,7 @@ class EngineState:
         self.sessions: dict[int, Session] = {}
         self.migrator: Migrator | None = None  # the server's
         self.tracking = Tracking(settings, chance, self.sessions)
+        self.hot_keys: HotKeys | None = None
         self.access = AccessControl(settings, clock, catalog, EngineSessions(self), self.statistics)
         self.next_session_id = 1
         self.monitors: set[Session] = set()
@@ -274,6 +277,11 @@ class EngineState:
         session.watched.add((db_index, key))
         self.watchers.setdefault((db_index, key), set()).add(session)
         self.heeds_changes = True
+
+    def collect_hot_keys(self, hot_keys: HotKeys | None) -> None:
+        """HOTKEYS began, ended or was reset; what was collected stays until it is reset."""
+        self.hot_keys = hot_keys
+        self.set_state(MEASURED, hot_keys is not None and hot_keys.is_active(self.clock.now_us() // 1000))
 
     def note_tracking(self) -> None:
         """A session has begun or ended to track keys."""

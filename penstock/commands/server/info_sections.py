@@ -304,7 +304,11 @@ def cpu(ctx: Context) -> Fields:
 
 
 def hotkeys(ctx: Context) -> Fields:
-    return []
+    held = ctx.engine.hot_keys
+    if held is None:
+        return []
+    is_active = "1" if held.is_active(ctx.now_ms) else "0"
+    return [("hotkeys-tracking-active", is_active), ("hotkeys-cmd-cpu-time", f"{held.all_usec}")]
 
 
 def modules(ctx: Context) -> Fields:

@@ -1,0 +1,176 @@
+"""HOTKEYS: which keys take the most time and traffic (Redis 8.6.3)."""
+
+from typing import Final
+
+from penstock.commands.common.help import help_reply
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command, container
+from penstock.engine.telemetry.hot_keys import FOR_EVER, HotKeys
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+
+METRICS: Final = (b"CPU", b"NET")
+USUAL_COUNT: Final = 10
+MOST_SHOWN: Final = 64
+LONGEST_S: Final = 1_000_000
+
+container("HOTKEYS", group="server", since="8.6.0", summary="Commands that find the keys which take the most.")
+
+
+@command(
+    "HOTKEYS|START",
+    "metrics:METRICS (count [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] [SAMPLE ratio:integer] "
+    "[slots:SLOTS (count slot:integer ...)]",
+    group="server",
+    since="8.6.0",
+    flags="admin noscript",
+    tips="request_policy:special",
+    summary="Begins to collect what keys take.",
+    arity=-2,
+)
+def hotkeys_start(ctx: Context, args: list[bytes]) -> bytes:
+    held = ctx.engine.hot_keys
+    if held is not None and held.is_active(ctx.now_ms):
+        raise ReplyError(b"ERR hotkey tracking session already in progress")
+    metrics, at = _read_metrics(args)
+    count, sample, duration_ms = USUAL_COUNT, 1, FOR_EVER
+    while at < len(args):
+        option = args[at].upper()
+        if at + 1 == len(args):
+            raise refusals.syntax()
+        if option == b"COUNT":
+            count = _within(args[at + 1], 1, MOST_SHOWN, b"ERR COUNT must be between 1 and 64")
+        elif option == b"SAMPLE":
+            sample = _within(args[at + 1], 1, arguments.MAX_INT64, b"ERR SAMPLE ratio must be positive")
+        elif option == b"DURATION":
+            refusal = b"ERR DURATION must be between 1 and 1000000"
+            duration_ms = _within(args[at + 1], 1, LONGEST_S, refusal) * 1000
+        elif option == b"SLOTS" and ctx.engine.cluster is None:
+            raise ReplyError(b"ERR SLOTS parameter cannot be used in non-cluster mode")
+        elif option == b"SLOTS":
+            raise ReplyError(b"ERR SLOTS is not supported: the keys of all slots are tracked")
+        else:
+            raise refusals.syntax()
+        at += 2
+    ctx.engine.collect_hot_keys(HotKeys(ctx.engine.chance, ctx.now_ms, metrics, count, sample, duration_ms))
+    return reply.OK
+
+
+def _read_metrics(args: list[bytes]) -> tuple[list[bytes], int]:
+    """The metrics, and the place of what follows them. Unknown ones count, but are passed over (Redis 8.6.3)."""
+    if len(args) < 4 or args[2].upper() != b"METRICS":
+        raise ReplyError(b"ERR METRICS parameter is required")
+    count = _within(args[3], 1, len(METRICS), b"ERR METRICS count must be > 0 and <= 2")
+    named = [word.upper() for word in args[4 : 4 + count]]
+    metrics: list[bytes] = []
+    for name in named:
+        if name in metrics:
+            raise ReplyError(b"ERR METRICS %b defined more than once!" % name)
+        if name in METRICS:
+            metrics.append(name)
+    if len(named) < count:
+        raise ReplyError(b"ERR METRICS count does not match number of metric types provided")
+    if not metrics:
+        raise ReplyError(b"ERR METRICS no valid metrics passed. Supported: CPU|NET")
+    return metrics, 4 + count
+
+
+def _within(word: bytes, least: int, most: int, refusal: bytes) -> int:
+    number = arguments.integer_or(word, refusal)
+    if not least <= number <= most:
+        raise ReplyError(refusal)
+    return number
+
+
+@command(
+    "HOTKEYS|STOP",
+    group="server",
+    since="8.6.0",
+    flags="admin noscript",
+    tips="request_policy:special",
+    summary="Stops to collect; what was collected stays.",
+)
+def hotkeys_stop(ctx: Context, args: list[bytes]) -> bytes:
+    held = ctx.engine.hot_keys
+    if held is None or not held.is_active(ctx.now_ms):
+        return reply.null(ctx.resp3)
+    held.stop(ctx.now_ms)
+    ctx.engine.collect_hot_keys(held)
+    return reply.OK
+
+
+@command(
+    "HOTKEYS|RESET",
+    group="server",
+    since="8.6.0",
+    flags="admin noscript",
+    tips="request_policy:special",
+    summary="Forgets what was collected.",
+)
+def hotkeys_reset(ctx: Context, args: list[bytes]) -> bytes:
+    held = ctx.engine.hot_keys
+    if held is not None and held.is_active(ctx.now_ms):
+        raise ReplyError(b"ERR hotkey tracking session in progress, stop tracking first")
+    ctx.engine.collect_hot_keys(None)
+    return reply.OK
+
+
+@command(
+    "HOTKEYS|GET",
+    group="server",
+    since="8.6.0",
+    flags="admin noscript",
+    tips="nondeterministic_output request_policy:special response_policy:special",
+    complexity="O(K) where K is the number of hotkeys returned.",
+    summary="Returns the keys that took the most.",
+)
+def hotkeys_get(ctx: Context, args: list[bytes]) -> bytes:
+    held = ctx.engine.hot_keys
+    if held is None:
+        return reply.null(ctx.resp3)
+    every_slot = reply.array([reply.array([reply.ZERO, reply.integer(16383)])])
+    user_ms, system_ms = held.cpu_ms()
+    fields = [
+        (b"tracking-active", reply.ONE if held.is_active(ctx.now_ms) else reply.ZERO),
+        (b"sample-ratio", reply.integer(held.sample)),
+        (b"selected-slots", every_slot),
+        (b"all-commands-all-slots-us", reply.integer(held.all_usec)),
+        (b"net-bytes-all-commands-all-slots", reply.integer(held.all_bytes)),
+        (b"collection-start-time-unix-ms", reply.integer(held.started_ms)),
+        (b"collection-duration-ms", reply.integer(held.took_ms(ctx.now_ms))),
+    ]
+    if b"CPU" in held.metrics:
+        fields.append((b"total-cpu-time-user-ms", reply.integer(user_ms)))
+        fields.append((b"total-cpu-time-sys-ms", reply.integer(system_ms)))
+    if b"NET" in held.metrics:
+        fields.append((b"total-net-bytes", reply.integer(held.key_bytes)))
+    if b"CPU" in held.metrics:
+        fields.append((b"by-cpu-time-us", _ranked(held.by_usec())))
+    if b"NET" in held.metrics:
+        fields.append((b"by-net-bytes", _ranked(held.by_bytes())))
+    return reply.array([reply.fields(fields, ctx.resp3)])
+
+
+def _ranked(counts: list[tuple[bytes, int]]) -> bytes:
+    return reply.array([shown for key, count in counts for shown in (reply.bulk(key), reply.integer(count))])
+
+
+@command(
+    "HOTKEYS|HELP",
+    group="server",
+    since="8.6.1",
+    flags="loading stale",
+    summary="Lists the subcommands.",
+)
+def hotkeys_help(ctx: Context, args: list[bytes]) -> bytes:
+    start = "START METRICS <count> [CPU] [NET] [COUNT <k>] [DURATION <seconds>] [SAMPLE <ratio>]"
+    return help_reply(
+        "HOTKEYS",
+        [
+            ("GET", "Return the keys that took the most."),
+            ("RESET", "Forget what was collected."),
+            (start, "Collect what keys take: time (CPU), bytes of requests and replies (NET)."),
+            ("STOP", "Stop to collect."),
+        ],
+    )
