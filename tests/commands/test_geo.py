@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
 SICILY = "GEOADD s 13.361389 38.115556 Palermo 15.087269 37.502669 Catania"
@@ -82,3 +83,9 @@ DIALOGUES = {
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_places_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
     assert steps_of_engine(lines) == logging_redis.play(lines)
+
+
+def test_a_distance_is_rounded_as_redis_rounds_it(dialogue: Dialogue) -> None:
+    dialogue("GEOADD z -11.030057338341123 14.294994 a 14.811939 -74.74634089709653 b")
+
+    assert dialogue("GEODIST z a b ft") == b"33025646.7010"  # 33025646.701050002

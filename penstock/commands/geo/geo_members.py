@@ -38,7 +38,8 @@ def place_reply(longitude: float, latitude: float, resp3: bool) -> bytes:
 
 def distance_reply(distance: float) -> bytes:
     """A bulk string in both protocols."""
-    return reply.bulk(b"%.4f" % distance)
+    whole, rest = divmod(round(distance * 10_000.0), 10_000)  # halves to even, after the product is rounded, as Redis
+    return reply.bulk(b"%d.%04d" % (whole, rest))
 
 
 @command(
