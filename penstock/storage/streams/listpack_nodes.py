@@ -289,6 +289,12 @@ def texts_size(texts: Collection[bytes]) -> int:
     return sum(map(len, texts)) + 2 * len(texts) + sum(map(_surplus, texts))
 
 
+def text_size(text: bytes) -> int:
+    """Size in bytes of one element."""
+    length = len(text)
+    return length + 2 if 20 < length < 64 else length + 2 + _surplus(text)
+
+
 def _surplus(text: bytes) -> int:
     """Bytes that an element takes beyond its length and two bytes: more for long texts, usually less for integers.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from penstock.storage.streams.listpack_nodes import texts_size
+from penstock.storage.streams.listpack_nodes import text_size, texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 
 SAMPLED: Final = 64  # items measured for the estimate of memory_usage
@@ -81,12 +81,12 @@ class List(Collection):
             self.items.extendleft(items)
         else:
             self.items.extend(items)
-        self.packed_bytes += texts_size(items)
+        self.packed_bytes += text_size(items[0]) if len(items) == 1 else texts_size(items)
 
     def pop_one(self, left: bool) -> bytes:
         """Remove and return the item at one end; there must be one. O(1)."""
         item = self.items.popleft() if left else self.items.pop()
-        self.packed_bytes -= texts_size((item,))
+        self.packed_bytes -= text_size(item)
         return item
 
     def pop(self, left: bool, count: int) -> list[bytes]:
@@ -132,18 +132,18 @@ class List(Collection):
 
     def replace(self, at: int, item: bytes) -> None:
         """Set the item at an index, which may be negative. O(n)."""
-        self.packed_bytes += texts_size((item,)) - texts_size((self.items[at],))
+        self.packed_bytes += text_size(item) - text_size(self.items[at])
         self.items[at] = item
 
     def insert(self, at: int, item: bytes) -> None:
         """Insert an item before the one at an index. O(n)."""
         self.items.insert(at, item)
-        self.packed_bytes += texts_size((item,))
+        self.packed_bytes += text_size(item)
 
     def remove(self, item: bytes, max_count: int, from_left: bool) -> int:
         """Remove at most `max_count` items that equal `item`, from one end; returns how many. O(n)."""
         found = min(self.items.count(item), max_count)
-        self.packed_bytes -= found * texts_size((item,))
+        self.packed_bytes -= found * text_size(item)
         if found <= 1 and from_left:
             if found:
                 self.items.remove(item)
