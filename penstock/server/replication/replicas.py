@@ -217,3 +217,4 @@ class Replicas:
     def close(self) -> None:
         """At the server's end."""
         self._full_sync.stop()
+        self._targets.close()

@@ -95,6 +95,12 @@ class Targets:
                 target.link.close()
                 del self._targets[place]
 
+    def close(self) -> None:
+        """At the server's end."""
+        for target in self._targets.values():
+            target.link.close()
+        self._targets.clear()
+
 
 def _connected(host: str, port: str, timeout_ms: int) -> Target:
     try:
