@@ -165,8 +165,10 @@ class Settings:
             self._keep(row, value)
 
     def note(self, name: str, value: str) -> None:
-        """A value that a command changes (REPLICAOF): CONFIG GET and REWRITE show it."""
+        """A value that a command changes (REPLICAOF): CONFIG GET and REWRITE show it, watchers are called."""
         self._keep(DIRECTIVES[name], value)
+        for callback in self._watchers.get(name, ()):
+            callback()
 
     def _keep(self, row: Directive, value: str) -> None:
         self._values[row.name] = value
