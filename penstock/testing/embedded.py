@@ -11,6 +11,7 @@ import hiredis
 
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
+from penstock.engine.replication import role
 from penstock.engine.waiting import clock_moving
 from penstock.errors import UsageError
 from penstock.protocol.reply import bulks
@@ -22,8 +23,10 @@ from penstock.testing import seeding, states
 from penstock.testing.failing_disk import FailingDisk
 from penstock.testing.faults import Faults
 from penstock.testing.inline_loop import InlineLoop
+from penstock.testing.loop_thread import LoopThread
 from penstock.testing.no_disk import NoDisk
 from penstock.testing.openings import Openings
+from penstock.testing.replication import Replication
 from penstock.testing.states import Snapshot
 from penstock.testing.trace import Trace
 from penstock.testing.turned_clock import TurnedClock
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from penstock.testing.sockets import Sockets
 
+DEFAULTS: Final = {"port": 0, "repl_diskless_sync_delay": 0}  # a test does not wait for replicas that may come
 LINES_KEPT: Final = 1000
 EXCHANGES_KEPT: Final = 200
 
@@ -64,7 +68,7 @@ class Server:
     """
 
     def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
-        chosen: dict[str, object] = {"appendonly": dir is not None, "port": 0, **directives}
+        chosen: dict[str, object] = {"appendonly": dir is not None, **DEFAULTS, **directives}
         words = [word for name, value in chosen.items() for word in _flag(name, value)]
         self._settings = config_file.start([*words, *(["--dir", os.fspath(dir)] if dir is not None else [])])
         self._in_memory = dir is None
@@ -97,6 +101,11 @@ class Server:
             for _ in log_writer.loading():
                 pass
             engine.loading = False
+            self._thread = LoopThread(loop)
+            self._replication = Replication(self._turn, log_writer, disk, self._thread)
+            master = self._settings.words("replicaof")
+            if master:
+                role.follow(engine, master[0], int(master[1]))
             self._cron = Cron(self._turn)
             self._cron.start()
         self.faults = Faults(engine, loop, log_writer)
@@ -114,9 +123,11 @@ class Server:
         self._is_open = False
         self.clock.move = self.clock.movable.advance_us
         self._openings.is_closed = True
+        self._replication.close()
         if self._sockets is not None:
             self._sockets.close()
             self._sockets = None
+        self._thread.close()
         with self._loop.lock:
             self._cron.stop()
             self._turn.close()
@@ -149,10 +160,13 @@ class Server:
         bytes of, or it is shorter.
         """
         openings = self._openings
+        had_sockets = self._sockets is not None
         self.close()
         if lost_bytes:
             self._tear(lost_bytes)
         self.start()
+        if had_sockets:
+            self._open_sockets()
         openings.become(self._openings)
         self._openings = openings
 
@@ -222,10 +236,14 @@ class Server:
         The first use opens the socket, which a thread serves.
         """
         self._opened()
+        return self._open_sockets()
+
+    def _open_sockets(self) -> str:
+        """Open the socket, if it is not; its URL."""
         if self._sockets is None:
             from penstock.testing.sockets import Sockets  # imported late: most tests need no socket
 
-            self._sockets = Sockets(self._turn, self._loop, self._settings)
+            self._sockets = Sockets(self._turn, self._loop, self._thread, self._settings)
         return self._sockets.url
 
     def _opened(self) -> Openings:
@@ -248,6 +266,7 @@ class Server:
     def _shut_down(self) -> None:
         """SHUTDOWN: new clients are refused, the others lose their connections."""
         self._openings.is_closed = True
+        self._replication.close_soon()
         for connection in list(self._turn.connections.values()):
             connection.close()
 

@@ -1,7 +1,8 @@
 """The disk of a server that keeps everything in memory: it has no files and takes none."""
 
 import errno
-from typing import NoReturn
+
+from penstock.storage.aof.disk import File
 
 
 class NoDisk:
@@ -19,31 +20,31 @@ class NoDisk:
     def names(self, path: str) -> list[str]:
         return []
 
-    def create(self, path: str) -> NoReturn:
+    def create(self, path: str) -> File:
         raise _refusal()
 
-    def append_to(self, path: str) -> NoReturn:
+    def append_to(self, path: str) -> File:
         raise _refusal()
 
-    def read(self, path: str, offset: int, size: int) -> NoReturn:
+    def read(self, path: str, offset: int, size: int) -> bytes:
         raise _refusal()
 
-    def size(self, path: str) -> NoReturn:
+    def size(self, path: str) -> int:
         raise _refusal()
 
-    def make_directory(self, path: str) -> NoReturn:
+    def make_directory(self, path: str) -> None:
         raise _refusal()
 
-    def rename(self, path: str, to: str) -> NoReturn:
+    def rename(self, path: str, to: str) -> None:
         raise _refusal()
 
-    def remove(self, path: str) -> NoReturn:
+    def remove(self, path: str) -> None:
         raise _refusal()
 
-    def sync_directory(self, path: str) -> NoReturn:
+    def sync_directory(self, path: str) -> None:
         raise _refusal()
 
-    def lock(self, path: str) -> NoReturn:
+    def lock(self, path: str) -> File | None:
         raise _refusal()
 
 

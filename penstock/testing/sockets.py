@@ -1,10 +1,11 @@
 """Real sockets of an embedded server: a thread accepts, reads and writes; requests are handled under the lock."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
@@ -12,60 +13,48 @@ from penstock.server.connection import Connection
 from penstock.server.listening import tcp_sockets, unix_socket
 from penstock.server.turn import Turn
 from penstock.testing.inline_loop import InlineLoop
-
-CLOSING_S: Final = 2.0
+from penstock.testing.loop_thread import LoopThread
 
 
 class Sockets:
     """The sockets of one server, from the constructor to `close`. UsageError where an address cannot be used."""
 
-    def __init__(self, turn: Turn, loop: InlineLoop, settings: Settings) -> None:
+    def __init__(self, turn: Turn, inline: InlineLoop, thread: LoopThread, settings: Settings) -> None:
         self._turn = turn
-        self._inline = loop
+        self._inline = inline
+        self._thread = thread
         if settings.number("tls-port"):
             raise UsageError("a server inside the process does not speak TLS: set tls-port 0")
         self._path = settings.text("unixsocket")
         if self._path:
-            self._listener = unix_socket(self._path, settings.number("unixsocketperm"))
+            listener = unix_socket(self._path, settings.number("unixsocketperm"))
             self.url = f"unix://{self._path}"
         else:
-            self._listener, *others = tcp_sockets(settings, settings.number("port"), turn.server_log)
+            listener, *others = tcp_sockets(settings, settings.number("port"), turn.server_log)
             for other in others:
                 other.close()
-            host, port = self._listener.getsockname()[:2]
+            host, port = listener.getsockname()[:2]
             settings.set_pairs([("port", str(port))])
             self.url = f"redis://{host}:{port}" if ":" not in host else f"redis://[{host}]:{port}"
-        loop.start_thread()
-        self._loop = asyncio.new_event_loop()
-        self._listens = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="penstock-sockets", daemon=True)
-        self._thread.start()
-        self._listens.wait()
+        self._server = thread.run(self._listen(listener))
 
-    def _serve(self) -> None:
-        loop = self._loop
+    async def _listen(self, listener: socket.socket) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
         greet = cast(Callable[[], asyncio.Protocol], lambda: SocketLink(self._turn, self._inline, loop))
-        made = loop.create_unix_server if self._path else loop.create_server
-        self._server = loop.run_until_complete(made(greet, sock=self._listener))
-        self._listens.set()
-        loop.run_forever()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
+        if self._path:
+            return await loop.create_unix_server(greet, sock=listener)
+        return await loop.create_server(greet, sock=listener)
 
     def close(self) -> None:
-        """Close the sockets, those of the clients too."""
-        self._loop.call_soon_threadsafe(self._stop)
-        self._thread.join(CLOSING_S)
+        """Close the sockets, those of the clients too. Called without the lock."""
+        self._thread.call_and_wait(self._stop)
         if self._path:
             Path(self._path).unlink(missing_ok=True)
 
     def _stop(self) -> None:
         self._server.close()
-        with self._inline.lock:
-            for connection in list(self._turn.connections.values()):
-                connection.close()
-            self._inline.run_due()
-        self._loop.call_soon(self._loop.stop)
+        for connection in list(self._turn.connections.values()):
+            connection.close()
 
 
 class SocketTransport:

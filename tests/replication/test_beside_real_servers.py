@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+import penstock
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.server_process import running_server
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple
@@ -14,8 +15,9 @@ from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple
 pytestmark = pytest.mark.slow
 
 PATIENCE_S = 60.0
-KINDS = ("penstock", "redis", "valkey")
-PAIRS = [(master, replica) for master in KINDS for replica in KINDS if "penstock" in (master, replica)]
+OWN = ("penstock", "embedded")
+KINDS = (*OWN, "redis", "valkey")
+PAIRS = [(master, replica) for master in KINDS for replica in KINDS if master in OWN or replica in OWN]
 
 
 @contextmanager
@@ -24,6 +26,10 @@ def server(kind: str) -> Iterator[int]:
     if kind == "penstock":
         with running_server("--repl-diskless-sync-delay", "0", "--appendonly", "yes", "--appendfsync", "no") as own:
             yield own.port
+        return
+    if kind == "embedded":
+        with penstock.Server() as embedded:
+            yield int(embedded.url.rpartition(":")[2])
         return
     try:
         binary = reference_binary() if kind == "redis" else reference_binary("valkey")
