@@ -101,7 +101,8 @@ class DeliveryOrder:
     """The queues of one group, and how far the id order reaches.
 
     Invariants: `recent` ascends by time; every slot in id order has an id <= `id_order_end` and a time <=
-    `id_order_end_ms`; such slots ascend both by id and by time.
+    `id_order_end_ms`; such slots ascend both by id and by time; `recent` and `out_of_order` are empty while `queued_ms`
+    is NO_TIME.
     """
 
     __slots__ = (
@@ -176,8 +177,8 @@ class DeliveryOrder:
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""
-        return (
-            1000
-            + 24 * (len(self.nack_zone) + len(self.recent))
-            + 250 * (len(self.out_of_order) + len(self.deleted_pending))
-        )
+        queued, in_order = len(self.nack_zone.ms), len(self.deleted_pending)
+        if self.queued_ms != NO_TIME:
+            queued += len(self.recent.ms)
+            in_order += len(self.out_of_order)
+        return 1000 + 24 * queued + 250 * in_order

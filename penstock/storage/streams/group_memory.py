@@ -1,4 +1,4 @@
-"""Estimates of the memory of a group's parts, from the sizes of some of them."""
+"""An estimate of the memory of a group's pending blocks, from the sizes of some of them."""
 
 from typing import Final
 
@@ -14,9 +14,3 @@ def of_blocks(blocks: list[PendingBlock]) -> int:
     for block in sampled:
         size += block.memory_usage()
     return size * count // len(sampled) if count > len(sampled) else size
-
-
-def of_consumers(names: list[bytes], owned: list[int], count: int) -> int:
-    """Bytes of `count` consumers, by the names of some, and in how many blocks each of these owns entries. O(1)."""
-    size = 450 * len(names) + sum(map(len, names)) + 18 * sum(owned)
-    return size * count // len(names) if names else 0

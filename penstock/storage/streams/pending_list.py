@@ -11,7 +11,7 @@ from sortedcontainers import SortedDict
 
 from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import common_length
-from penstock.storage.streams.delivery_order import FROM_ID_ORDER, ArrivalQueue, DeliveryOrder
+from penstock.storage.streams.delivery_order import FROM_ID_ORDER, NO_TIME, ArrivalQueue, DeliveryOrder
 from penstock.storage.streams.ids import HALF, IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 
@@ -165,29 +165,52 @@ class PendingList(BlockList):
 
     def oldest_owned_ms(self) -> int:
         """As `oldest_live_ms`, for entries that have an owner."""
+        if self._is_in_id_order():
+            place = self._first_in_id_order()
+            return NONE_LIVE if place is None else place[0].times[place[1]]
         first = next(self.live_in_time_order(), None)
         return NONE_LIVE if first is None else first[0]
 
     def live_in_time_order(self) -> Iterator[_Timed]:
         """Live entries with an owner. At equal times: id order, then `recent`, then `out_of_order`."""
-        if len(self.order.recent) == self.order.recent.stale and not self.order.out_of_order:
+        if self._is_in_id_order():
             return self._timed_by_id()
         return merge(self._timed_by_id(), self._timed_recent(), self._timed_out_of_order(), key=itemgetter(0, 1, 2))
 
-    def _timed_by_id(self) -> Iterator[_Timed]:
+    def _is_in_id_order(self) -> bool:
+        """Whether all entries with an owner are in id order, but for those whose entries were deleted. O(1)."""
         order = self.order
-        first_found = False
-        for block in self.blocks_from(order.claimable_from):
+        if order.queued_ms == NO_TIME:
+            return True
+        return len(order.recent.ms) == order.recent.stale and not order.out_of_order
+
+    def _first_in_id_order(self) -> PendingSlot | None:
+        """The first slot in id order that can be claimed. It is remembered: O(slots visited from the last one on)."""
+        order = self.order
+        start = order.claimable_from
+        for index in range(self.index_from(start), len(self.blocks)):
+            block = self.blocks[index]
             segment, owners, places = block.segment, block.owners, block.places
-            for slot in range(segment.lower_bound(order.claimable_from) if not first_found else 0, len(owners)):
+            for slot in range(segment.lower_bound(start) if self.firsts[index] < start else 0, len(owners)):
                 if owners[slot] < FIRST_NUMBER or (places is not None and places[slot]) or not segment.is_live(slot):
                     continue
-                if not first_found:
-                    first_found = True
-                    order.claimable_from = block.id_at(slot)
+                order.claimable_from = segment.id_at(slot)
+                return block, slot
+        order.claimable_from = max(start, order.id_order_end + 1)
+        return None
+
+    def _timed_by_id(self) -> Iterator[_Timed]:
+        first = self._first_in_id_order()
+        if first is None:
+            return
+        first_block, from_slot = first
+        for block in self.blocks_from(first_block.first_id):
+            segment, owners, places = block.segment, block.owners, block.places
+            for slot in range(from_slot, len(owners)):
+                if owners[slot] < FIRST_NUMBER or (places is not None and places[slot]) or not segment.is_live(slot):
+                    continue
                 yield block.times[slot], 0, block.id_at(slot), block, slot
-        if not first_found:
-            order.claimable_from = max(order.claimable_from, order.id_order_end + 1)
+            from_slot = 0
 
     def _timed_recent(self) -> Iterator[_Timed]:
         recent = self.order.recent

@@ -82,6 +82,8 @@ class Stream:
         if not self.segments:
             return ZERO
         head = self.segments[0]
+        if not head.first and head.deleted is None:
+            return self.firsts[0]
         return head.id_at(head.first_live())
 
     # -- appending --------------------------------------------------------------------------------------------------
@@ -539,7 +541,7 @@ class Stream:
         count, size = len(self.segments), 0
         segments = self.segments if count <= SEGMENTS_SAMPLED else self.segments[:: count // SEGMENTS_SAMPLED]
         for segment in segments:
-            size += segment.size + len(segment) * 20 + 600 + 34 * len(segment.parts)
+            size += segment.size + len(segment.ms) * 20 + 600 + 34 * len(segment.parts)
         if count > len(segments):
             size = size * count // len(segments)
         size += len(self.nodes) * 200 + 800
