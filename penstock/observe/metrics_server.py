@@ -27,7 +27,7 @@ from penstock.server.turn import Turn
 
 PATHS: Final = ("/", "/metrics")
 READ_S: Final = 0.001
-STEPS_A_TURN: Final = 100
+STEPS_A_TURN: Final = 20
 PAUSE_S: Final = 0.002
 BUSY_PAUSE_S: Final = 0.05  # a script has the keyspace
 FORMAT_PAUSE_S: Final = 0.0005  # after each piece of text

@@ -1,12 +1,13 @@
 """What the metrics show of a server at one moment: read in the event loop, step by step.
 
 Each step takes some microseconds, so the loop can answer clients between two steps. Values of different steps may
-therefore be of slightly different moments. Nothing is formatted here: a thread does that.
+therefore be of slightly different moments. Nothing is formatted here, and of streams nothing is computed that can be
+computed later: the loop collects plain tuples, a thread makes StreamCounts and the like of them (stream_text.py).
 """
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from penstock.commands.server import info_sections
 from penstock.engine.context import Context
@@ -15,11 +16,13 @@ from penstock.engine.matching.globs import matches
 from penstock.engine.memory.value_sizes import memory_usage
 from penstock.engine.session import NOBODY
 from penstock.engine.telemetry.statistics import RowStatistics
-from penstock.storage.streams.group import UNKNOWN, Group
+from penstock.storage.streams.group import Group
+from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_list import NONE_LIVE
 from penstock.storage.streams.stream import Stream
 
 EVERY_STREAM: Final = b"*"
+STREAMS_A_STEP: Final = 10
 NAMES_A_STEP: Final = 200  # stream names compared with the pattern
 PARTS_PER_STREAM: Final = 4  # so many times the largest number of streams: the largest number of groups, of consumers
 SECTIONS: Final[tuple[Callable[[Context], info_sections.Fields], ...]] = (
@@ -55,22 +58,22 @@ class DatabaseCounts(NamedTuple):
 
 
 class StreamCounts(NamedTuple):
-    """One stream. Ids are given by their upper halves, the milliseconds."""
+    """One stream."""
 
     db_index: int
     key: bytes
     length: int
     nodes: int
     groups: int
-    last_ms: int
-    max_deleted_ms: int
-    first_ms: int
+    last_id: StreamId
+    max_deleted_id: StreamId
+    first_id: StreamId
     entries_added: int
     memory: int  # in bytes, by estimate
 
 
 class GroupCounts(NamedTuple):
-    """One group of a stream. `entries_read` and `lag` are None if they cannot be computed."""
+    """One group of a stream. `entries_read` is UNKNOWN, and `lag` None, if they cannot be computed."""
 
     db_index: int
     key: bytes
@@ -78,12 +81,17 @@ class GroupCounts(NamedTuple):
     consumers: int
     pending: int
     released: int
-    last_delivered_ms: int
-    entries_read: int | None
+    last_delivered_id: StreamId
+    entries_read: int
     lag: int | None
-    oldest_idle_ms: int
+    oldest_ms: int  # when the pending entry that waits longest was delivered, unix time; NONE_LIVE if there is none
     redeliveries: int
     dead_letters: int
+    now_ms: int
+
+    @property
+    def oldest_idle_ms(self) -> int:
+        return 0 if self.oldest_ms == NONE_LIVE else max(self.now_ms - self.oldest_ms, 0)
 
 
 class ConsumerCounts(NamedTuple):
@@ -94,7 +102,18 @@ class ConsumerCounts(NamedTuple):
     group: bytes
     name: bytes
     pending: int
-    idle_ms: int
+    seen_ms: int
+    now_ms: int
+
+    @property
+    def idle_ms(self) -> int:
+        return max(self.now_ms - self.seen_ms, 0)
+
+
+# The same without names, which take five times as long to make.
+StreamTuple: TypeAlias = tuple[int, bytes, int, int, int, StreamId, StreamId, StreamId, int, int]
+GroupTuple: TypeAlias = tuple[int, bytes, bytes, int, int, int, StreamId, int, int | None, int, int, int, int]
+ConsumerTuple: TypeAlias = tuple[int, bytes, bytes, bytes, int, int, int]
 
 
 class Snapshot:
@@ -108,9 +127,9 @@ class Snapshot:
         self.slow_requests = 0
         self.slow_requests_total = 0
         self.last_slow_usec = 0
-        self.streams: list[StreamCounts] = []
-        self.groups: list[GroupCounts] = []
-        self.consumers: list[ConsumerCounts] = []
+        self.stream_tuples: list[StreamTuple] = []
+        self.group_tuples: list[GroupTuple] = []
+        self.consumer_tuples: list[ConsumerTuple] = []
         self.streams_left_out = 0
         self.groups_left_out = 0
         self.consumers_left_out = 0
@@ -151,12 +170,16 @@ def _take_streams(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
     most = engine.settings.number("metrics-max-streams")
     for db_index, db in enumerate(engine.keyspace.databases):
         chosen: list[bytes] = []
-        yield from _choose(engine, db_index, most - len(snapshot.streams), chosen, snapshot)
-        for key in chosen:
-            stream = db.streams.get(key)
-            if stream is not None:
-                _add_stream(engine, db_index, key, stream, snapshot, most * PARTS_PER_STREAM)
-                yield
+        yield from _choose(engine, db_index, most - len(snapshot.stream_tuples), chosen, snapshot)
+        for start in range(0, len(chosen), STREAMS_A_STEP):
+            now_ms = engine.clock.now_us() // 1000
+            for key in chosen[start : start + STREAMS_A_STEP]:
+                stream = db.streams.get(key)
+                if stream is not None:
+                    if engine.blocking.by_key:
+                        engine.blocking.settle(db_index, key)
+                    _add_stream(db_index, key, stream, snapshot, most * PARTS_PER_STREAM, now_ms)
+            yield
 
 
 def _choose(engine: Engine, db_index: int, most: int, chosen: list[bytes], snapshot: Snapshot) -> Iterator[None]:
@@ -176,53 +199,54 @@ def _choose(engine: Engine, db_index: int, most: int, chosen: list[bytes], snaps
         yield
 
 
-def _add_stream(engine: Engine, db_index: int, key: bytes, stream: Stream, snapshot: Snapshot, most_parts: int) -> None:
-    now_ms = engine.clock.now_us() // 1000
-    if engine.blocking.by_key:
-        engine.blocking.settle(db_index, key)
-    nodes = len(stream.nodes)
-    snapshot.streams.append(
-        StreamCounts(
+def _add_stream(db_index: int, key: bytes, stream: Stream, snapshot: Snapshot, most_parts: int, now_ms: int) -> None:
+    groups = stream.groups
+    snapshot.stream_tuples.append(
+        (
             db_index,
             key,
             stream.length,
-            nodes,
-            len(stream.groups),
-            stream.last_id >> 64,
-            stream.max_deleted_id >> 64,
-            stream.first_id >> 64,
+            len(stream.nodes),
+            len(groups),
+            stream.last_id,
+            stream.max_deleted_id,
+            stream.first_id,
             stream.entries_added,
             memory_usage(key, stream),
         )
     )
-    groups = list(islice(stream.groups.values(), most_parts - len(snapshot.groups)))
-    snapshot.groups_left_out += len(stream.groups) - len(groups)
-    for group in groups:
-        snapshot.groups.append(_group(db_index, key, stream, group, now_ms))
-        if not group.consumers:
-            continue
-        shown = list(islice(group.consumers.values(), most_parts - len(snapshot.consumers)))
-        snapshot.consumers_left_out += len(group.consumers) - len(shown)
-        for consumer in shown:
-            idle_ms = max(now_ms - consumer.seen_ms, 0)
-            snapshot.consumers.append(
-                ConsumerCounts(db_index, key, group.name, consumer.name, consumer.pending, idle_ms)
-            )
+    if groups:
+        left = most_parts - len(snapshot.group_tuples)
+        snapshot.groups_left_out += max(len(groups) - left, 0)
+        for group in islice(groups.values(), left):
+            _add_group(db_index, key, stream, group, snapshot, most_parts, now_ms)
 
 
-def _group(db_index: int, key: bytes, stream: Stream, group: Group, now_ms: int) -> GroupCounts:
-    oldest_ms = group.oldest_owned_ms() if group.pending else NONE_LIVE
-    return GroupCounts(
-        db_index,
-        key,
-        group.name,
-        len(group.consumers),
-        group.pending,
-        group.released,
-        group.last_id >> 64,
-        None if group.entries_read == UNKNOWN else group.entries_read,
-        stream.lag(group),
-        0 if oldest_ms == NONE_LIVE else max(now_ms - oldest_ms, 0),
-        group.redeliveries,
-        0 if group.policy is None else group.policy.dead_lettered,
+def _add_group(
+    db_index: int, key: bytes, stream: Stream, group: Group, snapshot: Snapshot, most_parts: int, now_ms: int
+) -> None:
+    name, consumers, policy = group.name, group.consumers, group.policy
+    snapshot.group_tuples.append(
+        (
+            db_index,
+            key,
+            name,
+            len(consumers),
+            group.pending,
+            group.released,
+            group.last_id,
+            group.entries_read,
+            stream.lag(group),
+            group.oldest_owned_ms() if group.pending else NONE_LIVE,
+            group.redeliveries,
+            0 if policy is None else policy.dead_lettered,
+            now_ms,
+        )
     )
+    if consumers:
+        left = most_parts - len(snapshot.consumer_tuples)
+        snapshot.consumers_left_out += max(len(consumers) - left, 0)
+        snapshot.consumer_tuples += [
+            (db_index, key, name, one.name, one.pending, one.seen_ms, now_ms)
+            for one in islice(consumers.values(), left)
+        ]

@@ -10,18 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from penstock.observe.snapshot import ConsumerCounts, GroupCounts, Snapshot, StreamCounts
+from penstock.storage.streams.group import UNKNOWN
 
 Counts = TypeVar("Counts")
-PIECE: Final = 1000  # samples
+PIECE: Final = 500  # samples
 
 STREAM_METRICS: Final[tuple[tuple[str, str, Callable[[StreamCounts], float]], ...]] = (
     ("redis_stream_length", "Entries in the stream.", lambda one: one.length),
     ("redis_stream_radix_tree_keys", "Nodes of the stream.", lambda one: one.nodes),
     ("redis_stream_radix_tree_nodes", "Nodes of the stream's radix tree.", lambda one: one.nodes + 1),
     ("redis_stream_groups", "Consumer groups of the stream.", lambda one: one.groups),
-    ("redis_stream_last_generated_id", "Milliseconds of the last id.", lambda one: one.last_ms),
-    ("redis_stream_max_deleted_entry_id", "Milliseconds of the largest deleted id.", lambda one: one.max_deleted_ms),
-    ("redis_stream_first_entry_id", "Milliseconds of the first entry's id.", lambda one: one.first_ms),
+    ("redis_stream_last_generated_id", "Milliseconds of the last id.", lambda one: one.last_id >> 64),
+    (
+        "redis_stream_max_deleted_entry_id",
+        "Milliseconds of the largest deleted id.",
+        lambda one: one.max_deleted_id >> 64,
+    ),
+    ("redis_stream_first_entry_id", "Milliseconds of the first entry's id.", lambda one: one.first_id >> 64),
     (
         "penstock_stream_entries_added_total",
         "Entries added to the stream since it was created.",
@@ -35,9 +40,13 @@ GROUP_METRICS: Final[tuple[tuple[str, str, Callable[[GroupCounts], float | None]
     (
         "redis_stream_group_last_delivered_id",
         "Milliseconds of the last-delivered id.",
-        lambda one: one.last_delivered_ms,
+        lambda one: one.last_delivered_id >> 64,
     ),
-    ("redis_stream_group_entries_read", "The group's logical read counter.", lambda one: one.entries_read),
+    (
+        "redis_stream_group_entries_read",
+        "The group's logical read counter.",
+        lambda one: None if one.entries_read == UNKNOWN else one.entries_read,
+    ),
     ("redis_stream_group_lag", "Entries that the group has yet to read.", lambda one: one.lag),
     (
         "penstock_stream_group_released",
@@ -71,15 +80,27 @@ CONSUMER_METRICS: Final[tuple[tuple[str, str, Callable[[ConsumerCounts], float]]
 
 
 def pieces(snapshot: Snapshot) -> Iterator[str]:
-    """The text of all families, at most PIECE samples at a time."""
-    streams, groups, consumers = snapshot.streams, snapshot.groups, snapshot.consumers
-    yield from _families(STREAM_METRICS, streams, [_stream(one.db_index, one.key) + "}" for one in streams])
-    group_labels = [_labels(one.db_index, one.name, one.key) for one in groups]
-    yield from _families(GROUP_METRICS, groups, group_labels)
-    consumer_labels = [
-        f'{{consumer="{_label(one.name)}",' + _labels(one.db_index, one.group, one.key)[1:] for one in consumers
-    ]
-    yield from _families(CONSUMER_METRICS, consumers, consumer_labels)
+    """The text of all families, at most PIECE samples at a time; "" after other work that takes as long."""
+    yield from _all_families(STREAM_METRICS, snapshot.stream_tuples, StreamCounts._make, _stream_labels)
+    yield from _all_families(GROUP_METRICS, snapshot.group_tuples, GroupCounts._make, _group_labels)
+    yield from _all_families(CONSUMER_METRICS, snapshot.consumer_tuples, ConsumerCounts._make, _consumer_labels)
+
+
+def _all_families(
+    metrics: Sequence[tuple[str, str, Callable[[Counts], float | None]]],
+    tuples: Sequence[tuple[object, ...]],
+    named: Callable[[tuple[object, ...]], Counts],
+    labels_of: Callable[[Counts], str],
+) -> Iterator[str]:
+    """The families of all streams, of all groups, or of all consumers."""
+    counted: list[Counts] = []
+    labels: list[str] = []
+    for start in range(0, len(tuples), PIECE):
+        some = [named(one) for one in tuples[start : start + PIECE]]
+        counted += some
+        labels += [labels_of(one) for one in some]
+        yield ""
+    yield from _families(metrics, counted, labels)
 
 
 def _families(
@@ -94,12 +115,17 @@ def _families(
             yield "".join([f"{name}{label} {float(value)!r}\n" for label, value in samples if value is not None])
 
 
-def _stream(db_index: int, key: bytes) -> str:
-    return f'{{db="db{db_index}",stream="{_label(key)}"'
+def _stream_labels(one: StreamCounts) -> str:
+    return f'{{db="db{one.db_index}",stream="{_label(one.key)}"}}'
 
 
-def _labels(db_index: int, group: bytes, key: bytes) -> str:
-    return f'{{db="db{db_index}",group="{_label(group)}",stream="{_label(key)}"}}'
+def _group_labels(one: GroupCounts) -> str:
+    return f'{{db="db{one.db_index}",group="{_label(one.name)}",stream="{_label(one.key)}"}}'
+
+
+def _consumer_labels(one: ConsumerCounts) -> str:
+    group = f'group="{_label(one.group)}",stream="{_label(one.key)}"'
+    return f'{{consumer="{_label(one.name)}",db="db{one.db_index}",{group}}}'
 
 
 def text_of(name: bytes) -> str:

@@ -20,7 +20,7 @@ from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from penstock.observe import companions, snapshot, stream_text
 from penstock.observe.metrics_server import PAUSE_S, STEPS_A_TURN, Scraper, ServerCollector, SnapshotReader
-from penstock.observe.snapshot import Snapshot
+from penstock.observe.snapshot import STREAMS_A_STEP, Snapshot, StreamCounts
 from tests.support.dialogue import Dialogue
 from tests.support.engines import settings_with
 from tests.support.fake_server import FakeLoop
@@ -189,21 +189,22 @@ def test_clients_are_answered_while_many_streams_are_read(
         turns += 1
         loop.pass_ms(int(PAUSE_S * 1000))
 
-    assert turns > 450 // STEPS_A_TURN
-    assert len(reader.taken.result().streams) == 450
+    assert turns > 450 // (STREAMS_A_STEP * STEPS_A_TURN)
+    assert len(reader.taken.result().stream_tuples) == 450
 
 
 def test_streams_that_are_deleted_while_they_are_read_are_left_out(dialogue: Dialogue, engine: Engine) -> None:
     dialogue(*[f"XADD s{at} 1-0 f v" for at in range(100)])
     taken = Snapshot()
     steps = snapshot.take(engine, taken)
-    while not taken.streams:
+    while not taken.stream_tuples:
         next(steps)
 
     dialogue("DEL s50", "FLUSHDB ASYNC")
+    for _ in steps:
+        assert len(taken.stream_tuples) == STREAMS_A_STEP
 
-    assert list(steps) == []
-    assert [one.key for one in taken.streams] == [b"s0"]
+    assert [StreamCounts._make(one).key for one in taken.stream_tuples] == [b"s%d" % at for at in range(STREAMS_A_STEP)]
 
 
 def test_while_a_script_has_the_keyspace_the_scrape_waits(engine: Engine, clock: ManualClock) -> None:
