@@ -53,6 +53,16 @@ def address(url: str) -> Address:
     return Address("", parts.hostname or "localhost", port or USUAL_PORT, user, password, int(number))
 
 
+def info_fields(text: bytes) -> dict[str, str]:
+    """The fields of INFO's reply, by name.
+
+    >>> info_fields(b"# Server\\r\\nredis_version:8.6.3\\r\\nexecutable:a:b\\r\\n")
+    {'redis_version': '8.6.3', 'executable': 'a:b'}
+    """
+    lines = [line.partition(":") for line in text.decode(errors="replace").splitlines()]
+    return {name: value for name, colon, value in lines if colon and not name.startswith("#")}
+
+
 class WireClient:
     """A connection to a server. UsageError, in a sentence, where it cannot be reached, refuses the login or ends."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION
 from penstock.errors import UsageError
-from penstock.wire_client import WireClient, address
+from penstock.wire_client import WireClient, address, info_fields
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -73,8 +73,7 @@ def server(url: str) -> Iterator[Finding]:
         raise UsageError(f"{url}: {reply}")
     slow = client.ask(b"SLOWLOG", b"GET", b"3")
     client.close()
-    lines = [line.partition(":") for line in reply.decode(errors="replace").splitlines() if ":" in line]
-    fields = {name: value for name, _, value in lines}
+    fields = info_fields(reply)
     for check in CHECKS:
         yield from check(fields)
     for one in slow if isinstance(slow, list) else ():

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 import hiredis
 
 from penstock.errors import UsageError
-from penstock.wire_client import WireClient
+from penstock.wire_client import WireClient, info_fields
 
 MOST_STREAMS: Final = 200
 SCANNED: Final = b"1000"  # keys a SCAN
@@ -44,7 +44,6 @@ def take(client: WireClient) -> Survey:
     info = client.ask(b"INFO")
     if not isinstance(info, bytes):
         raise UsageError(str(info))
-    lines = [line.partition(":") for line in info.decode(errors="replace").splitlines() if ":" in line]
     streams: list[StreamState] = []
     groups: list[GroupState] = []
     for key in sorted(_keys(client))[:MOST_STREAMS]:
@@ -53,7 +52,7 @@ def take(client: WireClient) -> Survey:
             name = _text(key)
             streams.append(StreamState(name, told[b"length"], told.get(b"entries-added", told[b"length"])))
             groups += _groups(client, key)
-    return Survey({name: value for name, _, value in lines}, streams, groups)
+    return Survey(info_fields(info), streams, groups)
 
 
 def _keys(client: WireClient) -> set[bytes]:

@@ -8,7 +8,7 @@ import hiredis
 
 from penstock.errors import UsageError
 from penstock.protocol.snapshot_frame import UNKNOWN, SnapshotFrame
-from penstock.wire_client import Address, WireClient
+from penstock.wire_client import Address, WireClient, info_fields
 
 PATIENCE_S: Final = 60.0
 LONGEST_LINE: Final = 64 * 1024
@@ -44,8 +44,7 @@ class Remote:
     def info(self, section: str) -> dict[str, str]:
         """A section of INFO."""
         text = self.ask(b"INFO", section.encode())
-        lines = text.decode(errors="replace").splitlines() if isinstance(text, bytes) else []
-        return dict(line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
+        return info_fields(text) if isinstance(text, bytes) else {}
 
     # -- the snapshot -----------------------------------------------------------------------------------------------
 

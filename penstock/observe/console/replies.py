@@ -4,6 +4,8 @@ from typing import Any
 
 import hiredis
 
+from penstock.wire_client import info_fields
+
 
 class RefusedByServer(Exception):
     """The server answered with an error."""
@@ -24,5 +26,4 @@ def fields_of(reply: Any) -> dict[bytes, Any]:
 
 def info_of(reply: Any) -> dict[str, str]:
     """INFO's fields. RefusedByServer."""
-    lines = [line.partition(":") for line in checked(reply).decode(errors="replace").splitlines() if ":" in line]
-    return {name: value for name, _, value in lines}
+    return info_fields(checked(reply))
