@@ -16,19 +16,21 @@ def wanted(settings: Settings) -> "list[Companion]":
         try:
             from penstock.observe.metrics_server import MetricsServer  # imported late: prometheus_client is an extra
         except ModuleNotFoundError as missing:
-            raise needs_extra("metrics", missing) from None
+            raise needs_extra("metrics-port", "metrics", missing) from None
         companions.append(MetricsServer(settings))
     if settings.number("console-port"):
         try:
             from penstock.observe.console.console_server import ConsoleServer  # imported late: aiohttp is an extra
         except ModuleNotFoundError as missing:
-            raise needs_extra("console", missing) from None
+            raise needs_extra("console-port", "console", missing) from None
         companions.append(ConsoleServer(settings))
     return companions
 
 
-def needs_extra(extra: str, missing: ModuleNotFoundError) -> UsageError:
+def needs_extra(what: str, extra: str, missing: ModuleNotFoundError) -> UsageError:
+    """What to say where a directive or a command is asked for, and a package of its extra is missing."""
+    package = (missing.name or extra).partition(".")[0]
     return UsageError(
-        f"{extra}-port needs the package {missing.name}: install the extra `{extra}` of penstock-server"
+        f"{what} needs the package {package}: install the extra `{extra}` of penstock-server"
         f" (pip install '.[{extra}]' in a clone)"
     )

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UsageError
+from penstock.observe.companions import needs_extra
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -35,11 +36,8 @@ def main(parsed: argparse.Namespace) -> int:
     try:
         from rich.console import Console
         from rich.live import Live
-    except ModuleNotFoundError:
-        sys.stderr.write(
-            "`penstock top` needs the package rich: install the extra `top` of penstock-server"
-            " (pip install '.[top]' in a clone)\n"
-        )
+    except ModuleNotFoundError as missing:
+        sys.stderr.write(f"{needs_extra('`penstock top`', 'top', missing)}\n")
         return 1
     from penstock.observe import stream_survey
     from penstock.wire_client import WireClient, address
