@@ -5,13 +5,16 @@ Threads answer the scrapes, and format the text. The values are read by the even
 """
 
 import asyncio
+import io
+import logging
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from socketserver import ThreadingMixIn
 from threading import Lock, Thread
-from typing import Final
+from typing import Final, TextIO
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -25,6 +28,7 @@ from penstock.observe import families, snapshot, stream_text
 from penstock.observe.snapshot import Snapshot
 from penstock.server.turn import Turn
 
+MESSAGES: Final = logging.getLogger("penstock.metrics")  # see server/uncaught_errors.py
 PATHS: Final = ("/", "/metrics")
 READ_S: Final = 0.001
 STEPS_A_TURN: Final = 20
@@ -125,11 +129,31 @@ class SilentHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Says nothing."""
 
+    def get_stderr(self) -> TextIO:
+        """Where wsgiref writes the traceback of a scrape that failed."""
+        return ErrorText()
+
+
+class ErrorText(io.StringIO):
+    """A text that becomes a message when it is flushed."""
+
+    def flush(self) -> None:
+        text = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        if text:
+            MESSAGES.error("%s", text)
+
 
 class HttpServer(ThreadingMixIn, WSGIServer):
     """A thread for each scrape."""
 
     daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A connection failed, for the reason that is being handled."""
+        if not isinstance(sys.exception(), OSError):  # who broke it knows
+            MESSAGES.exception("A connection of %s failed", client_address)
 
 
 class HttpServer6(HttpServer):

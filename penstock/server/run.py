@@ -22,7 +22,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.replication import role
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
-from penstock.server import allocated_memory
+from penstock.server import allocated_memory, uncaught_errors
 from penstock.server.connection import Connection
 from penstock.server.cron import Cron
 from penstock.server.limits import raise_file_limit
@@ -59,20 +59,26 @@ class Companion(Protocol):
 
 
 def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Companion] = ()) -> int:
-    """Serve until a signal or SHUTDOWN; the process's exit code. UsageError if the server cannot start.
+    """Serve until a signal or SHUTDOWN; the process's exit code. What keeps the server from starting is in its log.
 
-    disk: where the log is kept; None: among the operating system's files.
+    disk: where the log is kept; None: among the operating system's files. UsageError where the log of messages cannot
+    be written.
     """
     make_loop, loop_name = loop_factory()
     clock: Clock = MovableClock(SystemClock()) if settings.yes("penstock-test-clock") else SystemClock()
     server_log = ServerLog(settings, clock)
     server_log.begin()
-    engine = new_engine(settings, clock, random.Random(os.urandom(32)))
-    engine.identity.event_loop = loop_name
-    engine.memory.reading = allocated_memory.Allocated().read
-    engine.scripts.calls.give_back = allocated_memory.give_back
-    with asyncio.Runner(loop_factory=make_loop) as runner:
-        return runner.run(Server(engine, server_log, disk or SystemDisk(), companions).run())
+    with uncaught_errors.told_in(server_log):
+        try:
+            engine = new_engine(settings, clock, random.Random(os.urandom(32)))
+            engine.identity.event_loop = loop_name
+            engine.memory.reading = allocated_memory.Allocated().read
+            engine.scripts.calls.give_back = allocated_memory.give_back
+            with asyncio.Runner(loop_factory=make_loop) as runner:
+                return runner.run(Server(engine, server_log, disk or SystemDisk(), companions).run())
+        except UsageError as problem:
+            server_log.fatal(str(problem))
+            return FAILED
 
 
 def check(settings: Settings) -> None:

@@ -15,6 +15,7 @@ from penstock.config.settings import Settings
 from penstock.errors import UsageError
 
 LEVELS: Final = ("debug", "verbose", "notice", "warning", "nothing")
+WARNING: Final = 3
 MARKS: Final = (".", "-", "*", "#")  # by level
 
 
@@ -43,23 +44,39 @@ class ServerLog:
         self._write(2, sentence)
 
     def warning(self, sentence: str) -> None:
-        self._write(3, sentence)
+        self._write(WARNING, sentence)
+
+    def fatal(self, text: str) -> None:
+        """Why the server ends, in lines: said whatever the level is; on stderr, and in the logfile."""
+        lines = "".join([self._line(WARNING, line) for line in text.splitlines()])
+        path = self._settings.text("logfile")
+        if path:
+            _append(path, lines)
+        with suppress(OSError):
+            sys.stderr.write(lines)
 
     def _write(self, level: int, sentence: str) -> None:
         if level < LEVELS.index(self._settings.text("loglevel")):
             return
+        line = self._line(level, sentence)
+        path = self._settings.text("logfile")
+        if path:
+            _append(path, line)
+            return
+        with suppress(OSError):  # the reader of the console is gone; the server goes on
+            sys.stdout.write(line)
+            sys.stdout.flush()
+
+    def _line(self, level: int, sentence: str) -> str:
         now = datetime.fromtimestamp(self._clock.now_us() / 1_000_000)
         stamp = f"{now:%d %b %Y %H:%M:%S}.{now.microsecond // 1000:03}"
-        line = f"{os.getpid()}:M {stamp} {MARKS[level]} {sentence}\n"
-        path = self._settings.text("logfile")
-        if not path:
-            with suppress(OSError):  # the reader of the console is gone; the server goes on
-                sys.stdout.write(line)
-                sys.stdout.flush()
-            return
-        # Opened for each line, so that the file can be rotated without a signal.
-        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(line)
+        return f"{os.getpid()}:M {stamp} {MARKS[level]} {sentence}\n"
+
+
+def _append(path: str, line: str) -> None:
+    """Opened for each line, so that the file can be rotated without a signal. The server goes on without it."""
+    with suppress(OSError), Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(line)
 
 
 def write_file(path: str, directive: str, text: str, mode: str) -> None:

@@ -8,6 +8,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from threading import Thread
+from urllib.error import HTTPError
+from urllib.request import urlopen
+from wsgiref.simple_server import make_server
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 import redis
@@ -19,7 +24,15 @@ from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
 from penstock.errors import UsageError
 from penstock.observe import companions, snapshot, stream_text
-from penstock.observe.metrics_server import PAUSE_S, STEPS_A_TURN, Scraper, ServerCollector, SnapshotReader
+from penstock.observe.metrics_server import (
+    PAUSE_S,
+    STEPS_A_TURN,
+    HttpServer,
+    Scraper,
+    ServerCollector,
+    SilentHandler,
+    SnapshotReader,
+)
 from penstock.observe.snapshot import STREAMS_A_STEP, Snapshot, StreamCounts
 from tests.support.dialogue import Dialogue
 from tests.support.engines import settings_with
@@ -262,6 +275,19 @@ def test_a_server_ends_while_nothing_was_scraped_and_while_something_is() -> Non
         with socket.create_connection(("127.0.0.1", port), timeout=60) as half:
             half.sendall(b"GET /metrics HTTP/1.1\r\n")
             assert process.stop() == 0
+
+
+def test_a_scrape_that_fails_is_told_by_a_message(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(request: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+        raise RuntimeError("no metrics today")
+
+    with make_server("127.0.0.1", 0, broken, HttpServer, SilentHandler) as http:
+        Thread(target=http.serve_forever, daemon=True).start()
+        with pytest.raises(HTTPError, match="500"):
+            urlopen(f"http://127.0.0.1:{http.server_port}/metrics", timeout=60)
+        http.shutdown()
+
+    assert "RuntimeError: no metrics today" in caplog.text
 
 
 def test_a_port_that_is_taken_is_named() -> None:

@@ -1,6 +1,7 @@
 """How a server starts, or refuses to: what it finds in `dir`, and what it is told to be."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 import redis
 
+from penstock.clock import SystemClock
 from penstock.engine.effects import pack
+from penstock.server.server_log import ServerLog
+from tests.support.engines import settings_with
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.server_process import ServerProcess, running_server
 
@@ -197,8 +201,8 @@ def test_shutdown_save_ends_a_server_whose_log_keeps_everything(tmp_path: Path) 
 # -- what it is told to be --------------------------------------------------------------------------------------------
 
 NOT_CARRIED_OUT = [
-    (["--tls-port", "6380"], "No tls-cert-file configured!\nFailed to configure TLS. Check logs for more info."),
-    (["--aclfile", "users.acl"], "Aborting Redis startup because of ACL errors: Error loading ACLs, opening file"),
+    (["--tls-port", "6380"], "# No tls-cert-file configured!"),
+    (["--aclfile", "users.acl"], "# Aborting Redis startup because of ACL errors: Error loading ACLs, opening file"),
 ]
 
 
@@ -318,8 +322,32 @@ def test_a_named_pipe_as_file_to_write_stops_the_start(tmp_path: Path, directive
 def test_a_file_that_cannot_be_written_stops_the_start_in_one_sentence(tmp_path: Path, directive: str) -> None:
     said = refused(f"--{directive}", str(tmp_path / "no/file"), dir=tmp_path)
 
-    assert said.splitlines()[-1] == f"cannot write the {directive} {tmp_path}/no/file: No such file or directory"
+    assert said.rstrip().endswith(f"cannot write the {directive} {tmp_path}/no/file: No such file or directory")
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("loglevel", ["notice", "nothing"])
+def test_why_a_server_does_not_start_is_in_its_log(tmp_path: Path, loglevel: str) -> None:
+    make_log(tmp_path, b"garbage\r\n")
+    logfile = tmp_path / "messages"
+
+    said = refused("--logfile", str(logfile), "--loglevel", loglevel, dir=tmp_path)
+
+    last = logfile.read_text().splitlines()[-1]
+    assert re.match(r"\d+:M \d\d \w{3} \d{4} \d\d:\d\d:\d\d\.\d{3} # .*was expected at byte 0", last), last
+    assert last in said
+
+
+def test_a_message_is_lost_with_the_folder_of_the_logfile(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    log = ServerLog(settings_with(logfile=str(tmp_path / "folder/messages")), SystemClock())
+    log.begin()
+    (tmp_path / "folder/messages").unlink()
+    (tmp_path / "folder").rmdir()
+
+    log.notice("nobody reads this")
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_of_the_shell_is_written_as_logfile(tmp_path: Path) -> None:
