@@ -28,7 +28,7 @@ from penstock.observe import families, snapshot, stream_text
 from penstock.observe.snapshot import Snapshot
 from penstock.server.turn import Turn
 
-MESSAGES: Final = logging.getLogger("penstock.metrics")  # see server/uncaught_errors.py
+MESSAGES: Final = logging.getLogger("penstock.metrics")  # see server/server_log.py
 PATHS: Final = ("/", "/metrics")
 READ_S: Final = 0.001
 STEPS_A_TURN: Final = 20

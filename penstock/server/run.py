@@ -22,7 +22,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.replication import role
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
-from penstock.server import allocated_memory, uncaught_errors
+from penstock.server import allocated_memory
 from penstock.server.connection import Connection
 from penstock.server.cron import Cron
 from penstock.server.limits import raise_file_limit
@@ -30,7 +30,7 @@ from penstock.server.listening import Doors
 from penstock.server.log_writer import AofWriter
 from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.replicas import Replicas
-from penstock.server.server_log import ServerLog, write_file
+from penstock.server.server_log import ServerLog, uncaught_errors_told_in, write_file
 from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.tls import tls_context
 from penstock.server.turn import Turn
@@ -68,7 +68,7 @@ def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Com
     clock: Clock = MovableClock(SystemClock()) if settings.yes("penstock-test-clock") else SystemClock()
     server_log = ServerLog(settings, clock)
     server_log.begin()
-    with uncaught_errors.told_in(server_log):
+    with uncaught_errors_told_in(server_log):
         try:
             engine = new_engine(settings, clock, random.Random(os.urandom(32)))
             engine.identity.event_loop = loop_name

@@ -3,19 +3,28 @@
 4711:M 21 Nov 2026 09:00:00.123 * Ready to accept connections tcp
 """
 
+import logging
 import os
 import sys
-from contextlib import suppress
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
 
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
 LEVELS: Final = ("debug", "verbose", "notice", "warning", "nothing")
 WARNING: Final = 3
+LIBRARIES: Final = logging.getLogger()  # asyncio's errors come here, aiohttp's, and those of metrics over HTTP
 MARKS: Final = (".", "-", "*", "#")  # by level
 
 
@@ -94,3 +103,52 @@ def write_file(path: str, directive: str, text: str, mode: str) -> None:
     except OSError as failure:
         problem = failure.strerror or str(failure)
     raise UsageError(f"cannot write the {directive} {path}: {problem}")
+
+
+# -- what nobody caught ----------------------------------------------------------------------------------------------
+
+
+class LibraryMessages(logging.Handler):
+    """Passes on warnings and errors of libraries."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell(self.format(record))
+
+
+@contextmanager
+def uncaught_errors_told_in(server_log: ServerLog) -> Iterator[None]:
+    """Tell of errors of the main thread, of other threads, of destructors and of libraries in a server's log.
+
+    A traceback has a message for each line. An error that leaves the block ends the process: it is told by the hook, so
+    the hooks stay.
+    """
+
+    def tell(text: str) -> None:
+        for line in text.splitlines():
+            server_log.warning(line)
+
+    def tell_fatal(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        server_log.fatal("".join(traceback.format_exception(kind, error, trace)))
+
+    def tell_thread(args: threading.ExceptHookArgs) -> None:
+        name = "a thread" if args.thread is None else args.thread.name
+        tell(f"Exception in {name}\n" + "".join(_formatted(args.exc_value)))
+
+    def tell_unraisable(args: "UnraisableHookArgs") -> None:
+        tell(f"{args.err_msg or 'Exception ignored in'} {args.object!r}\n" + "".join(_formatted(args.exc_value)))
+
+    handler = LibraryMessages(tell)
+    before = sys.excepthook, threading.excepthook, sys.unraisablehook
+    sys.excepthook, threading.excepthook, sys.unraisablehook = tell_fatal, tell_thread, tell_unraisable
+    LIBRARIES.addHandler(handler)
+    yield
+    LIBRARIES.removeHandler(handler)
+    sys.excepthook, threading.excepthook, sys.unraisablehook = before
+
+
+def _formatted(error: BaseException | None) -> list[str]:
+    return [] if error is None else traceback.format_exception(error)

@@ -9,8 +9,8 @@ from sortedcontainers import SortedDict, SortedList
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import repeated
-from penstock.storage.streams.delivery_order import FROM_ID_ORDER, NO_TIME, OUT_OF_ORDER, ArrivalQueue
-from penstock.storage.streams.group_memory import PARTS_SAMPLED, of_blocks
+from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
+from penstock.storage.streams.group_memory import of_blocks, of_consumers
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 from penstock.storage.streams.pending_list import (
@@ -545,16 +545,8 @@ class Group(PendingList):
     def memory_usage(self) -> int:
         """An estimate in bytes, from the sizes of some blocks and consumers. O(1)."""
         policy = 0 if self.policy is None else self.policy.memory_usage()
-        size = self._consumers_memory() + of_blocks(self.blocks) + 1500 * len(self.rewound)
-        return 1200 + size + policy + self.order.memory_usage()
-
-    def _consumers_memory(self) -> int:
-        size = 0
-        for sampled, consumer in enumerate(self.consumers.values(), 1):
-            size += 450 + len(consumer.name) + 18 * len(consumer.owned_blocks.blocks)
-            if sampled == PARTS_SAMPLED:
-                return size * len(self.consumers) // sampled
-        return size
+        size = of_consumers(self.consumers.values(), len(self.consumers)) + of_blocks(self.blocks)
+        return 1200 + size + 1500 * len(self.rewound) + policy + self.order.memory_usage()
 
     def check(self) -> None:
         """Assert the invariants. O(n log n + b c)."""
@@ -575,12 +567,10 @@ class Group(PendingList):
         assert not owned, "a slot has no consumer"
         for entry_id, block in self.rewound.items():
             assert block.first_id == entry_id and not block.segment.is_live(0)
-        order = self.order
-        assert order.queued_ms != NO_TIME or not (len(order.recent) or order.out_of_order), "a queue has no time"
         timed = self.in_time_order()
         assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
         owned_ms = [block.times[slot] for block, slot in timed if block.segment.is_live(slot)]
-        assert self.oldest_owned_ms() == (owned_ms[0] if owned_ms else NONE_LIVE), "the oldest entry is another"
+        assert self.oldest_owned_ms() == next(iter(owned_ms), NONE_LIVE), "the oldest entry is another"
         assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
         zone = {block.id_at(slot) for block, slot in self.nack_zone()}
         assert len(zone) == self.released, "a released entry is not in the zone"
