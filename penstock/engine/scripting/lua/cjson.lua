@@ -6,7 +6,7 @@ return function(host, shared, guard)
     local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format, string.gsub,
         string.sub
     local concat, floor, tostring = table.concat, math.floor, tostring
-    local null, revealed = host.null, shared.revealed
+    local null, revealed, as_int = host.null, shared.revealed, shared.as_int
     local BEYOND_INT = 2 ^ 31
     local NAN = -host.unpack_double("\127\248\0\0\0\0\0\0") -- no sign: LuaJIT sets it for what comes from outside
     local PIECE = 65536 -- bytes that are escaped at a time
@@ -370,7 +370,7 @@ return function(host, shared, guard)
             if not number then
                 wrong(place, "number", given, place, 2)
             end
-            number = number ~= number and 0 or number < 0 and -floor(-number) or floor(number)
+            number = as_int(number)
             if number < low or number > high then
                 refuse(place, "expected integer between " .. low .. " and " .. format("%d", high), 2)
             end
