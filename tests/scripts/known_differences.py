@@ -112,7 +112,7 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
     ),
     KnownDifference(
         "numbers from 2^31 on, positions in texts above all, are taken for negative ones",
-        "(byte|char|sub|find|match)\\((.|\\n)*(\\^|\\de\\d|\\d{10}|'inf'|'nan')",
+        "(byte|char|sub|find|match|select)\\((.|\\n)*(\\^|\\de\\d|\\d{10}|'inf'|'nan')",
         in_shortest=True,
     ),
     KnownDifference(

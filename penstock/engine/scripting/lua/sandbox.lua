@@ -84,6 +84,23 @@ local function raise_error(...)
     error(place_of(floor(levels)) .. problem, 0)
 end
 
+-- LuaJIT's raises any message, also none.
+local function asserted(...)
+    local condition, message = ...
+    if condition then
+        return ...
+    end
+    local count = select("#", ...)
+    if count == 0 then
+        guard.refuse(1, "value expected", 1)
+    elseif message == nil then
+        error("assertion failed!", 2)
+    elseif type(message) ~= "string" and type(message) ~= "number" then
+        wrong(2, "string", message, count)
+    end
+    error(message .. "", 2)
+end
+
 -- redis.* --------------------------------------------------------------------------------------------------------------
 
 local function raise(text)
@@ -299,7 +316,7 @@ end
 
 local base = copy(shared.base)
 for name, tool in raw_pairs({
-    _VERSION = "Lua 5.1", assert = assert, collectgarbage = guard.collectgarbage, error = raise_error, gcinfo = gcinfo,
+    _VERSION = "Lua 5.1", assert = asserted, collectgarbage = guard.collectgarbage, error = raise_error, gcinfo = gcinfo,
     ipairs = ipairs, load = load, loadstring = loadstring, pcall = guard.pcall, rawequal = rawequal, select = select,
     tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, xpcall = guard.xpcall,
     __redis__err__handler = located,
