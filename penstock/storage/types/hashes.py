@@ -1,6 +1,6 @@
 """Hashes: fields and their values. A field may have a time of expiry."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final
 
@@ -96,11 +96,15 @@ class Hash(Collection):
                 self.indexed.remove(field)
         return removed
 
-    def outgrow(self, words: Sequence[bytes], max_fields: int, max_bytes: int) -> None:
+    def outgrow(self, words: list[bytes], max_fields: int, max_bytes: int) -> None:
         """Take note that fields and values in turn were set: the hash may be large by this. O(words)."""
-        if not self.is_large:
-            most = max(len(self.fields), len(words) // 2)
-            self.is_large = most > max_fields or max(map(len, words)) > max_bytes
+        if len(self.fields) > max_fields or len(words) > 2 * max_fields:
+            self.is_large = True
+            return
+        for word in words:
+            if len(word) > max_bytes:
+                self.is_large = True
+                return
 
     def settle(self, max_fields: int, max_bytes: int) -> None:
         """Choose the encoding by the fields, where their history is not known: read from a file. O(n)."""
