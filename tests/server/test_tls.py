@@ -208,7 +208,7 @@ def test_a_key_that_does_not_fit_changes_nothing(server: ServerProcess, papers: 
 
     assert plain.config_get("tls-key-file") == {"tls-key-file": str(papers.server.key)}
     assert is_let_in(port, context_of(papers))
-    assert f"Failed to load private key: {papers.renewed.key}" in server.said
+    until(lambda: f"Failed to load private key: {papers.renewed.key}" in server.said)
 
 
 def test_a_locked_key_is_opened_with_its_password(server: ServerProcess, papers: Papers) -> None:
