@@ -578,6 +578,11 @@ def test_a_double_that_is_minus_zero_keeps_its_sign(logged: Dialogue) -> None:
             b"return {pcall(assert, false, {})}",
             b"*2\r\n$-1\r\n$51\r\nbad argument #2 to '?' (string expected, got table)\r\n",
         ),
+        (b"return cmsgpack.unpack('\\207\\255\\255\\255\\255\\255\\255\\255\\255')", b":-1\r\n"),
+        (
+            b"return select(2, pcall(function() cjson.encode_max_depth(0, 1) end))",
+            b"$79\r\nuser_script:1: bad argument #2 to 'encode_max_depth' (found too many arguments)\r\n",
+        ),
         (b"return cjson.encode_max_depth(1e16)", b":1874919424\r\n"),
         (b"return cjson.encode({1, [2 ^ 31] = 1})", b'$22\r\n{"1":1,"2147483648":1}\r\n'),
         (b"return math.ldexp(7, 4294967298)", b":28\r\n"),

@@ -86,8 +86,8 @@ def message_double(text: bytes) -> float:
 
 
 def message_integer(text: bytes, signed: bool) -> float:
-    """A double, as every number in Lua 5.1."""
-    return float(int.from_bytes(text, "big", signed=signed))
+    """A double, as every number in Lua 5.1. Of eight bytes, also an unsigned one has a sign (Redis 8.6.3)."""
+    return float(int.from_bytes(text, "big", signed=signed or len(text) == 8))
 
 
 # -- struct -----------------------------------------------------------------------------------------------------------

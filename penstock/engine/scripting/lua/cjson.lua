@@ -395,8 +395,16 @@ return function(host, shared, guard)
             refuse(place, "invalid option '" .. given:match("^%Z*") .. "'", 2)
         end
 
+        local function at_most(count, ...)
+            if select("#", ...) > count then
+                refuse(count + 1, "found too many arguments", 2)
+            end
+            return ...
+        end
+
         local library = {null = null, _NAME = "cjson", _VERSION = "2.1.0", encode = encode, decode = decode, new = new}
-        function library.encode_sparse_array(convert, ratio, safe)
+        function library.encode_sparse_array(...)
+            local convert, ratio, safe = at_most(3, ...)
             if convert ~= nil then
                 sparse_convert = yes_no(1, convert)
             end
@@ -408,44 +416,51 @@ return function(host, shared, guard)
             end
             return sparse_convert, sparse_ratio, sparse_safe
         end
-        function library.encode_max_depth(depth)
+        function library.encode_max_depth(...)
+            local depth = at_most(1, ...)
             if depth ~= nil then
                 encode_depth = whole(1, depth, 1, 2147483647)
             end
             return encode_depth
         end
-        function library.decode_max_depth(depth)
+        function library.decode_max_depth(...)
+            local depth = at_most(1, ...)
             if depth ~= nil then
                 decode_depth = whole(1, depth, 1, 2147483647)
             end
             return decode_depth
         end
-        function library.encode_number_precision(digits)
+        function library.encode_number_precision(...)
+            local digits = at_most(1, ...)
             if digits ~= nil then
                 precision = whole(1, digits, 1, 14)
                 number_format = "%." .. precision .. "g"
             end
             return precision
         end
-        function library.encode_keep_buffer(keeps)
+        function library.encode_keep_buffer(...)
+            local keeps = at_most(1, ...)
             if keeps ~= nil then
                 keep_buffer = yes_no(1, keeps)
             end
             return keep_buffer
         end
-        function library.encode_invalid_numbers(how)
+        function library.encode_invalid_numbers(...)
+            local how = at_most(1, ...)
             if how ~= nil then
                 invalid_out = yes_no(1, how, "null")
             end
             return invalid_out
         end
-        function library.decode_invalid_numbers(how)
+        function library.decode_invalid_numbers(...)
+            local how = at_most(1, ...)
             if how ~= nil then
                 invalid_in = yes_no(1, how)
             end
             return invalid_in
         end
-        function library.decode_array_with_array_mt(how)
+        function library.decode_array_with_array_mt(...)
+            local how = at_most(1, ...)
             if how ~= nil then
                 array_meta = yes_no(1, how)
             end

@@ -160,12 +160,12 @@ return function(host, shared, guard)
         return reader[2](text, at, count)
     end
 
-    local function unpack_some(text, limit, offset, whole)
+    local function unpack_some(given, text, limit, offset, whole)
         if type(text) == "number" then
             text = text .. ""
         end
         if type(text) ~= "string" then
-            wrong(1, "string", text, text == nil and 0 or 1, 2)
+            wrong(1, "string", text, given, 2)
         end
         if limit < 0 or offset < 0 then
             error("Invalid request to unpack with offset of " .. as_int(offset) .. " and limit of "
@@ -187,10 +187,10 @@ return function(host, shared, guard)
         return values, count, at > #text and -1 or at - 1
     end
 
-    local function integer_of(place, given)
-        local number = tonumber(given)
+    local function integer_of(place, word, given)
+        local number = tonumber(word)
         if not number then
-            wrong(place, "number", given, given == nil and 0 or place, 2)
+            wrong(place, "number", word, given, 2)
         end
         if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
             return -9223372036854775808 -- as C casts it
@@ -215,20 +215,24 @@ return function(host, shared, guard)
             end
             return concat(out)
         end,
-        unpack = function(text)
-            local values, count = unpack_some(text, 0, 0, true)
+        unpack = function(...)
+            local values, count = unpack_some(select("#", ...), (...), 0, 0, true)
             return unpack(values, 1, count)
         end,
-        unpack_one = function(text, offset)
-            offset = offset == nil and 0 or integer_of(2, offset)
-            local values, count, after = unpack_some(text, 1, offset, false)
+        unpack_one = function(...)
+            local text, offset = ...
+            local given = select("#", ...)
+            offset = offset == nil and 0 or integer_of(2, offset, given)
+            local values, count, after = unpack_some(given, text, 1, offset, false)
             return after, unpack(values, 1, count)
         end,
-        unpack_limit = function(text, limit, offset)
-            limit = integer_of(2, limit)
-            offset = offset == nil and 0 or integer_of(3, offset)
+        unpack_limit = function(...)
+            local text, limit, offset = ...
+            local given = select("#", ...)
+            limit = integer_of(2, limit, given)
+            offset = offset == nil and 0 or integer_of(3, offset, given)
             local is_whole = limit == 0 and offset == 0
-            local values, count, after = unpack_some(text, limit, offset, is_whole)
+            local values, count, after = unpack_some(given, text, limit, offset, is_whole)
             if is_whole then
                 return unpack(values, 1, count)
             end
