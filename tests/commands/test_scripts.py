@@ -578,6 +578,7 @@ def test_a_double_that_is_minus_zero_keeps_its_sign(logged: Dialogue) -> None:
             b"return {pcall(assert, false, {})}",
             b"*2\r\n$-1\r\n$51\r\nbad argument #2 to '?' (string expected, got table)\r\n",
         ),
+        (b"local t = {1, 2} table.insert(t, -1e100, 5) return {t[0], t[1], t[2], t[3]}", b"*1\r\n:5\r\n"),
         (b"return cmsgpack.unpack('\\207\\255\\255\\255\\255\\255\\255\\255\\255')", b":-1\r\n"),
         (
             b"return select(2, pcall(function() cjson.encode_max_depth(0, 1) end))",

@@ -230,11 +230,8 @@ function tables.insert(...)
     if at >= 1 and at < 2147483648 and length <= MOST_NATIVE then
         raw_insert(list, at, value)
         return
-    elseif at >= 2147483648 then -- Lua 5.1 takes 32 bits of it; LuaJIT would move two thousand million items
-        at = at < 9223372036854775808 and at % 4294967296 or 0
-        at = at >= 2147483648 and at - 4294967296 or at
     end
-    at = at ~= at and -2147483648 or floor(at)
+    at = shared.as_int(at) -- Lua 5.1 takes 32 bits of it; LuaJIT would move two thousand million items
     guard.spend(at < length and length - at or 0)
     for from = length, at, -1 do
         raw_set(list, from + 1, raw_get(list, from))
