@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.protocol.limits import BLOCK
-from penstock.protocol.request_batch import COLUMNS, NO_COLUMNS, NO_NAMES, REQUESTS, RequestBatch, one, prefix_words
+from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch, alike, one, prefix_words
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
 if TYPE_CHECKING:
@@ -45,23 +45,21 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
             break
         shape = shapes.get(name, 0) if stop < end else 0
         if shape == REQUESTS:
-            alike: list[list[bytes]] = [words]
-            stop = cut_alike(data, at, stop, alike)
-            if len(alike) > 1:
-                found.append(RequestBatch([name], NO_NAMES, NO_COLUMNS, len(alike), None, alike))
-                limit -= len(alike)
-                at = stop
-                continue
+            several = [words]
+            at = cut_alike(data, at, stop, several)
+            found.append(alike(several))
+            limit -= len(several)
+            continue
         if shape == COLUMNS:
             width: i64 = prefix_words(words)
             start: i64 = 0
             if width > 0:
                 start = size_of_prefix(data, at, words, width)
             if start > 0 and repeats(data, at, start, stop, end):
-                several = cut_batch(data, at, start, words, width)
-                found.append(several)
-                at += size_of_batch(several, start)
-                limit -= several.count
+                batch = cut_batch(data, at, start, words, width)
+                found.append(batch)
+                at += size_of_batch(batch, start)
+                limit -= batch.count
                 continue
         found.append(one(words))
         limit -= 1
@@ -69,19 +67,19 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
     return at
 
 
-def cut_alike(data: bytes, first: i64, at: i64, alike: list[list[bytes]]) -> i64:
+def cut_alike(data: bytes, first: i64, at: i64, requests: list[list[bytes]]) -> i64:
     """Append the whole requests from an offset on with the name and the number of words of another; the offset behind.
 
-    alike: that one, which begins at `first`.
+    requests: that one, which begins at `first`.
     """
     end: i64 = len(data)
-    start: i64 = size_of_prefix(data, first, alike[0], 1)
+    start: i64 = size_of_prefix(data, first, requests[0], 1)
     while repeats(data, first, start, at, end):
         words: list[bytes] = []
         stop: i64 = cut_request(data, at, end, words)
         if stop < 0:
             break
-        alike.append(words)
+        requests.append(words)
         at = stop
     return at
 

@@ -77,10 +77,10 @@ class RequestBatch:
         count = stop - start
         if count == self.count:
             return self
+        if self._requests is not None:
+            return alike(self._requests[start:stop])
         if count == 1:
             return one(self.request(start))
-        if self._requests is not None:
-            return RequestBatch(self.prefix, NO_NAMES, NO_COLUMNS, count, None, self._requests[start:stop])
         tails = None if self._tails is None else self._tails[start:stop]
         return RequestBatch(self.prefix, self.names, [column[start:stop] for column in self.columns], count, tails)
 
@@ -126,6 +126,13 @@ def one(request: list[bytes]) -> RequestBatch:
     return RequestBatch(request, NO_NAMES, NO_COLUMNS, 1)
 
 
+def alike(requests: list[list[bytes]]) -> RequestBatch:
+    """A batch of requests that have one name and as many words; the list is kept."""
+    if len(requests) == 1:
+        return one(requests[0])
+    return RequestBatch(requests[0][:1], NO_NAMES, NO_COLUMNS, len(requests), None, requests)
+
+
 COLUMNS: Final = 1
 REQUESTS: Final = 2
 """The shapes of batches: neighbours with an equal prefix and behind it columns; neighbours that have the same name. All
@@ -167,9 +174,7 @@ def _alike(requests: list[list[bytes]], at: int) -> RequestBatch:
     name, words, stop, count = requests[at][0], len(requests[at]), at + 1, len(requests)
     while stop < count and len(requests[stop]) == words and requests[stop][0] == name:
         stop += 1
-    if stop - at == 1:
-        return one(requests[at])
-    return RequestBatch([name], NO_NAMES, NO_COLUMNS, stop - at, None, requests[at:stop])
+    return alike(requests[at:stop])
 
 
 def _in_columns(requests: list[list[bytes]], at: int) -> RequestBatch:
