@@ -61,17 +61,15 @@ def notify_removed(ctx: Context, key: bytes, found: List) -> None:
 
 def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[bytes]) -> int:
     """Add items one by one at an end of a list, which is created if it is None; returns its length."""
+    pushed = List() if found is None else found
+    pushed.grow(items, listpack_size(ctx))
+    pushed.push(left, items)
     if found is None:
-        found = List()
-        found.grow(items, listpack_size(ctx))
-        found.push(left, items)
-        create(ctx, key, found)
+        create(ctx, key, pushed)
     else:
-        found.grow(items, listpack_size(ctx))
-        found.push(left, items)
         ctx.touch(key)
     ctx.event("l", b"lpush" if left else b"rpush", key)
-    return len(found.items)
+    return len(pushed.items)
 
 
 # -- pushing ---------------------------------------------------------------------------------------------------------
