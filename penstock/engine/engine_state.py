@@ -436,8 +436,10 @@ class EngineState:
     def note_delay(self, event: bytes, began_ns: int) -> None:
         """Something besides a command is over that began at a time of the clock: LATENCY tells if it took long."""
         threshold_us = self.settings.number("latency-monitor-threshold") * 1000
+        if not threshold_us:
+            return
         usec = (self.clock.now_ns() - began_ns) // 1000
-        if threshold_us and usec >= threshold_us:
+        if usec >= threshold_us:
             self.latency.note(event, self.clock.now_us(), usec)
 
     def note_waited(self, blocked: BlockedRequest, failure: bytes | None = None) -> None:
