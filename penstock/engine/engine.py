@@ -35,7 +35,7 @@ from penstock.engine.state import (
     TRACKED,
 )
 from penstock.engine.table.command_lookup import CommandLookup, with_arity
-from penstock.engine.table.command_table import Command, command_of
+from penstock.engine.table.command_table import REPLY_BYTES, Command, command_of
 from penstock.engine.table.row import Row
 from penstock.engine.waiting import pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
@@ -48,8 +48,7 @@ from penstock.storage.keyspace import Keyspace
 
 NEVER_SLOW: Final = 2**63  # microseconds
 MOST_BYTES: Final = 2**62  # of replies: no limit
-TOGETHER_BYTES: Final = 1 << 18  # of replies to requests of a batch that are run in a row
-TOGETHER_US: Final = 1000  # the time for them
+TOGETHER_US: Final = 1000  # for requests of a batch that are run in a row
 NONE_LEFT: Final[list[RequestBatch]] = []
 FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: time budget for freeing, per tick
 FREED_EVERY_MS: Final = 10
@@ -266,7 +265,7 @@ class Engine(EngineState):
                     self._note_hot_keys(ctx, row, request, self.ended_us - began_us, len(answer))
             at += 1
             size += len(answer)
-            if at == stop or self.blocking.ready or self.outgoing or size > TOGETHER_BYTES or self.ended_us > until_us:
+            if at == stop or self.blocking.ready or self.outgoing or size > REPLY_BYTES or self.ended_us > until_us:
                 return at - first
             if self.effects.lines and not self.effects.is_one_unit:
                 self.effects.end_unit()

@@ -4,17 +4,13 @@ Run in a row by their handlers, they take two to three times as much time. A bat
 than its like: its key has another type, its time is over, somebody waits for it, or the request is refused.
 """
 
-from typing import Final
-
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import overwrite
 from penstock.engine.arguments import MAX_INT64, is_integer
 from penstock.engine.context import Context
-from penstock.engine.table.command_table import batched
+from penstock.engine.table.command_table import REPLY_BYTES, batched
 from penstock.protocol import reply
 from penstock.protocol.request_batch import REQUESTS, RequestBatch
-
-MOST_BYTES: Final = 1 << 18  # of values in replies: the caller stops where a client has enough to read
 
 
 @batched("GET", REQUESTS)
@@ -26,7 +22,7 @@ def get_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         value = ctx.value(key)
         if value is None:
             replies.append(null)
-        elif isinstance(value, bytes) and size < MOST_BYTES:
+        elif isinstance(value, bytes) and size < REPLY_BYTES:
             replies.append(reply.bulk(value))
             size += len(value)
             hits += 1

@@ -28,6 +28,8 @@ ReplayHandler: TypeAlias = Callable[[Context, list[list[bytes]], int], int]
 """Carries out lines of the log from a place on, quicker than the handler and to the same state; how many, or 0, with
 nothing done."""
 
+REPLY_BYTES: Final = 1 << 18  # of requests that run together: then the caller looks whether the client keeps up
+
 DECLARED: Final[list["Command"]] = []  # filled while the family modules are imported, never after
 BATCHED: Final[dict[str, tuple[BatchHandler, int]]] = {}  # likewise, by name
 REPLAYED: Final[dict[str, ReplayHandler]] = {}  # likewise
