@@ -8,13 +8,12 @@ from penstock.storage.streams.pending_block import PendingBlock
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.hashes import Hash
-from penstock.storage.types.lists import List
+from penstock.storage.types.lists import LARGEST_NODE, List
 from penstock.storage.types.sets import Form, Set
 from penstock.storage.types.sorted_sets import SortedSet
 
 SMALL_SEGMENTS: Final = 64  # a stream with no more segments is freed at once
 LARGEST_AT_ONCE: Final = 64  # allocations that Redis frees at once, whatever asks for it
-NODE_BYTES: Final = 8192  # of a list
 OBJECTS_PER_STEP: Final = 100  # takes well below a millisecond
 
 Part: TypeAlias = list[Segment] | list[Node] | list[PendingBlock] | dict[bytes, Value]
@@ -26,7 +25,7 @@ def effort(value: Value) -> int:
     Values in a small encoding are one. O(groups) for a stream, else O(1).
     """
     if isinstance(value, List):
-        return value.packed_bytes // NODE_BYTES if value.is_quicklist else 1
+        return value.packed_bytes // LARGEST_NODE if value.is_quicklist else 1
     if isinstance(value, Set):
         return len(value) if value.form is Form.HASHTABLE else 1
     if isinstance(value, Hash | SortedSet):
