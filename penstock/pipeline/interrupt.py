@@ -27,8 +27,9 @@ class Interrupt:
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """SIGINT is ours within. What is raised after it came is dropped."""
+        """SIGINT is ours within. What is raised after it came is dropped, and what libraries log."""
         before = signal.signal(signal.SIGINT, self._on_signal)
+        level = logging.root.manager.disable
         try:
             yield
         except Exception:
@@ -36,6 +37,7 @@ class Interrupt:
                 raise
         finally:
             signal.signal(signal.SIGINT, before)
+            logging.disable(level)
 
     def watch(self, spark: Any) -> bool:
         """Spark has started, and has set a SIGINT handler of its own: set ours again. False if SIGINT came before."""

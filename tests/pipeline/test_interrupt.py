@@ -1,5 +1,6 @@
 """Ctrl-C: what a terminal does with SIGINT to `penstock pipeline`."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -65,6 +66,7 @@ def test_a_job_is_cancelled_and_what_it_then_raises_is_dropped(capsys: pytest.Ca
     assert interrupt.is_requested and spark.asked == ["OFF", "cancel"]
     assert capsys.readouterr().err == SENTENCE + "\n"
     assert signal.getsignal(signal.SIGINT) is before
+    assert logging.getLogger("py4j").isEnabledFor(logging.ERROR)
 
 
 def test_a_signal_while_spark_starts_is_seen_once_it_has_started() -> None:
