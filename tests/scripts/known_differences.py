@@ -55,10 +55,10 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "attempt to [a-z ]+ (local '\\w+' \\(a|a) [a-z]+ value",
     ),
     KnownDifference(
-        "LuaJIT names a field that is the other side of `and` or `or`, where Lua 5.1 does not",
-        "\\b(and|or)\\b[ (]*[\\w.]+\\.\\w+",
+        "LuaJIT names a field or a global that is the other side of `and` or `or`, where Lua 5.1 does not",
+        "\\b(and|or)\\b[ (]*[\\w.]+",
         "attempt to [a-z ]+ a [a-z]+ value",
-        "attempt to [a-z ]+ field '\\w+' \\(a [a-z]+ value",
+        "attempt to [a-z ]+ (field|global) '\\w+' \\(a [a-z]+ value",
         in_shortest=True,
     ),
     KnownDifference(
@@ -104,6 +104,18 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "no loop to break near",
     ),
     KnownDifference(
+        "of two mistakes in a text, the second a number that is none, the number is named: LuaJIT reads a word ahead",
+        "",
+        "unexpected symbol near|expected near",
+        "malformed number near",
+        in_shortest=True,
+    ),
+    KnownDifference(
+        "a zero byte in a pattern ends it in Lua 5.1",
+        "(find|match|gsub)\\((.|\\n)*(\\\\0|char\\(|struct.pack|cmsgpack.pack)",
+        in_shortest=True,
+    ),
+    KnownDifference(
         "the last digit of what the C library of the machine computes",
         "math\\.(a?cosh?|a?sinh?|a?tanh?|atan2|exp|log|log10|pow|sqrt)\\(",
         "\\d\\.\\d{12}",
@@ -124,6 +136,13 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
     ),
     KnownDifference("the order of pairs", "cjson|cmsgpack|pairs|next|return ?\\{", in_shortest=True, alike=sorted),
     KnownDifference("not a number is `nan`, whatever its sign", "", "-nan", "nan"),
+    KnownDifference(
+        "the length of a text of not a number, which has a sign in Redis",
+        "# ?\\((.|\\n)*(math.mod|[/%]|nan|inf)",
+        "\\d",
+        "\\d",
+        in_shortest=True,
+    ),
     KnownDifference("the text for ipairs without an argument", "ipairs\\(\\)", "table expected", "value expected"),
     KnownDifference(
         "an error of the function that load reads from is given as it was raised, not as an error table",
