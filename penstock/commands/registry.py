@@ -19,6 +19,7 @@ from penstock.commands.connection import (
 )
 from penstock.commands.geo import geo_members, geo_search
 from penstock.commands.hashes import (
+    hash_batches,
     hash_counters,
     hash_expiry,
     hash_field_options,
@@ -28,7 +29,7 @@ from penstock.commands.hashes import (
 )
 from penstock.commands.hyperloglog import hll_debug, hyperloglog
 from penstock.commands.keys import databases, dumping, expiry, keys, migrating, objects, scanning, sorting
-from penstock.commands.lists import list_block_moves, list_ends, list_middle, list_moves
+from penstock.commands.lists import list_batches, list_block_moves, list_ends, list_middle, list_moves
 from penstock.commands.policies import delayed_nack, policy, server_clock
 from penstock.commands.pubsub import pubsub
 from penstock.commands.replication import following, roles, syncing, waiting
@@ -47,9 +48,10 @@ from penstock.commands.server import (
     server_admin,
     slowlog,
 )
-from penstock.commands.sets import set_algebra, set_members, set_random
+from penstock.commands.sets import set_algebra, set_batches, set_members, set_random
 from penstock.commands.sorted_sets import (
     zset_adding,
+    zset_batches,
     zset_combining,
     zset_lookup,
     zset_popping,
@@ -128,6 +130,7 @@ FAMILIES: Final = (
     functions,
     geo_members,
     geo_search,
+    hash_batches,
     hash_counters,
     hash_expiry,
     hash_fields,
@@ -141,6 +144,7 @@ FAMILIES: Final = (
     introspection,
     keys,
     latency,
+    list_batches,
     list_block_moves,
     list_ends,
     list_middle,
@@ -159,6 +163,7 @@ FAMILIES: Final = (
     server_admin,
     server_clock,
     set_algebra,
+    set_batches,
     set_random,
     set_members,
     slowlog,
@@ -188,6 +193,7 @@ FAMILIES: Final = (
     xreadgroup_batch,
     xsetid,
     zset_adding,
+    zset_batches,
     zset_lookup,
     zset_combining,
     zset_popping,

@@ -21,7 +21,9 @@ from tests.support.seeds import seeds
 QUICK = (
     b"SET key value", b"set key value", b"SET key value PX 1", b"GET key", b"INCR key", b"INCRBY key number",
     b"DECR key", b"APPEND key value", b"GETDEL key", b"MGET key key", b"LPUSH key value", b"RPUSH key value value",
-    b"RPOP key", b"LPOP key 2", b"HSET key value value", b"HSET key value", b"HGET key value", b"HDEL key value",
+    b"RPUSH key value", b"LPOP key", b"RPOP key", b"LPOP key 2", b"HSET key value value", b"HSET key value",
+    b"HSET key value value value value", b"SADD key number", b"SADD key value value", b"ZADD key NX value",
+    b"HGET key value", b"HDEL key value",
     b"SADD key value", b"SPOP key", b"ZADD key number value", b"ZADD key value value", b"ZINCRBY key number value",
     b"ZPOPMIN key", b"PING", b"PING value", b"XLEN key", b"XDEL key 5-5", b"SETNX key value", b"LLEN key",
     b"GETBIT key number",
@@ -79,6 +81,7 @@ class Side:
             counts.expired,
             {name: row.failed for name, row in counts.rows.items()},
         ]
+        shown += [self.client(f"OBJECT ENCODING {key}") for key in ("a", "b", "n", "list", "hash", "set", "zset")]
         return [*shown, self.client("DEBUG DIGEST"), self.engine.context.dirty, self.log.text]
 
 

@@ -1,6 +1,8 @@
-"""Which keys of a batch can be worked on without a look at each request by itself."""
+"""Which keys of a batch can be worked on without a look at each request by itself, and the log of what was done."""
 
 from penstock.engine.context import Context
+from penstock.protocol import reply
+from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.deadlines import NEVER
 
 
@@ -23,3 +25,23 @@ def free(ctx: Context, keys: list[bytes]) -> list[bytes]:
             if ctx.is_awaited(key):
                 return keys[:at]
     return keys
+
+
+def stretch_end(keys: list[bytes], at: int) -> int:
+    """Where the stretch of equal keys that begins at a place ends. O(its length)."""
+    key, stop, count = keys[at], at + 1, len(keys)
+    while stop < count and keys[stop] == key:
+        stop += 1
+    return stop
+
+
+def log_each(ctx: Context, batch: RequestBatch, places: list[int]) -> None:
+    """Log the requests at some places of a batch as they were sent, each a unit of its own."""
+    if places and ctx.effects.log is not None:
+        ctx.effects.add_units(ctx.db_index, [reply.bulks(batch.request(at)) for at in places])
+
+
+def log_first(ctx: Context, batch: RequestBatch, count: int) -> None:
+    """As `log_each`, for the first requests of a batch."""
+    if count and ctx.effects.log is not None:
+        ctx.effects.add_units(ctx.db_index, batch.part(0, count).packed())

@@ -80,9 +80,7 @@ def _zset_or_new(
     """The sorted set at a key, created if it does not exist; None if it does not exist and XX is given."""
     zset = sorted_set(ctx, key)
     if zset is None and b"XX" not in options:
-        zset = SortedSet()
-        # The length of the first member decides, not that of the others.
-        zset.is_large = len(members) > limits.entries or len(members[0]) > limits.length
+        zset = limits.new_set(members)
         create(ctx, key, zset)
     return zset
 

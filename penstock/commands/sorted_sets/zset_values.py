@@ -49,6 +49,12 @@ class Limits:
     def exceeded_by(self, members: Sequence[bytes]) -> bool:
         return len(members) > self.entries or any(len(member) > self.length for member in members)
 
+    def new_set(self, members: Sequence[bytes]) -> SortedSet:
+        """An empty set for members that are to be added: the length of the first one decides, not that of others."""
+        made = SortedSet()
+        made.is_large = len(members) > self.entries or len(members[0]) > self.length
+        return made
+
     def put(self, zset: SortedSet, member: bytes, score: float) -> None:
         """Set a member's score; the set may become a large one by this."""
         if not zset.is_large:

@@ -52,9 +52,7 @@ def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> 
     keys = batch_keys.free(ctx, batch.words_at(1))
     done, most = 0, len(keys)
     while done < most:
-        key, stop = keys[done], done + 1
-        while stop < most and keys[stop] == key:
-            stop += 1
+        key, stop = keys[done], batch_keys.stretch_end(keys, done)
         text = ctx.value(key)
         if text is None:
             text = b"0"
@@ -71,8 +69,7 @@ def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> 
 
 
 def _changed(ctx: Context, batch: RequestBatch, done: int) -> int:
-    """Note and log the first requests of a batch, as they were sent; returns how many they are."""
+    """Note and log the first requests of a batch; returns how many they are."""
     ctx.dirty += done
-    if done and ctx.effects.log is not None:
-        ctx.effects.add_units(ctx.db_index, batch.part(0, done).packed())
+    batch_keys.log_first(ctx, batch, done)
     return done

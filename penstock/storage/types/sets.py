@@ -112,6 +112,17 @@ class Set(Collection):
                 self._add_one(member)
         return len(self.members) - before
 
+    def add_one(self, member: bytes, limits: SetLimits) -> bool:
+        """Add the one member of a request; whether it is new. O(1)."""
+        self.expect(1, limits)
+        if member in self.members:
+            return False
+        if self.form is Form.HASHTABLE:
+            self._add_one(member)
+        else:
+            self._add_small(member, limits)
+        return True
+
     def expect(self, count: int, limits: SetLimits) -> None:
         """Take note that a request adds so many members, be they new or not: Redis makes room for all of them. O(1)."""
         if count > (limits.integers if self.form is Form.INTSET else limits.members):

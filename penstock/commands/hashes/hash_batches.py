@@ -1,0 +1,46 @@
+"""Batches of HSET in a pipeline; hash_fields.py is the oracle."""
+
+from penstock.commands.common import batch_keys
+from penstock.commands.common.overwriting import create
+from penstock.engine.context import Context
+from penstock.engine.field_expiry import tell_changed
+from penstock.engine.table.command_table import batched
+from penstock.protocol import reply
+from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.storage.types.hashes import Hash
+
+
+@batched("HSET", REQUESTS)
+def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run HSETs; returns how many.
+
+    It ends before a key of another type, one whose time is over or that somebody waits for, and before a hash whose
+    fields have times of expiry.
+    """
+    if batch.width % 2:
+        return 0
+    settings = ctx.engine.settings
+    max_fields = settings.number("hash-max-listpack-entries")
+    max_bytes = settings.number("hash-max-listpack-value")
+    keys = batch_keys.free(ctx, batch.words_at(1))
+    done = 0
+    while done < len(keys):
+        key, stop = keys[done], batch_keys.stretch_end(keys, done)
+        found = ctx.value(key)
+        if found is None:
+            found = Hash()
+            create(ctx, key, found)
+        elif not isinstance(found, Hash) or found.due is not None:
+            break
+        for at in range(done, stop):
+            words = batch.request(at)
+            new = 0
+            for place in range(2, len(words), 2):
+                new += found.put(words[place], words[place + 1])
+            if not found.is_large:
+                found.outgrow(words[2:], max_fields, max_bytes)
+            replies.append(reply.integer(new))
+        tell_changed(ctx, key, found, b"hset", (stop - done) * (batch.width - 2) // 2)
+        done = stop
+    batch_keys.log_first(ctx, batch, done)
+    return done

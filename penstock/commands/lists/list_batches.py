@@ -1,0 +1,82 @@
+"""Batches of LPUSH, RPUSH, LPOP and RPOP in a pipeline; list_ends.py is the oracle.
+
+What goes to one list in a row is added or taken at once. A batch ends before a request that does more than its like:
+its key has another type, its time is over, or somebody waits for it.
+"""
+
+from penstock.commands.common import batch_keys
+from penstock.commands.lists.list_ends import notify_popped, push
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import REPLY_BYTES, batched
+from penstock.protocol import reply
+from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.storage.types.lists import List
+
+
+@batched("LPUSH", REQUESTS)
+def lpush_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run LPUSHes; returns how many."""
+    return _push(ctx, batch, replies, left=True)
+
+
+@batched("RPUSH", REQUESTS)
+def rpush_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run RPUSHes; returns how many."""
+    return _push(ctx, batch, replies, left=False)
+
+
+@batched("LPOP", REQUESTS)
+def lpop_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run LPOPs without a count; returns how many."""
+    return _pop(ctx, batch, replies, left=True)
+
+
+@batched("RPOP", REQUESTS)
+def rpop_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run RPOPs without a count; returns how many."""
+    return _pop(ctx, batch, replies, left=False)
+
+
+def _push(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) -> int:
+    keys = batch_keys.free(ctx, batch.words_at(1))
+    each, done = batch.width - 2, 0
+    while done < len(keys):
+        key, stop = keys[done], batch_keys.stretch_end(keys, done)
+        found = ctx.value(key)
+        if found is not None and not isinstance(found, List):
+            break
+        items = [item for at in range(done, stop) for item in batch.request(at)[2:]]
+        length = push(ctx, key, found, left, items)
+        for total in range(length - len(items) + each, length + 1, each):
+            replies.append(reply.integer(total))
+        ctx.dirty += len(items)
+        done = stop
+    batch_keys.log_first(ctx, batch, done)
+    return done
+
+
+def _pop(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) -> int:
+    if batch.width != 2:
+        return 0
+    keys = batch_keys.free(ctx, batch.words_at(1))
+    null = reply.null(ctx.resp3)
+    popped: list[int] = []
+    done = size = 0
+    while done < len(keys) and size < REPLY_BYTES:
+        key, first, stop = keys[done], done, batch_keys.stretch_end(keys, done)
+        found = ctx.value(key)
+        if found is None:
+            replies.extend([null] * (stop - done))
+            done = stop
+            continue
+        if not isinstance(found, List):
+            break
+        while done < stop and found.items and size < REPLY_BYTES:
+            item = found.pop_one(left)
+            replies.append(reply.bulk(item))
+            size += len(item)
+            done += 1
+        notify_popped(ctx, key, found, left, done - first)
+        popped.extend(range(first, done))
+    batch_keys.log_each(ctx, batch, popped)
+    return done

@@ -1,0 +1,62 @@
+"""Batches of ZADD in a pipeline; zset_adding.py is the oracle."""
+
+from penstock.commands.common import batch_keys
+from penstock.commands.common.overwriting import create
+from penstock.commands.sorted_sets.zset_values import Limits
+from penstock.engine.context import Context
+from penstock.engine.numbers import float_word
+from penstock.engine.table.command_table import batched
+from penstock.errors import ReplyError
+from penstock.protocol import reply
+from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.storage.types.sorted_sets import SortedSet
+
+
+@batched("ZADD", REQUESTS)
+def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run ZADDs of one member each and without options; returns how many.
+
+    It ends before a score that is none, a key of another type, one whose time is over or that somebody waits for.
+    """
+    if batch.width != 4:
+        return 0
+    keys, scores = batch_keys.free(ctx, batch.words_at(1)), _scores(batch.words_at(2))
+    keys = keys[: len(scores)]
+    members = batch.words_at(3)
+    limits = Limits(ctx)
+    changed: list[int] = []
+    done = 0
+    while done < len(keys):
+        key, stop = keys[done], batch_keys.stretch_end(keys, done)
+        before = len(changed)
+        found = ctx.value(key)
+        if found is None:
+            found = limits.new_set(members[done : done + 1])
+            create(ctx, key, found)
+        elif not isinstance(found, SortedSet):
+            break
+        for at in range(done, stop):
+            score, member = scores[at], members[at]
+            old = found.scores.get(member)
+            replies.append(reply.ONE if old is None else reply.ZERO)
+            if old is None or old != score:
+                limits.put(found, member, score)
+                changed.append(at)
+        if len(changed) > before:
+            ctx.touch(key)
+            ctx.event("z", b"zadd", key)
+            ctx.dirty += len(changed) - before
+        done = stop
+    batch_keys.log_each(ctx, batch, changed)
+    return done
+
+
+def _scores(words: list[bytes]) -> list[float]:
+    """The scores before the first word that is none, an option for example."""
+    scores: list[float] = []
+    try:
+        for word in words:
+            scores.append(float_word(word))
+    except ReplyError:
+        pass
+    return scores
