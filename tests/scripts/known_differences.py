@@ -42,6 +42,8 @@ def without_chunk_name(reply: bytes) -> bytes:
 # An element behind one that is not there: assigned, left out, or a key or argument that was not given.
 HOLE: Final = "(v\\d+\\[[^]]+\\] ?= ?|\\{[^{}]*(nil\\b|KEYS\\[|ARGV\\[)[^{}]*(\\}|,)|table.remove)"
 
+FROM_C_LIBRARY: Final = "math\\.(a?cosh?|a?sinh?|a?tanh?|atan2|exp|log|log10|pow|sqrt)\\("
+
 KNOWN: Final[tuple[KnownDifference, ...]] = (
     KnownDifference(
         "addresses of functions, tables and threads",
@@ -73,8 +75,8 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "nan|inf",
     ),
     KnownDifference(
-        "one constant for 0 and -0, where a quotient or an angle shows it",
-        "[/,] ?\\(?-?0\\b(.|\\n)*-0\\b|-0\\b(.|\\n)*[/,] ?\\(?-?0\\b",
+        "one constant for 0 and -0, where a quotient, an angle or a digest shows it",
+        "([/,] ?\\(?-?0\\b|sha1hex)(.|\\n)*-[ (]*0\\b|-[ (]*0\\b(.|\\n)*[/,] ?\\(?-?0\\b",
         in_shortest=True,
     ),
     KnownDifference(
@@ -117,10 +119,16 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
     ),
     KnownDifference(
         "the last digit of what the C library of the machine computes",
-        "math\\.(a?cosh?|a?sinh?|a?tanh?|atan2|exp|log|log10|pow|sqrt)\\(",
+        FROM_C_LIBRARY,
         "\\d\\.\\d{12}",
         "\\d\\.\\d{12}",
         in_shortest=True,
+    ),
+    KnownDifference(
+        "the last bit of what the C library of the machine computes, packed",
+        "pack\\((.|\\n)*" + FROM_C_LIBRARY + "|" + FROM_C_LIBRARY + "(.|\\n)*pack\\(",
+        in_shortest=True,
+        alike=len,
     ),
     KnownDifference(
         "numbers from 2^31 on, positions in texts above all, are taken for negative ones",
