@@ -4,6 +4,8 @@ Here each type has one form. A value notes which one Redis would have given it b
 keeps its large form there, except for lists.
 """
 
+from typing import Final
+
 from penstock.config.settings import Settings
 from penstock.engine import arguments
 from penstock.storage.types.arrays import Array
@@ -11,6 +13,8 @@ from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
 from penstock.storage.types.sets import Set, SetLimits
 from penstock.storage.types.sorted_sets import SortedSet
+
+SET_LIMITS: Final = ("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value")
 
 
 def of_collection(value: List | Hash | Set | SortedSet | Array) -> bytes:
@@ -30,9 +34,5 @@ def of_collection(value: List | Hash | Set | SortedSet | Array) -> bytes:
 
 def set_limits(settings: Settings) -> SetLimits:
     """Up to which size a set is kept in a small form."""
-    return SetLimits(
-        settings.number("set-max-intset-entries"),
-        settings.number("set-max-listpack-entries"),
-        settings.number("set-max-listpack-value"),
-        arguments.is_integer,
-    )
+    integers, members, length = map(settings.number, SET_LIMITS)
+    return SetLimits(integers, members, length, arguments.is_integer)

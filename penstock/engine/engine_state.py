@@ -8,6 +8,7 @@ import random
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
+from penstock.engine import encodings
 from penstock.engine.access.access_control import AccessControl, Sessions
 from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.aof import aof_compat
@@ -106,6 +107,9 @@ class EngineState:
         self._set_node_limits()
         settings.watch("stream-node-max-bytes", self._set_node_limits)
         settings.watch("stream-node-max-entries", self._set_node_limits)
+        self._measure_sets()
+        for name in encodings.SET_LIMITS:
+            settings.watch(name, self._measure_sets)
         self.statistics = Statistics(clock.now_us() // 1000)
         self.identity = Identity(chance)
         self.slow_log = SlowLog(settings)
@@ -324,6 +328,9 @@ class EngineState:
     def _set_node_limits(self) -> None:
         settings = self.settings
         self.node_limits.set(settings.number("stream-node-max-bytes"), settings.number("stream-node-max-entries"))
+
+    def _measure_sets(self) -> None:
+        self.set_limits = encodings.set_limits(self.settings)
 
     # -- sessions ---------------------------------------------------------------------------------------------------
 

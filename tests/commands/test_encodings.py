@@ -76,6 +76,10 @@ HISTORIES = [
     (f"SADD k {NAMES}|SPOP k 125", "listpack"),
     (f"SADD j {NUMBERS}|SREM j {NUMBERS[4:]}|SUNIONSTORE k j", "intset"),
     (f"SADD j {NUMBERS}|SREM j {NUMBERS[4:]}|COPY j k", "hashtable"),
+    ("CONFIG SET set-max-listpack-entries 1|SADD k a b", "hashtable"),
+    ("SADD k a|CONFIG SET set-max-listpack-entries 1|SADD k a|SADD k b", "hashtable"),
+    ("CONFIG SET set-max-intset-entries 2|SADD k 1|SADD k 2|SADD k 3", "hashtable"),
+    ("CONFIG SET set-max-listpack-value 3|SADD k abc|SADD k abcd", "hashtable"),
     # sorted sets
     (f"ZADD k {SCORES}|ZREMRANGEBYRANK k 0 100", "skiplist"),
     (f"ZADD j {SCORES}|ZREMRANGEBYRANK j 0 100|ZRANGESTORE k j 0 -1", "listpack"),

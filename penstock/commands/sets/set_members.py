@@ -3,7 +3,7 @@
 from penstock.commands.common import collection_scan
 from penstock.commands.common.overwriting import create
 from penstock.commands.common.scan_cursor import read_cursor
-from penstock.engine import encodings, refusals
+from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
@@ -32,7 +32,7 @@ def as_set(value: Value | None) -> Set | None:
 
 def limits(ctx: Context) -> SetLimits:
     """Up to which size sets are small here."""
-    return encodings.set_limits(ctx.engine.settings)
+    return ctx.engine.set_limits
 
 
 def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes]) -> int:
