@@ -145,6 +145,7 @@ def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue: Dialogue, code:
         ("return tonumber('0b1')", None), ("return string.rep('x',3,',')", b"xxx"), ("return math.log(8,2)*100", 207),
         ("return xpcall(function(...) return select('#',...) end,type,1,2) and 1", 1),
         ("return tostring(0/0)..tostring(-(0/0))", b"-nannan"),
+        ("return string.format('%10.4f%-6g%+e% 5g%09E', 0/0, 0/0, -(0/0), -(0/0), 0/0)", b"      -nan-nan  +nan  nan     -NAN"),
         ("return string.format('%q','a\\n\\0')", b'"a\\\n\\000"'),
         ("return string.format('%u',-3)", b"18446744073709551613"), ("return math.mod(7,3)", 1),
         ("return bit.tohex(-1,20)", b"ffffffff"), ("return string.format('%s','a\\0b')", b"a"),

@@ -35,12 +35,18 @@ def without_sign_of_zero(reply: bytes) -> bytes:
     return re.sub(rb"\$\d+\r\n", b"$", re.sub(rb"-0(?![.1-9])", b"0", reply))
 
 
+def without_sign_of_nan(reply: bytes) -> bytes:
+    return re.sub(rb"\$\d+\r\n", b"$", re.sub(rb"[-+ ]*nan", b"nan", reply))
+
+
 def without_chunk_name(reply: bytes) -> bytes:
     return re.sub(rb"\$\d+\r\n", b"$", re.sub(rb"\[string \"[^\n]*?\"\]", b"[]", reply))
 
 
 # An element behind one that is not there: assigned, left out, or a key or argument that was not given.
-HOLE: Final = "(v\\d+\\[[^]]+\\] ?= ?|\\{[^{}]*(nil\\b|KEYS\\[|ARGV\\[)[^{}]*(\\}|,)|table.remove)"
+HOLE: Final = (
+    "(v\\d+\\[[^]]+\\] ?= ?|\\{[^{}]*(nil\\b|KEYS\\[|ARGV\\[)[^{}]*(\\}|,)|table.remove|table.insert\\(\\w+,-)"
+)
 
 FROM_C_LIBRARY: Final = "math\\.(a?cosh?|a?sinh?|a?tanh?|atan2|exp|log|log10|pow|sqrt)\\("
 
@@ -143,7 +149,16 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         in_shortest=True,
     ),
     KnownDifference("the order of pairs", "cjson|cmsgpack|pairs|next|return ?\\{", in_shortest=True, alike=sorted),
-    KnownDifference("not a number is `nan`, whatever its sign", "", "-nan", "nan"),
+    KnownDifference(
+        "not a number is `nan`, whatever its sign", "", "nan", "nan", in_shortest=True, alike=without_sign_of_nan
+    ),
+    KnownDifference(
+        "of several wrong arguments of a function of bit, Redis names the last",
+        "bit\\.(band|bor|bxor)\\(",
+        "bad argument #\\d+ to 'b",
+        "bad argument #\\d+ to 'b",
+        in_shortest=True,
+    ),
     KnownDifference(
         "the length of a text of not a number, which has a sign in Redis",
         "# ?\\((.|\\n)*(math.mod|[/%]|nan|inf)",

@@ -356,9 +356,13 @@ local function directive(spec, letter, value, place, count)
         local stop = raw_find(made, "\0", 1, true)
         return stop and sub(made, 1, stop - 1) or made
     elseif number ~= number and raw_find(letter, "[eEfgG]") then
-        local width = raw_gsub(raw_gsub(sub(spec, 1, -2), "%.%d*", ""), "[0 +#]+(%d*)", "%1") .. "s"
+        local _, _, flags, width = raw_find(spec, "^%%([-+ #0]*)(%d*)")
         local made = host.number_text(number)
-        return raw_format(width, (letter == "E" or letter == "G") and made:upper() or made)
+        if sub(made, 1, 1) ~= "-" then
+            made = (raw_find(flags, "+", 1, true) and "+" or raw_find(flags, " ", 1, true) and " " or "") .. made
+        end
+        local shape = "%" .. (raw_find(flags, "-", 1, true) and "-" or "") .. width .. "s"
+        return raw_format(shape, (letter == "E" or letter == "G") and made:upper() or made)
     elseif letter == "i" or letter == "d" or letter == "u" or raw_find(letter, "[oxX]") then
         if number ~= number or number >= 9223372036854775808 or number < -9223372036854775808 then
             number = letter == "d" or letter == "i" or number < 0 or number ~= number and -9223372036854775808 or number
