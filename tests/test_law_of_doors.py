@@ -270,6 +270,13 @@ def runs(chance: random.Random) -> list[Request]:
         ).split()
         keys = (key, chance.choice((b"k1", b"k2")), b"nokey")
         return [[name, chance.choice(keys), *words] for _ in range(count)]
+    if kind == 6:
+        trim = chance.choice(([], [b"MAXLEN", b"~", b"20"]))
+        ids = chance.choice((5, 1000))
+        return [
+            [b"XADD", key, b"IDMP", b"p", b"%d" % chance.randrange(ids), *trim, b"*", b"f", b"%d" % number]
+            for number in range(count)
+        ]
     return []
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.protocol.limits import BLOCK
-from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch, alike, one, prefix_words
+from penstock.protocol.log_reader import words_bytes
+from penstock.protocol.request_batch import NO_COLUMNS, OWN_WORDS, REQUESTS, RequestBatch, alike, layout, one
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
             found.append(alike(several))
             limit -= len(several)
             continue
-        if shape == COLUMNS:
-            width: i64 = prefix_words(words)
+        if shape:
+            lengths = layout(words, shape)
+            width: i64 = lengths[0]
             start: i64 = 0
             if width > 0:
                 start = size_of_prefix(data, at, words, width)
             if start > 0 and repeats(data, at, start, stop, end):
-                batch = cut_batch(data, at, start, words, width)
+                batch = cut_batch(data, at, start, words, width, lengths[1])
                 found.append(batch)
                 at += size_of_batch(batch, start)
                 limit -= batch.count
@@ -165,19 +167,21 @@ def repeats(data: bytes, first: i64, size: i64, second: i64, end: i64) -> bool:
     return True
 
 
-def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64) -> RequestBatch:
+def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64, before: i64) -> RequestBatch:
     """The requests from an offset on that begin with the same `start` bytes, have as many words, and equal names.
 
-    first: the words of the first request, which is whole; the first `width` are the prefix.
+    first: the words of the first request, which is whole; the first `width` are the prefix. Its columns begin behind
+    `before` words; if these are more, two words of each request's own stand between, and the batch's middle.
     """
     end: i64 = len(data)
     words: i64 = len(first)
-    behind: i64 = words - width
-    step: i64 = 2 if behind > 1 else 1
+    own: i64 = OWN_WORDS if before > width else 0
+    step: i64 = 2 if words - before > 1 else 1
     names: list[bytes] = []
     columns: list[list[bytes]] = []
+    own_columns: list[list[bytes]] = NO_COLUMNS if own == 0 else [[], []]
     tails: list[bytes] = []
-    place: i64 = width
+    place: i64 = before
     while place < words:
         if step == 2:
             names.append(first[place])
@@ -187,9 +191,13 @@ def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64) 
     while True:
         if tails and not repeats(data, begin, start, at, end):
             break
-        behind_prefix: i64 = at + start
-        place = behind_prefix
+        place = at + start
         row: list[bytes] = []
+        if own:
+            place = cut_own(data, place, end, first, width, before, row)
+            if place < 0:
+                break
+        tail: i64 = place
         field: i64 = 0
         fields: i64 = len(columns)
         while field < fields:
@@ -212,14 +220,40 @@ def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64) 
         if field < fields:
             break
         field = 0
-        while field < fields:
-            columns[field].append(row[field])
+        while field < own:
+            own_columns[field].append(row[field])
             field += 1
-        tails.append(data[behind_prefix:place])
+        field = 0
+        while field < fields:
+            columns[field].append(row[own + field])
+            field += 1
+        tails.append(data[tail:place])
         at = place
     if len(tails) == 1:
         return one(first)
-    return RequestBatch(first[:width], names, columns, len(tails), tails)
+    return RequestBatch(
+        first[:width], names, columns, len(tails), tails, None, own_columns, first[width + own : before]
+    )
+
+
+def cut_own(data: bytes, at: i64, end: i64, first: list[bytes], width: i64, before: i64, row: list[bytes]) -> i64:
+    """Append to a row the words of a request's own that are at an offset; the offset behind them and the middle.
+
+    NONE if they are not there, or the words of the middle are not those of the first request.
+    """
+    word: i64 = width
+    while word < before:
+        size: i64 = size_of_word(data, at, end)
+        if size < 0:
+            return NONE
+        at += header_of(size)
+        if word < width + OWN_WORDS:
+            row.append(data[at : at + size])
+        elif size != len(first[word]) or not equals(data, at, first[word]):
+            return NONE
+        at += size + 2
+        word += 1
+    return at
 
 
 def equals(data: bytes, at: i64, word: bytes) -> bool:
@@ -234,10 +268,13 @@ def equals(data: bytes, at: i64, word: bytes) -> bool:
 
 
 def size_of_batch(batch: RequestBatch, start: i64) -> i64:
-    """Bytes of the requests of a batch that cut_batch made."""
+    """Bytes of the requests of a batch that cut_batch made, whose prefix takes `start` bytes in each."""
     if batch.count == 1:
         return batch.size()
-    size: i64 = batch.count * start
+    size: i64 = start + words_bytes(batch.middle)
+    size *= batch.count
+    for column in batch.own:
+        size += words_bytes(column)
     for tail in batch.tails():
         size += len(tail)
     return size

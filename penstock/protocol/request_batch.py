@@ -7,10 +7,14 @@ requests stay one batch from the reader to the place that runs them, where all o
 from typing import Final
 
 from penstock.protocol import reply
-from penstock.protocol.log_reader import packed_bytes
+from penstock.protocol.log_reader import packed_bytes, words_bytes
 
 PREFIX_WORDS: Final = 3  # XADD key *, XACK key group
 _STAR_WITHIN: Final = 6  # a `*` among so many words ends the prefix: XADD key MAXLEN ~ length *
+_IDMP_AT: Final = 2  # XADD key IDMP producer id *
+OWN_WORDS: Final = 2  # of each request: producer, id
+NO_WORDS: Final[list[bytes]] = []
+NO_COLUMNS: Final[list[list[bytes]]] = []
 
 
 class RequestBatch:
@@ -21,12 +25,15 @@ class RequestBatch:
     each position, with a word of each request), or a single word that may differ (one column, no names). Several of
     another command: `prefix` has its name, and there are neither names nor columns.
 
+    Between the prefix and the columns XADDs with IDMP have two words of each request's own (`own`: a list for each
+    position), and then words that are the same in all (`middle`: up to the `*`).
+
     >>> batch = batches_of([[b"XACK", b"s", b"g", b"1-1"], [b"XACK", b"s", b"g", b"2-1"]], {b"XACK": COLUMNS})[0]
     >>> batch.prefix, batch.names, batch.columns, batch.request(1)
     ([b'XACK', b's', b'g'], [], [[b'1-1', b'2-1']], [b'XACK', b's', b'g', b'2-1'])
     """
 
-    __slots__ = ("_requests", "_tails", "columns", "count", "names", "prefix", "width")
+    __slots__ = ("_requests", "_tails", "columns", "count", "middle", "names", "own", "prefix", "width")
 
     def __init__(
         self,
@@ -36,17 +43,21 @@ class RequestBatch:
         count: int,
         tails: list[bytes] | None = None,
         requests: list[list[bytes]] | None = None,
+        own: list[list[bytes]] = NO_COLUMNS,
+        middle: list[bytes] = NO_WORDS,
     ) -> None:
         self.prefix = prefix
         self.names = names
         self.columns = columns
         self.count = count
+        self.own = own
+        self.middle = middle
         self._tails = tails
         self._requests = requests
         if requests is not None:
             self.width = len(requests[0])
         else:
-            self.width = len(prefix) if count == 1 else len(prefix) + len(names) + len(columns)
+            self.width = len(prefix) + len(own) + len(middle) + len(names) + len(columns)
 
     def request(self, at: int) -> list[bytes]:
         """The words of one request. The caller may keep the list and must not change it. O(width)."""
@@ -55,9 +66,12 @@ class RequestBatch:
         if not self.columns:
             return self.prefix
         values = [column[at] for column in self.columns]
+        head = self.prefix
+        if self.own:
+            head = head + [column[at] for column in self.own] + self.middle
         if not self.names:
-            return self.prefix + values
-        return self.prefix + [word for pair in zip(self.names, values, strict=True) for word in pair]
+            return head + values
+        return head + [word for pair in zip(self.names, values, strict=True) for word in pair]
 
     def words_at(self, position: int) -> list[bytes]:
         """The words of all requests at a position, of requests without columns. O(count)."""
@@ -65,7 +79,7 @@ class RequestBatch:
         return [request[position] for request in self._requests]
 
     def tails(self) -> list[bytes]:
-        """For each request of a batch with columns the bytes behind its prefix, in RESP."""
+        """For each request the bytes of its names and columns, in RESP."""
         if self._tails is None:
             heads = [reply.bulk(name) for name in self.names] or [b""]
             parts = [list(map(head.__add__, map(reply.bulk, self.columns[at]))) for at, head in enumerate(heads)]
@@ -82,7 +96,9 @@ class RequestBatch:
         if count == 1:
             return one(self.request(start))
         tails = None if self._tails is None else self._tails[start:stop]
-        return RequestBatch(self.prefix, self.names, [column[start:stop] for column in self.columns], count, tails)
+        columns = [column[start:stop] for column in self.columns]
+        own = [column[start:stop] for column in self.own] if self.own else NO_COLUMNS
+        return RequestBatch(self.prefix, self.names, columns, count, tails, None, own, self.middle)
 
     def after(self, done: int) -> "RequestBatch":
         """The batch without its first requests. O(what is left)."""
@@ -101,9 +117,13 @@ class RequestBatch:
             each += len(word)
         if self.count == 1:
             return each
+        for word in self.middle:
+            each += len(word)
         for word in self.names:
             each += len(word)
         total = self.count * each
+        for column in self.own:
+            total += sum(map(len, column))
         for column in self.columns:
             total += sum(map(len, column))
         return total
@@ -114,29 +134,51 @@ class RequestBatch:
             return packed_bytes(self.request(0))
         if self._requests is not None:
             return sum(map(packed_bytes, self._requests))
-        return self.count * packed_bytes(self.prefix) + sum([len(tail) for tail in self.tails()])
-
-
-NO_NAMES: Final[list[bytes]] = []
-NO_COLUMNS: Final[list[list[bytes]]] = []
+        size = self.count * (len(b"*%d\r\n" % self.width) + words_bytes(self.prefix) + words_bytes(self.middle))
+        for column in self.own:
+            size += words_bytes(column)
+        return size + sum([len(tail) for tail in self.tails()])
 
 
 def one(request: list[bytes]) -> RequestBatch:
     """A batch of one request."""
-    return RequestBatch(request, NO_NAMES, NO_COLUMNS, 1)
+    return RequestBatch(request, NO_WORDS, NO_COLUMNS, 1)
 
 
 def alike(requests: list[list[bytes]]) -> RequestBatch:
     """A batch of requests that have one name and as many words; the list is kept."""
     if len(requests) == 1:
         return one(requests[0])
-    return RequestBatch(requests[0][:1], NO_NAMES, NO_COLUMNS, len(requests), None, requests)
+    return RequestBatch(requests[0][:1], NO_WORDS, NO_COLUMNS, len(requests), None, requests)
 
 
 COLUMNS: Final = 1
 REQUESTS: Final = 2
-"""The shapes of batches: neighbours with an equal prefix and behind it columns; neighbours that have the same name. All
-have as many words."""
+IDMP_COLUMNS: Final = 3
+"""The shapes of batches: neighbours with an equal prefix and behind it columns; neighbours that have the same name;
+columns, and two words of each request's own behind an IDMP. All have as many words."""
+
+
+def layout(request: list[bytes], shape: int) -> tuple[int, int]:
+    """How many words of a request are the prefix of its batch with columns, and how many come before its columns.
+
+    Words between these are each request's own, OWN_WORDS of them, and the batch's middle. (0, 0): it stays alone.
+
+    >>> layout([b"XADD", b"key", b"MAXLEN", b"~", b"9", b"*", b"field", b"value"], IDMP_COLUMNS)
+    (6, 6)
+    >>> layout([b"XADD", b"key", b"IDMP", b"producer", b"id", b"*", b"field", b"value"], IDMP_COLUMNS)
+    (3, 6)
+    """
+    own_from = _IDMP_AT + 1
+    behind_own = own_from + OWN_WORDS
+    if shape == IDMP_COLUMNS and len(request) > behind_own + 2 and request[_IDMP_AT].upper() == b"IDMP":
+        if b"*" in request[behind_own : _STAR_WITHIN + own_from]:
+            before = request.index(b"*", behind_own) + 1
+            behind = len(request) - before
+            return (0, 0) if behind < 2 or behind & 1 else (own_from, before)
+        return 0, 0
+    width = prefix_words(request)
+    return width, width
 
 
 def prefix_words(request: list[bytes]) -> int:
@@ -160,8 +202,8 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
         shape = shapes.get(request[0], 0) if at < last and requests[at + 1][0] == request[0] else 0
         if shape == REQUESTS:
             batch = _alike(requests, at)
-        elif shape == COLUMNS:
-            batch = _in_columns(requests, at)
+        elif shape:
+            batch = _in_columns(requests, at, shape)
         else:
             batch = one(request)
         found.append(batch)
@@ -177,23 +219,26 @@ def _alike(requests: list[list[bytes]], at: int) -> RequestBatch:
     return alike(requests[at:stop])
 
 
-def _in_columns(requests: list[list[bytes]], at: int) -> RequestBatch:
+def _in_columns(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
     """The requests from a place on that have the prefix, the names and the number of words of the first."""
     request, stop, count = requests[at], at + 1, len(requests)
-    width = prefix_words(request)
-    prefix, names, words = request[:width], request[width:-1:2], len(request)
-    if words - width == 1:
-        names = NO_NAMES
+    width, before = layout(request, shape)
+    own = OWN_WORDS if before > width else 0
+    prefix, middle, names, words = request[:width], request[width + own : before], request[before:-1:2], len(request)
+    if words - before == 1:
+        names = NO_WORDS
     while (
         stop < count
         and width
         and len(requests[stop]) == words
         and requests[stop][:width] == prefix
-        and (not names or requests[stop][width:-1:2] == names)
+        and requests[stop][width + own : before] == middle
+        and (not names or requests[stop][before:-1:2] == names)
     ):
         stop += 1
     if stop - at == 1:
         return one(request)
     step = 2 if names else 1
-    rows = [row[width + step - 1 :: step] for row in requests[at:stop]]
-    return RequestBatch(prefix, names, list(map(list, zip(*rows, strict=True))), stop - at)
+    rows = [row[width : width + own] + row[before + step - 1 :: step] for row in requests[at:stop]]
+    columns = list(map(list, zip(*rows, strict=True)))
+    return RequestBatch(prefix, names, columns[own:], stop - at, None, None, columns[:own], middle)

@@ -36,8 +36,8 @@ VALUES = (b"v", b"", b"12", b"-7", b"-x", b"v" * 63, b"v" * 64, b"v" * 126, b"v"
 class Side:
     """An engine, its log, and one client."""
 
-    def __init__(self, seed: int) -> None:
-        settings = settings_with(stream_node_max_entries="30", enable_debug_command="yes")
+    def __init__(self, seed: int, **directives: str) -> None:
+        settings = settings_with(stream_node_max_entries="30", enable_debug_command="yes", **directives)
         self.clock = ManualClock(NOW_MS)
         self.log = UnitLog()
         self.engine = make_engine(self.clock, self.log, settings)
@@ -82,6 +82,7 @@ class Side:
             {name: row.failed for name, row in counts.rows.items()},
         ]
         shown += [self.client(f"OBJECT ENCODING {key}") for key in ("a", "b", "n", "list", "hash", "set", "zset")]
+        shown += [value_of(self.engine, key).producers.pids for key in (b"s", b"t")]
         return [*shown, self.client("DEBUG DIGEST"), self.engine.context.dirty, self.log.text]
 
 
@@ -101,10 +102,12 @@ class Pipelines:
         if kind < 0.55:
             width, name = chance.choice((1, 1, 2, 5)), chance.choice((b"XADD", b"xadd"))
             return [[name, key, b"*", *self.fields(width)] for _ in range(count)]
-        if kind < 0.63:
+        if kind < 0.6:
+            return self.idempotent(key, count)
+        if kind < 0.66:
             head = [b"XADD", key, chance.choice((b"MAXLEN", b"maxlen")), b"~", b"%d" % chance.randrange(500), b"*"]
             return [head + self.fields(1) for _ in range(count)]
-        if kind < 0.7:
+        if kind < 0.72:
             return [[b"XREADGROUP", b"GROUP", b"g", b"c", b"COUNT", b"%d" % count, b"STREAMS", key, b">"]]
         if kind < 0.75:
             return [[b"XADD", key, b"*", b"odd"], [b"XADD"], [b"XADD", key], [b"XADD", key, b"5-5", b"f", b"v"]]
@@ -115,6 +118,19 @@ class Pipelines:
         if kind < 0.85:
             return [[b"XTRIM", key, b"MAXLEN", b"~", b"50"], [b"XLEN", key]]
         return [[b"XACK", key, b"g", *self.ids()] for _ in range(count)]
+
+    def idempotent(self, key: bytes, count: int) -> list[list[bytes]]:
+        """XADDs with IDMP, some of which come again, or are refused; now and then more than the stream remembers."""
+        chance = self.chance
+        trim = chance.choice(([], [], [b"MAXLEN", b"~", b"%d" % chance.randrange(200)], [b"MAXLEN", b"=", b"7"]))
+        producers, most = chance.choice((1, 1, 5)), chance.choice((50, 1_000, 100_000))
+        empty = 0.01 if chance.random() < 0.1 else 0.0
+        requests = []
+        for _ in range(count):
+            pid = b"" if chance.random() < empty else b"p%d" % chance.randrange(producers)
+            iid = b"" if chance.random() < empty else b"%d" % chance.randrange(most)
+            requests.append([b"XADD", key, b"IDMP", pid, iid, *trim, b"*", *self.fields(2)])
+        return [[b"XCFGSET", key, b"IDMP-MAXSIZE", chance.choice((b"40", b"100"))], *requests]
 
     def of_other_types(self, count: int) -> list[list[bytes]]:
         """Requests with one name and different keys, some of the wrong type, some that are refused."""
@@ -154,6 +170,33 @@ def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[
     for side in (alone, at_once):
         for key in (b"s", b"t"):
             value_of(side.engine, key).check()
+
+
+@pytest.mark.parametrize("version", ["8.2", "8.4", "8.6", "8.8"])
+def test_idempotent_adds_are_run_or_refused_as_the_version_has_them(version: str) -> None:
+    requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % (at % 40), b"*", b"f", b"v"] for at in range(60)]
+    alone, at_once = Side(0, compat_version=version), Side(0, compat_version=version)
+
+    assert at_once.together(requests) == alone.one_by_one(requests)
+    assert at_once.picture() == alone.picture()
+
+
+def test_a_log_for_an_older_redis_has_idempotent_adds_as_plain_ones() -> None:
+    requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % at, b"*", b"f", b"v"] for at in range(9)]
+    alone, at_once = Side(0, aof_compat_version="7.2"), Side(0, aof_compat_version="7.2")
+
+    assert at_once.together(requests) == alone.one_by_one(requests)
+    assert at_once.picture() == alone.picture()
+    assert b"IDMP" not in at_once.log.text
+
+
+def test_new_idempotent_adds_go_together_up_to_one_that_comes_again() -> None:
+    side = Side(0)
+    requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % (at % 6), b"*", b"f", b"v"] for at in range(9)]
+    (batch,) = batches_of(requests, side.engine.batch_shapes)
+
+    side.engine.context.begin(side.client.session, NOW_MS * 1000)
+    assert add_batch(side.engine.context, batch, []) == 6
 
 
 @pytest.mark.parametrize("trim", ["MAXLEN = 9", "MAXLEN ~ 1", "MAXLEN ~ x", "MINID ~ 5"])

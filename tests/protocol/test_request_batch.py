@@ -16,11 +16,11 @@ from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch, batches_of
+from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, REQUESTS, RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
-SHAPES = {b"XADD": COLUMNS, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": REQUESTS}
+SHAPES = {b"XADD": IDMP_COLUMNS, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": REQUESTS}
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
 
@@ -44,6 +44,10 @@ def requests_of(batches: list[RequestBatch]) -> list[list[bytes]]:
     return [batch.request(at) for batch in batches for at in range(batch.count)]
 
 
+def picture_of(batch: RequestBatch) -> tuple[object, ...]:
+    return batch.prefix, batch.own, batch.middle, batch.names, batch.columns, batch.count, batch.width
+
+
 def read_strictly(data: bytes) -> tuple[list[list[bytes]], bytes | None]:
     parser = StrictParser(Limits())
     parser.feed(data)
@@ -64,6 +68,12 @@ requests = st.one_of(
     st.builds(lambda values: [word for value in values for word in (b"f", value)], st.lists(words, max_size=3)),
     st.lists(words, max_size=5),
 ).map(lambda behind: packed(HEAD + behind))
+idempotent = st.builds(
+    lambda own, middle, value: packed([b"XADD", b"s", *own, *middle, b"f", value]),
+    st.tuples(st.sampled_from([b"IDMP", b"IDMP", b"idmp", b"IDMPAUTO"]), words, words),
+    st.sampled_from([b"*", b"*", b"MAXLEN ~ 9 *", b"MAXLEN = 9 *", b"MAXLEN ~ 9 LIMIT 5 *", b"1-1"]).map(bytes.split),
+    words,
+)
 ALIKE = [packed(line.split()) for line in (b"GET k", b"GET k", b"GET other", b"get k", b"SET k v", b"SET k v NX")]
 others = st.sampled_from(
     [packed([b"PING"]), packed([b"XACK", b"s", b"g", b"1-1"]), b"PING\r\n", b"*1\r\n", b"*3\r\n$4", *ALIKE]
@@ -71,7 +81,9 @@ others = st.sampled_from(
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(requests, requests, requests, others), max_size=8), st.integers(0, 40), st.binary(max_size=3))
+@given(
+    st.lists(st.one_of(requests, requests, idempotent, others), max_size=8), st.integers(0, 40), st.binary(max_size=3)
+)
 @example([ADD, ADD], 0, b"")
 @example([ADD, ADD, packed([b"PING"])], 0, b"")
 @example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"")
@@ -91,18 +103,17 @@ def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
             assert [part.endswith(tail) for part, tail in zip(whole, batch.tails(), strict=True)] == [
                 True
             ] * batch.count
+            assert batch.packed() == whole
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(requests, st.sampled_from(ALIKE)), max_size=8))
+@given(st.lists(st.one_of(requests, idempotent, idempotent, st.sampled_from(ALIKE)), max_size=8))
 def test_the_twins_make_the_same_batches(pipeline: list[bytes]) -> None:
     data = b"".join(pipeline)
     words, (batches, size) = of_words(data)[0], of_bytes(data)
 
     assert size == len(data)
-    assert [(one.prefix, one.names, one.columns, one.count) for one in words] == [
-        (one.prefix, one.names, one.columns, one.count) for one in batches
-    ]
+    assert [picture_of(one) for one in words] == [picture_of(one) for one in batches]
     assert requests_of(words) == requests_of(batches)
     assert [one.tails() for one in words if one.columns] == [one.tails() for one in batches if one.columns]
     assert [one.size() for one in words] == [one.size() for one in batches]
@@ -114,6 +125,20 @@ def test_a_producers_pipeline_is_one_batch(twin: Callable[..., Any]) -> None:
 
     assert (batch.prefix, batch.names, batch.width, batch.count) == (HEAD, [b"f", b"g"], 7, 100)
     assert batch.columns == [[b"%d" % n for n in range(100)], [b"x" * n for n in range(100)]]
+
+
+@pytest.mark.parametrize("middle", [[b"*"], [b"MAXLEN", b"~", b"90", b"*"]])
+@pytest.mark.parametrize("twin", TWINS)
+def test_what_tells_idempotent_requests_apart_does_not_part_them(twin: Callable[..., Any], middle: list[bytes]) -> None:
+    sent = [[b"XADD", b"s", b"IDMP", b"p%d" % (n % 3), b"i%d" % n, *middle, b"f", b"x" * n] for n in range(30)]
+    data = b"".join(map(packed, sent))
+    ((batch,), size) = twin(data)
+
+    assert (batch.prefix, batch.middle, batch.names, batch.count) == ([b"XADD", b"s", b"IDMP"], middle, [b"f"], 30)
+    assert batch.own == [[b"p%d" % (n % 3) for n in range(30)], [b"i%d" % n for n in range(30)]]
+    assert requests_of([batch.part(0, 7), batch.after(7)]) == sent
+    assert (size, batch.size(), batch.after(20).size()) == (len(data), len(data), len(b"".join(map(packed, sent[20:]))))
+    assert batch.word_bytes() == sum(len(word) for request in sent for word in request)
 
 
 @pytest.mark.parametrize("twin", TWINS)
@@ -161,8 +186,17 @@ def test_what_is_not_whole_or_not_ordinary_is_left(behind: bytes) -> None:
         packed([b"PING"]),
         packed([b"XADD", b"s", b"*", b"odd", b"f", b"v"]),
         packed([b"XADD", b"s", b"*"]),
+        packed([b"XADD", b"s", b"IDMP", b"p", b"i", b"*", b"odd", b"f", b"v"]),
+        packed([b"XADD", b"s", b"IDMP", b"p", b"i", b"1-1", b"f", b"v"]),
     ],
-    ids=["a command without a shape", "one word", "a pair is not whole", "nothing behind the prefix"],
+    ids=[
+        "a command without a shape",
+        "one word",
+        "a pair is not whole",
+        "nothing behind the prefix",
+        "IDMP, and a pair is not whole",
+        "IDMP with an id",
+    ],
 )
 @pytest.mark.parametrize("twin", TWINS)
 def test_these_stay_alone(twin: Callable[..., Any], sent: bytes) -> None:
@@ -171,7 +205,7 @@ def test_these_stay_alone(twin: Callable[..., Any], sent: bytes) -> None:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.one_of(requests, requests, requests, others), max_size=12),
+    st.lists(st.one_of(requests, requests, idempotent, others), max_size=12),
     st.lists(st.integers(0, 400), max_size=5),
     st.integers(1, 5),
 )

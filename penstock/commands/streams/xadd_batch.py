@@ -1,7 +1,8 @@
-"""A batch of XADDs in a pipeline: `XADD key [MAXLEN ~ length] * field value ...` with equal words except the values.
+"""A batch of XADDs: `XADD key [IDMP producer id] [MAXLEN ~ length] * field value ...`.
 
-Work that depends only on the stream is done once for all of them, the rest by operations on lists; so are the stream's
-policies. The tests compare this with xadd.py, which runs the requests one by one.
+Their words are equal but for the values and IDMP's two. Work that depends only on the stream is done once for all of
+them, the rest by operations on lists; so are the stream's policies. The tests compare this with xadd.py, which runs the
+requests one by one.
 """
 
 from typing import Final
@@ -13,24 +14,30 @@ from penstock.engine.policies import settling
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import COLUMNS, RequestBatch
-from penstock.storage.streams.ids import HALF
+from penstock.protocol.request_batch import IDMP_COLUMNS, RequestBatch
+from penstock.storage.streams.idempotence import Producers
+from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
 from penstock.storage.streams.stream import KEEP_REFERENCES, Stream, Trim
 
 _NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # the usual sequence numbers
 
 
-@batched("XADD", COLUMNS)
+@batched("XADD", IDMP_COLUMNS)
 def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Append the entries of a batch and reply their ids; returns how many requests were run."""
     if not batch.names:
         return 0
-    stream = _ready_stream(ctx, batch.prefix)
+    head = batch.prefix
+    if batch.own:
+        if ctx.hides(b"IDMP") or not ctx.effects.dialect.idempotence:
+            return 0
+        head = [*head[:2], *batch.middle]
+    stream = _ready_stream(ctx, head)
     if stream is None:
         return 0
-    trim = _trim_of(stream, batch.prefix)
-    if len(batch.prefix) > 3 and (trim is None or stream.policies is not None):
+    trim = _trim_of(stream, head)
+    if len(head) > 3 and (trim is None or stream.policies is not None):
         return 0
     if trim is not None and batch.count >= trim.threshold:
         if trim.threshold < 3:
@@ -54,31 +61,60 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
 
     With a trim, there must be fewer entries than the length that it leaves (see Stream.lengths_of_trims).
     """
-    head, names, tails, count = batch.prefix, batch.names, batch.tails(), batch.count
+    key, names, columns, tails, count = batch.prefix[1], batch.names, batch.columns, batch.tails(), batch.count
     first_id = stream.next_id(ctx.now_ms)
     if first_id is None or (first_id & HALF) + count > HALF or sum([len(tail) for tail in tails]) > LARGEST_ENTRY:
         return 0
+    if batch.own:
+        stream.producers.sweep(ctx.now_ms)
+        count = _record_new(stream.producers, batch, first_id)
+        if not count:
+            return 0
+        if count < batch.count:
+            tails, columns = tails[:count], [column[:count] for column in columns]
     texts = _id_replies(first_id >> 64, first_id & HALF, count)
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = [opening + texts[at] + pairs + tail for at, tail in enumerate(tails)]
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
-    stream.append_same_fields(first_id, entries, SameFieldEntries(names, batch.columns))
+    stream.append_same_fields(first_id, entries, SameFieldEntries(names, columns))
     if trim is not None:
         stream.trim(trim._replace(threshold=lengths[-1], limit=0), [])
     ctx.dirty += count
-    ctx.touch(head[1])
+    ctx.touch(key)
     if ctx.effects.log is not None:
-        begin = b"*%d\r\n%b" % (len(head) + 2 * len(names), b"".join(map(reply.bulk, head[: 3 if lengths else 2])))
-        if lengths:
-            exact = [b"$1\r\n=\r\n" + reply.bulk(b"%d" % length) for length in lengths]
-            lines = [begin + exact[at] + texts[at] + tail for at, tail in enumerate(tails)]
-        else:
-            lines = [begin + texts[at] + tail for at, tail in enumerate(tails)]
-        ctx.effects.add_units(ctx.db_index, lines)
+        begins = _line_begins(batch, lengths)
+        ctx.effects.add_units(ctx.db_index, [begins[at] + texts[at] + tail for at, tail in enumerate(tails)])
     if stream.policies is not None:
-        settling.settle(ctx, head[1], stream)
+        settling.settle(ctx, key, stream)
     replies.extend(texts)
     return count
+
+
+def _record_new(producers: Producers, batch: RequestBatch, first_id: StreamId) -> int:
+    """Record IDMP's words for entries from an id on; returns how many, up to the first that xadd.py must look at.
+
+    That is a duplicate of another entry, or has an empty word.
+    """
+    pids, iids = batch.own
+    for at, pid in enumerate(pids):
+        iid = iids[at]
+        if not pid or not iid or producers.find(pid, iid) is not None:
+            return at
+        producers.record(pid, iid, first_id + at)
+    return len(pids)
+
+
+def _line_begins(batch: RequestBatch, lengths: list[int]) -> list[bytes]:
+    """For each request what its line of the log has before the id. lengths: what its trim leaves, if it has one."""
+    head = batch.prefix if batch.own else batch.prefix[:2]
+    begins = [b"*%d\r\n%b" % (batch.width, b"".join(map(reply.bulk, head)))] * batch.count
+    if batch.own:
+        pids, iids = batch.own
+        begins = [begins[at] + reply.bulk(pid) + reply.bulk(iids[at]) for at, pid in enumerate(pids)]
+    if lengths:
+        exact = reply.bulk(batch.middle[0] if batch.own else batch.prefix[2]) + b"$1\r\n=\r\n"
+        begins = [begins[at] + exact + reply.bulk(b"%d" % length) for at, length in enumerate(lengths)]
+    return begins
 
 
 def _trim_of(stream: Stream, head: list[bytes]) -> Trim | None:

@@ -7,7 +7,7 @@ from penstock.engine.table import key_specs
 from penstock.engine.table.acl_categories import categories
 from penstock.engine.table.key_specs import KeySpec
 from penstock.engine.table.row import Row
-from penstock.protocol.request_batch import COLUMNS, PREFIX_WORDS
+from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, PREFIX_WORDS
 
 WRITING_FLAGS: Final = ("insert", "delete", "update")
 
@@ -79,4 +79,4 @@ class CommandCatalog:
     def judges_alike(self, row: Row) -> bool:
         """Whether the keys of all requests of one batch are the same."""
         use = self.only_key(row)
-        return use is not None and use.position < (PREFIX_WORDS if row.batch_shape == COLUMNS else 1)
+        return use is not None and use.position < (PREFIX_WORDS if row.batch_shape in (COLUMNS, IDMP_COLUMNS) else 1)
