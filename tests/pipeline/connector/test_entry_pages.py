@@ -84,13 +84,14 @@ def test_a_value_with_line_ends_does_not_make_a_page_slow(
 ) -> None:
     """No entry but that one is looked at word by word, and none becomes objects in hiredis."""
     words = [b"f", b"v"] * width
-    replies = [[(b"%d-0" % number, [*words[:-1], value] if number % 50 == 7 else words) for number in range(100)]] * 2
+    some = [(b"%d-0" % number, [*words[:-1], value] if number % 50 == 7 else words) for number in range(100)]
+    replies: list[Any] = [[], some, [], [], some, []]
     walked: list[int] = []
     walk = entry_pages._Lines._walk
 
-    def counting(self: entry_pages._Lines, at: int, count: int, broken: list[tuple[int, int]]) -> int:
-        walked.append(count)
-        return walk(self, at, count, broken)
+    def counting(self: entry_pages._Lines, begin: int, behind: int, words: int, broken: list[tuple[int, int]]) -> bool:
+        walked.append(words)
+        return walk(self, begin, behind, words, broken)
 
     monkeypatch.setattr(entry_pages._Lines, "_walk", counting)
     monkeypatch.delattr(entry_pages, "parsed")

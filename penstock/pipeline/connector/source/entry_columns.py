@@ -132,12 +132,10 @@ def field_of(page: Page, wanted: bytes) -> Any:
         return page.texts(page.value_at[at :: page.width])
     if not len(page.name_at):
         return pyarrow.nulls(len(page), pyarrow.binary())
-    equal = compute.equal(page.texts(page.name_at), pyarrow.scalar(wanted, page.tokens.type))
-    hits = numpy.flatnonzero(equal.to_numpy(zero_copy_only=False))
-    entries, first = numpy.unique(numpy.searchsorted(page.offsets, hits, "right") - 1, return_index=True)
+    entries, fields = page.places_of(wanted)
     places: Any = numpy.zeros(len(page), numpy.int64)
     missing: Any = numpy.ones(len(page), bool)
-    places[entries] = page.value_at[hits[first]]
+    places[entries[::-1]] = page.value_at[fields[::-1]]  # backwards: the first of two is what stays
     missing[entries] = False
     return page.tokens.take(pyarrow.array(places, mask=missing))
 

@@ -2,8 +2,8 @@
 
 A reply is split at all its line ends at once, with numpy. Then every length header is compared with the length of the
 line after it; if all agree, the split is right, because each part ends where the next one begins. Where a value holds a
-line end, its entry is found by a walk from entry to entry, its lines are joined, and all is checked again. What still
-does not agree goes through hiredis, which is exact and slower (tests/pipeline/connector/test_entry_pages.py compares).
+line end, the lines of its entry are joined by their lengths, and all is checked again. What still does not agree goes
+through hiredis, which is exact and slower (tests/pipeline/connector/test_entry_pages.py compares).
 """
 
 from typing import Any, Final
@@ -28,7 +28,7 @@ class Page:
     name that a field has in all entries, or None.
     """
 
-    __slots__ = ("counts", "id_at", "name_at", "offsets", "same_names", "tokens", "value_at", "width")
+    __slots__ = ("_fields", "counts", "id_at", "name_at", "offsets", "same_names", "tokens", "value_at", "width")
 
     def __init__(self, tokens: Any, id_at: Any, name_at: Any, value_at: Any, offsets: Any, counts: list[int]) -> None:
         self.tokens = tokens
@@ -39,6 +39,7 @@ class Page:
         self.counts = counts
         self.width = _width(offsets)
         self.same_names: list[bytes | None] = []
+        self._fields: tuple[list[bytes], Any, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.id_at)
@@ -46,6 +47,20 @@ class Page:
     def texts(self, at: Any) -> Any:
         """A binary array of some of the tokens; a masked place is null."""
         return self.tokens.take(pyarrow.array(at))
+
+    def places_of(self, name: bytes) -> tuple[Any, Any]:
+        """The entries that have a field, and where it is in them, as arrays; twice where an entry has it twice.
+
+        O(fields) the first time, whatever the name; then as fast as numpy compares small numbers.
+        """
+        if self._fields is None:
+            names = self.texts(self.name_at).dictionary_encode()
+            numbers = names.indices.to_numpy()
+            entries: Any = numpy.repeat(numpy.arange(len(self)), numpy.diff(self.offsets))
+            self._fields = names.dictionary.to_pylist(), numbers, entries
+        known, numbers, entries = self._fields
+        at = numpy.flatnonzero(numbers == known.index(name)) if name in known else numpy.zeros(0, numpy.int64)
+        return entries[at], at
 
     def first_id(self, reply: int = 0) -> bytes:
         """The first id of a reply, which has one."""
@@ -108,10 +123,13 @@ def _by_columns(replies: bytes, count: int) -> Page | None:
     ends = numpy.flatnonzero(text == CR)
     if not len(ends) or ends[-1] != len(text) - 2:
         return None
-    page = _page(_Lines(replies, text, _starts(ends), ends), count)
+    lines = _Lines(replies, text, _starts(ends), ends)
+    page = _page(lines, count)
     if page is None:
-        ends = ends[text.take(ends + 1) == LF]
-        mended = _Lines(replies, text, _starts(ends), ends).mended(count)
+        whole = ends[text.take(ends + 1) == LF]
+        if len(whole) < len(ends):
+            lines = _Lines(replies, text, _starts(whole), whole)
+        mended = lines.mended(count)
         page = None if mended is None else _page(mended, count)
     return page
 
@@ -131,14 +149,15 @@ def _page(lines: "_Lines", count: int) -> Page | None:
         page = lines.without(heads).grid(heads)
         if page is not None:
             return page
-    heads = lines.heads_one_by_one(count)
+    heads = lines.heads_of_entries(count)
     return None if heads is None else lines.without(heads).ragged(heads)
 
 
 class _Heads:
     """The first lines of replies: where they are, and how many entries each announces.
 
-    `width` is how many fields every entry has, as far as was looked; `rows` where entries begin once the heads are out.
+    `width` is how many fields every entry has, as far as was looked; `rows` where entries begin once the heads are out
+    (an array).
     """
 
     __slots__ = ("at", "counts", "rows", "width")
@@ -146,8 +165,23 @@ class _Heads:
     def __init__(self) -> None:
         self.at: list[int] = []
         self.counts: list[int] = []
-        self.rows: list[int] = []
+        self.rows: Any = None
         self.width = -1
+
+
+class _Found:
+    """What looks like heads of replies and like beginnings of entries: their lines, as arrays.
+
+    words: for each entry how many words its fields are, as it announces.
+    """
+
+    __slots__ = ("counts", "entries", "heads", "words")
+
+    def __init__(self, heads: Any, counts: Any, entries: Any, words: Any) -> None:
+        self.heads = heads
+        self.counts = counts
+        self.entries = entries
+        self.words = words
 
 
 class _Lines:
@@ -156,9 +190,10 @@ class _Lines:
     An entry is a line `*2`, the id's length, the id, a line `*<2 x fields>`, and four lines for each field.
     """
 
-    __slots__ = ("ends", "replies", "starts", "text")
+    __slots__ = ("_found", "ends", "replies", "starts", "text")
 
     def __init__(self, replies: bytes, text: Any, starts: Any, ends: Any) -> None:
+        self._found: _Found | None = None
         self.replies = replies
         self.text = text
         self.starts = starts
@@ -189,64 +224,60 @@ class _Lines:
                 at += entries * (4 + 2 * size)
         return found if at == len(self.starts) and found.width >= 0 else None
 
-    def heads_one_by_one(self, count: int) -> _Heads | None:
+    def heads_of_entries(self, count: int) -> _Heads | None:
         """The heads, and where each entry begins, for any numbers of fields; None if the lines are not entries."""
-        found = _Heads()
-        sizes = self._all_announced()
-        lines = len(sizes)
-        at = 0
-        for _ in range(count):
-            entries = sizes[at] if at < lines else -1
-            if entries < 0:
-                return None
-            found.at.append(at)
-            found.counts.append(entries)
-            at += 1
-            before = len(found.at)
-            for _ in range(entries):
-                size = sizes[at + 3] if at + 3 < lines else -1
-                if size < 0 or size % 2:
-                    return None
-                found.rows.append(at - before)
-                at += 4 + 2 * size
-        return found if at == lines else None
+        found = self._looked(count)
+        if found is None:
+            return None
+        rows = found.entries - numpy.searchsorted(found.heads, found.entries)
+        bounds: Any = numpy.append(rows, len(self.starts) - count)
+        if (numpy.diff(bounds) != 4 + 2 * found.words).any() or bounds[0]:
+            return None
+        heads = _Heads()
+        heads.at, heads.counts, heads.rows = found.heads.tolist(), found.counts.tolist(), rows
+        return heads
 
-    def _all_announced(self) -> list[int]:
-        """For each line the number in it, if it could be an array's head; else -1."""
-        found: Any = numpy.full(len(self.starts), -1, numpy.int64)
+    def _looked(self, count: int) -> _Found | None:
+        """What looks like `count` replies of entries; None if their numbers are not those that are announced."""
+        if self._found is None:
+            stars, sizes = self._all_announced()
+            at = numpy.flatnonzero((sizes[:-1] == 2) & (numpy.diff(stars) == 3))
+            others: Any = numpy.ones(len(stars), bool)
+            others[at] = others[at + 1] = False
+            self._found = _Found(stars[others], sizes[others], stars[at], sizes[at + 1])
+        found = self._found
+        if len(found.heads) != count or found.heads[0] or (found.words % 2).any():
+            return None
+        behind = numpy.searchsorted(found.entries, numpy.append(found.heads, len(self.starts)))
+        return found if (numpy.diff(behind) == found.counts).all() else None
+
+    def _all_announced(self) -> tuple[Any, Any]:
+        """The lines that could be heads of arrays, and the numbers in them."""
         heads = numpy.flatnonzero(self.text.take(self.starts) == STAR)
         sizes = numbers(self.text, self.starts[heads] + 1, self.ends[heads])
-        found[heads] = [self._announced(int(at)) for at in heads] if sizes is None else sizes
-        announced: list[int] = found.tolist()
-        return announced
+        if sizes is None:
+            sizes = numpy.array([self._announced(int(at)) for at in heads], numpy.int64)
+            heads, sizes = heads[sizes >= 0], sizes[sizes >= 0]
+        return heads, sizes
 
     def mended(self, count: int) -> "_Lines | None":
         """The lines with those joined that are one value; None if these are not `count` replies.
 
-        An entry is taken to have no line end within where an array's head follows its lines. `grid` and `ragged` find
-        out where that was wrong.
+        An entry is taken to have no line end within where the next one, or a head, follows its lines. `grid` and
+        `ragged` find out where that was wrong.
         """
-        broken: list[tuple[int, int]] = []  # first and last line of each value with line ends
-        sizes = self._all_announced()
-        lines = len(sizes)
-        at = 0
-        for _ in range(count):
-            entries = sizes[at] if at < lines else -1
-            if entries < 0:
-                return None
-            at += 1
-            for _ in range(entries):
-                size = sizes[at + 3] if at + 3 < lines else -1
-                if size < 0:
-                    return None
-                behind = at + 4 + 2 * size
-                if behind != lines and (behind > lines or sizes[behind] < 0):
-                    behind = self._walk(at + 4, size, broken)
-                    if behind < 0:
-                        return None
-                at = behind
-        if at != lines:
+        found = self._looked(count)
+        if found is None:
             return None
+        lines = len(self.starts)
+        behind: Any = numpy.append(found.entries[1:], lines)
+        heads = found.heads[found.heads > found.entries[0]] if len(found.entries) else found.heads[:0]
+        lasts: Any = numpy.searchsorted(found.entries, heads) - 1
+        behind[lasts[::-1]] = heads[::-1]  # backwards: of the heads behind an entry the first is what stays
+        broken: list[tuple[int, int]] = []  # first and last line of each value with line ends
+        for at in numpy.flatnonzero(behind - found.entries != 4 + 2 * found.words).tolist():
+            if not self._walk(int(found.entries[at]) + 4, int(behind[at]), int(found.words[at]), broken):
+                return None
         kept: Any = numpy.ones(lines, bool)
         ends = self.ends.copy()
         for first, last in broken:
@@ -254,25 +285,26 @@ class _Lines:
             kept[first + 1 : last + 1] = False
         return _Lines(self.replies, self.text, self.starts[kept], ends[kept])
 
-    def _walk(self, at: int, words: int, broken: list[tuple[int, int]]) -> int:
-        """The line behind so many words, by their lengths; -1 if these are no words. Notes those of several lines."""
-        lines = len(self.starts)
+    def _walk(self, begin: int, behind: int, words: int, broken: list[tuple[int, int]]) -> bool:
+        """Whether these lines are so many words, by the words' lengths. Notes the words that have several lines."""
+        starts, ends = self.starts[begin:behind].tolist(), self.ends[begin:behind].tolist()
+        at, lines = 0, len(starts)
         for _ in range(words):
             if at + 1 >= lines:
-                return -1
-            header = self.replies[self.starts[at] : self.ends[at]]
+                return False
+            header = self.replies[starts[at] : ends[at]]
             if header[:1] != b"$" or not header[1:].isdigit():
-                return -1
+                return False
             first = last = at + 1
-            end = int(self.starts[first]) + int(header[1:])
-            while last < lines and self.ends[last] < end:
+            end = starts[first] + int(header[1:])
+            while last < lines and ends[last] < end:
                 last += 1
-            if last == lines or self.ends[last] != end:
-                return -1
+            if last == lines or ends[last] != end:
+                return False
             if last > first:
-                broken.append((first, last))
+                broken.append((begin + first, begin + last))
             at = last + 1
-        return at
+        return at == lines
 
     def _announced(self, at: int) -> int:
         """The number in a line that must be an array's head; -1 if it is not one."""
@@ -302,7 +334,7 @@ class _Lines:
 
     def ragged(self, heads: _Heads) -> Page | None:
         """The page, verified, if entries have different numbers of fields."""
-        rows = numpy.array(heads.rows, numpy.int64)
+        rows = heads.rows
         pairs = self._numbers(STAR, self.starts[rows], self.ends[rows])
         sizes = self._numbers(STAR, self.starts[rows + 3], self.ends[rows + 3])
         if pairs is None or sizes is None or not (pairs == 2).all():
