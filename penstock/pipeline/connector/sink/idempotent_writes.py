@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -33,27 +34,44 @@ class ContentKeys:
     """
 
     def __init__(self, query: str, partition: int, batch: int) -> None:
-        self._producers = [f"{query[:8]}:{partition}:{bucket}".encode() for bucket in range(BUCKETS)]
+        self._producers = _Producers([f"{query[:8]}:{partition}:{bucket}" for bucket in range(BUCKETS)])
         self._batch = b"%d:" % batch
-        self._seen: Counter[bytes] = Counter()
+        self._seen: dict[bytes, int] = {}
 
     def of(self, rows: Encoded) -> tuple[Any, Any]:
         """The producers and the keys of a batch's rows, as arrays."""
         texts, ends = rows.fields.between(0, rows.count), rows.fields.ends()
-        keys = [b""] * rows.count if rows.keys is None else rows.keys.array.to_pylist()
-        producers, found = [], []
         begin = ends[0]
-        for at in range(rows.count):
-            digest = blake2b(
-                texts[ends[at] - begin : ends[at + 1] - begin], digest_size=DIGEST_BYTES, key=keys[at][:64]
-            )
-            if len(keys[at]) > 64:
-                digest.update(keys[at])
-            word = digest.digest()
-            self._seen[word] += 1
-            producers.append(self._producers[word[0] % BUCKETS])
-            found.append(b"%b%b:%d" % (self._batch, word, self._seen[word]))
-        return pa.array(producers, BINARY), pa.array(found, BINARY)
+        places = pairwise([end - begin for end in ends])
+        if rows.keys is None:
+            words = [blake2b(texts[first:end], digest_size=DIGEST_BYTES).digest() for first, end in places]
+        else:
+            keys = rows.keys.array.to_pylist()
+            words = [_digest(texts[first:end], key) for (first, end), key in zip(places, keys, strict=True)]
+        batch, seen = self._batch, self._seen
+        found = []
+        for word in words:
+            seen[word] = times = seen.get(word, 0) + 1
+            found.append(b"%b%b:%d" % (batch, word, times))
+        return self._producers.of([word[0] for word in words]), pa.array(found, BINARY)
+
+
+def _digest(text: memoryview, key: bytes) -> bytes:
+    """What tells a row from others: its fields, and the stream that it goes to."""
+    digest = blake2b(text, digest_size=DIGEST_BYTES, key=key[:64])
+    if len(key) > 64:
+        digest.update(key)
+    return digest.digest()
+
+
+class _Producers:
+    """A task's producers, of which a byte of a row's key chooses one."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = pa.array([names[byte % len(names)].encode() for byte in range(256)], BINARY)
+
+    def of(self, chosen: list[int]) -> Any:
+        return self._names.take(pa.array(chosen, pa.int16()))
 
 
 class ColumnKeys:
@@ -61,14 +79,13 @@ class ColumnKeys:
 
     def __init__(self, column: str) -> None:
         self._column = column
-        self._producers = [f"spark:{bucket}".encode() for bucket in range(BUCKETS)]
+        self._producers = _Producers([f"spark:{bucket}" for bucket in range(BUCKETS)])
 
     def of(self, batch: Any) -> tuple[Any, Any]:
         keys = as_bytes(batch.column(self._column))
         if keys.null_count:
             raise PipelineError(f"the column {self._column!r}, which tells rows apart, must not be null")
-        buckets = [blake2b(key, digest_size=1).digest()[0] % BUCKETS for key in keys.to_pylist()]
-        return pa.array([self._producers[bucket] for bucket in buckets], BINARY), keys
+        return self._producers.of([blake2b(key, digest_size=1).digest()[0] for key in keys.to_pylist()]), keys
 
 
 class IdmpSettings:

@@ -182,8 +182,8 @@ class Ledger:
         if isinstance(answer, ReplyError):
             refused = next((reply for reply in replies if isinstance(reply, ReplyError)), answer)
             raise PipelineError(f"the server refuses to write (nothing was written): {text_of(refused)}")
-        refused_rows = [reply for reply in answer if isinstance(reply, ReplyError)]
-        if refused_rows:
+        if ReplyError in set(map(type, answer)):
+            refused_rows = [reply for reply in answer if isinstance(reply, ReplyError)]
             sentence = (
                 f"of the rows {mark.rows - count} to {mark.rows} of this task the server refused {len(refused_rows)}, "
                 f"while it wrote the others: {text_of(refused_rows[0])}. Every further try would skip or double some, "

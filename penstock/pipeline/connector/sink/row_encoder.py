@@ -168,16 +168,16 @@ class Encoder:
         if rows.keys is None:
             parts.append(_bulk(str(options.stream).encode()))
         else:
-            parts += [b"$", _length(rows.keys.array), b"\r\n", rows.keys.array, b"\r\n"]
+            parts += [self._headers(b"", rows.keys.array), rows.keys.array, b"\r\n"]
         parts.append(before)
         if iids is not None:
-            parts += [b"$4\r\nIDMP\r\n$", _length(producers), b"\r\n", producers, b"\r\n$"]
-            parts += [_length(iids), b"\r\n", iids, b"\r\n"]
+            parts += [self._headers(b"$4\r\nIDMP\r\n", producers), producers]
+            parts += [self._headers(b"\r\n", iids), iids, b"\r\n"]
         parts.append(behind)
         if rows.ids is None:
             parts.append(b"$1\r\n*\r\n")
         else:
-            parts += [b"$", _length(rows.ids), b"\r\n", rows.ids, b"\r\n"]
+            parts += [self._headers(b"", rows.ids), rows.ids, b"\r\n"]
         return Texts(_join([*parts, rows.fields.array], rows.count))
 
     def keys_of(self, rows: Encoded) -> list[bytes]:
