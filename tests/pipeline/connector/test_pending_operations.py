@@ -150,6 +150,24 @@ def test_an_entry_is_moved_with_where_it_was(pending, operate):
     assert [entry_id for entry_id, _, _ in left(pending)] == ["1-0", "3-0", "4-0"]
 
 
+def test_names_and_values_with_percent_signs_are_moved_as_they_are(server, operate):
+    server.xadd("50%d", {"%b": "%s", "f": "100%"}, "1-0")
+    server.xgroup_create("50%d", "%g", "0")
+    server.xreadgroup("%g", "%c", {"50%d": ">"})
+    operate("deadletter", held("1-0", stream=["50%d"], group=["%g"], consumer=["%c"], reason=["90%"]))
+
+    ((_, letter),) = server.xrange("50%d:dead")
+    assert letter == {
+        b"%b": b"%s",
+        b"f": b"100%",
+        b"_stream": b"50%d",
+        b"_group": b"%g",
+        b"_id": b"1-0",
+        b"_consumer": b"%c",
+        b"_reason": b"90%",
+    }
+
+
 def test_moving_twice_moves_once(pending, operate):
     first = operate("deadletter", held("1-0", "2-0", "3-0"), pipeline="2")
     again = operate("deadletter", held("1-0", "2-0", "3-0"), pipeline="2")

@@ -111,6 +111,8 @@ class DeadLetters:
     def _settle(self, route: Route, ours: list[PendingRow], answer: list[Reply]) -> int:
         """Delete copies whose entries were acknowledged meanwhile, and count the others."""
         newest, *replies = answer
+        if replies[len(ours) :].count(1) == len(ours) and ReplyError not in set(map(type, replies)):
+            return len(ours)
         before = ids.parse(newest[0][0]) if newest and not isinstance(newest, ReplyError) else ids.ZERO
         moved = 0
         in_vain: list[bytes] = []
@@ -152,39 +154,40 @@ class _Letter:
         self._begin = bulk_strings([b"XADD", route.dead, *key])
         self._iid_prefix = route.stream + b":" if with_key else b""
         self._about = bulk_strings([b"_stream", route.stream, b"_group", route.group, b"_id"])
-        self._fixed = 3 + (3 if with_key else 0) + 6  # words behind which the entry's fields and `_ends` are counted
-        self._ends: dict[tuple[int | None, bytes | None, bytes], tuple[int, bytes]] = {}
+        self._fixed = 3 + (3 if with_key else 0) + 6  # words behind which the entry's fields and its end are counted
+        self._forms: dict[tuple[int, int | None, bytes | None, bytes], bytes] = {}
 
     def packed(self, held: PendingRow, fields: list[bytes]) -> bytes:
+        reason = _reason(held, bool(fields))
+        form = self._forms.get((len(fields), held.deliveries, held.consumer, reason))
+        if form is None:
+            form = self._form(len(fields), held, reason)
         entry_id = held.id
-        own_id = b"$%d\r\n%b\r\n" % (len(entry_id), entry_id)
-        prefix = self._iid_prefix
-        iid = b"$%d\r\n%b%b\r\n" % (len(prefix) + len(entry_id), prefix, entry_id) if prefix else b""
-        words, end = self._end(held, _reason(held, bool(fields)))
-        count = self._fixed + len(fields) + words
-        return b"*%d\r\n%b%b$1\r\n*\r\n%b%b%b%b" % (
-            count,
-            self._begin,
-            iid,
-            bulk_strings(fields),
-            self._about,
-            own_id,
-            end,
-        )
+        size = len(entry_id)
+        words = [word for field in fields for word in (len(field), field)]
+        if self._iid_prefix:
+            return form % (len(self._iid_prefix) + size, entry_id, *words, size, entry_id)
+        return form % (*words, size, entry_id)
 
-    def _end(self, held: PendingRow, reason: bytes) -> tuple[int, bytes]:
-        """The words that are the same in many letters, and how many they are."""
-        key = held.deliveries, held.consumer, reason
-        found = self._ends.get(key)
-        if found is None:
-            more: list[bytes] = []
-            if held.deliveries is not None:
-                more += [b"_deliveries", b"%d" % held.deliveries]
-            if held.consumer:
-                more += [b"_consumer", held.consumer]
-            more += [b"_reason", reason]
-            found = self._ends[key] = len(more), bulk_strings(more)
-        return found
+    def _form(self, count: int, held: PendingRow, reason: bytes) -> bytes:
+        """The request with `%` where letters differ that have as many fields, and deliveries, consumer and reason."""
+        more: list[bytes] = []
+        if held.deliveries is not None:
+            more += [b"_deliveries", b"%d" % held.deliveries]
+        if held.consumer:
+            more += [b"_consumer", held.consumer]
+        more += [b"_reason", reason]
+        iid = b"$%d\r\n" + _literal(self._iid_prefix) + b"%b\r\n" if self._iid_prefix else b""
+        form = (
+            b"*%d\r\n%b" % (self._fixed + count + len(more), _literal(self._begin)) + iid + b"$1\r\n*\r\n"
+            + count * b"$%d\r\n%b\r\n" + _literal(self._about) + b"$%d\r\n%b\r\n" + _literal(bulk_strings(more))
+        )  # fmt: skip
+        self._forms[count, held.deliveries, held.consumer, reason] = form
+        return form
+
+
+def _literal(text: bytes) -> bytes:
+    return text.replace(b"%", b"%%")
 
 
 def in_order(entry_ids: list[bytes]) -> list[tuple[int, int, bytes]]:
