@@ -46,8 +46,8 @@ def of_snapshot(snapshot: Snapshot) -> Iterator[Metric]:
         "penstock_metrics_left_out", "What metrics-max-streams leaves out of the metrics.", labels=["kind"]
     )
     left_out.add_metric(["streams"], snapshot.streams_left_out)
-    left_out.add_metric(["groups"], snapshot.groups_left_out)
-    left_out.add_metric(["consumers"], snapshot.consumers_left_out)
+    left_out.add_metric(["groups"], snapshot.tuples.groups_left_out)
+    left_out.add_metric(["consumers"], snapshot.tuples.consumers_left_out)
     yield left_out
 
 

@@ -7,19 +7,15 @@ computed later: the loop collects plain tuples, a thread makes StreamCounts and 
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from penstock.commands.server import info_sections
 from penstock.engine.context import Context
 from penstock.engine.engine import Engine
 from penstock.engine.matching.globs import matches
-from penstock.engine.memory.value_sizes import memory_usage
 from penstock.engine.session import NOBODY
 from penstock.engine.telemetry.statistics import RowStatistics
-from penstock.storage.streams.group import Group
-from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_list import NONE_LIVE
-from penstock.storage.streams.stream import Stream
+from penstock.engine.telemetry.stream_counts import StreamTuples
 
 EVERY_STREAM: Final = b"*"
 STREAMS_A_STEP: Final = 10
@@ -57,67 +53,8 @@ class DatabaseCounts(NamedTuple):
     mean_ttl_ms: int
 
 
-class StreamCounts(NamedTuple):
-    """One stream."""
-
-    db_index: int
-    key: bytes
-    length: int
-    nodes: int
-    groups: int
-    last_id: StreamId
-    max_deleted_id: StreamId
-    first_id: StreamId
-    entries_added: int
-    memory: int  # in bytes, by estimate
-
-
-class GroupCounts(NamedTuple):
-    """One group of a stream. `entries_read` is UNKNOWN, and `lag` None, if they cannot be computed."""
-
-    db_index: int
-    key: bytes
-    name: bytes
-    consumers: int
-    pending: int
-    released: int
-    last_delivered_id: StreamId
-    entries_read: int
-    lag: int | None
-    oldest_ms: int  # when the pending entry that waits longest was delivered, unix time; NONE_LIVE if there is none
-    redeliveries: int
-    dead_letters: int
-    now_ms: int
-
-    @property
-    def oldest_idle_ms(self) -> int:
-        return 0 if self.oldest_ms == NONE_LIVE else max(self.now_ms - self.oldest_ms, 0)
-
-
-class ConsumerCounts(NamedTuple):
-    """One consumer of a group."""
-
-    db_index: int
-    key: bytes
-    group: bytes
-    name: bytes
-    pending: int
-    seen_ms: int
-    now_ms: int
-
-    @property
-    def idle_ms(self) -> int:
-        return max(self.now_ms - self.seen_ms, 0)
-
-
-# The same without names, which take five times as long to make.
-StreamTuple: TypeAlias = tuple[int, bytes, int, int, int, StreamId, StreamId, StreamId, int, int]
-GroupTuple: TypeAlias = tuple[int, bytes, bytes, int, int, int, StreamId, int, int | None, int, int, int, int]
-ConsumerTuple: TypeAlias = tuple[int, bytes, bytes, bytes, int, int, int]
-
-
 class Snapshot:
-    """The values, and how many streams, groups and consumers were left out because there are too many."""
+    """The values, and how many streams were left out because there are too many."""
 
     def __init__(self) -> None:
         self.fields: dict[str, str] = {}  # of INFO
@@ -127,12 +64,8 @@ class Snapshot:
         self.slow_requests = 0
         self.slow_requests_total = 0
         self.last_slow_usec = 0
-        self.stream_tuples: list[StreamTuple] = []
-        self.group_tuples: list[GroupTuple] = []
-        self.consumer_tuples: list[ConsumerTuple] = []
+        self.tuples = StreamTuples(0)
         self.streams_left_out = 0
-        self.groups_left_out = 0
-        self.consumers_left_out = 0
 
 
 def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
@@ -168,17 +101,16 @@ def _command(name: str, row: RowStatistics, percents: list[str]) -> CommandCount
 def _take_streams(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
     """The streams that the settings choose, the oldest keys first."""
     most = engine.settings.number("metrics-max-streams")
+    snapshot.tuples = tuples = StreamTuples(most * PARTS_PER_STREAM)
     for db_index, db in enumerate(engine.keyspace.databases):
         chosen: list[bytes] = []
-        yield from _choose(engine, db_index, most - len(snapshot.stream_tuples), chosen, snapshot)
+        yield from _choose(engine, db_index, most - len(tuples.streams), chosen, snapshot)
         for start in range(0, len(chosen), STREAMS_A_STEP):
-            now_ms = engine.clock.now_us() // 1000
-            for key in chosen[start : start + STREAMS_A_STEP]:
-                stream = db.streams.get(key)
-                if stream is not None:
-                    if engine.blocking.by_key:
-                        engine.blocking.settle(db_index, key)
-                    _add_stream(db_index, key, stream, snapshot, most * PARTS_PER_STREAM, now_ms)
+            some = [(key, db.streams[key]) for key in chosen[start : start + STREAMS_A_STEP] if key in db.streams]
+            if engine.blocking.by_key:
+                for key, _ in some:
+                    engine.blocking.settle(db_index, key)
+            tuples.collect(db_index, some, engine.clock.now_us() // 1000)
             yield
 
 
@@ -197,56 +129,3 @@ def _choose(engine: Engine, db_index: int, most: int, chosen: list[bytes], snaps
         chosen.extend(kept)
         snapshot.streams_left_out += len(matching) - len(kept)
         yield
-
-
-def _add_stream(db_index: int, key: bytes, stream: Stream, snapshot: Snapshot, most_parts: int, now_ms: int) -> None:
-    groups = stream.groups
-    snapshot.stream_tuples.append(
-        (
-            db_index,
-            key,
-            stream.length,
-            len(stream.nodes),
-            len(groups),
-            stream.last_id,
-            stream.max_deleted_id,
-            stream.first_id,
-            stream.entries_added,
-            memory_usage(key, stream),
-        )
-    )
-    if groups:
-        left = most_parts - len(snapshot.group_tuples)
-        snapshot.groups_left_out += max(len(groups) - left, 0)
-        for group in islice(groups.values(), left):
-            _add_group(db_index, key, stream, group, snapshot, most_parts, now_ms)
-
-
-def _add_group(
-    db_index: int, key: bytes, stream: Stream, group: Group, snapshot: Snapshot, most_parts: int, now_ms: int
-) -> None:
-    name, consumers, policy = group.name, group.consumers, group.policy
-    snapshot.group_tuples.append(
-        (
-            db_index,
-            key,
-            name,
-            len(consumers),
-            group.pending,
-            group.released,
-            group.last_id,
-            group.entries_read,
-            stream.lag(group),
-            group.oldest_owned_ms() if group.pending else NONE_LIVE,
-            group.redeliveries,
-            0 if policy is None else policy.dead_lettered,
-            now_ms,
-        )
-    )
-    if consumers:
-        left = most_parts - len(snapshot.consumer_tuples)
-        snapshot.consumers_left_out += max(len(consumers) - left, 0)
-        snapshot.consumer_tuples += [
-            (db_index, key, name, one.name, one.pending, one.seen_ms, now_ms)
-            for one in islice(consumers.values(), left)
-        ]

@@ -7,12 +7,15 @@ prometheus_client writes for the same families is the oracle in the tests.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
-from penstock.observe.snapshot import ConsumerCounts, GroupCounts, Snapshot, StreamCounts
+from penstock.engine.telemetry.stream_counts import ConsumerCounts, GroupCounts, StreamCounts
+from penstock.observe.snapshot import Snapshot
 from penstock.storage.streams.group import UNKNOWN
 
 Counts = TypeVar("Counts")
+Listed = TypeVar("Listed")
 PIECE: Final = 500  # samples
 
 STREAM_METRICS: Final[tuple[tuple[str, str, Callable[[StreamCounts], float]], ...]] = (
@@ -81,26 +84,33 @@ CONSUMER_METRICS: Final[tuple[tuple[str, str, Callable[[ConsumerCounts], float]]
 
 def pieces(snapshot: Snapshot) -> Iterator[str]:
     """The text of all families, at most PIECE samples at a time; "" after other work that takes as long."""
-    yield from _all_families(STREAM_METRICS, snapshot.stream_tuples, StreamCounts._make, _stream_labels)
-    yield from _all_families(GROUP_METRICS, snapshot.group_tuples, GroupCounts._make, _group_labels)
-    yield from _all_families(CONSUMER_METRICS, snapshot.consumer_tuples, ConsumerCounts._make, _consumer_labels)
+    tuples = snapshot.tuples
+    consumers: list[ConsumerCounts] = []
+    yield from _listed(tuples.counts_of_consumers(), consumers)  # first: they go on changing
+    yield from _all_families(STREAM_METRICS, map(StreamCounts._make, tuples.streams), _stream_labels)
+    yield from _all_families(GROUP_METRICS, map(GroupCounts._make, tuples.groups), _group_labels)
+    yield from _all_families(CONSUMER_METRICS, consumers, _consumer_labels)
 
 
 def _all_families(
     metrics: Sequence[tuple[str, str, Callable[[Counts], float | None]]],
-    tuples: Sequence[tuple[object, ...]],
-    named: Callable[[tuple[object, ...]], Counts],
+    of_each: Iterable[Counts],
     labels_of: Callable[[Counts], str],
 ) -> Iterator[str]:
     """The families of all streams, of all groups, or of all consumers."""
     counted: list[Counts] = []
+    yield from _listed(of_each, counted)
     labels: list[str] = []
-    for start in range(0, len(tuples), PIECE):
-        some = [named(one) for one in tuples[start : start + PIECE]]
-        counted += some
-        labels += [labels_of(one) for one in some]
-        yield ""
+    yield from _listed(map(labels_of, counted), labels)
     yield from _families(metrics, counted, labels)
+
+
+def _listed(source: Iterable[Listed], found: list[Listed]) -> Iterator[str]:
+    """Take all of a source, PIECE of them at a time; yields "" between."""
+    left = iter(source)
+    while some := list(islice(left, PIECE)):
+        found += some
+        yield ""
 
 
 def _families(

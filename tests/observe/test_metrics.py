@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
+from penstock.engine.telemetry.stream_counts import StreamCounts
 from penstock.errors import UsageError
 from penstock.observe import companions, snapshot, stream_text
 from penstock.observe.metrics_server import (
@@ -33,7 +34,7 @@ from penstock.observe.metrics_server import (
     SilentHandler,
     SnapshotReader,
 )
-from penstock.observe.snapshot import STREAMS_A_STEP, Snapshot, StreamCounts
+from penstock.observe.snapshot import STREAMS_A_STEP, Snapshot
 from tests.support.dialogue import Dialogue
 from tests.support.engines import settings_with
 from tests.support.fake_server import FakeLoop
@@ -203,21 +204,23 @@ def test_clients_are_answered_while_many_streams_are_read(
         loop.pass_ms(int(PAUSE_S * 1000))
 
     assert turns > 450 // (STREAMS_A_STEP * STEPS_A_TURN)
-    assert len(reader.taken.result().stream_tuples) == 450
+    assert len(reader.taken.result().tuples.streams) == 450
 
 
 def test_streams_that_are_deleted_while_they_are_read_are_left_out(dialogue: Dialogue, engine: Engine) -> None:
     dialogue(*[f"XADD s{at} 1-0 f v" for at in range(100)])
     taken = Snapshot()
     steps = snapshot.take(engine, taken)
-    while not taken.stream_tuples:
+    while not taken.tuples.streams:
         next(steps)
 
     dialogue("DEL s50", "FLUSHDB ASYNC")
     for _ in steps:
-        assert len(taken.stream_tuples) == STREAMS_A_STEP
+        assert len(taken.tuples.streams) == STREAMS_A_STEP
 
-    assert [StreamCounts._make(one).key for one in taken.stream_tuples] == [b"s%d" % at for at in range(STREAMS_A_STEP)]
+    assert [StreamCounts._make(one).key for one in taken.tuples.streams] == [
+        b"s%d" % at for at in range(STREAMS_A_STEP)
+    ]
 
 
 def test_while_a_script_has_the_keyspace_the_scrape_waits(engine: Engine, clock: ManualClock) -> None:

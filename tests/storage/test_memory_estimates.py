@@ -29,7 +29,7 @@ def test_a_large_stream_is_estimated_from_some_of_its_parts(
 
     monkeypatch.setattr(stream_module, "SEGMENTS_SAMPLED", 10**9)
     monkeypatch.setattr(stream_module, "GROUPS_SAMPLED", 10**9)
-    monkeypatch.setattr(group_memory, "PARTS_SAMPLED", 10**9)
+    monkeypatch.setattr(group_memory, "BLOCKS_SAMPLED", 10**9)
     in_full = stream_at(engine, b"s").memory_usage()
 
     # The first group alone has pending entries: as one of 16 it counts for more than as one of 40.

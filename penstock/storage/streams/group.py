@@ -543,9 +543,9 @@ class Group(PendingList):
             order.queued_ms = max(order.queued_ms, block.times[slot])
 
     def memory_usage(self) -> int:
-        """An estimate in bytes, from the sizes of some blocks and consumers. O(1)."""
+        """An estimate in bytes, from the sizes of some blocks and a consumer. O(1)."""
         policy = 0 if self.policy is None else self.policy.memory_usage()
-        size = of_consumers(self.consumers.values(), len(self.consumers)) + of_blocks(self.blocks)
+        size = of_consumers(self.consumers, len(self.consumers)) + of_blocks(self.blocks)
         return 1200 + size + 1500 * len(self.rewound) + policy + self.order.memory_usage()
 
     def check(self) -> None:

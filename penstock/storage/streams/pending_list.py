@@ -186,15 +186,15 @@ class PendingList(BlockList):
 
     def _first_in_id_order(self) -> PendingSlot | None:
         """The first slot in id order that can be claimed. It is remembered: O(slots visited from the last one on)."""
-        order = self.order
+        order, firsts = self.order, self.firsts
         start = order.claimable_from
-        for index in range(self.index_from(start), len(self.blocks)):
+        for index in range(self.index_from(start) if firsts and firsts[0] < start else 0, len(firsts)):
             block = self.blocks[index]
             segment, owners, places = block.segment, block.owners, block.places
-            for slot in range(segment.lower_bound(start) if self.firsts[index] < start else 0, len(owners)):
+            for slot in range(segment.lower_bound(start) if firsts[index] < start else 0, len(owners)):
                 if owners[slot] < FIRST_NUMBER or (places is not None and places[slot]) or not segment.is_live(slot):
                     continue
-                order.claimable_from = segment.id_at(slot)
+                order.claimable_from = block.id_at(slot)
                 return block, slot
         order.claimable_from = max(start, order.id_order_end + 1)
         return None
