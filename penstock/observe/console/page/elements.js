@@ -66,7 +66,7 @@ export class Facts {
       }
       put(dd, value);
       dd.classList.toggle("warn", kind === "warn");
-      dd.classList.toggle("small", String(value).length > 14);
+      dd.classList.toggle("small", String(value).length > 11);
     }
   }
 }

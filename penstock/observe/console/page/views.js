@@ -84,7 +84,7 @@ function overview(at) {
         ["Server", `${server.version}, ${server.build}`], ["Role", server.role],
         ["Up for", duration(server.uptime_s * 1000)], ["Memory", bytes(server.memory)],
         ["Clients, blocked", `${number(server.clients)}, ${number(server.blocked)}`],
-        ["Requests a second", perSecond(rate)], ["Keys", number(told.keys)], ["Log", server.log, server.log === "ok" ? "" : "warn"],
+        ["Requests/s", perSecond(rate)], ["Keys", number(told.keys)], ["Log", server.log, server.log === "ok" ? "" : "warn"],
       ]);
     }
     size = told.page;
