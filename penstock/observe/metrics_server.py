@@ -34,7 +34,7 @@ READ_S: Final = 0.001
 STEPS_A_TURN: Final = 20
 PAUSE_S: Final = 0.002
 BUSY_PAUSE_S: Final = 0.05  # a script has the keyspace
-FORMAT_PAUSE_S: Final = 0.0005  # after each piece of text
+FORMAT_PAUSE_S: Final = 0.0001  # after each piece of text
 LONGEST_S: Final = 8.0  # for reading the values; Prometheus itself gives up after 10 s
 PATIENCE_S: Final = 30.0  # for a client of the port
 

@@ -16,7 +16,7 @@ from penstock.storage.streams.group import UNKNOWN
 
 Counts = TypeVar("Counts")
 Listed = TypeVar("Listed")
-PIECE: Final = 500  # samples
+PIECE: Final = 100  # samples
 
 STREAM_METRICS: Final[tuple[tuple[str, str, Callable[[StreamCounts], float]], ...]] = (
     ("redis_stream_length", "Entries in the stream.", lambda one: one.length),
