@@ -208,7 +208,7 @@ class Folder(FilePath):
             os.scandir(super().one(word)).close()
         except OSError as error:
             raise BadValue(os.strerror(error.errno or 0)) from None
-        return str(Path(word).resolve())
+        return os.path.realpath(word)
 
 
 class MasterAddress(Kind):

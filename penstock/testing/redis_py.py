@@ -7,6 +7,7 @@ import redis
 import redis.asyncio
 from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.maint_notifications import MaintNotificationsConfig
 
 from penstock.testing.links import HOST, LinkedSocket, LinkedStream
 from penstock.testing.openings import Openings
@@ -14,8 +15,13 @@ from penstock.testing.openings import Openings
 # What CLIENT SETINFO tells. redis-py would read its own package's metadata for each connection, which takes longer than
 # starting a server.
 DRIVER: Final = DriverInfo()
-# No network can lose a reply here: a client that waits for an hour waits for an hour.
-DEFAULTS: Final[dict[str, Any]] = {"driver_info": DRIVER, "socket_timeout": None}
+# No network can lose a reply here: a client that waits for an hour waits for an hour. And the server never moves: redis-py
+# would ask each connection to be told of that, and the refusal would stand in the server's statistics.
+DEFAULTS: Final[dict[str, Any]] = {
+    "driver_info": DRIVER,
+    "socket_timeout": None,
+    "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+}
 
 
 class EmbeddedConnection(redis.Connection):
