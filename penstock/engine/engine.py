@@ -421,17 +421,22 @@ class Engine(EngineState):
             self.hot_keys.note(row, request, usec, len(reply.bulks(request)) + reply_bytes)
 
     def _end_request(self, session: Session, row: Row | None, replies: list[bytes], first: int) -> None:
-        """A request of a session was run, refused, queued or blocked; its replies begin at a place.
-
-        CLIENT CACHING counts for the request behind it, or for a whole transaction (Redis 8.6.3).
-        """
-        is_over = session.queue is None and session.blocked is None
-        if is_over and session.state & CACHING_CHOSEN and (row is None or not row.name.startswith("CLIENT|")):
-            session.choose_caching(False)
+        """A request of a session was run, refused, queued or blocked; its replies begin at a place."""
+        if row is not None:
+            self._end_caching(session, row)
         if session.state & REPLIES_WITHHELD:
             self._withhold(session, replies, first)
         elif not self.only_data and len(replies) > first and not replies[-1]:
             replies.pop()
+
+    def _end_caching(self, session: Session, row: Row | None) -> None:
+        """CLIENT CACHING counts for the request behind it that is not CLIENT's, or for a whole transaction.
+
+        A request of CLIENT with the wrong number of arguments does not end it either (Redis 8.6.3).
+        """
+        is_over = session.queue is None and session.blocked is None
+        if is_over and session.state & CACHING_CHOSEN and (row is None or not row.name.startswith("CLIENT|")):
+            session.choose_caching(False)
 
     def _withhold(self, session: Session, replies: list[bytes], first: int) -> None:
         """Take back the replies from a place on that CLIENT REPLY OFF or SKIP withholds."""

@@ -19,6 +19,7 @@ from tests.support.wire import Bulk, Connection
 
 LOCALHOST = "127.0.0.1"
 PATIENCE_S = 10.0
+BETWEEN_LOOKS_S = 0.005
 
 
 class NoReference(Exception):
@@ -79,12 +80,21 @@ def reference_server(*directives: str, binary: Path | None = None) -> Iterator[i
 
 
 @contextlib.contextmanager
-def reference_cluster() -> Iterator[int]:
+def reference_cluster(binary: Path | None = None) -> Iterator[int]:
     """A reference server that is the only node of a cluster, and owns all slots; its port."""
-    with reference_server("--cluster-enabled", "yes", "--cluster-port", str(free_port())) as port:
+    with reference_server("--cluster-enabled", "yes", "--cluster-port", str(free_port()), binary=binary) as port:
         with Connection(LOCALHOST, port) as client:
             client.ask("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+            wait_for_cluster(client)
         yield port
+
+
+def wait_for_cluster(client: Connection) -> None:
+    """A node of Redis that was given its slots is up after up to two seconds."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while "cluster_state:fail" in str(client.ask("CLUSTER", "INFO")):
+        assert time.monotonic() < deadline_s, "a node that owns all slots is up"
+        time.sleep(BETWEEN_LOOKS_S)
 
 
 def free_port() -> int:

@@ -9,6 +9,7 @@ from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from tests.support.engines import settings_with
+from tests.support.reference_server import wait_for_cluster
 from tests.support.transcripts import Step, Transcript
 from tests.support.wire import Bulk, Connection, Error, Integer, Value, parse
 
@@ -107,16 +108,9 @@ class ServerClients:
         self._clients = {name: Connection(LOCALHOST, port, PATIENCE_S) for name in names}
         for client in self._clients.values():
             assert not isinstance(client.ask("HELLO", str(resp)), Error)
-        self._wait_for_cluster()
+        wait_for_cluster(self._control)
         for line in RESETS:
             self._control.ask(*line.split())
-
-    def _wait_for_cluster(self) -> None:
-        """A node of Redis that was given its slots is up after up to two seconds."""
-        deadline_s = time.monotonic() + PATIENCE_S
-        while "cluster_state:fail" in str(self._control.ask("CLUSTER", "INFO")):
-            assert time.monotonic() < deadline_s, "a node that owns all slots is up"
-            time.sleep(BETWEEN_LOOKS_S)
 
     def send(self, step: Step) -> None:
         self._clients[step.client].send(*step.words(self._id_of))

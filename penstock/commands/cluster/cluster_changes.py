@@ -1,11 +1,12 @@
 """CLUSTER subcommands that change the node: its slots, its epoch, its name; what needs other nodes (Redis 8.6.3)."""
 
 import ipaddress
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from penstock.commands.cluster.cluster_nodes import VARIES, node_of, unknown_node
 from penstock.engine import arguments, refusals
-from penstock.engine.cluster.hash_slots import SLOTS
+from penstock.engine.cluster.hash_slots import SLOTS, slot_of
 from penstock.engine.cluster.node import ASSIGNED, NOT_OWNED, Node
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -45,7 +46,7 @@ def cluster_addslotsrange(ctx: Context, args: list[bytes]) -> bytes:
     summary="Removes slots from the node.",
 )  # fmt: skip
 def cluster_delslots(ctx: Context, args: list[bytes]) -> bytes:
-    return _delete(node_of(ctx), _single(args))
+    return _delete(ctx, node_of(ctx), _single(args))
 
 
 @command(
@@ -54,7 +55,7 @@ def cluster_delslots(ctx: Context, args: list[bytes]) -> bytes:
 )  # fmt: skip
 def cluster_delslotsrange(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
-    return _delete(node, _in_ranges(args))
+    return _delete(ctx, node, _in_ranges(args))
 
 
 def _slot(word: bytes) -> int:
@@ -69,41 +70,50 @@ def _single(args: list[bytes]) -> list[int]:
     return [_slot(word) for word in args[2:]]
 
 
-def _in_ranges(args: list[bytes]) -> list[int]:
+def _in_ranges(args: list[bytes]) -> Iterator[int]:
+    """The slots of one range after the other: what is wrong with one is told before the next is read (Redis 8.6.3)."""
     if len(args) % 2:
         raise refusals.arity(b"|".join([word.lower() for word in args[:2]]))
-    slots: list[int] = []
     for at in range(2, len(args), 2):
         first, last = _slot(args[at]), _slot(args[at + 1])
         if first > last:
             raise ReplyError(b"ERR start slot number %d is greater than end slot number %d" % (first, last))
-        slots += range(first, last + 1)
-    return slots
+        yield from range(first, last + 1)
 
 
-def _add(node: Node, slots: list[int]) -> bytes:
+def _add(node: Node, slots: Iterable[int]) -> bytes:
     """A slot that the node was given at its first start may still be added, as to a Redis that begins without slots."""
     seen: set[int] = set()
     for slot in slots:
         if node.owned[slot] == ASSIGNED:
             raise ReplyError(b"ERR Slot %d is already busy" % slot)
         _note(slot, seen)
-    for slot in slots:
+    for slot in seen:
         node.owned[slot] = ASSIGNED
     node.keep()
     return reply.OK
 
 
-def _delete(node: Node, slots: list[int]) -> bytes:
+def _delete(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
     seen: set[int] = set()
     for slot in slots:
         if not node.owns(slot):
             raise ReplyError(b"ERR Slot %d is already unassigned" % slot)
         _note(slot, seen)
-    for slot in slots:
+    for slot in seen:
         node.owned[slot] = NOT_OWNED
-    node.keep()
+    _give_up(ctx, node)
     return reply.OK
+
+
+def _give_up(ctx: Context, node: Node) -> None:
+    """The node has fewer slots than before: it is kept so, and nobody listens to their channels any more."""
+    subscriptions = ctx.engine.subscriptions
+    lost = [(slot_of(channel), channel) for channel in subscriptions.shard_channels]
+    for slot, channel in sorted(lost):
+        if not node.owns(slot):
+            subscriptions.close_shard_channel(channel, ctx.engine.outgoing)
+    node.keep()
 
 
 def _note(slot: int, seen: set[int]) -> None:
@@ -121,7 +131,7 @@ def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
     if len(ctx.db):
         raise ReplyError(b"ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
     node.owned = bytearray(SLOTS)
-    node.keep()
+    _give_up(ctx, node)
     return reply.OK
 
 
@@ -179,7 +189,7 @@ def cluster_reset(ctx: Context, args: list[bytes]) -> bytes:
     if len(ctx.db):
         raise ReplyError(b"ERR CLUSTER RESET can't be called with master nodes containing keys")
     node.renew(kind == b"HARD")
-    node.keep()
+    _give_up(ctx, node)
     return reply.OK
 
 

@@ -261,11 +261,12 @@ def cluster_keyslot(ctx: Context, args: list[bytes]) -> bytes:
     summary="Counts the keys of a slot.",
 )
 def cluster_countkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
-    node_of(ctx)
+    """A slot that is not owned has none, whatever is left of it."""
+    node = node_of(ctx)
     slot = arguments.integer(args[2])
     if not 0 <= slot < SLOTS:
         raise ReplyError(b"ERR Invalid slot")
-    return reply.integer(len(keys_in(slot, list(ctx.db.values))))
+    return reply.integer(len(keys_in(slot, list(ctx.db.values))) if node.owns(slot) else 0)
 
 
 @command(
@@ -279,11 +280,11 @@ def cluster_countkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns keys of a slot.",
 )
 def cluster_getkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
-    node_of(ctx)
+    node = node_of(ctx)
     slot, count = arguments.integer(args[2]), arguments.integer(args[3])
     if not 0 <= slot < SLOTS or count < 0:
         raise ReplyError(b"ERR Invalid slot or number of keys")
-    return reply.bulks(keys_in(slot, list(ctx.db.values))[:count])
+    return reply.bulks(keys_in(slot, list(ctx.db.values))[:count] if node.owns(slot) else [])
 
 
 @command(

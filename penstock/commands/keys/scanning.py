@@ -32,7 +32,7 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
     for key in ctx.db.values:
         if (glob is None or glob.matches(key)) and (not expires or expires.get(key, now_ms) >= now_ms):
             shown.append(key)
-    return reply.bulks(shown)
+    return reply.bulks(_in_own_slots(ctx, shown))
 
 
 @command(
@@ -70,13 +70,19 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
         at += 2
     names_found, following = ctx.db.in_order(ctx.now_ms).walk(cursor, count)
     shown = []
-    for key in names_found:
+    for key in _in_own_slots(ctx, names_found):
         if glob is not None and not glob.matches(key):
             continue
         value = _value_met(ctx, key)
         if value is not None and (not typed or type_name(value) == kind):
             shown.append(key)
     return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
+
+
+def _in_own_slots(ctx: Context, names: list[bytes]) -> list[bytes]:
+    """What a node of a cluster shows of some keys."""
+    cluster = ctx.engine.cluster
+    return names if cluster is None else cluster.node.shown(names)
 
 
 def _value_met(ctx: Context, key: bytes) -> Value | None:
@@ -105,6 +111,11 @@ def randomkey(ctx: Context, args: list[bytes]) -> bytes:
     while len(ctx.db) and draws < DRAWS:
         order = ctx.db.in_order(ctx.now_ms)
         key = order.at(ctx.engine.chance.randrange(len(order)))
+        if not _in_own_slots(ctx, [key]):
+            shown = _in_own_slots(ctx, list(ctx.db.values))
+            if not shown:
+                break
+            key = ctx.engine.chance.choice(shown)
         if _value_met(ctx, key) is not None:
             return reply.bulk(key)
         draws += key in ctx.db.values

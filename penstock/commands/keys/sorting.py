@@ -83,8 +83,13 @@ class SortArguments:
 
 
 def _refuse_other_slots(ctx: Context, key: bytes, pattern: bytes, option: bytes) -> None:
-    """In a cluster the keys of a pattern must be in the slot of the key that is sorted, which only a hash tag shows."""
-    if ctx.engine.cluster is None or pattern == b"#" or b"*" not in pattern:
+    """In a cluster the keys of a pattern must be in the slot of the key that is sorted, which only a hash tag shows.
+
+    A pattern without a star is one key for GET, and for BY none (Redis 8.6.3).
+    """
+    if ctx.engine.cluster is None or pattern == b"#" or (b"*" not in pattern and option == b"BY"):
+        return
+    if b"*" not in pattern and slot_of(pattern) == slot_of(key):
         return
     name = pattern.partition(b"->")[0]
     start = name.find(b"{")

@@ -41,6 +41,12 @@ class Node:
         """How many slots are owned."""
         return SLOTS - self.owned.count(NOT_OWNED)
 
+    def shown(self, keys: list[bytes]) -> list[bytes]:
+        """The keys whose slots are owned: KEYS, SCAN and RANDOMKEY show no others (Redis 8.6.3).  O(keys)."""
+        if NOT_OWNED not in self.owned:
+            return keys
+        return [key for key in keys if self.owned[slot_of(key)] != NOT_OWNED]
+
     def ranges(self) -> list[tuple[int, int]]:
         """The first and last slot of each run of owned slots. O(slots)."""
         return ranges(self.owned)
@@ -136,5 +142,5 @@ class Node:
 
 
 def keys_in(slot: int, keys: list[bytes]) -> list[bytes]:
-    """Those of the keys that are in a slot. O(keys)."""
+    """Those of the keys that are in a slot.  O(keys)."""
     return [key for key in keys if slot_of(key) == slot]

@@ -47,7 +47,7 @@ class SlotRules:
             slots = self.slots(row, request)
             if slots:
                 self._admit_slots(slots, row.write, row.name in SHARD_CHANNELS)
-        elif session.queue is not None and not session.queue_failed:
+        elif session.queue is not None:
             self._admit_queue(session.queue)
 
     def _admit_queue(self, queue: QueuedRequests) -> None:

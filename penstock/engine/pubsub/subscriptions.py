@@ -11,6 +11,7 @@ from penstock.protocol import reply
 MESSAGE: Final = reply.bulk(b"message")
 PATTERN_MESSAGE: Final = reply.bulk(b"pmessage")
 SHARD_MESSAGE: Final = reply.bulk(b"smessage")
+SHARD_LEFT: Final = reply.bulk(b"sunsubscribe")
 
 # A client may subscribe to thousands of patterns in one request. Each is compiled after so many messages, and few at
 # the same one.
@@ -78,6 +79,13 @@ class Subscriptions:
             del session.shard_channels[channel]
             session.note_subscriptions()
             _leave(self.shard_channels, channel, session)
+
+    def close_shard_channel(self, channel: bytes, outgoing: Outgoing) -> None:
+        """This node does not serve a shard channel any more: each listener is told, as if it had left by itself."""
+        for session in list(self.shard_channels[channel]):
+            self.unsubscribe_shard(session, channel)
+            told = b"3\r\n" + SHARD_LEFT + reply.bulk(channel) + reply.integer(len(session.shard_channels))
+            outgoing.append((session, (b">" if session.resp == 3 else b"*") + told))
 
     def forget(self, session: Session) -> None:
         """A session is reset or gone: nothing is sent to it any more."""
