@@ -336,13 +336,15 @@ class Engine(EngineState):
             self.statistics.reject(row, refusal.text)
             self.ended_us = self.clock.now_ns() // 1000
             self.only_data = False
+            self._end_caching(session, row)
             replies.append(reply.error(refusal.text))
             return None, 1
         # The gate judges the requests of a batch alike, unless memory runs short between two of them, or they have
         # different keys, of which the user may use some.
         is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row)
         left = batch.after(at) if is_alike and not self.state else one(request)
-        session.enqueue(row, left)
+        if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
+            session.enqueue(row, left)
         session.last_command = row.title
         replies.extend([reply.QUEUED] * left.count)
         self.ended_us = self.clock.now_ns() // 1000

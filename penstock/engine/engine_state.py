@@ -302,9 +302,12 @@ class EngineState:
         elif not self.watchers:
             self.heeds_changes = False  # nobody tracks keys any more, and the last one that was read has changed
 
-    def tell_of_flush(self, ctx: Context) -> bytes:
-        """A database was emptied: tell whoever tracks keys; what stands before the reply of the request itself."""
-        is_first = ctx.waits and not ctx.session.state & REPLIES_WITHHELD
+    def tell_of_flush(self, ctx: Context, is_lazy: bool) -> bytes:
+        """A database was emptied: tell whoever tracks keys; what stands before the reply of the request itself.
+
+        is_lazy: by an asynchronous request, whose reply Redis does not send from another thread.
+        """
+        is_first = ctx.waits and not is_lazy and not ctx.session.state & REPLIES_WITHHELD
         return self.tracking.note_flush(ctx.session, is_first, self.outgoing)
 
     def tell_of_reload(self, ctx: Context) -> None:

@@ -29,10 +29,10 @@ FLUSH_HISTORY: Final = (
     summary="Empties the selected database.",
 )
 def flushdb(ctx: Context, args: list[bytes]) -> bytes:
-    _read_flush(args)
+    is_lazy = _read_flush(ctx, args)
     _flush(ctx, ctx.db_index)
     ctx.log_request(args)
-    return ctx.engine.tell_of_flush(ctx) + reply.OK
+    return ctx.engine.tell_of_flush(ctx, is_lazy) + reply.OK
 
 
 @command(
@@ -48,20 +48,23 @@ def flushdb(ctx: Context, args: list[bytes]) -> bytes:
     summary="Empties every database.",
 )
 def flushall(ctx: Context, args: list[bytes]) -> bytes:
-    _read_flush(args)
+    is_lazy = _read_flush(ctx, args)
     for db_index in range(len(ctx.engine.keyspace.databases)):
         _flush(ctx, db_index)
     ctx.log_request(args)
-    return ctx.engine.tell_of_flush(ctx) + reply.OK
+    return ctx.engine.tell_of_flush(ctx, is_lazy) + reply.OK
 
 
-def _read_flush(args: list[bytes]) -> None:
-    """Check the arguments.
+def _read_flush(ctx: Context, args: list[bytes]) -> bool:
+    """Whether the flush is asynchronous. Keys are removed at once all the same, their memory is freed in steps.
 
-    SYNC and ASYNC are the same here: keys are removed at once, their memory is freed in steps.
+    Only when the session itself is told differs (CLIENT TRACKING): behind the reply of an asynchronous one.
     """
     if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"SYNC", b"ASYNC")):
         raise refusals.syntax()
+    if len(args) == 2:
+        return args[1].upper() == b"ASYNC"
+    return ctx.engine.settings.yes("lazyfree-lazy-user-flush")
 
 
 def _flush(ctx: Context, db_index: int) -> None:

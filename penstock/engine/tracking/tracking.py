@@ -29,7 +29,7 @@ DROPPED_AT_ONCE: Final = 100  # keys, where there are more than tracking-table-m
 RUN_SCRIPTS: Final = frozenset(("EVAL_RO", "EVALSHA_RO", "FCALL_RO"))
 
 Change: TypeAlias = Session | None
-"""Who changed a key in this turn; None: several, or the server itself."""
+"""Who changed a key last in this turn; None: a script, or the server itself."""
 
 
 class Prefix:
@@ -72,12 +72,15 @@ class Tracking:
     # -- on and off -------------------------------------------------------------------------------------------------
 
     def begin(self, session: Session, options: TrackingOptions, prefixes: list[bytes]) -> None:
-        """CLIENT TRACKING ON: the options replace those before, the prefixes are added to them."""
+        """CLIENT TRACKING ON: the options replace those before, the prefixes are added to them.
+
+        CLIENT CACHING before it counts for the request behind it (Redis 8.6.3).
+        """
         before = session.tracking
         if before is not None:
             options.prefixes = before.prefixes
+            options.is_chosen = before.is_chosen
         session.tracking = options
-        session.choose_caching(False)
         self.sessions[session] = None
         for name in prefixes:
             prefix = self.prefixes.get(name)
@@ -133,13 +136,17 @@ class Tracking:
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def note_change(self, session: Session, key: bytes, outgoing: Outgoing) -> None:
-        """A key has changed while a session's request was run (WATCH counts the same changes)."""
+        """A key has changed while a session's request was run (WATCH counts the same changes).
+
+        For NOLOOP with BCAST the last change of a turn counts, and a script's is nobody's (Redis 8.6.3).
+        """
+        changer = session if session.asks_for is None else None
         session = session.asks_for or session
         for length in self._lengths:
             if length <= len(key):
                 prefix = self.prefixes.get(key[:length])
                 if prefix is not None:
-                    prefix.changed[key] = session if prefix.changed.get(key, session) is session else None
+                    prefix.changed[key] = changer
                     self.due = True
         self._tell_readers(session, key, outgoing)
 
@@ -156,12 +163,13 @@ class Tracking:
     def note_flush(self, session: Session, is_first: bool, outgoing: Outgoing) -> bytes:
         """All keys of a database are gone: everybody is told at once, and what was read is forgotten.
 
+        The oldest connection is told first, the session itself last (one connection may get what is for several).
         is_first: what is told to the session itself precedes its reply, and is returned (Redis 8.6.3).
         """
         session = session.asks_for or session
         own = b""
         told: Outgoing = []
-        for reader in self.sessions:
+        for reader in sorted(self.sessions, key=lambda reader: (reader is session, reader.id)):
             if reader is session and not is_first:
                 self._for_itself.append((reader, EVERY_KEY))
             else:

@@ -30,4 +30,4 @@ class TrackingOptions:
         """Whether the keys that the request in hand reads are remembered."""
         if self.by_prefix:
             return False
-        return self.is_chosen if self.opt_in else not self.is_chosen
+        return self.is_chosen if self.opt_in else not (self.opt_out and self.is_chosen)
