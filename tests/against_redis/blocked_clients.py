@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from penstock.clock import ManualClock
+from penstock.config.settings import Settings
 from penstock.engine.session import Session
 from tests.against_redis.comparable_replies import ComparableReplies
 from tests.against_redis.queue_scenes import QueueScenes
@@ -129,9 +130,9 @@ class OverTcp:
 class InEngine:
     """The sessions of an engine in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self._clock = ManualClock(wall_ms())
-        self._engine = make_engine(self._clock)
+        self._engine = make_engine(self._clock, settings=settings)
         self._sessions: dict[int, Session] = {}
         self._replies: defaultdict[int, bytes] = defaultdict(bytes)
 
@@ -148,6 +149,8 @@ class InEngine:
             self._clock.set_ms(now_ms)
             self._replies[client] += handled(self._engine, self._sessions[client], request)
             self._deliver()
+        self._engine.end_turn()
+        self._deliver()
 
     def leave(self, client: int, now_ms: int) -> None:
         self._clock.set_ms(now_ms)
@@ -236,7 +239,7 @@ class Play:
         """Everybody's replies, client 0's all: it never waits, yet Redis answers a FLUSHALL from another thread."""
         found = side.replies()
         patience = time.monotonic() + PATIENCE_S
-        while len(_values(found.get(0, b""))) < len(self.asked[0]) and time.monotonic() < patience:
+        while len(values_of(found.get(0, b""))) < len(self.asked[0]) and time.monotonic() < patience:
             for client, reply in side.replies().items():
                 found[client] = found.get(client, b"") + reply
         return found
@@ -269,7 +272,7 @@ class Play:
         comparable = ComparableReplies(wall_ms(), self._event_of, self.known.version, self.known.has_texts)
         shown: Replies = {}
         for client, raw in replies.items():
-            values = _values(raw)
+            values = values_of(raw)
             asked = [*self.asked[client], *[["?"]] * len(values)]
             shown[client] = [comparable.reply(request, value) for request, value in zip(asked, values, strict=False)]
         return shown
@@ -283,7 +286,7 @@ class Play:
     def _waiting(self, side: Stage) -> list[bytes]:
         """INFO's numbers of those who still wait."""
         side.send(0, [["HELLO", "2"], ["INFO", "clients"]], wall_ms())
-        info = _values(side.replies()[0])[1]
+        info = values_of(side.replies()[0])[1]
         assert isinstance(info, Bulk), "INFO answers a text"
         return [line for line in info.text.split(b"\r\n") if line.partition(b":")[0] in BLOCKED]
 
@@ -293,7 +296,8 @@ def _says(event: Event, word: str) -> bool:
     return any(word in request for request in event.requests)
 
 
-def _values(raw: bytes) -> list[Value]:
+def values_of(raw: bytes) -> list[Value]:
+    """Replies as they came, and what was told between them."""
     values, at = [], 0
     while at < len(raw):
         try:

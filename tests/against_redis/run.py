@@ -9,13 +9,15 @@ from collections.abc import Iterator
 
 from tests.against_redis import blocked_clients
 from tests.against_redis.comparison import Comparison, report, scenario_of
+from tests.against_redis.dialogues import compare as compare_dialogues
 from tests.against_redis.generator import Generator
 from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import Scenes
+from tests.against_redis.talkers import Cluster, Tracking
 from tests.against_redis.typed import compare_types
 from tests.support.compared_sides import InProcess, Piped, known_by
 from tests.support.reference_knowledge import Known
-from tests.support.reference_server import NoReference, reference_binary, reference_server
+from tests.support.reference_server import NoReference, reference_binary, reference_cluster, reference_server
 from tests.support.server_process import running_server
 
 REQUESTS = 2000  # a scenario
@@ -51,6 +53,8 @@ def main() -> int:
         action="store_true",
         help="compare requests over all types of values instead (--blocking: those that wait)",
     )
+    parser.add_argument("--tracking", action="store_true", help="compare what clients are told that track keys instead")
+    parser.add_argument("--cluster", action="store_true", help="compare the clients of a cluster of one instead")
     parser.add_argument("--tcp", action="store_true", help="compare a Penstock process instead of an engine")
     parser.add_argument("--reference", default="redis", help="redis, valkey, or a server's path (default: %(default)s)")
     parser.add_argument(
@@ -64,7 +68,7 @@ def main() -> int:
     most = chosen.runs or (sys.maxsize if chosen.minutes else 1)
     failed = total = runs = 0
     try:
-        with reference_server(binary=reference_binary(chosen.reference)) as port, penstock(chosen.tcp) as ours:
+        with reference(chosen.reference, chosen.cluster) as port, penstock(chosen.tcp) as ours:
             known = known_by(port, strict=chosen.compat_version != "newest")
             say(f"compared with Redis {'.'.join(map(str, known.version))}")
             for seed in range(first, first + most):
@@ -74,6 +78,11 @@ def main() -> int:
                 if chosen.blocking:
                     kind = QueueScenes if chosen.types else Scenes
                     counted, found = blocked_clients.compare(port, known, ours, str(seed), chosen.scenarios, kind)
+                elif chosen.tracking or chosen.cluster:
+                    talker = Cluster if chosen.cluster else Tracking
+                    handled, found = compare_dialogues(port, known, str(seed), chosen.commands, talker)
+                    counted = f"{handled} requests"
+                    total += handled
                 elif chosen.types:
                     with contextlib.closing(Piped(port)) as reference:
                         typed, found = compare_types(reference, known, str(seed), chosen.commands)
@@ -100,6 +109,12 @@ def main() -> int:
 def say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def reference(kind: str, in_cluster: bool) -> contextlib.AbstractContextManager[int]:
+    """The server to compare with."""
+    binary = reference_binary(kind)
+    return reference_cluster(binary) if in_cluster else reference_server(binary=binary)
 
 
 @contextlib.contextmanager

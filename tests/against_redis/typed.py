@@ -151,12 +151,12 @@ class Shapes:
     def of(self, request: Request, value: Value) -> Value:
         name = request[0].upper()
         if name in self._unordered:
-            return _sorted(value)
+            return in_order(value)
         if name in self._pairwise:
             return _pairs_sorted(value)
         if name in self._scans and isinstance(value, Array) and len(value.elements) == 2:
             cursor, found = value.elements
-            return Array((cursor, _pairs_sorted(found) if self._scans[name] else _sorted(found)))
+            return Array((cursor, _pairs_sorted(found) if self._scans[name] else in_order(found)))
         if name == "HELLO" and not isinstance(value, Error):
             return Bulk(b"hello")  # versions, modules, the connection's number
         return value
@@ -168,7 +168,7 @@ class Shapes:
         return Array(tuple(map(self.of, queued, value.elements)))
 
 
-def _sorted(value: Value) -> Value:
+def in_order(value: Value) -> Value:
     if isinstance(value, Array | Set):
         return type(value)(tuple(sorted(value.elements, key=repr)))
     return value
@@ -339,7 +339,7 @@ def picture(ask: Callable[[Request], Value]) -> dict[str, object]:
                 fields = [word.text.decode() for word in elements_of(value)[::2] if isinstance(word, Bulk)]
                 found[f"{number} {key} fields"] = ask(["HPEXPIRETIME", key, "FIELDS", str(len(fields)), *fields])
             elif dump == "SMEMBERS":
-                value = _sorted(value)
+                value = in_order(value)
             found[f"{number} {key}"] = value
             found[f"{number} {key} expires"] = ask(["PEXPIRETIME", key])
     ask(["SELECT", "0"])
