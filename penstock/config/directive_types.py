@@ -8,7 +8,6 @@ raises BadValue with Redis's reason. `shown` is the text of CONFIG GET: the same
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from penstock.config import quoting
