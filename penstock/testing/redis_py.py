@@ -15,7 +15,7 @@ from penstock.testing.openings import Openings
 # What CLIENT SETINFO tells. redis-py would read its own package's metadata for each connection, which takes longer than
 # starting a server.
 DRIVER: Final = DriverInfo()
-# No network can lose a reply here: a client that waits for an hour waits for an hour. And the server never moves: redis-py
+# No network can lose a reply here: a client that waits for an hour waits for an hour. The server never moves: redis-py
 # would ask each connection to be told of that, and the refusal would stand in the server's statistics.
 DEFAULTS: Final[dict[str, Any]] = {
     "driver_info": DRIVER,
