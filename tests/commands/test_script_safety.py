@@ -149,6 +149,7 @@ def test_grammar_that_lua_5_1_does_not_know_is_refused(dialogue: Dialogue, code:
         ("return string.format('% 5g%09E', -(0/0), 0/0)", b"  nan     -NAN"),
         ("return string.format('%q','a\\n\\0')", b'"a\\\n\\000"'),
         ("return string.format('%u',-3)", b"18446744073709551613"), ("return math.mod(7,3)", 1),
+        ("return bit.tohex(255,2^32-3)..bit.tohex(255,-2^31)", b"0FF000000FF"),
         ("return bit.tohex(-1,20)", b"ffffffff"), ("return string.format('%s','a\\0b')", b"a"),
     ],
 )  # fmt: skip

@@ -1,7 +1,8 @@
 -- The libraries math and bit, as Redis's scripts know them.
 
 local host, guard, shared = ...
-local error, type, select, tonumber, floor = error, type, select, tonumber, math.floor
+local error, type, select, tonumber = error, type, select, tonumber
+local floor, least, most = math.floor, math.min, math.max
 local raw_pairs, wrong, refuse = pairs, guard.wrong, guard.refuse
 
 -- As a C compiler casts a double to int on a 64-bit machine.
@@ -101,7 +102,7 @@ bits.tohex = function(...)
     local number, digits = ...
     local count = tonumber(digits)
     if count and (count > 8 or count < -8) then
-        return raw_tohex(number, bit.tobit(count) < 0 and -8 or bit.tobit(count) > 8 and 8 or count)
+        return raw_tohex(number, most(-8, least(8, bit.tobit(count))))
     end
     return raw_tohex(...)
 end
