@@ -69,6 +69,8 @@ class Listener:
             for at, value in enumerate(values):
                 answered = () if client != event.client or isinstance(value, Push) else next(requests_left, ())
                 values[at] = self._shown(client, list(answered), value)
+            if client != event.client and all(isinstance(value, Push) for value in values):
+                values.sort(key=repr)  # one connection may get what is for several: in no order after a flush
         return found
 
     def _number(self, named: re.Match[str]) -> str:
