@@ -198,7 +198,7 @@ $(COMPILED)/tested: $(COMPILED)/installed $(VENV)/tested
 PINS := $(wildcard tests/clients/pins/*.txt)
 FRAMEWORKS := $(PINS:tests/clients/pins/%.txt=$(CLIENTS)/python/%/installed)
 
-$(CLIENTS)/installed: $(FRAMEWORKS) $(CLIENTS)/npm/installed $(CLIENTS)/programs/hiredis
+$(CLIENTS)/installed: $(FRAMEWORKS) $(CLIENTS)/npm/installed $(CLIENTS)/programs/hiredis $(CLIENTS)/programs/redisc
 	@touch $@
 
 $(CLIENTS)/python/%/installed: tests/clients/pins/%.txt $(VENV)/groups
@@ -206,7 +206,7 @@ $(CLIENTS)/python/%/installed: tests/clients/pins/%.txt $(VENV)/groups
 	@$(PIP) --python $(@D)/bin/python install --requirement $<
 	@touch $@
 
-# Without Node, a C compiler or libhiredis, their rows say "not installed".
+# Without Node, a C compiler, libhiredis, Go or redisc, their rows say "not installed".
 $(CLIENTS)/npm/installed: tests/clients/package.json
 	@mkdir -p $(@D) && cp $< $(@D)/package.json
 	@! command -v npm >/dev/null || (cd $(@D) && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent)
@@ -216,3 +216,8 @@ $(CLIENTS)/npm/installed: tests/clients/package.json
 $(CLIENTS)/programs/hiredis: tests/clients/apps/hiredis.c
 	@mkdir -p $(@D)
 	@$(CC) -O2 -Wall -o $@ $< -lhiredis 2>/dev/null || echo "no libhiredis (apt-get install libhiredis-dev): left out"
+
+$(CLIENTS)/programs/redisc: tests/clients/apps/redisc.go
+	@mkdir -p $(@D)
+	@GO111MODULE=off GOPATH=/usr/share/gocode go build -o $@ $< 2>/dev/null \
+		|| echo "no redisc (apt-get install golang-go golang-github-mna-redisc-dev): left out"

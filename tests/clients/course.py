@@ -91,7 +91,7 @@ class Course:
         self._reaper = reaper
         self._done = directory / "done.txt"
         self._done.touch()
-        self._server = KeptServer(directory)
+        self._server = KeptServer(directory, framework.in_cluster)
         self._server_up()
         self.server_version = self._server.version()
         self._environment = os.environ | {
@@ -102,6 +102,7 @@ class Course:
             "PATH": f"{framework.programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(APPS),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "IN_CLUSTER": "1" if framework.in_cluster else "",
         }
         self._workers: list[Worker] = []
 

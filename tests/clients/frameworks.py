@@ -22,7 +22,7 @@ class Framework:
     `may_lose`: jobs that its design (not the server) may lose with a killed worker, as many as one worker holds.
     `kept`: results that must be read back through the framework itself. `beside`: further processes,
     started again with the server if `beside_restarts`.
-    `nudged`: it looks for lost jobs only when a new one comes.
+    `nudged`: it looks for lost jobs only when a new one comes. `in_cluster`: the server has `cluster-enabled yes`.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Framework:
     beside_restarts: bool = True
     nudged: bool = False
     remark: str = ""
+    in_cluster: bool = False
 
     @property
     def version(self) -> str:
@@ -80,6 +81,7 @@ def _python(
     beside: str = "",
     nudged: bool = False,
     remark: str = "",
+    in_cluster: bool = False,
 ) -> Framework:
     """One in a virtual environment of its own; its worker is a program there, its sender apps/NAME_app.py."""
     programs = PYTHONS / name / "bin"
@@ -96,6 +98,7 @@ def _python(
         beside=(_program(programs, beside),) if beside else (),
         nudged=nudged,
         remark=remark,
+        in_cluster=in_cluster,
     )
 
 
@@ -104,13 +107,17 @@ def _program(programs: Path, line: str) -> tuple[str, ...]:
     return (str(programs / first), *others)
 
 
-def _debian(name: str, package: str, program: tuple[str, ...], exercised: str, jobs: int) -> Framework:
-    return Framework(name, package, DEBIAN, (*program, "worker"), program, exercised, jobs, kept=jobs)
+def _debian(
+    name: str, package: str, program: tuple[str, ...], exercised: str, jobs: int, in_cluster: bool = False
+) -> Framework:
+    worker = (*program, "worker")
+    return Framework(name, package, DEBIAN, worker, program, exercised, jobs, kept=jobs, in_cluster=in_cluster)
 
 
-def _node(name: str, package: str, script: str, exercised: str, jobs: int = 400) -> Framework:
+def _node(name: str, package: str, script: str, exercised: str, jobs: int = 400, in_cluster: bool = False) -> Framework:
     sender = ("node", script, package)
-    return Framework(name, package, NODE / ".bin", (*sender, "worker"), sender, exercised, jobs, kept=jobs)
+    worker = (*sender, "worker")
+    return Framework(name, package, NODE / ".bin", worker, sender, exercised, jobs, kept=jobs, in_cluster=in_cluster)
 
 
 # Jobs that a worker holds when it is killed come back by a timeout in every one of these but where `may_lose` says so.
@@ -192,4 +199,28 @@ FRAMEWORKS = (
         "hiredis", "libhiredis-dev", (str(BUILT / "hiredis"),), "consumer group, XAUTOCLAIM, pipelined MULTI", jobs=2000
     ),
     _debian("redis-cli", "redis-tools", ("sh", "redis_cli.sh"), "--pipe, BLMOVE, EVAL, a process a request", jobs=200),
+    _python(
+        "redis_cluster",
+        "redis",
+        "python redis_cluster_app.py work",
+        "RedisCluster: consumer group, XAUTOCLAIM, transactions",
+        jobs=1000,
+        in_cluster=True,
+    ),
+    _node(
+        "ioredis 6 Cluster", "ioredis", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", 2000, True
+    ),
+    _node(
+        "ioredis 5 Cluster", "ioredis5", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", 2000, True
+    ),
+    _node("node-redis 6 cluster", "redis", "node_redis.mjs", "RESP3, consumer group, XAUTOCLAIM, MULTI", 2000, True),
+    _node("node-redis 5 cluster", "redis5", "node_redis.mjs", "RESP3, consumer group, XAUTOCLAIM, MULTI", 2000, True),
+    _debian(
+        "redisc (Go)",
+        "golang-github-mna-redisc-dev",
+        (str(BUILT / "redisc"),),
+        "redigo in a cluster: consumer group, XAUTOCLAIM, MULTI",
+        jobs=2000,
+        in_cluster=True,
+    ),
 )

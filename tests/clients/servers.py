@@ -6,6 +6,7 @@ Either keeps an append-only log, synced before every answer, in the directory th
 and started again on the same port with the same data.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -24,13 +25,18 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class KeptServer:
-    """One server, with its data; `start` again after `stop`. It leads a session of its own, of which `pid` tells."""
+    """One server, with its data; `start` again after `stop`. It leads a session of its own, of which `pid` tells.
 
-    def __init__(self, directory: Path) -> None:
+    in_cluster: it is the only node of a cluster, which owns every slot.
+    """
+
+    def __init__(self, directory: Path, in_cluster: bool = False) -> None:
+        self._in_cluster = in_cluster
         self._log = directory / "server.log"
         self._data = directory / "data"
         self._data.mkdir()
         self.port = free_port()
+        self._bus_port = free_port()
         self._process = self._started()
 
     @property
@@ -51,7 +57,16 @@ class KeptServer:
                     assert self._process.poll() is None and time.monotonic() < deadline_s, self._log.read_text()[-2000:]
                     time.sleep(BETWEEN_LOOKS_S)
                 else:
-                    return
+                    break
+            if self._in_cluster:
+                self._own_all_slots(link, deadline_s)
+
+    def _own_all_slots(self, link: redis.Redis, deadline_s: float) -> None:
+        with contextlib.suppress(redis.ResponseError):  # it owns them already
+            link.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        while "cluster_state:ok" not in str(link.execute_command("CLUSTER", "INFO")):
+            assert time.monotonic() < deadline_s, "a node that owns all slots is up"
+            time.sleep(BETWEEN_LOOKS_S)
 
     def stop(self) -> None:
         """SIGTERM, as a container host sends it."""
@@ -75,6 +90,9 @@ class KeptServer:
         command = [program] if program else [sys.executable, "-m", "penstock", "serve"]
         flags = ["--port", str(self.port), "--bind", LOCALHOST, "--dir", str(self._data)]
         flags += ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        if self._in_cluster:
+            flags += ["--cluster-enabled", "yes", "--cluster-port", str(self._bus_port)]
+            flags += ["--cluster-announce-ip", LOCALHOST]  # ioredis connects to no node without an address
         with self._log.open("ab") as log:
             return subprocess.Popen(
                 [*command, *flags],

@@ -1,9 +1,12 @@
-// ioredis (5 and 6): a consumer group as queue, results in a hash by a script of our own, pipelines, pub/sub.
+// ioredis (5 and 6), its Cluster too: a consumer group as queue, results in a hash by a script of our own, pipelines, pub/sub.
 import { record, numbers, say } from "./job.mjs";
 
 const [, , version, action, first, end] = process.argv;
-const { Redis } = await import(version);
-const redis = new Redis({ port: Number(process.env.PORT), maxRetriesPerRequest: null });
+const { Cluster, Redis } = await import(version);
+const port = Number(process.env.PORT);
+const redis = process.env.IN_CLUSTER
+  ? new Cluster([{ host: "127.0.0.1", port }], { clusterRetryStrategy: () => 200 })
+  : new Redis({ port, maxRetriesPerRequest: null });
 redis.on("error", (error) => console.error(error.message));
 redis.defineCommand("keep", {
   numberOfKeys: 1,
