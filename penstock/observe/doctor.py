@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 FEW_FILES: Final = 10_032  # maxclients and the server's own
-EXTRAS: Final = (("lua", "lupa"), ("metrics", "prometheus_client"), ("testing", "redis"), ("top", "rich"))
+EXTRAS: Final = (  # and a module that each brings
+    ("console", "aiohttp"),
+    ("lua", "lupa"),
+    ("metrics", "prometheus_client"),
+    ("payload", "fastavro"),
+    ("spark", "pyspark"),
+    ("testing", "redis"),
+    ("top", "rich"),
+)
 HOUR_S: Final = 3600
 DAY_S: Final = 24 * HOUR_S
 

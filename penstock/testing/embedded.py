@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from penstock.testing.sockets import Sockets
 
-DEFAULTS: Final = {"port": 0, "repl_diskless_sync_delay": 0}  # a test does not wait for replicas that may come
+DEFAULTS: Final = {"port": "0", "repl-diskless-sync-delay": "0"}  # a test does not wait for replicas that may come
 LINES_KEPT: Final = 1000
 EXCHANGES_KEPT: Final = 200
 
@@ -68,9 +68,12 @@ class Server:
     """
 
     def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
-        chosen: dict[str, object] = {"appendonly": dir is not None, **DEFAULTS, **directives}
-        words = [word for name, value in chosen.items() for word in _flag(name, value)]
+        words = [word for name, value in directives.items() for word in _flag(name, value)]
         self._settings = config_file.start([*words, *(["--dir", os.fspath(dir)] if dir is not None else [])])
+        defaults = DEFAULTS if dir is not None else DEFAULTS | {"appendonly": "no"}
+        for name, default in defaults.items():
+            if name not in self._settings.set_at_start:
+                self._settings.read_line([name, default], set())
         self._in_memory = dir is None
         self._is_open = False
         self._sockets: Sockets | None = None

@@ -1,6 +1,7 @@
 """`penstock top`, `penstock doctor` and `penstock serve --check`."""
 
 import sys
+import tomllib
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 
 import penstock
 from penstock import cli
-from penstock.observe import stream_survey, top
+from penstock.observe import doctor, stream_survey, top
 from penstock.wire_client import WireClient, address
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -137,6 +140,14 @@ def test_the_doctor_looks_at_the_installation(capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr().out
     assert "open files" in printed
     assert "extras" in printed
+
+
+def test_the_doctor_names_each_extra_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    cli.main(["doctor"])
+
+    assert {name for name, _ in doctor.EXTRAS} == extras.keys() - {"tools", "plot"}
+    assert "console, lua, metrics" in capsys.readouterr().out
 
 
 # -- serve --check ----------------------------------------------------------------------------------------------------
