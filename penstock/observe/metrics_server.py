@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
+from penstock.engine.telemetry.stream_counts import KnownStreams
 from penstock.errors import UsageError
 from penstock.observe import families, snapshot, stream_text
 from penstock.observe.snapshot import Snapshot
@@ -42,10 +43,10 @@ PATIENCE_S: Final = 30.0  # for a client of the port
 class SnapshotReader:
     """Reads one snapshot in the event loop's pauses. `taken` has it when it is complete."""
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, known: KnownStreams | None = None) -> None:
         self._engine = engine
         self._loop = loop
-        self._snapshot = Snapshot()
+        self._snapshot = Snapshot(known)
         self._steps = snapshot.take(engine, self._snapshot)
         self.taken: Future[Snapshot] = Future()
 
@@ -96,6 +97,7 @@ class Scraper:
         self._engine = engine
         self._loop = loop
         self._lock = Lock()
+        self._known: KnownStreams = {}
 
     def text(self) -> bytes:
         """The metrics; `redis_up 0` if the event loop does not get to them in LONGEST_S, or has ended."""
@@ -106,13 +108,14 @@ class Scraper:
             ProcessCollector(registry=registry)
             parts = [generate_latest(registry)]
             if taken is not None:
+                self._known = taken.tuples.by_key()
                 for piece in stream_text.pieces(taken):
                     parts.append(piece.encode())
                     time.sleep(FORMAT_PAUSE_S)  # the event loop has the interpreter
             return b"".join(parts)
 
     def _taken(self) -> Snapshot | None:
-        reader = SnapshotReader(self._engine, self._loop)
+        reader = SnapshotReader(self._engine, self._loop, self._known)
         try:
             self._loop.call_soon_threadsafe(reader.read)
             return reader.taken.result(LONGEST_S)

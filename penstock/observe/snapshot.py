@@ -15,7 +15,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.matching.globs import matches
 from penstock.engine.session import NOBODY
 from penstock.engine.telemetry.statistics import RowStatistics
-from penstock.engine.telemetry.stream_counts import StreamTuples
+from penstock.engine.telemetry.stream_counts import KnownStreams, StreamTuples
 
 EVERY_STREAM: Final = b"*"
 STREAMS_A_STEP: Final = 10
@@ -54,9 +54,12 @@ class DatabaseCounts(NamedTuple):
 
 
 class Snapshot:
-    """The values, and how many streams were left out because there are too many."""
+    """The values, and how many streams were left out because there are too many.
 
-    def __init__(self) -> None:
+    known: the streams of the snapshot before.
+    """
+
+    def __init__(self, known: KnownStreams | None = None) -> None:
         self.fields: dict[str, str] = {}  # of INFO
         self.commands: list[CommandCounts] = []
         self.errors: dict[str, int] = {}
@@ -64,7 +67,8 @@ class Snapshot:
         self.slow_requests = 0
         self.slow_requests_total = 0
         self.last_slow_usec = 0
-        self.tuples = StreamTuples(0)
+        self.known: KnownStreams = known or {}
+        self.tuples = StreamTuples(0, {})
         self.streams_left_out = 0
 
 
@@ -101,7 +105,7 @@ def _command(name: str, row: RowStatistics, percents: list[str]) -> CommandCount
 def _take_streams(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
     """The streams that the settings choose, the oldest keys first."""
     most = engine.settings.number("metrics-max-streams")
-    snapshot.tuples = tuples = StreamTuples(most * PARTS_PER_STREAM)
+    snapshot.tuples = tuples = StreamTuples(most * PARTS_PER_STREAM, snapshot.known)
     for db_index, db in enumerate(engine.keyspace.databases):
         chosen: list[bytes] = []
         yield from _choose(engine, db_index, most - len(tuples.streams), chosen, snapshot)

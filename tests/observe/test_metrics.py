@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
-from penstock.engine.telemetry.stream_counts import StreamCounts
+from penstock.engine.telemetry.stream_counts import KnownStreams, StreamCounts
 from penstock.errors import UsageError
 from penstock.observe import companions, snapshot, stream_text
 from penstock.observe.metrics_server import (
@@ -221,6 +221,47 @@ def test_streams_that_are_deleted_while_they_are_read_are_left_out(dialogue: Dia
     assert [StreamCounts._make(one).key for one in taken.tuples.streams] == [
         b"s%d" % at for at in range(STREAMS_A_STEP)
     ]
+
+
+def memory_after(engine: Engine, known: KnownStreams) -> int:
+    """What a scrape says of the memory of the only stream, after one that said so much."""
+    taken = Snapshot(known)
+    for _ in snapshot.take(engine, taken):
+        pass
+    return StreamCounts._make(taken.tuples.streams[0]).memory
+
+
+def test_the_memory_of_a_stream_that_stays_as_it_was_is_not_estimated_again(dialogue: Dialogue, engine: Engine) -> None:
+    dialogue("XADD s 1-0 f v", "XGROUP CREATE s g 0", "XREADGROUP GROUP g alice STREAMS s >")
+    known = taken_of(engine).tuples.by_key()
+    estimate = memory_after(engine, {})
+    known[0][b"s"] = StreamCounts._make(known[0][b"s"])._replace(memory=7)
+
+    assert memory_after(engine, known) == 7
+    assert estimate > 7
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "XADD s 2-0 f v",
+        "XDEL s 1-0",
+        "XSETID s 9-0",
+        "XACK s g 1-0",
+        "XGROUP CREATECONSUMER s g bob",
+        "XGROUP DESTROY s g",
+        "DEL s|XADD s 1-0 f v|XADD s 1-1 f v",
+    ],
+)
+def test_the_memory_of_a_stream_that_changed_is_estimated_again(
+    change: str, dialogue: Dialogue, engine: Engine
+) -> None:
+    dialogue("XADD s 1-0 f v", "XGROUP CREATE s g 0", "XREADGROUP GROUP g alice STREAMS s >")
+    known = taken_of(engine).tuples.by_key()
+    known[0][b"s"] = StreamCounts._make(known[0][b"s"])._replace(memory=7)
+    dialogue(*change.split("|"))
+
+    assert memory_after(engine, known) == memory_after(engine, {})
 
 
 def test_while_a_script_has_the_keyspace_the_scrape_waits(engine: Engine, clock: ManualClock) -> None:
