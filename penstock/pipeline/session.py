@@ -30,7 +30,7 @@ def session(master: str = "local[*]", name: str = "penstock", **settings: str) -
 
     # Spark starts its workers as `python3`, with a path that knows neither this interpreter nor a checkout.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    here = str(Path(__file__).parent.parent.parent)
+    here = _import_path()
     path = os.environ.get("PYTHONPATH", "")
     if here not in path.split(os.pathsep):
         os.environ["PYTHONPATH"] = here + (os.pathsep + path if path else "")
@@ -49,7 +49,19 @@ def register(spark: Any) -> None:
     """
     from penstock.pipeline.connector.datasource import StreamsDataSource
 
+    here = _import_path()
+    context = getattr(spark, "sparkContext", None)  # Spark Connect has none
+    if context is not None and Path(here).is_file():
+        # Spark gives what comes by --py-files to its tasks, not to the process that plans a stream (pyspark 4.3).
+        path = context.environment.get("PYTHONPATH", "")
+        if here not in path.split(os.pathsep):
+            context.environment["PYTHONPATH"] = here + (os.pathsep + path if path else "")
     spark.dataSource.register(StreamsDataSource)
+
+
+def _import_path() -> str:
+    """Where the package penstock is: a folder, or an archive."""
+    return str(Path(__file__).parent.parent.parent)
 
 
 def require() -> None:

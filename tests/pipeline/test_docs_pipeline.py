@@ -49,7 +49,12 @@ from penstock.pipeline.session import register
 spark = SparkSession.builder.getOrCreate()
 register(spark)
 rows = spark.read.format("redis_streams").option("endpoints", sys.argv[1]).option("stream", "s").load()
-print("rows", sorted(row._id for row in rows.collect()), sys.modules["penstock"].__file__)
+print("rows", sorted(row._id for row in rows.collect()), sys.modules["penstock"].__file__, type(spark))
+live = spark.readStream.format("redis_streams").option("endpoints", sys.argv[1]).option("stream", "s")
+query = live.option("startingId", "earliest").schema("n int").load().writeStream.format("redis_streams")
+query = query.option("endpoints", sys.argv[1]).option("stream", "copy").option("checkpointLocation", "checkpoint")
+query.trigger(availableNow=True).start().awaitTermination()
+spark.stop()
 """
 
 
@@ -189,24 +194,45 @@ def test_the_extra_spark_brings_what_its_examples_import(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_code_that_comes_by_py_files_reads_a_stream(tmp_path: Path) -> None:
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_code_that_comes_by_py_files_copies_a_stream(master: str, tmp_path: Path) -> None:
     archive = tmp_path / "penstock-py-files.zip"
     subprocess.run([sys.executable, str(ROOT / "packaging/py_files.py"), str(archive)], check=True)
     python = without_penstock(tmp_path / "python")
-    (tmp_path / "job.py").write_text(JOB)
     environment = {name: word for name, word in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"PYSPARK_PYTHON": str(python), "SPARK_HOME": spark_home()}
-    with running_server("--appendonly", "no", dir=tmp_path) as server, redis.Redis(LOCALHOST, server.port) as client:
+    environment |= {"SPARK_WORKER_DIR": f"{tmp_path}/work", "SPARK_LOCAL_DIRS": f"{tmp_path}/local"}
+    submit = f"exec {spark_home()}/bin/spark-submit --master '{master}' {SPARKS} --py-files {archive} job.py $0"
+
+    said = copied(["/bin/sh", "-c", submit], tmp_path, environment)
+
+    assert "penstock-py-files.zip/penstock/" in said
+
+
+@pytest.mark.slow
+def test_a_stream_is_copied_over_spark_connect(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install '.[connect]'")
+    environment = os.environ | {"SPARK_REMOTE": "local[2]", "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    environment |= {"PYSPARK_SUBMIT_ARGS": f"{SPARKS} pyspark-shell"}
+
+    said = copied([sys.executable, "job.py"], tmp_path, environment)
+
+    assert "pyspark.sql.connect.session.SparkSession" in said
+
+
+def copied(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    """What JOB says, which reads a stream and copies it; `command` gets the server's address at its end."""
+    (folder / "job.py").write_text(JOB)
+    with running_server("--appendonly", "no", dir=folder) as server, redis.Redis(LOCALHOST, server.port) as client:
         client.xadd("s", {"n": 1}, "1-0")
         client.xadd("s", {"n": 2}, "2-0")
-        submit = f"{spark_home()}/bin/spark-submit --master 'local[2]' {SPARKS} --py-files {archive} job.py"
-        done = subprocess.run(
-            ["/bin/sh", "-c", f"{submit} {LOCALHOST}:{server.port}"],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
-        )  # fmt: skip
+        program, *words = command
+        done = run_python(program, [*words, f"{LOCALHOST}:{server.port}"], folder, environment)
 
-    assert done.returncode == 0, done.stderr[-5000:]
-    assert "rows ['1-0', '2-0']" in done.stdout and "penstock-py-files.zip/penstock/" in done.stdout
+        assert done.returncode == 0, done.stderr[-5000:]
+        assert "rows ['1-0', '2-0']" in done.stdout
+        assert [fields for _, fields in client.xrange("copy")] == [{b"n": b"1"}, {b"n": b"2"}]
+    return done.stdout
 
 
 def spark_home() -> str:
