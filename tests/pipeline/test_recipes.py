@@ -44,7 +44,7 @@ def run(spark: Any, endpoint: str, tmp_path: Path) -> Callable[..., None]:
 def test_every_recipe_has_its_test() -> None:
     named = Path(__file__).read_text()
 
-    assert len(blocks()) == 3
+    assert len(blocks()) == 4
     assert [heading for heading in blocks() if f'run("{heading}"' not in named] == []
 
 
@@ -89,3 +89,27 @@ def test_each_key_is_in_order_though_many_tasks_write(run: Callable[..., None], 
     for sensor in range(7):
         written = [float(fields[b"value"]) for _, fields in server.xrange(f"sensor:{sensor}")]
         assert written == [float(number) for number in range(sensor, 100, 7)]
+
+
+def test_a_job_that_fails_comes_again_later_and_at_last_is_a_dead_letter(
+    run: Callable[..., None], spark: Any, server: redis.Redis
+) -> None:
+    pytest.importorskip("google.protobuf", reason="transformWithState needs protobuf: make spark")
+    settings = ("spark.sql.streaming.noDataMicroBatches.enabled", "spark.sql.streaming.stateStore.providerClass")
+    before = [spark.conf.get(setting) for setting in settings]
+    spark.conf.set(settings[0], "true")  # as Spark has it: times end also where nothing new comes
+    try:
+        for rounds in (("a", 1_000), ("b", 1_000), ("c", 2_000)), (("a", 3_000), ("d", 3_500)), (("a", 4_000),):
+            for job, second in rounds:
+                server.xadd("failed", {"job": job, "body": f"of {job}"}, f"{second}000-*")
+            run("Again later, but not for ever")
+    finally:
+        for setting, value in zip(settings, before, strict=True):
+            spark.conf.set(setting, value)
+
+    again = [(fields[b"job"], fields[b"body"], fields[b"attempt"]) for _, fields in server.xrange("jobs")]
+    assert sorted(again[:2]) == [(b"a", b"of a", b"2"), (b"b", b"of b", b"2")]
+    assert sorted(again[2:4]) == [(b"a", b"of a", b"3"), (b"c", b"of c", b"2")]
+    assert again[4:] == [(b"d", b"of d", b"2")]
+    ((_, dead),) = server.xrange("jobs:dead")
+    assert dead == {b"job": b"a", b"body": b"of a", b"attempt": b"3"}
