@@ -37,6 +37,8 @@ NEEDED: Final = (
     "sortedcontainers-stubs",
     "xxhash",
     "anycrc",
+    "librt",
+    "python-neo-lzf",
 )
 # Hidden: nobody outside calls our functions, so that calls between files need no table.
 FLAGS: Final = ("-fvisibility=hidden", "-Wno-error")

@@ -236,6 +236,8 @@ def test_what_every_user_installs_is_five_packages() -> None:
     assert [re.split("[>;]", word)[0] for word in project["dependencies"]] == [
         "anycrc",
         "hiredis",
+        "librt",
+        "python-neo-lzf",
         "sortedcontainers",
         "uvloop",
         "xxhash",

@@ -4,10 +4,12 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine import encodings
+from penstock.engine.rdb import native_nodes
 from penstock.protocol import entries
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import rdb_format
 from penstock.storage.rdb.stream_reader import StreamDefaults
+from penstock.storage.rdb.stream_writer import EntryForms
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
 from penstock.storage.streams.ids import IS_COMPILED
 from penstock.storage.streams.listpack_nodes import NodeLimits
@@ -22,7 +24,8 @@ ZERO: Final = 0.0
 def stream_defaults(settings: Settings, limits: NodeLimits) -> StreamDefaults:
     """`limits` are shared by all streams of an engine."""
     duration_s, max_size = settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize")
-    return StreamDefaults(limits, duration_s, max_size, entries.encode)
+    read_node = native_nodes.read_node if IS_COMPILED else None
+    return StreamDefaults(limits, duration_s, max_size, entries.encode, read_node)
 
 
 def version_of(settings: Settings) -> int:
@@ -31,8 +34,8 @@ def version_of(settings: Settings) -> int:
 
 
 def new_writer(settings: Settings, version: int) -> ValueWriter:
-    """In plain Python nothing is compressed: that would take a second for each half a megabyte."""
-    return ValueWriter(version, IS_COMPILED and settings.yes("rdbcompression"), entries.fields_of)
+    forms = EntryForms(entries.fields_of, native_nodes.write_node if IS_COMPILED else None)
+    return ValueWriter(version, settings.yes("rdbcompression"), forms)
 
 
 def writer_for(settings: Settings, value: Value) -> ValueWriter:

@@ -131,11 +131,11 @@ def packed(texts_or_numbers: list[bytes | int]) -> bytes:
         if isinstance(element, bytes):
             number = integer_of(element)
             if number is None:
-                parts.append(_text_element(element))
+                parts.append(text_element(element))
                 continue
         else:
             number = element
-        parts.append(SMALL[number] if 0 <= number < 128 else _integer_element(number))
+        parts.append(SMALL[number] if 0 <= number < 128 else integer_element(number))
     count = min(len(parts) - 1, UNCOUNTED)
     size = HEADER_BYTES + sum(map(len, parts)) + 1
     parts[0] = size.to_bytes(4, "little") + count.to_bytes(2, "little")
@@ -143,7 +143,7 @@ def packed(texts_or_numbers: list[bytes | int]) -> bytes:
     return b"".join(parts)
 
 
-def _text_element(text: bytes) -> bytes:
+def text_element(text: bytes) -> bytes:
     size = len(text)
     if size < 64:
         return bytes((0x80 | size,)) + text + bytes((size + 1,))
@@ -152,7 +152,7 @@ def _text_element(text: bytes) -> bytes:
     return b"\xf0" + size.to_bytes(4, "little") + text + back_length(size + 5)
 
 
-def _integer_element(number: int) -> bytes:
+def integer_element(number: int) -> bytes:
     if 0 <= number < 128:
         return bytes((number, 1))
     if -4096 <= number < 4096:

@@ -13,10 +13,11 @@ from penstock.storage.rdb import listpack
 from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
 from penstock.storage.rdb.source import Source
+from penstock.storage.streams.entry_run import EntryRun
 from penstock.storage.streams.group import MAX_COUNT, NEVER, UNKNOWN
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, StreamId
-from penstock.storage.streams.listpack_nodes import Node, NodeLimits, node_of_layout
+from penstock.storage.streams.listpack_nodes import NodeLimits, node_of_layout
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.stream_builder import (
     LoadedConsumer,
@@ -31,21 +32,45 @@ SAME_FIELDS: Final = 2
 LARGEST: Final = (1 << 63) - 1
 
 Encode: TypeAlias = Callable[[bytes, list[bytes]], bytes]
+ReadNode: TypeAlias = Callable[[bytes, int, int, EntryRun, "NodeHead"], bool]
+
+
+class NodeHead:
+    """What a node says of its entries: see listpack_nodes.Node. `pieces` are for whoever reads nodes at once."""
+
+    __slots__ = ("deleted", "last_ms", "last_seq", "live", "names", "pieces")
+
+    def __init__(self) -> None:
+        self.live = 0
+        self.deleted = 0
+        self.last_ms = 0
+        self.last_seq = 0
+        self.names: list[bytes] = []  # of the first entry's fields
+        self.pieces: list[bytes] = []
 
 
 class StreamDefaults:
     """What a stream needs besides its bytes: `encode` makes an entry's bytes of its id and of fields and values.
 
-    A stream that says nothing of idempotent producers gets the settings given here.
+    `read_node`, if there is one, reads an ordinary node at once (engine/rdb/native_nodes.py). A stream that says
+    nothing of idempotent producers gets the settings given here.
     """
 
-    __slots__ = ("encode", "idmp_duration_s", "idmp_max_size", "limits")
+    __slots__ = ("encode", "idmp_duration_s", "idmp_max_size", "limits", "read_node")
 
-    def __init__(self, limits: NodeLimits, idmp_duration_s: int, idmp_max_size: int, encode: Encode) -> None:
+    def __init__(
+        self,
+        limits: NodeLimits,
+        idmp_duration_s: int,
+        idmp_max_size: int,
+        encode: Encode,
+        read_node: ReadNode | None = None,
+    ) -> None:
         self.limits = limits
         self.idmp_duration_s = idmp_duration_s
         self.idmp_max_size = idmp_max_size
         self.encode = encode
+        self.read_node = read_node
 
 
 def entry_id(source: Source) -> StreamId:
@@ -76,12 +101,13 @@ def time_ms(source: Source, what: str) -> int:
 class StreamReader:
     """One stream being read: `read_node` while there are `nodes_left`, then `finished`."""
 
-    __slots__ = ("_builder", "_defaults", "_kind", "_source", "nodes_left")
+    __slots__ = ("_builder", "_defaults", "_head", "_kind", "_source", "nodes_left")
 
     def __init__(self, source: Source, kind: int, defaults: StreamDefaults) -> None:
         self._source = source
         self._kind = kind
         self._defaults = defaults
+        self._head = NodeHead()
         producers = Producers(defaults.idmp_duration_s, defaults.idmp_max_size)
         self._builder = StreamBuilder(Stream(defaults.limits, producers))
         self.nodes_left = source.count(ID_BYTES + 2)
@@ -94,6 +120,20 @@ class StreamReader:
         if len(key) != ID_BYTES:
             raise BadRdb("a stream's node has an id of another size")
         blob = self._source.string()
+        first_id = int.from_bytes(key, "big")
+        builder, read_node = self._builder, self._defaults.read_node
+        if read_node is not None and read_node(blob, first_id >> 64, first_id & HALF, builder.run, self._head):
+            builder.settle()
+        else:
+            self._read_elements(blob, first_id)
+        if builder.nodes and first_id <= builder.nodes[-1].first:
+            raise BadRdb("a stream's nodes are not in the order of their ids")
+        head = self._head
+        last_id = head.last_ms << 64 | head.last_seq
+        builder.nodes.append(node_of_layout(first_id, last_id, head.live, head.deleted, len(blob), head.names))
+
+    def _read_elements(self, blob: bytes, first_id: StreamId) -> None:
+        """Read a node element by element."""
         found = listpack.elements(blob)
         if len(found) < 4:
             raise _damaged()
@@ -104,12 +144,10 @@ class StreamReader:
         end = 3 + width
         if found[end] != 0:
             raise _damaged()
-        first_id = int.from_bytes(key, "big")
         last_id = self._read_entries(found, end + 1, first_id, names, live, deleted)
-        if self._builder.nodes and first_id <= self._builder.nodes[-1].first:
-            raise BadRdb("a stream's nodes are not in the order of their ids")
-        node: Node = node_of_layout(first_id, last_id, live, deleted, len(blob), names)
-        self._builder.nodes.append(node)
+        head = self._head = NodeHead()
+        head.live, head.deleted, head.names = live, deleted, names
+        head.last_ms, head.last_seq = last_id >> 64, last_id & HALF
 
     def _read_entries(
         self, found: list[bytes | int], at: int, first_id: StreamId, names: list[bytes], live: int, deleted: int
@@ -128,8 +166,8 @@ class StreamReader:
             ms_more, seq_more = found[at + 1], found[at + 2]
             if not isinstance(flags, int) or not isinstance(ms_more, int) or not isinstance(seq_more, int):
                 raise _damaged()
-            ms, seq = first_ms + ms_more, first_seq + seq_more
-            if not 0 <= ms <= HALF or not 0 <= seq <= HALF or not 0 <= flags <= DELETED | SAME_FIELDS:
+            ms, seq = first_ms + ms_more & HALF, first_seq + seq_more & HALF  # Redis's overflow, too
+            if not 0 <= flags <= DELETED | SAME_FIELDS:
                 raise _damaged()
             if flags & SAME_FIELDS:
                 values, stop = at + 3, at + same_size - 1

@@ -14,17 +14,35 @@ from penstock.storage.rdb.string_writer import StringWriter, length
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import HALF, MAX, StreamId
 from penstock.storage.streams.pending_list import PendingRun
+from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
-FieldsOf: TypeAlias = Callable[[bytes], list[bytes]]  # the fields and values of an entry's bytes
+FieldsOf: TypeAlias = Callable[[bytes], list[bytes]]
+Slots: TypeAlias = tuple[Segment, int, int]  # from one slot up to another, all live
+WriteNode: TypeAlias = Callable[[bytes, int], bytes | None]
 
 
-def stream_parts(strings: StringWriter, stream: Stream, kind: int, fields_of: FieldsOf) -> Iterator[bytes]:
+class EntryForms:
+    """How entries look: `fields_of` gives the fields and values of an entry's bytes.
+
+    `write_node`, if there is one, makes a node's listpack of so many ordinary entries at once, or None of others
+    (engine/rdb/native_nodes.py).
+    """
+
+    __slots__ = ("fields_of", "write_node")
+
+    def __init__(self, fields_of: FieldsOf, write_node: WriteNode | None = None) -> None:
+        self.fields_of = fields_of
+        self.write_node = write_node
+
+
+def stream_parts(strings: StringWriter, stream: Stream, kind: int, forms: EntryForms) -> Iterator[bytes]:
     """The stream's bytes, in pieces: a node each, and a group each."""
     yield length(sum([node.live > 0 for node in stream.nodes]))
-    for ms, seq, entries in _nodes(stream):
-        blob = node_blob(ms, seq, [fields_of(entry) for entry in entries])
-        yield length(ID_BYTES) + ms[0].to_bytes(8, "big") + seq[0].to_bytes(8, "big") + strings.blob(blob)
+    for slots in _nodes(stream):
+        segment, start, _ = slots[0]
+        first_id = segment.id_at(start).to_bytes(ID_BYTES, "big")
+        yield length(ID_BYTES) + first_id + strings.blob(_node_blob(slots, forms))
     yield length(stream.length) + _id_as_lengths(stream.last_id)
     if kind >= STREAM_2:
         yield _id_as_lengths(stream.first_id) + _id_as_lengths(stream.max_deleted_id) + length(stream.entries_added)
@@ -39,26 +57,38 @@ def _id_as_lengths(entry_id: StreamId) -> bytes:
     return length(entry_id >> 64) + length(entry_id & HALF)
 
 
-def _nodes(stream: Stream) -> "Iterator[tuple[array[int], array[int], list[bytes]]]":
-    """The live entries node by node: columns of their ids, and their bytes."""
+def _nodes(stream: Stream) -> Iterator[list[Slots]]:
+    """The live entries node by node."""
     nodes = iter(stream.nodes)
     wanted = 0  # entries that the node in hand still lacks
-    ms: array[int] = array("Q")
-    seq: array[int] = array("Q")
-    entries: list[bytes] = []
+    held: list[Slots] = []
     for segment, start, stop in stream.runs(0, MAX, stream.length):
         while start < stop:
             while not wanted:
                 wanted = next(nodes).live
             end = min(start + wanted, stop)
-            ms += segment.ms[start:end]
-            seq += segment.seq[start:end]
-            entries += segment.entry_list(start, end)
+            held.append((segment, start, end))
             wanted -= end - start
             start = end
             if not wanted:
-                yield ms, seq, entries
-                ms, seq, entries = array("Q"), array("Q"), []
+                yield held
+                held = []
+
+
+def _node_blob(slots: list[Slots], forms: EntryForms) -> bytes:
+    if forms.write_node is not None:
+        count = sum([stop - start for _, start, stop in slots])
+        blob = forms.write_node(b"".join([segment.entries(start, stop) for segment, start, stop in slots]), count)
+        if blob is not None:
+            return blob
+    ms: array[int] = array("Q")
+    seq: array[int] = array("Q")
+    entries: list[list[bytes]] = []
+    for segment, start, stop in slots:
+        ms += segment.ms[start:stop]
+        seq += segment.seq[start:stop]
+        entries += map(forms.fields_of, segment.entry_list(start, stop))
+    return node_blob(ms, seq, entries)
 
 
 def node_blob(ms: "array[int]", seq: "array[int]", entries: list[list[bytes]]) -> bytes:
@@ -68,12 +98,17 @@ def node_blob(ms: "array[int]", seq: "array[int]", entries: list[list[bytes]]) -
     first_ms, first_seq = ms[0], seq[0]
     elements: list[bytes | int] = [len(entries), 0, width, *names, 0]
     for at, words in enumerate(entries):
-        ms_more, seq_more = ms[at] - first_ms, seq[at] - first_seq
+        ms_more, seq_more = _wrapped(ms[at] - first_ms), _wrapped(seq[at] - first_seq)
         if words[::2] == names:
             elements += (SAME_FIELDS, ms_more, seq_more, *words[1::2], width + 3)
         else:
             elements += (0, ms_more, seq_more, len(words) // 2, *words, len(words) + 4)
     return listpack.packed(elements)
+
+
+def _wrapped(distance: int) -> int:
+    """A distance as a signed number of 64 bits: Redis lets it overflow, and overflow again when it reads (8.6.3)."""
+    return (distance + (HALF >> 1) + 1 & HALF) - (HALF >> 1) - 1
 
 
 def _group(strings: StringWriter, group: Group, kind: int) -> bytes:

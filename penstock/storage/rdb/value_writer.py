@@ -13,7 +13,7 @@ from penstock.storage.keyspace import Value
 from penstock.storage.rdb import listpack, old_blobs, rdb_format
 from penstock.storage.rdb.array_codec import array_parts
 from penstock.storage.rdb.rdb_format import PACKED_NODE, PLAIN_NODE
-from penstock.storage.rdb.stream_writer import FieldsOf, stream_parts
+from penstock.storage.rdb.stream_writer import EntryForms, stream_parts
 from penstock.storage.rdb.string_writer import StringWriter, length
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
@@ -62,18 +62,18 @@ def _has_released(value: Stream) -> bool:
 
 
 class ValueWriter:
-    """Writes values for one version. `fields_of` gives the fields and values of a stream's entry, which is bytes.
+    """Writes values for one version. `forms` knows the bytes of a stream's entries.
 
     field_times: hashes are written with the times of their fields.
     """
 
-    __slots__ = ("_fields_of", "field_times", "strings", "version")
+    __slots__ = ("_forms", "field_times", "strings", "version")
 
-    def __init__(self, version: int, compresses: bool, fields_of: FieldsOf) -> None:
+    def __init__(self, version: int, compresses: bool, forms: EntryForms) -> None:
         self.version = version
         self.field_times = True
         self.strings = StringWriter(compresses)
-        self._fields_of = fields_of
+        self._forms = forms
 
     # -- values -----------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class ValueWriter:
         elif isinstance(value, LargeString):
             yield self.strings.string(value.text())
         elif isinstance(value, Stream):
-            yield from stream_parts(self.strings, value, kind, self._fields_of)
+            yield from stream_parts(self.strings, value, kind, self._forms)
         elif isinstance(value, List):
             yield from self._nodes(value) if kind == rdb_format.QUICKLIST_2 else self._strings(value.items, len(value))
         elif isinstance(value, Set):

@@ -151,6 +151,14 @@ class Segment:
         self.parts = []
         self.sealed = True
 
+    def reopen(self) -> None:
+        """Take entries again, unless the segment, which is sealed, is full. O(slots)."""
+        if len(self.ms) < MOST_SLOTS and self.size < MOST_BYTES:
+            self.parts = self.entry_list(0, len(self.ms))
+            self.blob = b""
+            self.offsets = array("I")
+            self.sealed = False
+
     def is_live(self, slot: int) -> bool:
         """Whether the entry of a slot is neither trimmed nor deleted. O(1)."""
         if slot < self.first or not self.live:

@@ -4,19 +4,21 @@ Pending entries may be of ids whose entry is gone. Segments are made when all of
 slot, marked deleted, among the slots of the live ones.
 """
 
-from array import array
-from bisect import bisect_left, bisect_right
-from itertools import accumulate
+from bisect import bisect_right
+from itertools import pairwise
 from typing import Final
 
+from penstock.storage.streams.entry_run import EntryRun
 from penstock.storage.streams.group import UNKNOWN, Consumer, Group
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import Node
-from penstock.storage.streams.segment import MOST_BYTES, MOST_SLOTS, Segment
+from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
 NOBODY_YET: Final = 0  # the owner of a pending entry that no consumer claimed so far
 OF_NOBODY: Final = -1  # it was released
+NOTHING: Final = b""  # the bytes of an entry that is gone
+MOST_MERGED: Final = 8192  # entries that are held before they become segments
 
 
 class NotAStream(Exception):
@@ -85,32 +87,39 @@ class LoadedGroup:
 
 
 class StreamBuilder:
-    """Takes entries in ascending order, then groups. `stream` has its counters set by the caller."""
+    """Takes entries in ascending order, then groups. `stream` has its counters set by the caller.
 
-    __slots__ = ("_firsts", "_ms", "_parts", "_segments", "_seq", "nodes", "stream")
+    `run` has the last entries; `settle` is to be called after something was appended to it.
+    """
+
+    __slots__ = ("_count", "_firsts", "_segments", "nodes", "run", "stream")
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.nodes: list[Node] = stream.nodes
-        self._ms: array[int] = array("Q")
-        self._seq: array[int] = array("Q")
-        self._parts: list[bytes] = []
+        self.run = EntryRun()
+        self._count = 0  # of the entries in segments
         self._segments: list[Segment] = []  # those without live entries, too
         self._firsts: list[StreamId] = []
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return self._count + self.run.count
 
     def add(self, ms: int, seq: int, entry: bytes) -> bool:
         """A live entry; False where its id is not above the last one's."""
-        if self._parts:
-            last_ms = self._ms[-1]
-            if ms < last_ms or (ms == last_ms and seq <= self._seq[-1]):
-                return False
-        self._ms.append(ms)
-        self._seq.append(seq)
-        self._parts.append(entry)
+        if not self.run.add(ms, seq, entry):
+            return False
+        self.settle()
         return True
+
+    def settle(self) -> None:
+        """Make segments of the run if it is long enough."""
+        if self.run.is_full():
+            self._take_run()
+
+    def _take_run(self) -> None:
+        self._count += self.run.count
+        self._segments += self.run.take_segments()
 
     def finished(self, groups: list[LoadedGroup], estimates_reads: bool) -> Stream:
         """The stream; NotAStream where the parts do not fit.  O(n log n) in what is pending, O(n) in the entries.
@@ -119,14 +128,15 @@ class StreamBuilder:
         """
         stream = self.stream
         last_id = stream.last_id
-        if self._parts and self._ms[-1] << 64 | self._seq[-1] > last_id:
+        if self.run.last_id > last_id:
             raise NotAStream("a stream has an entry above its last id")
-        stream.length = len(self._parts)
+        self._take_run()
+        stream.length = self._count
         pending = sorted({entry_id for group in groups for entry_id in group.ids})
         absent = self._absent(pending)
         if absent:
             self._merge(absent)
-        self._make_segments(absent)
+        self._give_segments()
         if pending:
             stream.last_id = max(last_id, int.from_bytes(pending[-1], "big"))
         for loaded in groups:
@@ -145,68 +155,64 @@ class StreamBuilder:
     def _absent(self, pending: list[bytes]) -> list[StreamId]:
         """The pending ids, given in ascending order, that no live entry has."""
         absent: list[StreamId] = []
-        ms, seq, count = self._ms, self._seq, len(self._ms)
-        at = 0
+        segments = iter(self._segments)
+        segment = next(segments, None)
+        slot = 0
         for text in pending:
             entry_id = int.from_bytes(text, "big")
-            wanted_ms, wanted_seq = entry_id >> 64, entry_id & HALF
-            if at < count and (ms[at] != wanted_ms or seq[at] != wanted_seq):
-                at = bisect_left(ms, wanted_ms, at)
-                at = bisect_left(seq, wanted_seq, at, bisect_right(ms, wanted_ms, at))
-            if at < count and ms[at] == wanted_ms and seq[at] == wanted_seq:
-                at += 1
-            else:
+            while segment is not None and segment.last_id < entry_id:
+                segment, slot = next(segments, None), 0
+            if segment is None:
                 absent.append(entry_id)
+                continue
+            if segment.id_at(slot) != entry_id:  # the usual one is the next
+                slot = segment.lower_bound(entry_id)
+            if segment.id_at(slot) != entry_id:
+                absent.append(entry_id)
+            elif slot + 1 < len(segment):
+                slot += 1
         return absent
 
     def _merge(self, absent: list[StreamId]) -> None:
-        """Give absent ids places among the live entries, with nothing as their bytes."""
-        ms: array[int] = array("Q")
-        seq: array[int] = array("Q")
-        parts: list[bytes] = []
-        at = 0
-        for entry_id in absent:
-            wanted_ms, wanted_seq = entry_id >> 64, entry_id & HALF
-            stop = bisect_left(self._ms, wanted_ms, at)
-            stop = bisect_left(self._seq, wanted_seq, stop, bisect_right(self._ms, wanted_ms, stop))
-            ms += self._ms[at:stop]
-            seq += self._seq[at:stop]
-            parts += self._parts[at:stop]
-            ms.append(wanted_ms)
-            seq.append(wanted_seq)
-            parts.append(b"")
-            at = stop
-        self._ms, self._seq, self._parts = ms + self._ms[at:], seq + self._seq[at:], parts + self._parts[at:]
+        """Give absent ids, which ascend, slots among those of the live entries, marked deleted.  O(entries)."""
+        segments, self._segments = self._segments, []
+        run = EntryRun()
+        at, count = 0, len(absent)
+        for segment in segments:
+            if at == count or absent[at] > segment.last_id:
+                self._take_merged(run)
+                self._segments.append(segment)
+                continue
+            for slot, entry in enumerate(segment.entry_list(0, len(segment))):
+                entry_id = segment.id_at(slot)
+                while at < count and absent[at] < entry_id:
+                    run.add(absent[at] >> 64, absent[at] & HALF, NOTHING)
+                    at += 1
+                run.add(entry_id >> 64, entry_id & HALF, entry)
+            if run.count > MOST_MERGED:
+                self._take_merged(run)
+        for entry_id in absent[at:]:
+            run.add(entry_id >> 64, entry_id & HALF, NOTHING)
+        self._take_merged(run)
 
-    def _make_segments(self, absent: list[StreamId]) -> None:
-        stream, parts = self.stream, self._parts
-        at, count = 0, len(parts)
-        while at < count:
-            taken = parts[at : at + MOST_SLOTS]
-            size = sum(map(len, taken))
-            if size > MOST_BYTES:
-                ends = list(accumulate(map(len, taken)))
-                del taken[bisect_left(ends, MOST_BYTES) + 1 :]
-                size = ends[len(taken) - 1]
-            stop = at + len(taken)
-            segment = Segment()
-            segment.ms, segment.seq, segment.parts = self._ms[at:stop], self._seq[at:stop], taken
-            segment.size = size
-            segment.live = len(taken)
-            if absent and b"" in taken:  # an entry that is there has bytes
-                segment.deleted = bytearray([not part for part in taken])
-                segment.live -= sum(segment.deleted)
-            self._firsts.append(segment.first_id)
+    def _take_merged(self, run: EntryRun) -> None:
+        for segment in run.take_segments():
+            segment.deleted = bytearray([begin == end for begin, end in pairwise(segment.offsets)])
+            segment.live -= sum(segment.deleted)
             self._segments.append(segment)
-            if not segment.live:
-                segment.drop()
-            else:
+
+    def _give_segments(self) -> None:
+        """The stream gets its segments; the last one takes more entries if it is not full."""
+        stream = self.stream
+        for segment in self._segments:
+            self._firsts.append(segment.first_id)
+            if segment.live:
                 stream.segments.append(segment)
                 stream.firsts.append(segment.first_id)
-                if segment.is_full() or stop < count:
-                    segment.seal()
-            at = stop
-        self._parts = []
+            else:
+                segment.drop()
+        if self._segments and self._segments[-1].live:
+            self._segments[-1].reopen()
 
     def _slot_of(self, entry_id: StreamId) -> tuple[Segment, int]:
         """Where an id has its slot, live or not; it must have one."""
