@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench import costs, latency, log, policies, report, scale
+from bench import costs, latency, log, policies, report, scale, snapshots
 from bench.loads import LOADS
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 
@@ -195,6 +195,10 @@ def run_loading(plan: Plan) -> dict[str, Any]:
     return dict(log.loading(plan.real, plan.entries * 3 // 10, plan.entries // 10, plan.few_rounds))
 
 
+def run_snapshots(plan: Plan) -> dict[str, Any]:
+    return dict(snapshots.snapshots(plan.real, plan.entries, plan.few_rounds))
+
+
 def run_spark_read(plan: Plan) -> dict[str, Any]:
     samples = 5 if plan.quick else 60
     return dict(spark().read(plan.real, plan.entries * 2, plan.few_rounds, samples, plan.args.master))
@@ -226,6 +230,7 @@ PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "group-commit": run_group_commit,
     "rewrite": run_rewrite,
     "loading": run_loading,
+    "snapshots": run_snapshots,
     "spark-read": run_spark_read,
     "spark-write": run_spark_write,
 }
