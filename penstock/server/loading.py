@@ -7,6 +7,8 @@ from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay, load
 from penstock.engine.engine import Engine
 from penstock.engine.policies import policy_notes
+from penstock.engine.rdb import rdb_check
+from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.errors import UsageError
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
@@ -99,6 +101,32 @@ def progress(done: int, total: int, replay: Replay, spent_ms: int) -> str:
     if not replay.applied:
         return f"Loading the RDB file: {100 * done / total:.0f}%, {bytes_rate / 1e6:.1f} MB a second."
     return f"Loading the log: {100 * done / total:.0f}%, {rate} requests and {bytes_rate / 1e6:.1f} MB a second."
+
+
+def read_snapshot_again(engine: Engine, disk: Disk, tell: Callable[[str], None], empties: bool, merges: bool) -> str:
+    """DEBUG RELOAD NOSAVE: read the RDB file while clients stay; why that failed, or "". A bad file changes nothing."""
+    path = f"{engine.settings.text('dir')}/{engine.settings.text('dbfilename')}"
+    ready = dict(engine.blocking.ready)
+    notified, engine.notified = engine.notified, ""
+    engine.effects.mute()
+    try:
+        if problem := rdb_check.look_through(disk, path, lambda done: None).problem:
+            return f"{path}: {problem}"
+        if empties:
+            for db in engine.keyspace.databases:
+                db.clear()
+            engine.scripts.libraries.flush()
+        engine.loading = True
+        for _ in RdbLoading(engine, disk, path, tell, merges=merges).run():
+            pass
+    except (OSError, UsageError) as failure:
+        return str(failure)
+    finally:
+        engine.loading = False
+        engine.effects.unmute()
+        engine.blocking.ready = ready
+        engine.notified = notified
+    return ""
 
 
 def read_again(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> str:

@@ -74,6 +74,7 @@ class AofWriter:
         self._owes_sync = False  # no thread could sync: writers are refused until a sync has worked
         self._annotated_s = 0  # the last second for which the log has an annotation
         self.state.load_log = self._load_again
+        self.state.saves.load = self._load_snapshot
         self._annotates = self._syncs_always = False
         for name in ("aof-timestamp-enabled", "appendfsync"):
             settings.watch(name, self._heed)
@@ -395,6 +396,21 @@ class AofWriter:
         if log.held or not self.write(log):
             return "the log cannot be written"
         return loading.read_again(self.engine, log, self.tell)
+
+    def _load_snapshot(self, empties: bool, merges: bool) -> str:
+        """DEBUG RELOAD with options: read the RDB file; the log begins anew with what is there then."""
+        log = self.log
+        if log is not None:
+            self.finish_sync()
+            self.aof_rewrite.finish_jobs()
+            if log.held or not self.write(log):
+                return "the log cannot be written"
+        problem = loading.read_snapshot_again(self.engine, self.disk, self.tell, empties, merges)
+        if problem:
+            self.tell(f"DEBUG RELOAD: {problem}.")
+        else:
+            self.begin_anew()
+        return problem
 
 
 def _end(release: Release, refuse: Refuse | None, trouble: bytes | None) -> None:

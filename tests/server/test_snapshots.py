@@ -11,7 +11,7 @@ from tests.interchange.pictures import PATIENCE_S, Ours, ours
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Ours]:
-    with ours(tmp_path / "data", appendonly="no") as one:
+    with ours(tmp_path / "data", appendonly="no", enable_debug_command="yes") as one:
         yield one
 
 
@@ -118,3 +118,45 @@ def test_a_file_for_a_later_redis_is_told(server: Ours) -> None:
     server.lines("HSET h f v", "HPEXPIREAT h 4102444800000 FIELDS 1 f", "SAVE")
 
     assert any("is for Redis 7.4 and later, not 7.2 (rdb-compat-version)" in line for line in server.said)
+
+
+RELOADED = "ERR Error trying to load the RDB dump, check server logs"
+
+
+def test_debug_reload_nosave_has_what_the_file_has(server: Ours) -> None:
+    server.lines(
+        "SET a 1", "XADD s 1-0 f v", "SAVE", "SET a 2", "SET b 2", "XADD s 2-0 f v", "PEXPIREAT a 4102444800000"
+    )
+
+    assert server.ask("DEBUG", "RELOAD", "NOSAVE") == b"OK"
+
+    assert server.ask("MGET", "a", "b") == [b"1", None]
+    assert [server.ask("XLEN", "s"), server.ask("PTTL", "a")] == [1, -1]
+
+
+def test_debug_reload_noflush_keeps_what_the_file_has_not(server: Ours) -> None:
+    server.lines("SET a 1", "SAVE", "SET a 2", "SET b 2", "PEXPIREAT a 4102444800000")
+
+    assert server.ask("DEBUG", "RELOAD", "NOSAVE", "NOFLUSH", "MERGE") == b"OK"
+
+    assert server.ask("MGET", "a", "b") == [b"1", b"2"]
+    assert server.ask("PTTL", "a") == -1
+    for db in server.engine.keyspace.databases:
+        db.check()
+    assert str(server.ask("DEBUG", "RELOAD", "NOSAVE", "NOFLUSH")) == RELOADED
+    assert server.ask("DEBUG", "RELOAD", "MERGE") == b"OK"
+    assert server.ask("MGET", "a", "b") == [b"1", b"2"]
+
+
+def test_debug_reload_of_a_damaged_file_changes_nothing(server: Ours, tmp_path: Path) -> None:
+    server.lines("SET a 1", "SAVE", "SET a 2")
+    path = tmp_path / "data" / "dump.rdb"
+    path.write_bytes(path.read_bytes()[:-9])
+
+    assert str(server.ask("DEBUG", "RELOAD", "NOSAVE")) == RELOADED
+
+    assert server.ask("GET", "a") == b"2"
+    assert "it ends too early" in server.said[-1]
+    assert str(server.ask("DEBUG", "RELOAD", "NOW")) == (
+        "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
+    )

@@ -28,6 +28,7 @@ FOUR_GB: Final = 2**32
 SMALLEST_BUCKET: Final = 15  # powers of two, in DEBUG CLIENT-EVICTION
 LARGEST_BUCKET: Final = 33
 LRU_CLOCK_BITS: Final = 24
+RELOAD_OPTIONS: Final = frozenset({b"MERGE", b"NOFLUSH", b"NOSAVE"})
 NEED_LOADED_KEYS: Final = (b"RELOAD", b"LOADAOF", b"POPULATE")
 
 Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
@@ -84,7 +85,16 @@ def _change_repl_id(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _reload(ctx: Context, args: list[bytes]) -> bytes:
-    reload.reload(ctx.engine, ctx.now_ms)
+    options = {word.upper() for word in args[2:]}
+    if not options <= RELOAD_OPTIONS:
+        raise ReplyError(b"ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
+    saves = ctx.engine.persistence.saves
+    if not options or saves.save is None or saves.load is None:
+        reload.reload(ctx.engine, ctx.now_ms)
+    elif b"NOSAVE" not in options and saves.save():
+        raise ReplyError(b"ERR")
+    elif saves.load(b"NOFLUSH" not in options, b"MERGE" in options):
+        raise ReplyError(b"ERR Error trying to load the RDB dump, check server logs")
     ctx.engine.tell_of_reload(ctx)
     return reply.OK
 
@@ -269,7 +279,12 @@ HELP: Final = (
         "Return a reply of a type: string, integer, double, bignum, null, array,\n"
         "set, map, attrib, push, verbatim, true, false.",
     ),
-    ("RELOAD [<option> ...]", "Rewrite the log and load it again."),
+    (
+        "RELOAD [<option> ...]",
+        "Load again what a rewrite of the log would keep. With options: save the RDB\n"
+        "file unless NOSAVE, empty the keyspace unless NOFLUSH, load the file; its\n"
+        "keys replace others with MERGE.",
+    ),
     ("SDSLEN <key>", "Return the lengths of a key and its string."),
     ("SET-ACTIVE-EXPIRE <0|1>", "Switch the removal of expired keys in the background off or on."),
     ("SLEEP <seconds>", "Stop the server for this time."),

@@ -28,13 +28,13 @@ def is_rdb(disk: Disk, path: str) -> bool:
 
 
 class RdbLoading:
-    """One loading of one file into an empty keyspace. `tell` takes lines for a person.
+    """One loading of one file into a keyspace, which is empty unless it `merges`. `tell` takes lines for a person.
 
     end: bytes that the file took, its checksum included; more may follow it (a log of before Redis 7). keys, expired:
     how many were loaded, and left out because their time had passed.
     """
 
-    __slots__ = ("_engine", "_keeps_expired", "_path", "_reader", "_tell", "end", "expired", "keys")
+    __slots__ = ("_engine", "_keeps_expired", "_merges", "_path", "_reader", "_tell", "end", "expired", "keys")
 
     def __init__(
         self,
@@ -43,11 +43,16 @@ class RdbLoading:
         path: str,
         tell: Callable[[str], None],
         keeps_expired: bool = False,
+        merges: bool = False,
     ) -> None:
-        """keeps_expired: what has expired is loaded, too (a replica's master will say when it is gone)."""
+        """keeps_expired: what has expired is loaded, too (a replica's master will say when it is gone).
+
+        merges: a key of the file replaces one that is there.
+        """
         self._engine = engine
         self._path = path
         self._keeps_expired = keeps_expired
+        self._merges = merges
         self._tell = tell
         defaults = rdb_values.stream_defaults(engine.settings, engine.node_limits)
         self._reader = RdbReader(FileSource(disk, path), defaults, engine.settings.yes("rdbchecksum"))
@@ -94,7 +99,7 @@ class RdbLoading:
         if reader.db_index >= len(databases):
             raise BadRdb(f"it has a database {reader.db_index}, and `databases` says that there are {len(databases)}")
         db = databases[reader.db_index]
-        if key in db.values:
+        if key in db.values and not self._merges:
             raise BadRdb(f"it has the key {shown(key)} twice in database {reader.db_index}")
         if self._keeps_expired:
             now_ms = NEVER_EXPIRED
@@ -104,6 +109,8 @@ class RdbLoading:
             self.expired += 1
             return
         rdb_values.fit_to_settings(value, engine.settings)
+        if self._merges:
+            db.remove(key)
         db.put(key, value)
         if reader.expires_ms != rdb_reader.NOT_GIVEN:
             db.expire_at(key, reader.expires_ms)
@@ -123,6 +130,7 @@ class RdbLoading:
         return ctx
 
     def _load_library(self, code: bytes) -> None:
-        _, refusal = self._engine.replay(self._privileged(), [[b"FUNCTION", b"LOAD", code]], 0)
+        options = [b"REPLACE"] if self._merges else []
+        _, refusal = self._engine.replay(self._privileged(), [[b"FUNCTION", b"LOAD", *options, code]], 0)
         if refusal:
             raise BadRdb(f"a library of functions is refused: {shown(refusal[1:-2])}")

@@ -18,8 +18,9 @@ CANNOT_SAVE: Final = (
 class SaveState:
     """The state of one engine's RDB file. Times are unix seconds.
 
-    `save` writes the file at once, `begin` by a child process; each answers why not, or "". They are the server's; an
-    engine without one saves nothing.
+    `save` writes the file at once, `begin` by a child process; `load` reads it again: the first argument says whether
+    the keyspace is emptied before, the second whether keys of the file replace others. Each answers why not, or "".
+    They are the server's; an engine without one saves nothing.
     """
 
     def __init__(self, settings: Settings, clock: Clock, all_changes: Callable[[], int]) -> None:
@@ -28,6 +29,7 @@ class SaveState:
         self._all_changes = all_changes
         self.save: Callable[[], str] | None = None
         self.begin: Callable[[], str] | None = None
+        self.load: Callable[[bool, bool], str] | None = None
         self.last_save_s = clock.now_us() // 1_000_000
         self.works = True  # the last save in the background did
         self.saves = 0
