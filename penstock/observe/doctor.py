@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FEW_FILES: Final = 10_032  # maxclients and the server's own
 EXTRAS: Final = (  # and a module that each brings
+    ("connect", "grpc"),
     ("console", "aiohttp"),
     ("lua", "lupa"),
     ("metrics", "prometheus_client"),
