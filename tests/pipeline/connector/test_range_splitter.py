@@ -1,12 +1,14 @@
 """Cuts through streams whose entries are anything but evenly spread."""
 
+from collections.abc import Sequence
+
 import pytest
 
 pytest.importorskip("hiredis")
 
 import redis
 
-from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
+from penstock.pipeline.connector.connection.client import Access, Client, Endpoint, Reply, Request
 from penstock.pipeline.connector.source.id_ranges import cut
 from penstock.pipeline.connector.source.range_splitter import find_cuts
 from penstock.storage.streams import ids
@@ -18,6 +20,7 @@ BURSTS = [(1_000 + 97 * number, 0) for number in range(400)] + [
     (begin + number % 5, number) for begin in (9_000, 31_000) for number in range(1_800)
 ]
 ONE_MILLISECOND = [(1_000 + number, 0) for number in range(2_000)] + [(2_500, number) for number in range(1, 2_000)]
+PIPELINED = [(1_000 + 3 * number // 100, number % 100) for number in range(4_000)]
 LATE = [(1, 1)] + [(10**13 + number, 0) for number in range(3_999)]
 
 
@@ -26,7 +29,9 @@ def client(server: redis.Redis, server_port: int) -> Client:
     return Client(Endpoint("main", LOCALHOST, server_port), Access())
 
 
-@pytest.mark.parametrize("places", [EVEN, BURSTS, ONE_MILLISECOND, LATE], ids=["even", "bursts", "one ms", "late"])
+@pytest.mark.parametrize(
+    "places", [EVEN, BURSTS, ONE_MILLISECOND, PIPELINED, LATE], ids=["even", "bursts", "one ms", "pipelined", "late"]
+)
 def test_no_part_is_much_larger_than_the_mean(
     server: redis.Redis, client: Client, places: list[tuple[int, int]]
 ) -> None:
@@ -44,6 +49,27 @@ def test_no_part_is_much_larger_than_the_mean(
     assert sum(sizes) == total
     assert max(sizes) <= 2 * total / PARTS
     assert find_cuts(client, b"s", ids.ZERO, ids.MAX, total, PARTS) == cuts
+    client.close()
+
+
+def test_a_stream_of_pipelines_is_split_with_few_requests(
+    server: redis.Redis, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server.pipeline(transaction=False) as pipe:
+        for number in range(10_000):
+            pipe.xadd("s", {"n": 1}, id=f"{1_000 + 7 * (number // 100)}-{number % 100}")
+        pipe.execute()
+    asked: list[int] = []
+    pipeline = client.pipeline
+
+    def counting(requests: Sequence[Request]) -> list[Reply]:
+        asked.append(len(requests))
+        return pipeline(requests)
+
+    monkeypatch.setattr(client, "pipeline", counting)
+    find_cuts(client, b"s", ids.ZERO, ids.MAX, 10_000, PARTS)
+
+    assert sum(asked) <= 600  # 11,000 where a sample's own ids told the density
     client.close()
 
 

@@ -6,7 +6,10 @@ of each span give its density; spans that are still too large become cells of th
 up to far fewer entries than there are, all estimated spans are sampled again. A million entries within one millisecond
 are split by sequence number, because the cell is first narrowed to that millisecond.
 
-Each round costs two round trips to the server.
+Producers that pipeline make many entries in one millisecond, and then none for some. Where a sample ends amid such a
+millisecond, its last sequence number tells how many there are, and the next entry how long they stand for.
+
+Each round costs two or three round trips to the server.
 """
 
 import itertools
@@ -79,16 +82,61 @@ def _divide(client: Client, key: bytes, cells: set[Cell]) -> list[Cell]:
     samples = client.pipeline(
         [["XRANGE", key, exclusive(begin), ids.text(end), "COUNT", SAMPLE] for begin, end in parts]
     )
-    return [_weighed(begin, end, sample) for (begin, end), sample in zip(parts, samples, strict=True)]
+    found: list[Cell] = []
+    dense: list[Sample] = []
+    for (begin, end), sample in zip(parts, samples, strict=True):
+        _refuse(sample)
+        if len(sample) < SAMPLE:
+            found.append(Cell(begin, end, float(len(sample)), True))
+            continue
+        places = [ids.parse(entry[0]) for entry in sample]
+        looked = Sample(begin, end, places)
+        if places[-2] >> 64 == places[-1] >> 64:
+            dense.append(looked)
+        else:
+            found.append(looked.weighed(SAMPLE - 1, 0, places[-1]))
+    return found + _looked_closer(client, key, dense)
 
 
-def _weighed(after: StreamId, upto: StreamId, sample: Any) -> Cell:
-    """A cell whose size is estimated from the density of its first SAMPLE entries."""
-    _refuse(sample)
-    if len(sample) < SAMPLE:
-        return Cell(after, upto, float(len(sample)), True)
-    first, last = ids.parse(sample[0][0]), ids.parse(sample[-1][0])
-    return Cell(after, upto, max((upto - first) / (last - first) * (SAMPLE - 1), float(SAMPLE)), False)
+class Sample:
+    """The first ids of a cell."""
+
+    def __init__(self, after: StreamId, upto: StreamId, places: list[StreamId]) -> None:
+        self.after = after
+        self.upto = upto
+        self.first = places[0]
+        self.last_ms = places[-1] >> 64
+        self.before = sum(place >> 64 < self.last_ms for place in places)  # entries of earlier milliseconds
+
+    def weighed(self, usual: float, dense: float, next_id: StreamId) -> Cell:
+        """A cell that has `usual` entries from its first up to another id, and so on, and besides `dense` entries."""
+        ms = max((next_id >> 64) - (self.first >> 64), 1)
+        spans = ((self.upto >> 64) - (self.first >> 64) + 1) / ms
+        return Cell(self.after, self.upto, max(max(spans, 1.0) * usual + dense, float(SAMPLE)), False)
+
+
+def _looked_closer(client: Client, key: bytes, samples: list[Sample]) -> list[Cell]:
+    """Cells whose samples end amid a millisecond with several entries: by how many these are, and what comes next."""
+    looks: list[Request] = []
+    for one in samples:
+        ms_end = min(one.last_ms << 64 | ids.HALF, one.upto)
+        looks.append(["XREVRANGE", key, ids.text(ms_end), ids.text(max(one.last_ms << 64, one.first)), "COUNT", 1])
+        looks.append(["XRANGE", key, exclusive(ms_end), ids.text(one.upto), "COUNT", 1])
+    replies = client.pipeline(looks)
+    found: list[Cell] = []
+    for one, lasts, following in zip(samples, replies[0::2], replies[1::2], strict=True):
+        _refuse(lasts)
+        _refuse(following)
+        begin = max(one.last_ms << 64, one.first)
+        last = ids.parse(lasts[0][0]) if lasts else begin  # it may have been trimmed meanwhile
+        count = float(last - begin + 1)
+        if not following:
+            found.append(Cell(one.after, one.upto, max(one.before + count, float(SAMPLE)), False))
+        elif one.before:
+            found.append(one.weighed(one.before, count, one.last_ms << 64))
+        else:
+            found.append(one.weighed(count, 0, ids.parse(following[0][0])))
+    return found
 
 
 def _gather(cells: list[Cell], parts: int) -> list[StreamId]:
