@@ -547,6 +547,7 @@ class Engine(EngineState):
         self.tracking.drop_excess(NOBODY, self.outgoing)
         if self.lazy_free.parts:
             self._free_remains()
+        self.expiry_is_behind = False
         if self.active_expiry and not self.loading and not self.keeps_expired(now_ms):
             key_expiry.expire_overdue(self, now_us)
         self.blocking.take_up_later()
@@ -562,6 +563,9 @@ class Engine(EngineState):
         if self.lazy_free.parts:
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
             due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
+        if self.expiry_is_behind:
+            expiry_ms = self.clock.now_us() // 1000 + key_expiry.EXPIRED_EVERY_MS
+            due_ms = min(due_ms, expiry_ms) if due_ms else expiry_ms
         if self.policies.used:
             due_ms = min(due_ms or NEVER, policy_tick.next_ms(self, self.clock.now_us() // 1000))
             return 0 if due_ms == NEVER else due_ms

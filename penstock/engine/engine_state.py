@@ -134,6 +134,7 @@ class EngineState:
         settings.watch("notify-keyspace-events", self._set_notified)
         self._loading = False
         self.active_expiry = True
+        self.expiry_is_behind = False  # the last tick left overdue keys or fields to the next
         self._trouble: bytes | None = None
         self._paused_until_ms = 0
         self.pauses_all = False

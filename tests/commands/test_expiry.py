@@ -3,8 +3,11 @@
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.engine.key_expiry import EXPIRED_A_TICK, EXPIRED_EVERY_MS, LOOKED_AT
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.engines import make_engine
 
 DIALOGUES = {
     "set": [
@@ -132,3 +135,40 @@ def test_the_tick_removes_what_is_overdue(dialogue: Dialogue, clock: ManualClock
     dialogue.engine.tick()
 
     assert dialogue("DBSIZE") == 1
+
+
+def test_what_one_tick_leaves_is_removed_by_the_next_ones_which_come_soon(
+    dialogue: Dialogue, clock: ManualClock
+) -> None:
+    engine = dialogue.engine
+    dialogue(*[f"SET k{number} 1 PX 100" for number in range(2 * EXPIRED_A_TICK + 1)])
+    clock.advance(150)
+
+    engine.tick()
+    assert engine.next_wakeup_ms() == clock.now_us() // 1000 + EXPIRED_EVERY_MS
+    engine.tick()
+    assert dialogue("DBSIZE") == 1
+    engine.tick()
+
+    assert dialogue("DBSIZE") == 0
+    assert engine.next_wakeup_ms() == 0
+
+
+class LateClock(ManualClock):
+    """A clock that goes on by two milliseconds whenever it is read."""
+
+    def now_us(self) -> int:
+        self._now_us += 2000
+        return self._now_us
+
+
+def test_a_tick_ends_after_some_milliseconds_of_removing() -> None:
+    clock = LateClock(NOW_MS)
+    dialogue = Dialogue(make_engine(clock))
+    dialogue(*[f"SET k{number} 1 PXAT {NOW_MS + 100_000}" for number in range(3 * LOOKED_AT)])
+    clock.advance(200_000)
+
+    dialogue.engine.tick()
+
+    assert 0 < len(dialogue.engine.keyspace.databases[0].values) < 3 * LOOKED_AT
+    assert dialogue.engine.expiry_is_behind
