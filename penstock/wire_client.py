@@ -1,8 +1,9 @@
 """A client for the command line: requests and their replies, one after another, without redis-py."""
 
 import socket
+import ssl
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import hiredis
 
@@ -13,10 +14,27 @@ PATIENCE_S: Final = 10.0
 PIECE_BYTES: Final = 256 * 1024
 USUAL_PORT: Final = 6379
 EXPECTED: Final = "redis://[[user][:password]@]host[:port][/db] or unix://path was expected"
+TLS_EXPECTED: Final = (
+    "rediss://[[user][:password]@]host[:port][/db] with any of ?ssl_ca_certs=FILE, ssl_certfile=FILE, ssl_keyfile=FILE,"
+    " ssl_cert_reqs=required or none, was expected"
+)
+TLS_OPTIONS: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs")  # as redis-py names them
+
+
+class Tls(NamedTuple):
+    """How a rediss:// URL wants TLS: files' names, empty without one (of the authority: the system's)."""
+
+    ca_file: str
+    certificate: str
+    key: str
+    verifies: bool  # the server's certificate and its name
 
 
 class Address(NamedTuple):
-    """Where a redis:// or unix:// URL leads: a path for a unix socket, else host and port. Empty user: nobody."""
+    """Where a redis://, rediss:// or unix:// URL leads: a path for a unix socket, else host and port.
+
+    Empty user: nobody.
+    """
 
     path: str
     host: str
@@ -24,6 +42,7 @@ class Address(NamedTuple):
     user: str
     password: str
     db: int
+    tls: Tls | None = None
 
     @property
     def shown(self) -> str:
@@ -32,10 +51,10 @@ class Address(NamedTuple):
 
 
 def address(url: str) -> Address:
-    """Parse redis://[[user][:password]@][host][:port][/db] or unix://path; UsageError for anything else.
+    """Parse redis[s]://[[user][:password]@][host][:port][/db] or unix://path; UsageError for anything else.
 
     >>> address("redis://:secret@localhost:7000/2")
-    Address(path='', host='localhost', port=7000, user='', password='secret', db=2)
+    Address(path='', host='localhost', port=7000, user='', password='secret', db=2, tls=None)
     """
     try:
         parts = urlsplit(url)
@@ -44,13 +63,33 @@ def address(url: str) -> Address:
         raise UsageError(f"{url}: {EXPECTED}") from None
     if parts.scheme == "unix" and parts.path:
         return Address(parts.path, "", 0, "", "", 0)
-    if parts.scheme == "rediss":
-        raise UsageError(f"{url}: TLS is not spoken here; put a TLS proxy before the server")
+    tls = _tls(url, parts.query) if parts.scheme == "rediss" else None
     number = parts.path.strip("/") or "0"
-    if parts.scheme != "redis" or port == 0 or not number.isdecimal() or parts.query or parts.fragment:
-        raise UsageError(f"{url}: {EXPECTED}")
+    is_known = tls is not None or (parts.scheme == "redis" and not parts.query)
+    if not is_known or port == 0 or not number.isdecimal() or parts.fragment:
+        raise UsageError(f"{url}: {EXPECTED if tls is None else TLS_EXPECTED}")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    return Address("", parts.hostname or "localhost", port or USUAL_PORT, user, password, int(number))
+    return Address("", parts.hostname or "localhost", port or USUAL_PORT, user, password, int(number), tls)
+
+
+def _tls(url: str, query: str) -> Tls:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    wanted = options.get("ssl_cert_reqs", "required")
+    if not options.keys() <= set(TLS_OPTIONS) or wanted not in ("required", "none"):
+        raise UsageError(f"{url}: {TLS_EXPECTED}")
+    ca_file, certificate, key = (options.get(name, "") for name in TLS_OPTIONS[:3])
+    return Tls(ca_file, certificate, key, wanted == "required")
+
+
+def _context(tls: Tls) -> ssl.SSLContext:
+    """A context of these files; OSError if one of them is not there, or no certificate."""
+    context = ssl.create_default_context(cafile=tls.ca_file or None)
+    if not tls.verifies:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.certificate:
+        context.load_cert_chain(tls.certificate, tls.key or None, "")  # without a password it would ask at the terminal
+    return context
 
 
 def info_fields(text: bytes) -> dict[str, str]:
@@ -76,6 +115,8 @@ class WireClient:
                 self._socket.connect(where.path)
             else:
                 self._socket = socket.create_connection((where.host, where.port), patience_s)
+            if where.tls is not None:
+                self._socket = _context(where.tls).wrap_socket(self._socket, server_hostname=where.host)
         except OSError as problem:
             raise UsageError(f"{self._shown} cannot be reached: {problem.strerror or problem}") from None
         if where.password:

@@ -11,10 +11,15 @@ from penstock.wire_client import WireClient, address
 @pytest.mark.parametrize(
     ("url", "found"),
     [
-        ("redis://", ("", "localhost", 6379, "", "", 0)),
-        ("redis://ann:p%40ss@[::1]:7000/3", ("", "::1", 7000, "ann", "p@ss", 3)),
-        ("redis://:pw@cache", ("", "cache", 6379, "", "pw", 0)),
-        ("unix:///run/s.sock", ("/run/s.sock", "", 0, "", "", 0)),
+        ("redis://", ("", "localhost", 6379, "", "", 0, None)),
+        ("redis://ann:p%40ss@[::1]:7000/3", ("", "::1", 7000, "ann", "p@ss", 3, None)),
+        ("redis://:pw@cache", ("", "cache", 6379, "", "pw", 0, None)),
+        ("rediss://cache", ("", "cache", 6379, "", "", 0, ("", "", "", True))),
+        (
+            "rediss://cache:1?ssl_ca_certs=/a%20b&ssl_certfile=c&ssl_keyfile=k&ssl_cert_reqs=none",
+            ("", "cache", 1, "", "", 0, ("/a b", "c", "k", False)),
+        ),
+        ("unix:///run/s.sock", ("/run/s.sock", "", 0, "", "", 0, None)),
     ],
 )
 def test_a_url_is_read(url: str, found: tuple[object, ...]) -> None:
@@ -29,7 +34,7 @@ def test_an_address_is_shown_without_its_password() -> None:
     "url",
     [
         "cache:6379", "http://cache", "redis://cache:x", "redis://cache:99999", "redis://cache:0", "redis://cache/one",
-        "redis://cache?db=1", "redis://[::1", "unix://", "rediss://cache",
+        "redis://cache?db=1", "redis://[::1", "unix://", "rediss://cache?db=1", "rediss://cache?ssl_cert_reqs=maybe",
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_in_a_sentence(url: str) -> None:

@@ -7,6 +7,7 @@ or, with --follow, when it is told to (Ctrl-C, SIGTERM). A link that is cut mean
 import asyncio
 import os
 import random
+import ssl
 import sys
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ from penstock.storage.aof.disk import SystemDisk
 from penstock.transfer import counts
 from penstock.transfer.progress import ProgressLine, bar
 from penstock.transfer.remote import Remote
-from penstock.wire_client import Address
+from penstock.wire_client import Address, Tls
 
 LOOK_EVERY_S: Final = 0.2
 ASK_EVERY_S: Final = 1.0  # the source, how far its stream is
@@ -45,10 +46,27 @@ def settings_for(address: Address, directory: Path) -> Settings:
         "masterauth": address.password,
         "masteruser": address.user if address.password else "",
     }
+    if address.tls is not None:
+        wanted |= tls_directives(address.tls)
     for name, value in wanted.items():
         settings.read_line([name, value], set())
     settings.read_line(["replicaof", address.host, str(address.port)], set())
     return settings
+
+
+def tls_directives(tls: Tls) -> dict[str, str]:
+    """What has a replica speak TLS with its master. UsageError where it cannot."""
+    if not tls.verifies:
+        raise UsageError("an import checks the server's certificate: ssl_cert_reqs=none is for export only")
+    usual = ssl.get_default_verify_paths()
+    ca_file = tls.ca_file or usual.cafile or ""
+    return {
+        "tls-replication": "yes",
+        "tls-ca-cert-file": ca_file,
+        "tls-ca-cert-dir": "" if ca_file else usual.capath or "",
+        "tls-client-cert-file": tls.certificate,
+        "tls-client-key-file": tls.key or tls.certificate,
+    }
 
 
 def import_from(address: Address, directory: Path, follows: bool) -> int:

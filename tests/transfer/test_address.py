@@ -7,7 +7,7 @@ from penstock.transfer import counts, progress
 from penstock.transfer.cli import server_address
 
 
-@pytest.mark.parametrize("url", ["cache:6379", "redis://cache/1", "rediss://cache", "unix:///run/s.sock"])
+@pytest.mark.parametrize("url", ["cache:6379", "redis://cache/1", "rediss://cache/1", "unix:///run/s.sock"])
 def test_what_is_no_server_on_tcp_is_refused_in_a_sentence(url: str) -> None:
     with pytest.raises(UsageError, match=r"expected|TLS"):
         server_address(url)

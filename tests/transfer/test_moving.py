@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.reference_server import NoReference, reference_server
+from tests.support.certificates import Authority
+from tests.support.reference_server import NoReference, free_port, reference_server
 from tests.support.server_process import running_server
 from tests.support.wire import Bulk, Connection, Integer, Simple
 
@@ -112,3 +113,31 @@ def test_a_source_that_is_not_there_is_told_of(tmp_path: Path) -> None:
 
     assert told.returncode == 1
     assert told.stderr.startswith("127.0.0.1:1 cannot be reached")
+
+
+def test_a_server_is_copied_over_tls(tmp_path: Path) -> None:
+    """Both certificates are checked: the server's and the client's."""
+    authority = Authority(tmp_path)
+    own, client = authority.sign("server"), authority.sign("client")
+    port = free_port()
+    directives = {
+        "tls-port": str(port), "tls-cert-file": str(own.certificate), "tls-key-file": str(own.key),
+        "tls-ca-cert-file": str(authority.file),
+    }  # fmt: skip
+    words = [word for pair in directives.items() for word in pair]
+    certificate = f"ssl_ca_certs={authority.file}&ssl_certfile={client.certificate}&ssl_keyfile={client.key}"
+    (tmp_path / "copy").mkdir()
+    with running_server("--repl-diskless-sync-delay", "0") as server, Source(server.port) as source:
+        assert source.ask("CONFIG", "SET", *words) == Simple(b"OK")
+        exported = penstock("export", str(tmp_path / "all.rdb"), f"rediss://127.0.0.1:{port}?{certificate}")
+        imported = penstock("import", f"rediss://127.0.0.1:{port}?{certificate}", "--dir", str(tmp_path / "copy"))
+        stranger = penstock("export", str(tmp_path / "none.rdb"), f"rediss://127.0.0.1:{port}")
+        unchecked = penstock("import", f"rediss://127.0.0.1:{port}?ssl_cert_reqs=none", "--dir", str(tmp_path))
+
+    assert (exported.returncode, imported.returncode) == (0, 0), exported.stderr + imported.stderr
+    assert TABLE in exported.stdout
+    assert TABLE in imported.stdout
+    assert stranger.returncode == unchecked.returncode == 1
+    assert "cannot be reached" in stranger.stderr
+    assert "CERTIFICATE_VERIFY_FAILED" in stranger.stderr.upper()
+    assert "checks the server's certificate" in unchecked.stderr
