@@ -242,8 +242,8 @@ def _signed(blob: bytes, at: i64, stop: i64) -> i64:
         number |= byte << shift
         shift += 8
         at += 1
-    if byte >= 128:
-        number -= 1 << shift
+    if byte >= 128:  # not `1 << shift`: compiled, that is a shift of 32 bits
+        number -= 0x1_0000 if shift == 16 else 0x100_0000 if shift == 24 else 0x1_0000_0000
     return number
 
 
