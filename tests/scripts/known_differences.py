@@ -40,7 +40,8 @@ def without_sign_of_nan(reply: bytes) -> bytes:
 
 
 def without_chunk_name(reply: bytes) -> bytes:
-    return re.sub(rb"\$\d+\r\n", b"$", re.sub(rb"\[string \"[^\n]*?\"\]", b"[]", reply))
+    """The name is between quotes, which JSON escapes, and behind its length in MessagePack."""
+    return re.sub(rb"\$\d+\r\n", b"$", re.sub(rb"(?s).?\[string \\?\"[^\n]*?\\?\"\]", b"[]", reply))
 
 
 # An element behind one that is not there: assigned, left out, or a key or argument that was not given.
