@@ -135,10 +135,9 @@ class MasterLink:
                 was_up = master.is_up
                 if self._replication.master is master:
                     master.set_link(links.CONNECT, self._replication.now_ms())
-                if self._writer is not None:
-                    self._writer.transport.abort()
-                    self._writer = None
             self._tell(f"The link to master {master.host}:{master.port} is down: {why}.")
+            if self._replication.master is not master:
+                return  # a cancellation may be lost where something ends at the same moment
             await asyncio.sleep(0 if was_up else RETRY_S)
 
     async def _link(self, master: Master) -> None:
@@ -147,15 +146,31 @@ class MasterLink:
         self._tell(f"Connecting to master {master.host}:{master.port}.")
         try:
             context = tls_context.build_for_master(self._settings) if self._settings.yes("tls-replication") else None
-            opening = asyncio.open_connection(master.host, master.port, limit=LONGEST_LINE, ssl=context)
-            reader, writer = await asyncio.wait_for(opening, timeout_s)
-            self._writer = writer
-            link = Wire(reader, writer, master, self._replication.now_ms)
-            answer = await asyncio.wait_for(self._shake_hands(link), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_connection(
+                    master.host, master.port, limit=LONGEST_LINE, ssl=context
+                )
         except TimeoutError:
             raise LinkLost("it takes too long") from None
         except TlsError as problem:
             raise LinkLost(str(problem)) from None
+        try:
+            self._check(master)
+            self._writer = writer
+            await self._use(Wire(reader, writer, master, self._replication.now_ms), timeout_s)
+        finally:
+            writer.transport.abort()
+            if self._writer is writer:  # else another link was made meanwhile
+                self._writer = None
+
+    async def _use(self, link: "Wire", timeout_s: float) -> None:
+        """Follow the master over a link that was opened, until it is lost."""
+        master = link.master
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._shake_hands(link)
+        except TimeoutError:
+            raise LinkLost("it takes too long") from None
         self._check(master)
         words = answer.split()
         if answer.startswith(b"+FULLRESYNC") and len(words) == 3:
