@@ -5,12 +5,14 @@ it. The laws here are written from the text of docs/policies.md, not from the co
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from penstock.clock import ManualClock, MovableClock
 from penstock.engine.aof.replay import Replay, Tail
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
+from penstock.protocol.log_reader import whole_requests
 from penstock.storage.streams import ids
 from penstock.storage.streams.stream import ACKNOWLEDGED, Stream
 from tests.policies.conftest import PolicyDialogue, without_order
@@ -227,7 +229,7 @@ class History:
         self.check_log()
         now_ms = self.engine.clock.now_us() // 1000
         if two % 2:
-            self.log.units[:] = [b"".join(base_lines(self.engine.keyspace, self.engine.settings, now_ms))]
+            self.log.units[:] = units_of(b"".join(base_lines(self.engine.keyspace, self.engine.settings, now_ms)))
         clock = MovableClock(ManualClock(now_ms))
         clock.stop_at(now_ms)
         self.engine = loaded_engine(self.log.units, now_ms, clock=clock)
@@ -353,6 +355,21 @@ def told(steps: list[Step], pieces: int = 1) -> History:
     for step in steps[1:]:
         history.take(step)
     return history
+
+
+def units_of(text: bytes) -> list[bytes]:
+    """The units of a log: requests that stand alone, and transactions."""
+    block = whole_requests(text)
+    units: list[bytes] = []
+    is_amid = False
+    for (begin, end), request in zip(pairwise([*block.offsets(), block.taken]), block.requests, strict=True):
+        if is_amid:
+            units[-1] += text[begin:end]
+        else:
+            units.append(text[begin:end])
+        is_amid = request[:1] == [b"MULTI"] or (is_amid and request[:1] != [b"EXEC"])
+    assert b"".join(units) == text
+    return units
 
 
 def loaded_file(text: bytes, now_ms: int) -> list[object]:

@@ -90,8 +90,8 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         in_shortest=True,
     ),
     KnownDifference(
-        "one constant for 0 and -0, where a quotient, an angle or a digest shows it",
-        "([/,] ?\\(?-?0\\b|sha1hex)(.|\\n)*-[ (]*0\\b|-[ (]*0\\b(.|\\n)*[/,] ?\\(?-?0\\b",
+        "one constant for 0 and -0, whatever comes of it: nothing else of the requests could be left out",
+        "-[ (]*0(?![.\\d])|[/,] ?\\(?-?0\\b(.|\\n)*-[ (]*0\\b",
         in_shortest=True,
     ),
     KnownDifference(
