@@ -94,7 +94,8 @@ def test_each_key_is_in_order_though_many_tasks_write(run: Callable[..., None], 
 def test_a_job_that_fails_comes_again_later_and_at_last_is_a_dead_letter(
     run: Callable[..., None], spark: Any, server: redis.Redis
 ) -> None:
-    pytest.importorskip("google.protobuf", reason="transformWithState needs protobuf: make spark")
+    for package in ("google.protobuf", "pandas"):
+        pytest.importorskip(package, reason="transformWithState needs protobuf and pandas")
     settings = ("spark.sql.streaming.noDataMicroBatches.enabled", "spark.sql.streaming.stateStore.providerClass")
     before = [spark.conf.get(setting) for setting in settings]
     spark.conf.set(settings[0], "true")  # as Spark has it: times end also where nothing new comes
