@@ -2,6 +2,7 @@
 
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import create
+from penstock.commands.hashes.hash_access import note_size
 from penstock.engine.context import Context
 from penstock.engine.field_expiry import tell_changed
 from penstock.engine.table.command_table import batched
@@ -19,9 +20,6 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """
     if batch.width % 2:
         return 0
-    settings = ctx.engine.settings
-    max_fields = settings.number("hash-max-listpack-entries")
-    max_bytes = settings.number("hash-max-listpack-value")
     keys = batch_keys.free(ctx, batch.words_at(1))
     done = 0
     while done < len(keys):
@@ -38,7 +36,7 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
             for place in range(2, len(words), 2):
                 new += found.put(words[place], words[place + 1])
             if not found.is_large:
-                found.outgrow(words[2:], max_fields, max_bytes)
+                note_size(ctx, found, words[2:])
             replies.append(reply.integer(new))
         tell_changed(ctx, key, found, b"hset", (stop - done) * (batch.width - 2) // 2)
         done = stop
