@@ -100,6 +100,7 @@ class AofWriter:
         end, it stays `loading` for good: a write that was answered then would be lost.
         """
         if not self.settings.yes("appendonly"):
+            self.snapshots.claim()
             try:
                 yield from loading.read_snapshot(self.engine, self.disk, self.tell)
             except OSError as failure:
@@ -379,6 +380,7 @@ class AofWriter:
         """At the end: kill the children, write, sync, end the waiting turns; whether everything is on the disk."""
         safe = True
         self.snapshots.stop()
+        self.snapshots.release()
         if self.log is not None:
             safe = self._give_up_log()
         else:

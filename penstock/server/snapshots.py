@@ -2,7 +2,8 @@
 
 A file is written beside the old one, synced, renamed, and the directory synced: one of the two is always whole. With
 save points and no log, a save that failed refuses writers until one has worked (stop-writes-on-bgsave-error). Beside a
-log it refuses nobody: the log keeps every change.
+log it refuses nobody: the log keeps every change. Two servers never save into one file: the first that does, or that
+starts with save points, locks it for the life of its process.
 """
 
 import os
@@ -15,13 +16,15 @@ from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.engine import Engine
 from penstock.engine.rdb import rdb_saving
 from penstock.engine.rdb.save_state import CANNOT_SAVE, SaveState
+from penstock.errors import UsageError
 from penstock.server.rewrite_child import RewriteChild
-from penstock.storage.aof.disk import Disk
+from penstock.storage.aof.disk import Disk, File
 from penstock.storage.aof.log_directory import write_all
 from penstock.storage.rdb.rdb_format import HEADER_BYTES
 from penstock.storage.rdb.rdb_writer import RdbWriter
 
 TEMPORARY: Final = "temp-{}.rdb"
+LOCK: Final = ".{}.lock"  # beside the file, by its name
 RETRY_S: Final = 5  # after a save that failed
 
 # Named moments (Disk.reach)
@@ -59,13 +62,15 @@ class SaveChild(RewriteChild):
 class Snapshots:
     """The RDB file of one server. `tell` takes lines for a person."""
 
-    __slots__ = ("_disk", "_engine", "_settings", "_state", "_tell", "child")
+    __slots__ = ("_disk", "_engine", "_lock", "_locked", "_settings", "_state", "_tell", "child")
 
     def __init__(self, settings: Settings, engine: Engine, disk: Disk, tell: Callable[[str], None]) -> None:
         self._settings = settings
         self._engine = engine
         self._disk = disk
         self._tell = tell
+        self._lock: File | None = None
+        self._locked = ""  # the file that it is for
         self._state: SaveState = engine.persistence.saves
         self._state.save = self.save
         self._state.begin = self.begin
@@ -78,6 +83,35 @@ class Snapshots:
     def _path(self) -> str:
         return f"{self._settings.text('dir')}/{self._settings.text('dbfilename')}"
 
+    # -- the lock ---------------------------------------------------------------------------------------------------
+
+    def claim(self) -> None:
+        """At the start, with save points: lock the file. UsageError if another server saves into it.
+
+        Where nothing can be written, the first save will say so.
+        """
+        if self._state.points():
+            with suppress(OSError):
+                self._hold()
+
+    def _hold(self) -> None:
+        """Lock the file that the settings name now. UsageError if another server has it, OSError as `Disk.lock`."""
+        path = self._path
+        if path == self._locked:
+            return
+        folder, _, name = path.rpartition("/")
+        lock = self._disk.lock(f"{folder}/{LOCK.format(name)}")
+        if lock is None:
+            raise UsageError(f"Another server saves into {path}: stop it, or choose another dir or dbfilename.")
+        self.release()
+        self._lock, self._locked = lock, path
+
+    def release(self) -> None:
+        """At the end: another server may have the file."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock, self._locked = None, ""
+
     # -- at once ----------------------------------------------------------------------------------------------------
 
     def save(self) -> str:
@@ -89,9 +123,10 @@ class Snapshots:
         snapshot = rdb_saving.snapshot_of(self._engine.keyspace, self._settings, now_ms)
         problem = ""
         try:
+            self._hold()
             self._write(snapshot, temporary)
             put_in_place(self._disk, temporary, self._path)
-        except OSError as failure:
+        except (OSError, UsageError) as failure:
             problem = str(failure)
             with suppress(OSError):
                 self._disk.remove(temporary)
@@ -135,8 +170,9 @@ class Snapshots:
         now_ms = self._now_ms()
         self._state.began(now_ms // 1000)
         try:
+            self._hold()
             self.child.start(self._settings.text("dir"), now_ms)
-        except OSError as failure:
+        except (OSError, UsageError) as failure:
             self._ended(str(failure), in_background=True)
             return str(failure)
         self._engine.persistence.forks += 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import UsageError
 from tests.interchange.pictures import PATIENCE_S, Ours, ours
 
 
@@ -41,8 +42,39 @@ def test_a_saved_file_is_loaded_again(server: Ours, tmp_path: Path) -> None:
     assert server.ask("LASTSAVE") == server.clock.now_us() // 1_000_000
     told = info(server)
     assert [told["rdb_saves"], told["rdb_changes_since_last_save"], told["rdb_last_bgsave_status"]] == ["1", "0", "ok"]
-    assert [path.name for path in (tmp_path / "data").iterdir()] == ["dump.rdb"]
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [".dump.rdb.lock", "dump.rdb"]
     assert reloaded(tmp_path, "GET", "a") == b"1"
+
+
+def test_two_servers_do_not_save_into_one_file(server: Ours, tmp_path: Path) -> None:
+    server.lines("SET a 1", "SAVE")
+    with ours(tmp_path / "data", appendonly="no", enable_protected_configs="yes") as other:
+        other.lines("SET a 2")
+
+        assert str(other.ask("SAVE")) == "ERR"
+        assert str(other.ask("BGSAVE")) == "ERR"
+        assert f"Another server saves into {tmp_path}/data/dump.rdb: stop it" in "\n".join(other.said)
+        assert info(other)["rdb_last_bgsave_status"] == "err"
+        other.lines("CONFIG SET dbfilename other.rdb")
+        assert other.ask("SAVE") == b"OK"
+
+    server.lines("SET a 3")
+    assert server.ask("SAVE") == b"OK"
+    assert reloaded(tmp_path, "GET", "a") == b"3"
+
+
+def test_with_save_points_a_second_server_does_not_start(tmp_path: Path) -> None:
+    with ours(tmp_path / "data", appendonly="no", save="60 1"):
+        with (
+            pytest.raises(UsageError, match=r"Another server saves into .*dump\.rdb: stop it, or choose another dir"),
+            ours(tmp_path / "data", appendonly="no", save="60 1"),
+        ):
+            pass
+        with ours(tmp_path / "data", appendonly="no", save="60 1", dbfilename="other.rdb") as beside:
+            assert beside.ask("SAVE") == b"OK"
+
+    with ours(tmp_path / "data", appendonly="no", save="60 1") as after:
+        assert after.ask("SAVE") == b"OK"
 
 
 def test_a_child_saves_what_was_there_when_it_began(server: Ours, tmp_path: Path) -> None:
@@ -91,7 +123,7 @@ def test_a_failed_save_refuses_writers_until_one_works(server: Ours, tmp_path: P
     server.ask("BGSAVE")
     until_saved(server)
     assert server.ask("SET", "b", "1") == b"OK"
-    assert [path.name for path in (tmp_path / "data").iterdir()] == ["dump.rdb"]
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [".dump.rdb.lock", "dump.rdb"]
 
 
 def test_the_end_of_the_server_ends_the_child_and_leaves_no_half_file(tmp_path: Path) -> None:
