@@ -91,14 +91,15 @@ class Course:
         self._reaper = reaper
         self._done = directory / "done.txt"
         self._done.touch()
-        self._server = KeptServer(directory, framework.in_cluster)
+        self._server = KeptServer(directory, framework.in_cluster, framework.by_tls)
         self._server_up()
         self.server_version = self._server.version()
         self._environment = os.environ | {
             "JOBS_DONE": str(self._done),
             "JOBS_SENT": str(directory / "sent.txt"),
             "PORT": str(self._server.port),
-            "REDIS_URL": f"redis://127.0.0.1:{self._server.port}/0",
+            "REDIS_URL": self._server.url,
+            "NODE_EXTRA_CA_CERTS": str(self._server.authority or ""),
             "PATH": f"{framework.programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(APPS),
             "PYTHONDONTWRITEBYTECODE": "1",

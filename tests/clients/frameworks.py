@@ -23,6 +23,7 @@ class Framework:
     `kept`: results that must be read back through the framework itself. `beside`: further processes,
     started again with the server if `beside_restarts`.
     `nudged`: it looks for lost jobs only when a new one comes. `in_cluster`: the server has `cluster-enabled yes`.
+    `by_tls`: it comes by TLS, as a user who may do what the jobs need (`servers.py`).
     """
 
     name: str
@@ -39,6 +40,7 @@ class Framework:
     nudged: bool = False
     remark: str = ""
     in_cluster: bool = False
+    by_tls: bool = False
 
     @property
     def version(self) -> str:
@@ -114,10 +116,28 @@ def _debian(
     return Framework(name, package, DEBIAN, worker, program, exercised, jobs, kept=jobs, in_cluster=in_cluster)
 
 
-def _node(name: str, package: str, script: str, exercised: str, jobs: int = 400, in_cluster: bool = False) -> Framework:
+def _node(
+    name: str,
+    package: str,
+    script: str,
+    exercised: str,
+    jobs: int = 400,
+    in_cluster: bool = False,
+    by_tls: bool = False,
+) -> Framework:
     sender = ("node", script, package)
-    worker = (*sender, "worker")
-    return Framework(name, package, NODE / ".bin", worker, sender, exercised, jobs, kept=jobs, in_cluster=in_cluster)
+    return Framework(
+        name,
+        package,
+        NODE / ".bin",
+        worker=(*sender, "worker"),
+        sender=sender,
+        exercised=exercised,
+        jobs=jobs,
+        kept=jobs,
+        in_cluster=in_cluster,
+        by_tls=by_tls,
+    )
 
 
 # Jobs that a worker holds when it is killed come back by a timeout in every one of these but where `may_lose` says so.
@@ -215,6 +235,9 @@ FRAMEWORKS = (
     ),
     _node("node-redis 6 cluster", "redis", "node_redis.mjs", "RESP3, consumer group, XAUTOCLAIM, MULTI", 2000, True),
     _node("node-redis 5 cluster", "redis5", "node_redis.mjs", "RESP3, consumer group, XAUTOCLAIM, MULTI", 2000, True),
+    _node("ioredis 6 TLS", "ioredis", "ioredis.mjs", "a user with few rights, by TLS", jobs=2000, by_tls=True),
+    _node("ioredis 5 TLS", "ioredis5", "ioredis.mjs", "a user with few rights, by TLS", jobs=2000, by_tls=True),
+    _node("node-redis 6 TLS", "redis", "node_redis.mjs", "a user with few rights, by TLS", jobs=2000, by_tls=True),
     _debian(
         "redisc (Go)",
         "golang-github-mna-redisc-dev",

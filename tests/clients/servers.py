@@ -15,6 +15,7 @@ from pathlib import Path
 
 import redis
 
+from tests.support.certificates import Authority
 from tests.support.reference_server import LOCALHOST, free_port
 
 NAMED = "CLIENTS_SERVER"
@@ -22,16 +23,27 @@ START_S = 60.0
 END_S = 60.0
 BETWEEN_LOOKS_S = 0.1
 ROOT = Path(__file__).parent.parent.parent
+USER = "worker"
+PASSWORD = "a-secret"
+KEYS = ("~jobs", "~results", "~{desk}*", "&kept")  # of the jobs in tests/clients/apps
+COMMANDS = ("+@read", "+@write", "+@connection", "+@transaction", "+@scripting", "+@pubsub", "+info")
 
 
 class KeptServer:
     """One server, with its data; `start` again after `stop`. It leads a session of its own, of which `pid` tells.
 
-    in_cluster: it is the only node of a cluster, which owns every slot.
+    in_cluster: it is the only node of a cluster, which owns every slot. by_tls: `url` is one of a user with few rights,
+    by TLS; `authority` signed the server's certificate.
     """
 
-    def __init__(self, directory: Path, in_cluster: bool = False) -> None:
+    def __init__(self, directory: Path, in_cluster: bool = False, by_tls: bool = False) -> None:
         self._in_cluster = in_cluster
+        self._tls_port = free_port() if by_tls else 0
+        self.authority: Path | None = None
+        if by_tls:
+            authority = Authority(directory)
+            self.authority = authority.file
+            self._pair = authority.sign("server")
         self._log = directory / "server.log"
         self._data = directory / "data"
         self._data.mkdir()
@@ -42,6 +54,13 @@ class KeptServer:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def url(self) -> str:
+        """What clients are given."""
+        if self._tls_port:
+            return f"rediss://{USER}:{PASSWORD}@{LOCALHOST}:{self._tls_port}/0"
+        return f"redis://{LOCALHOST}:{self.port}/0"
 
     def start(self) -> None:
         self._process = self._started()
@@ -93,6 +112,11 @@ class KeptServer:
         if self._in_cluster:
             flags += ["--cluster-enabled", "yes", "--cluster-port", str(self._bus_port)]
             flags += ["--cluster-announce-ip", LOCALHOST]  # ioredis connects to no node without an address
+        if self._tls_port:
+            flags += ["--tls-port", str(self._tls_port), "--tls-auth-clients", "no"]
+            flags += ["--tls-ca-cert-file", str(self.authority)]
+            flags += ["--tls-cert-file", str(self._pair.certificate), "--tls-key-file", str(self._pair.key)]
+            flags += ["--user", USER, "on", f">{PASSWORD}", *KEYS, *COMMANDS]
         with self._log.open("ab") as log:
             return subprocess.Popen(
                 [*command, *flags],

@@ -6,7 +6,7 @@ const { Cluster, Redis } = await import(version);
 const port = Number(process.env.PORT);
 const redis = process.env.IN_CLUSTER
   ? new Cluster([{ host: "127.0.0.1", port }], { clusterRetryStrategy: () => 200 })
-  : new Redis({ port, maxRetriesPerRequest: null });
+  : new Redis(process.env.REDIS_URL, { maxRetriesPerRequest: null });
 redis.on("error", (error) => console.error(error.message));
 redis.defineCommand("keep", {
   numberOfKeys: 1,
