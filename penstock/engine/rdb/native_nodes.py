@@ -215,10 +215,15 @@ def _element(blob: bytes, at: i64, last: i64) -> tuple[i64, i64, i64]:
             size: i64 = told
             end = begin + size if 0 <= size < last else last
         if end < last:
-            back = listpack.back_length(end - at)
-            behind: i64 = end + len(back)
-            if behind <= last and blob[end:behind] == back:
-                return begin, end, behind
+            span: i64 = end - at
+            if span < 128:
+                if blob[end] == span:
+                    return begin, end, end + 1
+            else:
+                back = listpack.back_length(span)
+                behind: i64 = end + len(back)
+                if behind <= last and blob[end:behind] == back:
+                    return begin, end, behind
     elif first <= 0xF4:
         width: i64 = first - 0xEF
         if first == 0xF4:
