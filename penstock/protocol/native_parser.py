@@ -57,7 +57,7 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
             start: i64 = 0
             if width > 0:
                 start = size_of_prefix(data, at, words, width)
-            if start > 0 and repeats(data, at, start, stop, end):
+            if start > 0 and data[stop : stop + start] == data[at : at + start]:
                 batch = cut_batch(data, at, start, words, width, lengths[1])
                 found.append(batch)
                 at += size_of_batch(batch, start)
@@ -76,7 +76,8 @@ def cut_alike(data: bytes, first: i64, at: i64, requests: list[list[bytes]]) -> 
     """
     end: i64 = len(data)
     start: i64 = size_of_prefix(data, first, requests[0], 1)
-    while repeats(data, first, start, at, end):
+    head = data[first : first + start]
+    while data[at : at + start] == head:
         words: list[bytes] = []
         stop: i64 = cut_request(data, at, end, words)
         if stop < 0:
@@ -155,18 +156,6 @@ def size_of_prefix(data: bytes, at: i64, words: list[bytes], width: i64) -> i64:
     return size
 
 
-def repeats(data: bytes, first: i64, size: i64, second: i64, end: i64) -> bool:
-    """Whether so many bytes are equal at two offsets."""
-    if second + size > end:
-        return False
-    place: i64 = 0
-    while place < size:
-        if data[first + place] != data[second + place]:
-            return False
-        place += 1
-    return True
-
-
 def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64, before: i64) -> RequestBatch:
     """The requests from an offset on that begin with the same `start` bytes, have as many words, and equal names.
 
@@ -187,21 +176,21 @@ def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64, 
             names.append(first[place])
         columns.append([])
         place += step
-    begin: i64 = at
-    while True:
-        if tails and not repeats(data, begin, start, at, end):
-            break
-        place = at + start
-        row: list[bytes] = []
+    common: i64 = start  # bytes that all of them begin with: in entries the first name, too
+    if step == 2 and own == 0:
+        common += header_of(len(names[0])) + len(names[0]) + 2
+    head = data[at : at + common]
+    fields: i64 = len(columns)
+    while data[at : at + common] == head:
+        tail: i64 = at + start
         if own:
-            place = cut_own(data, place, end, first, width, before, row)
-            if place < 0:
+            tail = cut_own(data, tail, end, first, width, before, own_columns)
+            if tail < 0:
                 break
-        tail: i64 = place
+        place = tail if own else at + common
         field: i64 = 0
-        fields: i64 = len(columns)
         while field < fields:
-            if step == 2:
+            if step == 2 and (field or own):
                 name = names[field]
                 size: i64 = size_of_word(data, place, end)
                 if size != len(name):
@@ -214,30 +203,32 @@ def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64, 
             if size < 0:
                 break
             place += header_of(size)
-            row.append(data[place : place + size])
+            columns[field].append(data[place : place + size])
             place += size + 2
             field += 1
         if field < fields:
             break
-        field = 0
-        while field < own:
-            own_columns[field].append(row[field])
-            field += 1
-        field = 0
-        while field < fields:
-            columns[field].append(row[own + field])
-            field += 1
         tails.append(data[tail:place])
         at = place
-    if len(tails) == 1:
+    count = len(tails)
+    if count == 1:
         return one(first)
-    return RequestBatch(
-        first[:width], names, columns, len(tails), tails, None, own_columns, first[width + own : before]
-    )
+    cut_back(columns, count)
+    cut_back(own_columns, count)
+    return RequestBatch(first[:width], names, columns, count, tails, None, own_columns, first[width + own : before])
 
 
-def cut_own(data: bytes, at: i64, end: i64, first: list[bytes], width: i64, before: i64, row: list[bytes]) -> i64:
-    """Append to a row the words of a request's own that are at an offset; the offset behind them and the middle.
+def cut_back(columns: list[list[bytes]], count: int) -> None:
+    """Take away the words of a request that turned out to be another one."""
+    for column in columns:
+        if len(column) > count:
+            column.pop()
+
+
+def cut_own(
+    data: bytes, at: i64, end: i64, first: list[bytes], width: i64, before: i64, columns: list[list[bytes]]
+) -> i64:
+    """Append to columns the words of a request's own that are at an offset; the offset behind them and the middle.
 
     NONE if they are not there, or the words of the middle are not those of the first request.
     """
@@ -248,7 +239,7 @@ def cut_own(data: bytes, at: i64, end: i64, first: list[bytes], width: i64, befo
             return NONE
         at += header_of(size)
         if word < width + OWN_WORDS:
-            row.append(data[at : at + size])
+            columns[word - width].append(data[at : at + size])
         elif size != len(first[word]) or not equals(data, at, first[word]):
             return NONE
         at += size + 2
