@@ -32,7 +32,7 @@ from penstock.commands.keys import databases, dumping, expiry, keys, migrating, 
 from penstock.commands.lists import list_batches, list_block_moves, list_ends, list_middle, list_moves
 from penstock.commands.policies import delayed_nack, policy, server_clock
 from penstock.commands.pubsub import pubsub
-from penstock.commands.replication import following, roles, syncing, waiting
+from penstock.commands.replication import failover, following, roles, syncing, waiting
 from penstock.commands.scripting import functions, scripting
 from penstock.commands.server import (
     config,
@@ -126,6 +126,7 @@ FAMILIES: Final = (
     delayed_nack,
     dumping,
     expiry,
+    failover,
     following,
     functions,
     geo_members,

@@ -29,6 +29,7 @@ from penstock.engine.state import (
     MEMORY_LIMITED,
     MONITORED,
     NOTED,
+    PAUSED,
     REPLIES_WITHHELD,
     RESTRICTED,
     SEEN,
@@ -322,7 +323,7 @@ class Engine(EngineState):
                 row = self.commands.named(request)
             row = with_arity(row, request)
             gate.admit(self, session, row, request)
-            if self.paused_until_ms and pausing.postpone(self, session, row, request):
+            if self.state & PAUSED and pausing.postpone(self, session, row, request):
                 self.only_data = False
                 return None, 1
             queue = session.queue

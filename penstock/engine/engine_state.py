@@ -138,6 +138,7 @@ class EngineState:
         self._trouble: bytes | None = None
         self._paused_until_ms = 0
         self.pauses_all = False
+        self._holds_writes = False
         self.postponed: list[BlockedRequest] = []  # requests held back by CLIENT PAUSE
         self.lazy_free = LazyFree()
         # what the caller must do after a call
@@ -241,7 +242,22 @@ class EngineState:
     @paused_until_ms.setter
     def paused_until_ms(self, until_ms: int) -> None:
         self._paused_until_ms = until_ms
-        self.set_state(PAUSED, until_ms > 0)
+        self.set_state(PAUSED, until_ms > 0 or self._holds_writes)
+
+    @property
+    def holds_writes(self) -> bool:
+        """Whether FAILOVER holds back what may write, whatever CLIENT PAUSE and UNPAUSE say."""
+        return self._holds_writes
+
+    @holds_writes.setter
+    def holds_writes(self, holds: bool) -> None:
+        self._holds_writes = holds
+        self.set_state(PAUSED, holds or self._paused_until_ms > 0)
+
+    def end_holding(self) -> None:
+        """FAILOVER is over: the next tick runs what was held back."""
+        self.holds_writes = False
+        self.paused_until_ms = max(self.paused_until_ms, self.clock.now_us() // 1000)
 
     @property
     def notified(self) -> str:
@@ -407,14 +423,14 @@ class EngineState:
 
     def keeps_expired(self, now_ms: int) -> bool:
         """Whether what has expired is only hidden: while writes are paused, and on a replica until the master's DEL."""
-        return self.state & FOLLOWING != 0 or now_ms < self.paused_until_ms
+        return self.state & FOLLOWING != 0 or self.writes_paused(now_ms)
 
     def keeps_policies(self) -> bool:
         """Whether policies are applied: not with a named compat-version, and on a replica it is the master who does."""
         return self.policies.kept and self.state & FOLLOWING == 0
 
     def writes_paused(self, now_ms: int) -> bool:
-        return now_ms < self.paused_until_ms
+        return self._holds_writes or now_ms < self._paused_until_ms
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.engine import arguments
 from penstock.engine.context import Context
-from penstock.engine.replication import role
+from penstock.engine.replication import failover, role
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -20,6 +20,8 @@ def replicaof(ctx: Context, args: list[bytes]) -> bytes:
     engine = ctx.engine
     if engine.cluster is not None:
         raise ReplyError(b"ERR REPLICAOF not allowed in cluster mode.")
+    if failover.is_running(engine):
+        raise ReplyError(b"ERR REPLICAOF not allowed while failing over.")
     if args[1].upper() == b"NO" and args[2].upper() == b"ONE":
         role.lead(engine)
         return reply.OK

@@ -30,8 +30,8 @@ def role(ctx: Context, args: list[bytes]) -> bytes:
     replicas = []
     for session, found in _attached(replication):
         if found.state == states.ONLINE:
-            words = [_host(session, found).encode(), b"%d" % found.port, b"%d" % max(found.acked, 0)]
-            replicas.append(reply.bulks(words))
+            host, port = replication.place_of(session, found)
+            replicas.append(reply.bulks([host.encode(), b"%d" % port, b"%d" % max(found.acked, 0)]))
     return reply.array([reply.bulk(b"master"), reply.integer(replication.offset), reply.array(replicas)])
 
 
@@ -48,11 +48,12 @@ def fields(ctx: Context) -> list[tuple[str, str]]:
     if replication.needed():
         numbers.append(("min_slaves_good_slaves", replication.good()))
     for number, (session, found) in enumerate(attached):
-        numbers.append((f"slave{number}", _line(session, found, ctx.now_ms)))
+        host, port = replication.place_of(session, found)
+        numbers.append((f"slave{number}", _line(host, port, found, ctx.now_ms)))
     stream = replication.stream
     kept = 0 if stream is None else min(stream.backlog.end - stream.backlog.start, stream.backlog.limit)
     numbers += [
-        ("master_failover_state", "no-failover"),
+        ("master_failover_state", replication.failover.state),
         ("master_replid", replication.id),
         ("master_replid2", replication.second_id),
         ("master_repl_offset", replication.offset),
@@ -110,16 +111,12 @@ def _attached(replication: Replication) -> list[tuple[Session, Replica]]:
     return [(session, session.replica) for session in replication.replicas if session.replica is not None]
 
 
-def _host(session: Session, found: Replica) -> str:
-    return found.host or session.address.rpartition(":")[0].strip("[]")
-
-
-def _line(session: Session, found: Replica, now_ms: int) -> str:
+def _line(host: str, port: int, found: Replica, now_ms: int) -> str:
     """A replica, as INFO shows it."""
     is_online = found.state == states.ONLINE
     parts = {
-        "ip": _host(session, found),
-        "port": found.port,
+        "ip": host,
+        "port": port,
         "state": found.state,
         "offset": max(found.acked, 0),
         "lag": found.lag_s(now_ms) if is_online and found.sends_acks else 0,

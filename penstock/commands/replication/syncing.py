@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.replication import stream_versions
+from penstock.engine.replication import failover, role, stream_versions
 from penstock.engine.replication.replica import NO_ACK, Replica
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
@@ -14,6 +14,7 @@ LONGEST_ADDRESS: Final = 255
 OUT_OF_RANGE: Final = b"ERR value is out of range, value must between 0 and 1"
 ACK: Final = b"ACK"
 FACK: Final = b"FACK"
+FAILOVER_AT: Final = 3  # the word of PSYNC that asks to take over
 
 
 @command(
@@ -39,17 +40,33 @@ def sync(ctx: Context, args: list[bytes]) -> bytes:
     arity=-3,
 )
 def psync(ctx: Context, args: list[bytes]) -> bytes:
+    if not ctx.session.is_replica and len(args) > FAILOVER_AT and args[FAILOVER_AT].upper() == b"FAILOVER":
+        _take_over(ctx, args[1])
     return _arrive(ctx, args[1], arguments.integer(args[2]), is_plain_sync=False)
+
+
+def _take_over(ctx: Context, asked_id: bytes) -> None:
+    """Our master asks us to be master in its place; it has held writes back until we had all (FAILOVER)."""
+    replication = ctx.engine.replication
+    if replication.master is None:
+        raise ReplyError(b"ERR PSYNC FAILOVER can't be sent to a master.")
+    if asked_id != replication.id.encode():
+        raise ReplyError(b"ERR PSYNC FAILOVER replid must match my replid.")
+    replication.failover.tell(f"{ctx.session.address} asks this replica to take over: it is a master now.")
+    role.lead(ctx.engine)
 
 
 def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: bool) -> bytes:
     """The server answers it: an answer of ours would have to stand before what the server sends."""
+    if ctx.session.is_replica:
+        return reply.NO_REPLY
     master = ctx.engine.replication.master
+    if failover.is_running(ctx.engine):
+        raise ReplyError(b"NOMASTERLINK Can't SYNC while failing over")
     if master is not None and not master.is_up:
         raise ReplyError(b"NOMASTERLINK Can't SYNC while not connected with my master")
-    if not ctx.session.is_replica:
-        ctx.engine.replication.arrive(ctx.session, asked_id, asked_offset, is_plain_sync)
-        ctx.engine.choose_dialect()
+    ctx.engine.replication.arrive(ctx.session, asked_id, asked_offset, is_plain_sync)
+    ctx.engine.choose_dialect()
     return reply.NO_REPLY
 
 

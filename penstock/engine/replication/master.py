@@ -7,6 +7,7 @@ from penstock.protocol.snapshot_frame import UNKNOWN
 # The link, in ROLE's words
 CONNECT: Final = "connect"  # to be made
 CONNECTING: Final = "connecting"
+HANDSHAKE: Final = "handshake"  # until the master has answered PSYNC
 SYNCING: Final = "sync"  # a snapshot comes
 CONNECTED: Final = "connected"
 

@@ -14,6 +14,7 @@ from penstock.engine.aof.aof_compat import Dialect
 from penstock.engine.replication import replica as states
 from penstock.engine.replication import stream_versions
 from penstock.engine.replication.backlog import Backlog
+from penstock.engine.replication.failover_state import Failover, Place
 from penstock.engine.replication.master import Master
 from penstock.engine.replication.replica import Replica
 from penstock.engine.session import Session
@@ -96,6 +97,7 @@ class Replication:
         self.stream_db = 0  # the database that the master's stream is in
         self.is_amid = False  # the master's stream is between MULTI and EXEC
         self.wants_acks = False
+        self.failover = Failover()
         self.full_syncs = 0
         self.partial_syncs = 0
         self.partial_syncs_refused = 0
@@ -175,12 +177,14 @@ class Replication:
         self._earlier_words = []
         self.open_stream()
 
-    def go_on(self, new_id: str) -> None:
-        """The master lets us go on where we were; its history may have another id by now."""
-        if new_id and new_id != self.id:
+    def go_on(self, new_id: str) -> bool:
+        """The master lets us go on where we were; whether its history has another id by now."""
+        is_new = new_id not in ("", self.id)
+        if is_new:
             self.second_id, self.second_offset = self.id, self.offset + 1
             self.id = new_id
         self.open_stream()
+        return is_new
 
     def pass_on(self, piece: bytes) -> None:
         """A piece of the master's stream was applied: replicas of ours get it as it is."""
@@ -277,6 +281,10 @@ class Replication:
     def synced(self, offset: int) -> int:
         """How many replicas have so much on their disks."""
         return sum([one.synced >= offset for one in self.online()])
+
+    def place_of(self, session: Session, found: Replica) -> Place:
+        """Where a replica is to be found: what it says of itself, or where it came from."""
+        return found.host or session.address.rpartition(":")[0].strip("[]"), found.port
 
     def online(self) -> list[Replica]:
         """Those that follow the stream."""

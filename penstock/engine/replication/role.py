@@ -12,14 +12,18 @@ UNBLOCKED: Final = reply.error(
 )
 
 
-def follow(engine: EngineState, host: str, port: int) -> None:
-    """Be a replica from here on; the server makes the link. Blocked clients and replicas of ours are closed."""
+def follow(engine: EngineState, host: str, port: int, keeps_replicas: bool = False) -> None:
+    """Be a replica from here on; the server makes the link. Blocked clients and replicas of ours are closed.
+
+    keeps_replicas: they stay until the master has answered (FAILOVER).
+    """
     replication = engine.replication
     for session in list(engine.sessions.values()):
         if session.blocked is not None and not session.blocked.postponed:
             engine.release(session.blocked, UNBLOCKED)
             session.closing = True
-    engine.to_close += replication.replicas
+    if not keeps_replicas:
+        engine.to_close += replication.replicas
     replication.master = Master(host, port, replication.now_ms())
     engine.effects.replicate(None)  # replicas of ours get what the master sends
     engine.set_state(FOLLOWING, True)

@@ -4,6 +4,7 @@ from typing import Final
 
 from penstock.clock import MovableClock
 from penstock.engine.engine_state import EngineState
+from penstock.engine.state import PAUSED
 from penstock.storage.deadlines import NEVER
 
 TICKS_A_MOMENT: Final = 10_000  # more are not run at one moment: then something stays due
@@ -35,7 +36,7 @@ def advance_us(engine: EngineState, clock: MovableClock, us: int) -> None:
 def _next_due_ms(engine: EngineState) -> int:
     """The next moment at which a tick has something to do, in unix ms; NEVER if there is none."""
     due_ms = engine.next_wakeup_ms() or NEVER
-    if engine.active_expiry and not engine.paused_until_ms:
+    if engine.active_expiry and not engine.state & PAUSED:
         for db in engine.keyspace.databases:
             expiry_ms = min(db.deadlines[0][0] if db.deadlines else NEVER, db.fields_due.first_ms())
             if expiry_ms != NEVER:

@@ -1,4 +1,7 @@
-"""CLIENT PAUSE: requests are held back, all of them or those that may write, until the time is over or UNPAUSE."""
+"""CLIENT PAUSE: requests are held back, all of them or those that may write, until the time is over or UNPAUSE.
+
+FAILOVER holds those back that may write until it has ended (`holds_writes`).
+"""
 
 from penstock.engine import transactions
 from penstock.engine.engine_state import EngineState
@@ -10,7 +13,7 @@ from penstock.protocol import reply
 
 def pause(engine: EngineState, until_ms: int, all_requests: bool) -> None:
     """CLIENT PAUSE. A pause that lasts is made neither shorter nor milder by another (Redis 8.6.3)."""
-    if engine.writes_paused(engine.context.now_ms):
+    if engine.context.now_ms < engine.paused_until_ms:
         all_requests |= engine.pauses_all
         until_ms = max(until_ms, engine.paused_until_ms)
     engine.paused_until_ms, engine.pauses_all = until_ms, all_requests
@@ -19,9 +22,10 @@ def pause(engine: EngineState, until_ms: int, all_requests: bool) -> None:
 def postpone(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> bool:
     """Hold a request back while its kind is paused."""
     now_ms = engine.context.now_ms
-    if now_ms >= engine.paused_until_ms:
+    if not engine.writes_paused(now_ms):
         return False
-    if not (engine.pauses_all or transactions.may_write(session, row) or row.name == "PUBLISH"):
+    pauses_all = engine.pauses_all and now_ms < engine.paused_until_ms
+    if not (pauses_all or transactions.may_write(session, row) or row.name == "PUBLISH"):
         return False
     session.blocked = BlockedRequest(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
     session.blocked.postponed = True

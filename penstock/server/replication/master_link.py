@@ -8,6 +8,7 @@ from typing import Final
 
 from penstock.engine.engine import Engine
 from penstock.engine.rdb.rdb_loading import RdbLoading
+from penstock.engine.replication import failover
 from penstock.engine.replication import master as links
 from penstock.engine.replication.master import Master
 from penstock.engine.replication.stream_applier import StreamApplier
@@ -25,6 +26,7 @@ TEMPORARY: Final = "temp-master-{}.rdb"
 PIECE_BYTES: Final = 64 * 1024
 LONGEST_LINE: Final = 64 * 1024
 RETRY_S: Final = 1.0
+RETRY_OF_FAILOVER_S: Final = 0.1  # writers wait for it
 SLICE_S: Final = 0.02  # of loading or applying, before clients are answered
 SECOND_MS: Final = 1000
 BUSY_S: Final = 0.01  # between two looks whether a script is over
@@ -71,9 +73,12 @@ class MasterLink:
     def cron(self) -> None:
         """Called ten times a second: heed REPLICAOF, acknowledge, notice silence."""
         replication = self._replication
-        if self._task is not None and self._task.done() and not self._task.cancelled():
-            self._tell(f"The link to the master met an unexpected error: {self._task.exception()!r}")
-            self._master = None  # begin anew
+        if self._task is not None and self._task.done():
+            task, self._task = self._task, None
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self._tell(f"The link to the master met an unexpected error: {error!r}")
+                self._master = None  # begin anew
         if replication.master is not self._master:
             self.stop()
             self._master = replication.master
@@ -138,7 +143,8 @@ class MasterLink:
             self._tell(f"The link to master {master.host}:{master.port} is down: {why}.")
             if self._replication.master is not master:
                 return  # a cancellation may be lost where something ends at the same moment
-            await asyncio.sleep(0 if was_up else RETRY_S)
+            retry_s = RETRY_OF_FAILOVER_S if failover.is_in_progress(self._engine) else RETRY_S
+            await asyncio.sleep(0 if was_up else retry_s)
 
     async def _link(self, master: Master) -> None:
         master.set_link(links.CONNECTING, self._replication.now_ms())
@@ -166,6 +172,7 @@ class MasterLink:
     async def _use(self, link: "Wire", timeout_s: float) -> None:
         """Follow the master over a link that was opened, until it is lost."""
         master = link.master
+        master.set_link(links.HANDSHAKE, self._replication.now_ms())
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._shake_hands(link)
@@ -173,13 +180,16 @@ class MasterLink:
             raise LinkLost("it takes too long") from None
         self._check(master)
         words = answer.split()
+        if failover.is_in_progress(self._engine):
+            self._end_failover(answer)
         if answer.startswith(b"+FULLRESYNC") and len(words) == 3:
             master.set_link(links.SYNCING, self._replication.now_ms())
             master.attempts += 1
             db_index = await self._copy(link, words[1].decode(), int(words[2]))
             self._applier = StreamApplier(self._engine, db_index, self._tell)
         elif answer.startswith(b"+CONTINUE"):
-            self._replication.go_on(words[1].decode() if len(words) > 1 else "")
+            if self._replication.go_on(words[1].decode() if len(words) > 1 else ""):
+                self._engine.to_close += self._replication.replicas  # they learn the new id when they come again
             self._tell(f"The master goes on at offset {self._replication.offset}.")
         else:
             raise LinkLost(f"the master answers {answer.decode('utf-8', 'backslashreplace')}")
@@ -188,6 +198,14 @@ class MasterLink:
         if self._applier is None:
             self._applier = StreamApplier(self._engine, self._replication.stream_db, self._tell)
         await self._stream(link, self._applier)
+
+    def _end_failover(self, answer: bytes) -> None:
+        """The target has answered PSYNC: it has taken over, or it refuses and we stay the master."""
+        if answer.startswith((b"+FULLRESYNC", b"+CONTINUE")):
+            failover.succeed(self._engine)
+        else:
+            failover.abort(self._engine, failover.REFUSED)
+        self._changed()
 
     def _check(self, master: Master) -> None:
         """LinkLost where another role was chosen since: what still comes is none of ours."""
@@ -205,13 +223,21 @@ class MasterLink:
             answer = await link.ask(b"AUTH", *[name for name in names if name])
             if not answer.startswith(b"+OK"):
                 raise LinkLost(f"the master refuses AUTH: {answer.decode('utf-8', 'backslashreplace')}")
-        port = settings.number("replica-announce-port") or settings.number("port")
-        await link.ask(b"REPLCONF", b"listening-port", b"%d" % port)
+        await link.ask(b"REPLCONF", b"listening-port", b"%d" % self._own_port())
         if settings.text("replica-announce-ip"):
             await link.ask(b"REPLCONF", b"ip-address", settings.text("replica-announce-ip").encode())
         await link.ask(b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", b"penstock")
         await link.ask(b"REPLCONF", b"version", VALKEY_VERSION)
-        return await link.ask(b"PSYNC", replication.id.encode(), b"%d" % (replication.offset + 1))
+        words = [b"PSYNC", replication.id.encode(), b"%d" % (replication.offset + 1)]
+        if failover.is_in_progress(self._engine):
+            words.append(b"FAILOVER")
+        return await link.ask(*words)
+
+    def _own_port(self) -> int:
+        """Where the master finds us."""
+        settings = self._settings
+        own = settings.number("tls-port") if settings.yes("tls-replication") else 0
+        return settings.number("replica-announce-port") or own or settings.number("port")
 
     # -- the snapshot -----------------------------------------------------------------------------------------------
 

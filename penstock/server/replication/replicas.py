@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine.aof import rewrite_values
+from penstock.engine.replication import failover
 from penstock.engine.replication import replica as states
 from penstock.engine.replication.replica import Replica
 from penstock.engine.replication.replication import GETACK
@@ -33,6 +34,7 @@ class Replicas:
         self._settings = turn.engine.settings
         self._tell = tell
         self._targets = turn.engine.migrator = Targets(turn.engine.clock)
+        self._replication.failover.tell = tell
         self._full_sync = FullSync(turn.engine, disk, tell, self.end_of_turn)
         self.link: MasterLink | None = None
         self._pinged_ms = 0
@@ -44,6 +46,8 @@ class Replicas:
     def end_of_turn(self) -> None:
         """Send what the stream has, and answer PSYNCs."""
         replication = self._replication
+        if failover.is_running(self._engine):
+            self._fail_over()
         if replication.wants_acks:
             replication.wants_acks = False
             replication.say(GETACK)
@@ -58,6 +62,13 @@ class Replicas:
             arrivals, replication.arrivals = replication.arrivals, []
             for session in arrivals:
                 self._answer(session)
+
+    def _fail_over(self) -> None:
+        """Make the link to the new master at once where all is ready for it: writers wait."""
+        followed = self._replication.master
+        failover.look(self._engine)
+        if self._replication.master is not followed and self.link is not None:
+            self.link.cron()
 
     def _give(self, found: Replica, link: "Connection", sent: bytes) -> None:
         """Pass on a piece of the stream, now or once the replica is online."""
@@ -202,6 +213,8 @@ class Replicas:
                 link.abort()
         if replication.replicas:
             self._left_ms = 0
+            if failover.is_running(self._engine):
+                return  # replicas are to acknowledge the last change
             if now_ms - self._pinged_ms >= settings.number("repl-ping-replica-period") * SECOND_MS:
                 self._pinged_ms = now_ms
                 replication.say(PING)

@@ -1,0 +1,89 @@
+"""FAILOVER: a master and one of its replicas change places, and nothing that was confirmed is lost (Redis 8.6.3).
+
+Writes are held back until the replica has acknowledged the whole stream. Then the master becomes its replica with
+`PSYNC <id> <offset> FAILOVER`, and whoever receives that is master from there on. The link is made by the server
+(server/replication/master_link.py), which tells how that was answered.
+"""
+
+from typing import Final
+
+from penstock.engine.engine_state import EngineState
+from penstock.engine.replication import replica as states
+from penstock.engine.replication import role
+from penstock.engine.replication.failover_state import IN_PROGRESS, NO_FAILOVER, WAITING, Place
+
+ABORTED_BY_HAND: Final = "Failover manually aborted"
+TOO_SLOW: Final = "Replica never caught up before timeout"
+REFUSED: Final = "Failover target rejected psync request"
+
+
+def begin(engine: EngineState, target: Place | None, deadline_ms: int, forced: bool) -> None:
+    """Hold writes back from now on. target: who is to be master; None: the first that has everything."""
+    failover = engine.replication.failover
+    failover.begin(target, deadline_ms, forced)
+    failover.tell(f"FAILOVER requested to {failover.shown_target}.")
+    engine.holds_writes = True
+    engine.replication.wants_acks = True
+
+
+def look(engine: EngineState) -> None:
+    """Called at a turn's end and ten times a second: change places once a replica has everything, or time is over."""
+    failover, replication = engine.replication.failover, engine.replication
+    if failover.state != WAITING:
+        return
+    found = _caught_up(engine)
+    if found is not None:
+        failover.tell(f"Failover target {found[0]}:{found[1]} is synced, failing over.")
+        _change_places(engine, found)
+    elif failover.deadline_ms and replication.now_ms() >= failover.deadline_ms:
+        if failover.forced and failover.target is not None:
+            failover.tell(f"FAILOVER to {failover.shown_target} time out exceeded, failing over.")
+            _change_places(engine, failover.target)
+        else:
+            abort(engine, TOO_SLOW)
+
+
+def _caught_up(engine: EngineState) -> Place | None:
+    """The target, or any replica if none was named, once it has acknowledged the whole stream."""
+    replication = engine.replication
+    for session in replication.replicas:
+        found = session.replica
+        if found is None or found.state != states.ONLINE or found.acked < replication.offset:
+            continue
+        place = replication.place_of(session, found)
+        if replication.failover.target in (None, place):
+            return place
+    return None
+
+
+def _change_places(engine: EngineState, target: Place) -> None:
+    """Be the target's replica. Our own replicas stay: the link closes them when the history has its new name."""
+    failover = engine.replication.failover
+    failover.state, failover.target = IN_PROGRESS, target
+    role.follow(engine, *target, keeps_replicas=True)
+
+
+def succeed(engine: EngineState) -> None:
+    """The target has taken over: who was held back is told that this is a replica."""
+    engine.replication.failover.end()
+    engine.end_holding()
+
+
+def abort(engine: EngineState, why: str) -> None:
+    """Stay the master, or be it again; what was held back is run."""
+    failover = engine.replication.failover
+    failover.tell(f"FAILOVER to {failover.shown_target} aborted: {why}")
+    was_in_progress = failover.state == IN_PROGRESS
+    failover.end()
+    if was_in_progress:
+        role.lead(engine)
+    engine.end_holding()
+
+
+def is_in_progress(engine: EngineState) -> bool:
+    """Whether the next PSYNC asks the target to take over."""
+    return engine.replication.failover.state == IN_PROGRESS
+
+
+def is_running(engine: EngineState) -> bool:
+    return engine.replication.failover.state != NO_FAILOVER
