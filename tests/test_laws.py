@@ -12,7 +12,7 @@ from penstock.storage.streams.stream import Stream
 from tests.against_redis.generator import Generator, with_new_only
 from tests.support import wire
 from tests.support.clock import NOW_MS
-from tests.support.engines import loaded_engine, make_engine
+from tests.support.engines import loaded_engine, make_engine, rdb_based_engine
 from tests.support.keyspace_picture import picture, stream_picture
 from tests.support.log import UnitLog
 from tests.support.reference_knowledge import Known
@@ -217,3 +217,18 @@ def test_a_rewritten_log_gives_the_same_picture(seed: int) -> None:
 
     assert alike(again) == alike(engine)
     assert consumers(again) == consumers(engine)
+
+
+def base_of(engine: Engine, now_ms: int) -> bytes:
+    return b"".join(rewrite.base_lines(engine.keyspace, engine.settings, now_ms))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_log_rewritten_as_an_rdb_file_gives_the_same_picture(seed: int) -> None:
+    engine = random_history(seed, UnitLog())
+    now_ms = engine.clock.now_us() // 1000
+    again = rdb_based_engine(engine, now_ms)
+
+    assert alike(again) == alike(engine)
+    assert consumers(again) == consumers(engine)
+    assert base_of(again, now_ms) == base_of(engine, now_ms), "it could go on with a base of requests"

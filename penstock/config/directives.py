@@ -346,6 +346,12 @@ USED: Final = (
         "The oldest Redis that must be able to load the log (8.6: from 8.6.2 on); a change starts a rewrite.",
     ),
     Directive(
+        "aof-use-rdb-preamble",
+        "no",
+        YesNo(),
+        "A rewrite writes an RDB file, as Redis does; of requests where aof-compat-version could not read that.",
+    ),
+    Directive(
         "aof-compat-consumer",
         "released",
         Text(),

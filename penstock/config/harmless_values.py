@@ -69,7 +69,6 @@ IGNORED: Final[dict[str, Ignored]] = {
     "aof-rewrite-cpulist": NO_PROCESSORS,
     "bgsave-cpulist": NO_PROCESSORS,
     # The log and snapshots
-    **_any("The base file has requests, which every Redis can load.", "aof-use-rdb-preamble"),
     **_any("The files of replication are always removed.", "rdb-del-sync-files"),
     **_any("It only affects speed.", "rdb-save-incremental-fsync rdb-key-save-delay"),
     **_any("Loading serves clients after each time slice.", "key-load-delay loading-process-events-interval-bytes"),

@@ -85,8 +85,6 @@ ACCEPTED: Final = (
     ),
     Directive("jemalloc-bg-thread", "yes", YesNo(), "Return memory in a background thread."),
     Directive("activerehashing", "yes", YesNo(), "Rehash tables while idle."),
-    # The log
-    Directive("aof-use-rdb-preamble", "no", YesNo(), "Write the log's base file as RDB; Penstock writes requests."),
     # Snapshots
     Directive("rdb-del-sync-files", "no", YesNo(), "Delete files left by replication."),
     Directive("rdb-save-incremental-fsync", "yes", YesNo(), "Sync the RDB file in parts."),

@@ -12,7 +12,7 @@ from typing import Final
 
 from penstock.clock import SystemClock
 from penstock.config.settings import Settings
-from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.aof import base_file
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
 from penstock.storage.aof.disk import Disk, File
 from penstock.storage.aof.log_directory import TEMPORARY_BASE, write_all
@@ -117,7 +117,7 @@ class RewriteChild:
 
     def chunks(self, now_ms: int, progress: Progress) -> Iterator[bytes]:
         """The file's bytes; `progress` counts what is done."""
-        return base_lines(self.keyspace, self.settings, now_ms, progress=progress)
+        return base_file.chunks(self.keyspace, self.settings, now_ms, progress)
 
     def finish(self, path: str) -> None:
         """The file is written and synced; the server puts it in force."""

@@ -49,11 +49,7 @@ class SaveChild(RewriteChild):
         return f"{directory}/{TEMPORARY.format(pid)}"
 
     def chunks(self, now_ms: int, progress: Progress) -> Iterator[bytes]:
-        snapshot = rdb_saving.snapshot_of(self.keyspace, self.settings, now_ms)
-        progress.steps_total = progress.keys_total
-        for chunk in snapshot.chunks():
-            progress.keys = progress.steps = snapshot.keys
-            yield chunk
+        return rdb_saving.counted(rdb_saving.snapshot_of(self.keyspace, self.settings, now_ms), progress)
 
     def finish(self, path: str) -> None:
         put_in_place(self.disk, path, f"{path.rpartition('/')[0]}/{self.settings.text('dbfilename')}")

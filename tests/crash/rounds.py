@@ -32,10 +32,10 @@ class Rounds:
     The keys of a round are checked after its crash and once more after the next one, then deleted.
     """
 
-    def __init__(self, directory: Path, chance: random.Random, policy: str) -> None:
+    def __init__(self, directory: Path, chance: random.Random, policy: str, rdb_base: str = "no") -> None:
         self.directory = directory
         self._chance = chance
-        self._flags = ("--appendfsync", policy, *FLAGS)
+        self._flags = ("--appendfsync", policy, "--aof-use-rdb-preamble", rdb_base, *FLAGS)
         self._loaders: list[Loader] = []  # of the last round
         self._pictures: list[tuple[PrivateLoader, object]] = []  # of the round before
         self.rounds = 0

@@ -31,8 +31,10 @@ class Life:
     """One server after the other on one disk. `moments` are those since the last start, the state it found first."""
 
     def __init__(self, seed: int, policy: str, faults: bool) -> None:
+        """Every second seed has a log whose bases are RDB files."""
         self._chance = random.Random(seed)
         self._policy = policy
+        self._directives = {"appendfsync": policy, "aof_use_rdb_preamble": ("no", "yes")[seed % 2]}
         self._faults = faults
         self._requests = [Requests(self._chance, prefix) for prefix in PREFIXES]
         self.disk = MemoryDisk()
@@ -49,11 +51,12 @@ class Life:
     def _started(self) -> PoweredServer:
         """A refusal must say where; then what is damaged is cut off, as `check-log --fix` does."""
         try:
-            return PoweredServer(self.disk, appendfsync=self._policy)
+            return PoweredServer(self.disk, **self._directives)
         except UsageError as refusal:
             assert "incr.aof" in str(refusal) and "byte" in str(refusal), refusal
             self.refused_starts += 1
-        return PoweredServer(self.disk.restart(), appendfsync=self._policy, aof_load_corrupt_tail_max_size="1000000")
+        most = {"aof_load_corrupt_tail_max_size": "1000000"}
+        return PoweredServer(self.disk.restart(), **self._directives, **most)
 
     def _begin(self, server: PoweredServer) -> None:
         self.server = server

@@ -46,6 +46,9 @@ FAILED_REWRITINGS = [
 ]  # fmt: skip
 
 
+RDB_BASE = [fault for fault in CRASHES if fault.startswith(("increment", "base", "history"))]
+
+
 @pytest.mark.parametrize(("policy", "kills"), KILLS)
 def test_random_kills_lose_nothing_that_was_answered(tmp_path: Path, policy: Any, kills: Any) -> None:
     rounds = Rounds(tmp_path, random.Random(policy), policy)
@@ -68,6 +71,21 @@ def test_a_kill_loses_nothing_at(tmp_path: Path, fault: Any) -> None:
     rounds = Rounds(tmp_path, random.Random(fault), "always")
     assert rounds.crash_at(fault)
     rounds.last_check()
+
+
+@pytest.mark.parametrize("fault", RDB_BASE)
+def test_a_kill_loses_nothing_where_the_base_is_an_rdb_file_at(tmp_path: Path, fault: str) -> None:
+    rounds = Rounds(tmp_path, random.Random(fault), "always", rdb_base="yes")
+    assert rounds.crash_at(fault)
+    rounds.last_check()
+
+
+def test_random_kills_lose_nothing_where_the_base_is_an_rdb_file(tmp_path: Path) -> None:
+    rounds = Rounds(tmp_path, random.Random(3), "always", rdb_base="yes")
+    for _ in range(20):
+        rounds.round()
+    rounds.last_check()
+    assert list(tmp_path.glob("appendonlydir/*.base.rdb")), "a rewrite has ended"
 
 
 @pytest.mark.parametrize("point", ["write", "written", "sync", "synced", "base-renamed", "manifest-renamed"])
@@ -93,8 +111,9 @@ def test_writers_are_refused_until_a_server_got_over(tmp_path: Path, fault: Any)
     rounds.last_check()
 
 
+@pytest.mark.parametrize("rdb_base", ["no", "yes"])
 @pytest.mark.parametrize("fault", FAILED_REWRITINGS)
-def test_a_rewriting_that_fails_costs_nothing_at(tmp_path: Path, fault: Any) -> None:
-    rounds = Rounds(tmp_path, random.Random(fault), "always")
+def test_a_rewriting_that_fails_costs_nothing_at(tmp_path: Path, fault: Any, rdb_base: str) -> None:
+    rounds = Rounds(tmp_path, random.Random(fault), "always", rdb_base)
     assert rounds.suffer(fault, 1.5) == (False, True)
     rounds.last_check()

@@ -55,11 +55,13 @@ def test_redis_loads_a_live_log(tmp_path: Path, known: Known, seed: int) -> None
         assert without_idle(picture(redis.ask)) == mine
 
 
+@pytest.mark.parametrize(("rdb_base", "kind"), [("no", "aof"), ("yes", "rdb")])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_redis_loads_a_rewritten_base(tmp_path: Path, known: Known, seed: int) -> None:
-    with ours(tmp_path / "ours", HOUR_MS) as server:
+def test_redis_loads_a_rewritten_base(tmp_path: Path, known: Known, seed: int, rdb_base: str, kind: str) -> None:
+    with ours(tmp_path / "ours", HOUR_MS, aof_use_rdb_preamble=rdb_base) as server:
         tell(server, seed, known)
         server.save()
+        assert (tmp_path / f"ours/appendonlydir/appendonly.aof.2.base.{kind}").exists()
         shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
         mine = picture(server.ask)
     with theirs(tmp_path / "theirs") as redis:
@@ -76,9 +78,13 @@ def test_an_older_redis_loads_released_entries_from_a_live_log(tmp_path: Path, k
         assert without_ghosts(without_idle(picture(redis.ask, RELEASED))) == mine
 
 
+@pytest.mark.parametrize("rdb_base", ["no", "yes"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_older_redis_loads_released_entries_from_a_base(tmp_path: Path, known: Known, seed: int) -> None:
-    with ours(tmp_path / "ours", HOUR_MS, aof_compat_version="8.6") as server:
+def test_an_older_redis_loads_released_entries_from_a_base(
+    tmp_path: Path, known: Known, seed: int, rdb_base: str
+) -> None:
+    """No RDB file that it reads has released entries: the base has requests."""
+    with ours(tmp_path / "ours", HOUR_MS, aof_compat_version="8.6", aof_use_rdb_preamble=rdb_base) as server:
         tell(server, seed, known, releases=True)
         server.save()
         shutil.copytree(tmp_path / "ours", tmp_path / "theirs")

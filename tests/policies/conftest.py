@@ -9,7 +9,7 @@ from penstock.protocol import log_reader
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import loaded_engine, make_engine, settings_with
+from tests.support.engines import loaded_engine, make_engine, rdb_based_engine, settings_with
 from tests.support.keyspace_picture import keyspace, stream_picture
 from tests.support.log import UnitLog
 
@@ -37,8 +37,12 @@ class PolicyDialogue(Dialogue):
         return engine
 
     def rewritten(self) -> Engine:
-        """An engine that has loaded a new base file; it holds the same."""
+        """An engine that has loaded a new base file; it holds the same.
+
+        So does a base that is an RDB file, but for the order of what was delivered at one moment.
+        """
         now_ms = self.engine.clock.now_us() // 1000
+        assert _without_order(rdb_based_engine(self.engine, now_ms)) == _without_order(self.engine)
         engine = loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms)
         assert keyspace(engine, seen_times=False) == keyspace(self.engine, seen_times=False)
         return engine
@@ -51,8 +55,11 @@ class PolicyDialogue(Dialogue):
     def rewritten_alike(self) -> None:
         """As `rewritten`, likewise."""
         now_ms = self.engine.clock.now_us() // 1000
-        engine = loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms)
-        assert _without_order(engine) == _without_order(self.engine)
+        for engine in (
+            rdb_based_engine(self.engine, now_ms),
+            loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms),
+        ):
+            assert _without_order(engine) == _without_order(self.engine)
 
 
 def _without_order(engine: Engine) -> list[object]:

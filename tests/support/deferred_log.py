@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.aof import base_file
+from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.engine import Engine
 from penstock.server.rewrite_child import RewriteChild
 from penstock.storage.aof.disk import Disk
@@ -70,7 +71,7 @@ class DeferredRewriteChild(RewriteChild):
     def start(self, directory: str, now_ms: int) -> None:
         self.pid = CHILD_PID
         self._path = f"{directory}/temp-rewriteaof-bg-{self.pid}.aof"
-        self._lines = list(base_lines(self.keyspace, self.settings, now_ms))
+        self._lines = list(base_file.chunks(self.keyspace, self.settings, now_ms, Progress()))
         self._written, self._failure = False, ""
 
     def write(self) -> None:

@@ -10,7 +10,11 @@ from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
 from penstock.engine.effects import EffectLog
 from penstock.engine.engine import Engine
+from penstock.engine.rdb import rdb_saving
+from penstock.engine.rdb.rdb_loading import RdbLoading
+from penstock.storage.aof.log_directory import write_all
 from tests.support.clock import NOW_MS
+from tests.support.memory_disk import MemoryDisk
 
 
 def make_engine(clock: Clock | None = None, log: EffectLog | None = None, settings: Settings | None = None) -> Engine:
@@ -55,3 +59,18 @@ def loaded_engine(
     else:
         reports += told
     return engine
+
+
+def rdb_based_engine(engine: Engine, now_ms: int) -> Engine:
+    """An engine that has loaded what a rewrite of another's log writes as an RDB file."""
+    snapshot = rdb_saving.base_of(engine.keyspace, engine.settings, now_ms)
+    assert snapshot is not None, "the newest Redis reads all of it"
+    disk = MemoryDisk()
+    file = disk.create("/base.rdb")
+    write_all(file, b"".join(snapshot.chunks()))
+    again = make_engine(ManualClock(now_ms))
+    told: list[str] = []
+    for _ in RdbLoading(again, disk, "/base.rdb", told.append).run():
+        pass
+    assert not told, told
+    return again

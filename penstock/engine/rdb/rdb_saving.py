@@ -1,8 +1,10 @@
 """The keyspace as an RDB file, in the version that the settings ask for."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.config.settings import Settings
+from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.policies import policy_lines
 from penstock.engine.rdb import rdb_values
 from penstock.engine.versions import PENSTOCK_VERSION
@@ -25,13 +27,39 @@ def snapshot_of(
     more_aux: names and values that the head is to have besides the usual ones. field_times: those of hashes, too.
     """
     version = rdb_writer.version_for(keyspace, rdb_values.version_of(settings), field_times)
+    return _writing(keyspace, settings, now_ms, version, [*(more_aux or []), (b"aof-base", b"0")], field_times)
+
+
+def base_of(keyspace: Keyspace, settings: Settings, now_ms: int) -> RdbWriter | None:
+    """The same as a base of the log; None where what must load the log (aof-compat-version) could not read it."""
+    name = settings.text("aof-compat-version")
+    newest = rdb_format.NEWEST if name == "newest" else rdb_format.OF_REDIS[name]
+    version = rdb_writer.version_for(keyspace, min(rdb_values.version_of(settings), newest))
+    return None if version > newest else _writing(keyspace, settings, now_ms, version, [(b"aof-base", b"1")], True)
+
+
+def counted(snapshot: RdbWriter, progress: Progress) -> Iterator[bytes]:
+    """The bytes of a writing; `progress` counts its keys."""
+    progress.steps_total = progress.keys_total
+    for chunk in snapshot.chunks():
+        progress.keys = progress.steps = snapshot.keys
+        yield chunk
+
+
+def _writing(
+    keyspace: Keyspace,
+    settings: Settings,
+    now_ms: int,
+    version: int,
+    more_aux: list[tuple[bytes, bytes]],
+    field_times: bool,
+) -> RdbWriter:
     aux = [
         (b"penstock-ver", PENSTOCK_VERSION.encode()),
         (b"redis-ver", OLDEST_READER[version].encode() + b".0"),
         (b"redis-bits", b"64"),
         (b"ctime", b"%d" % (now_ms // 1000)),
-        *(more_aux or []),
-        (b"aof-base", b"0"),
+        *more_aux,
     ]
     policies = policy_lines.of_keyspace(keyspace, now_ms)
     if policies:

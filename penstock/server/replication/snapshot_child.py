@@ -38,10 +38,7 @@ class SnapshotChild(RewriteChild):
             keyspace = Keyspace(1)
             keyspace.libraries = self.keyspace.libraries
         snapshot = rdb_saving.snapshot_of(keyspace, self.settings, now_ms, self.aux, self.field_times)
-        progress.steps_total = progress.keys_total
-        for chunk in snapshot.chunks():
-            progress.keys = progress.steps = snapshot.keys
-            yield chunk
+        return rdb_saving.counted(snapshot, progress)
 
 
 class PipeChild(SnapshotChild):

@@ -73,7 +73,7 @@ class Swap:
     def run(self) -> None:
         """Rename the base and save the manifest. OSError if that fails; the old manifest then stays in force."""
         directory, manifest = self._directory, self._manifest
-        assert manifest.base is not None, "a swap is for a base"
+        manifest.base = directory.next_base(self._temporary)
         base_path = directory.path_of(manifest.base)
         fresh = directory.create(manifest.increments[0]) if self._starts_anew else None
         try:
@@ -324,7 +324,6 @@ class AppendLog:
             manifest.increments = [directory.next_increment()]
         else:
             del manifest.increments[:-1]
-        manifest.base = directory.next_base()
         return Swap(directory, manifest, temporary, starts_anew)
 
     def end_swap(self, swap: "Swap") -> None:

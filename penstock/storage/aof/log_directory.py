@@ -14,6 +14,7 @@ from penstock.errors import UsageError
 from penstock.storage.aof import manifest as manifests
 from penstock.storage.aof.disk import Disk, File
 from penstock.storage.aof.manifest import BASE, INCREMENT, LogFile, Manifest
+from penstock.storage.rdb import rdb_format
 
 LOCK_NAME: Final = "penstock.lock"
 TEMPORARY_BASE: Final = "temp-rewriteaof-bg-"
@@ -168,10 +169,14 @@ class LogDirectory:
         """The path of one of the log's files."""
         return f"{self.path}/{file.name}"
 
-    def next_base(self) -> LogFile:
-        """The base file that the next rewrite writes."""
+    def next_base(self, written: str = "") -> LogFile:
+        """The next base file. written: where a rewrite has written it; an RDB file is named `.rdb`.
+
+        OSError if that cannot be read.
+        """
         seq = 1 if self.manifest.base is None else self.manifest.base.seq + 1
-        return LogFile(f"{self.name}.{seq}.base.aof", seq, BASE)
+        is_rdb = bool(written) and self.disk.read(written, 0, len(rdb_format.MAGIC)) == rdb_format.MAGIC
+        return LogFile(f"{self.name}.{seq}.base.{'rdb' if is_rdb else 'aof'}", seq, BASE)
 
     def next_increment(self) -> LogFile:
         """The increment that the next rewrite starts."""
