@@ -30,7 +30,7 @@ class Wanted:
 
 @command(
     "FAILOVER",
-    "target:[TO (host port:integer [FORCE])] [ABORT] milliseconds:[TIMEOUT milliseconds]",
+    "[target:TO (host port:integer [FORCE])] [ABORT] [TIMEOUT milliseconds]",
     group="server",
     since="6.2.0",
     flags="admin noscript stale",
