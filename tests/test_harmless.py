@@ -26,7 +26,6 @@ HARMFUL = {  # one value for each directive that may not be ignored at all of th
     "bio-cpulist": "1",
     "aof-rewrite-cpulist": "1",
     "bgsave-cpulist": "1",
-    "tls-cluster": "yes",
 }
 
 

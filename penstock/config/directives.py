@@ -91,6 +91,7 @@ USED: Final = (
     Directive("tls-client-key-file", "", FilePath(), "That certificate's private key."),
     Directive("tls-client-key-file-pass", "", Text(), "The key's password."),
     Directive("tls-replication", "no", YesNo(), "Use TLS for the link to a master."),
+    Directive("tls-cluster", "no", YesNo(), "Use TLS for MIGRATE; there is no cluster bus."),
     Directive("tls-dh-params-file", "", FilePath(), "Diffie-Hellman parameters for TLS 1.2."),
     Directive("tls-ca-cert-file", "", FilePath(), "Authorities whose clients are trusted (PEM)."),
     Directive("tls-ca-cert-dir", "", FilePath(), "Directory of such authorities."),

@@ -102,11 +102,6 @@ IGNORED: Final[dict[str, Ignored]] = {
         " cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled",
     ),
     # TLS
-    "tls-cluster": Ignored(
-        "There is no cluster bus.",
-        ("no",),
-        "Penstock does not encrypt what it sends with MIGRATE: set tls-cluster no",
-    ),
     **_any("It only affects speed: OpenSSL decides on it.", "tls-session-cache-size tls-session-cache-timeout"),
 }
 

@@ -177,7 +177,6 @@ ACCEPTED: Final = (
     ),
     Directive("cluster-slot-stats-enabled", "no", Choice("no yes cpu net mem"), "What is counted for each slot."),
     # TLS: OpenSSL decides on its sessions
-    Directive("tls-cluster", "no", YesNo(), "Use TLS on the cluster bus."),
     Directive("tls-session-cache-size", "20480", Number(0, INT), "Maximum number of cached TLS sessions."),
     Directive("tls-session-cache-timeout", "300", Number(0, INT), "Seconds that a TLS session is cached."),
 )

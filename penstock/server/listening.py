@@ -27,6 +27,7 @@ TLS_DIRECTIVES: Final = (
     "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients",
     "tls-protocols", "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
     "tls-dh-params-file", "tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass", "tls-replication",
+    "tls-cluster",
 )  # fmt: skip
 IN_VAIN_S: Final = 1.0  # a unix socket that accepts no connection for so long counts as alive
 

@@ -151,7 +151,7 @@ class MasterLink:
         timeout_s = self._settings.number("repl-timeout")
         self._tell(f"Connecting to master {master.host}:{master.port}.")
         try:
-            context = tls_context.build_for_master(self._settings) if self._settings.yes("tls-replication") else None
+            context = tls_context.build_outgoing(self._settings) if self._settings.yes("tls-replication") else None
             async with asyncio.timeout(timeout_s):
                 reader, writer = await asyncio.open_connection(
                     master.host, master.port, limit=LONGEST_LINE, ssl=context

@@ -33,7 +33,7 @@ class Replicas:
         self._replication = turn.engine.replication
         self._settings = turn.engine.settings
         self._tell = tell
-        self._targets = turn.engine.migrator = Targets(turn.engine.clock)
+        self._targets = turn.engine.migrator = Targets(turn.engine.clock, turn.engine.settings)
         self._replication.failover.tell = tell
         self._full_sync = FullSync(turn.engine, disk, tell, self.end_of_turn)
         self.link: MasterLink | None = None

@@ -4,12 +4,18 @@ import socket
 from typing import Final
 
 from penstock.clock import Clock
+from penstock.config.settings import Settings
 from penstock.engine.migrating import TargetError
 from penstock.protocol import reply
+from penstock.server.tls import tls_context
+from penstock.server.tls.tls_context import TlsError
 
 KEPT_MS: Final = 10_000
 PIECE_BYTES: Final = 64 * 1024
 NO_DATABASE: Final = -1
+
+
+Place = tuple[str, str, bool]  # host, port, whether encrypted
 
 
 class Target:
@@ -24,32 +30,33 @@ class Target:
 
 
 class Targets:
-    """All of them, by host and port."""
+    """All of them, by host, port, and whether they are encrypted (tls-cluster, as in Redis)."""
 
-    __slots__ = ("_clock", "_targets")
+    __slots__ = ("_clock", "_settings", "_targets")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, settings: Settings) -> None:
         self._clock = clock
-        self._targets: dict[tuple[str, str], Target] = {}
+        self._settings = settings
+        self._targets: dict[Place, Target] = {}
 
     def ask(
         self, host: str, port: str, timeout_ms: int, db_index: int, login: list[bytes], requests: list[list[bytes]]
     ) -> list[bytes]:
         """See Migrator.ask. A connection that was kept and is dead is replaced by a new one, once."""
-        known = self._targets.pop((host, port), None)
+        place = host, port, self._settings.yes("tls-cluster")
+        known = self._targets.pop(place, None)
         if known is not None:
             try:
-                return self._ask(known, host, port, db_index, login, requests, timeout_ms)
+                return self._ask(known, place, db_index, login, requests, timeout_ms)
             except TargetError as failure:
                 if failure.answers or failure.is_late:
                     raise
-        return self._ask(_connected(host, port, timeout_ms), host, port, db_index, login, requests, timeout_ms)
+        return self._ask(self._connected(place, timeout_ms), place, db_index, login, requests, timeout_ms)
 
     def _ask(
         self,
         target: Target,
-        host: str,
-        port: str,
+        place: Place,
         db_index: int,
         login: list[bytes],
         requests: list[list[bytes]],
@@ -84,8 +91,25 @@ class Targets:
             return refused[:1] * len(requests)
         target.db_index = db_index
         target.used_ms = self._clock.now_us() // 1000
-        self._targets[host, port] = target
+        self._targets[place] = target
         return answers[len(before) :]
+
+    def _connected(self, place: Place, timeout_ms: int) -> Target:
+        """A new connection. The target's certificate must be signed by tls-ca-cert-file, as a master's."""
+        host, port, is_encrypted = place
+        try:
+            link = socket.create_connection((host, int(port)), timeout_ms / 1000)
+        except socket.gaierror:
+            raise TargetError("connecting", [], is_late=True) from None
+        except (OSError, ValueError, OverflowError):
+            raise TargetError("connecting" if is_encrypted else "writing", [], is_late=True) from None
+        if not is_encrypted:
+            return Target(link)
+        try:
+            return Target(tls_context.build_outgoing(self._settings).wrap_socket(link))
+        except (OSError, TlsError):
+            link.close()
+            raise TargetError("connecting", [], is_late=True) from None
 
     def cron(self) -> None:
         """Close what was not used for ten seconds."""
@@ -100,12 +124,3 @@ class Targets:
         for target in self._targets.values():
             target.link.close()
         self._targets.clear()
-
-
-def _connected(host: str, port: str, timeout_ms: int) -> Target:
-    try:
-        return Target(socket.create_connection((host, int(port)), timeout_ms / 1000))
-    except socket.gaierror:
-        raise TargetError("connecting", [], is_late=True) from None
-    except (OSError, ValueError, OverflowError):
-        raise TargetError("writing", [], is_late=True) from None

@@ -40,8 +40,8 @@ def at_start(settings: Settings) -> ssl.SSLContext | None:
 
 def wanted(settings: Settings) -> ssl.SSLContext | None:
     """The context for connections that come, if any are to come with TLS; TlsError if any TLS directive is wrong."""
-    if settings.yes("tls-replication"):
-        build_for_master(settings)
+    if settings.yes("tls-replication") or settings.yes("tls-cluster"):
+        build_outgoing(settings)
     return build(settings) if settings.number("tls-port") else None
 
 
@@ -68,11 +68,11 @@ def build(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-def build_for_master(settings: Settings) -> ssl.SSLContext:
-    """A context for the link to a master (tls-replication); TlsError if files or values are wrong.
+def build_outgoing(settings: Settings) -> ssl.SSLContext:
+    """A context for the link to a master (tls-replication) and for MIGRATE (tls-cluster).
 
-    The master's certificate must be signed by an authority; its name is not looked at, as in Redis. A client
-    certificate is the server's own if there is no other.
+    TlsError if files or values are wrong. The other side's certificate must be signed by an authority; its name is not
+    looked at, as in Redis. A client certificate is the server's own if there is no other.
     """
     text = settings.text
     if not text("tls-ca-cert-file") and not text("tls-ca-cert-dir"):
