@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.engine.replication import role
 from penstock.protocol.reply import bulks
 from penstock.server.replication.replicas import Replicas
 from tests.support.fake_server import Client, FakeServer
@@ -108,6 +109,16 @@ def test_a_stream_that_nobody_wants_for_long_is_given_up() -> None:
     assert master.engine.replication.stream is None
     assert master.engine.replication.id != before
     assert master.client.says(b"SET k v\r\n") == b"+OK\r\n"
+
+
+def test_a_replica_keeps_the_history_that_it_follows_though_it_has_no_replicas() -> None:
+    replica = Master(repl_backlog_ttl="100")
+    role.follow(replica.engine, "127.0.0.1", 7001)
+    replica.engine.replication.adopt("a" * 40, 500)
+    replica.pass_s(200)
+
+    assert replica.engine.replication.id == "a" * 40
+    assert replica.engine.replication.offset == 500
 
 
 def test_wait_asks_replicas_and_counts_their_answers(master: Master) -> None:

@@ -218,7 +218,7 @@ class Replicas:
             if now_ms - self._pinged_ms >= settings.number("repl-ping-replica-period") * SECOND_MS:
                 self._pinged_ms = now_ms
                 replication.say(PING)
-        elif replication.stream is not None:
+        elif replication.stream is not None and replication.master is None:
             self._left_ms = self._left_ms or now_ms
             ttl_ms = settings.number("repl-backlog-ttl") * SECOND_MS
             if ttl_ms and now_ms - self._left_ms >= ttl_ms:
