@@ -11,16 +11,23 @@ from tests.against_redis import blocked_clients
 from tests.against_redis.comparison import Comparison, report, scenario_of
 from tests.against_redis.dialogues import compare as compare_dialogues
 from tests.against_redis.generator import Generator
+from tests.against_redis.makers.anything import Anything
+from tests.against_redis.makers.hyperloglogs import HyperLogLogs
+from tests.against_redis.makers.places import Places
+from tests.against_redis.makers.sizes import MEASURED
 from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import Scenes
 from tests.against_redis.talkers import Cluster, Tracking
-from tests.against_redis.typed import compare_types
+from tests.against_redis.typed import MAKERS, compare_types
 from tests.support.compared_sides import InProcess, Piped, known_by
 from tests.support.reference_knowledge import Known
 from tests.support.reference_server import NoReference, reference_binary, reference_cluster, reference_server
 from tests.support.server_process import running_server
 
 REQUESTS = 2000  # a scenario
+MAKERS_BY_NAME = {
+    maker.__name__.lower(): maker for maker in (*MAKERS, *MEASURED, HyperLogLogs, Places) if maker is not Anything
+}
 
 
 def compare(
@@ -53,6 +60,13 @@ def main() -> int:
         action="store_true",
         help="compare requests over all types of values instead (--blocking: those that wait)",
     )
+    parser.add_argument(
+        "--makers",
+        nargs="+",
+        choices=sorted(MAKERS_BY_NAME),
+        default=[],
+        help="with --types: only requests of these makers, and about keys of any type (default: those of all types)",
+    )
     parser.add_argument("--tracking", action="store_true", help="compare what clients are told that track keys instead")
     parser.add_argument("--cluster", action="store_true", help="compare the clients of a cluster of one instead")
     parser.add_argument("--tcp", action="store_true", help="compare a Penstock process instead of an engine")
@@ -63,12 +77,13 @@ def main() -> int:
         help="of the engine that is compared; what the reference does not know is sent too (default: %(default)s)",
     )
     chosen = parser.parse_args()
+    makers = (Anything, *(MAKERS_BY_NAME[name] for name in chosen.makers)) if chosen.makers else MAKERS
     first = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
     ends = time.monotonic() + chosen.minutes * 60
     most = chosen.runs or (sys.maxsize if chosen.minutes else 1)
     failed = total = runs = 0
     try:
-        with reference(chosen.reference, chosen.cluster) as port, penstock(chosen.tcp) as ours:
+        with server_to_compare_with(chosen.reference, chosen.cluster) as port, penstock(chosen.tcp) as ours:
             known = known_by(port, strict=chosen.compat_version != "newest")
             say(f"compared with Redis {'.'.join(map(str, known.version))}")
             for seed in range(first, first + most):
@@ -85,7 +100,7 @@ def main() -> int:
                     total += handled
                 elif chosen.types:
                     with contextlib.closing(Piped(port)) as reference:
-                        typed, found = compare_types(reference, known, str(seed), chosen.commands)
+                        typed, found = compare_types(reference, known, str(seed), chosen.commands, makers)
                     counted = f"{typed.handled} requests, {typed.refused} of them refused"
                     total += typed.handled
                 else:
@@ -111,8 +126,8 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def reference(kind: str, in_cluster: bool) -> contextlib.AbstractContextManager[int]:
-    """The server to compare with."""
+def server_to_compare_with(kind: str, in_cluster: bool) -> contextlib.AbstractContextManager[int]:
+    """Its port."""
     binary = reference_binary(kind)
     return reference_cluster(binary) if in_cluster else reference_server(binary=binary)
 

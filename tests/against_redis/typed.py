@@ -21,7 +21,7 @@ from tests.support.log import UnitLog
 from tests.support.random_words import RandomWords, Request
 from tests.support.reference_knowledge import Known
 from tests.support.shrinking import shortest
-from tests.support.wire import Array, Bulk, Error, Map, Set, Value, parse
+from tests.support.wire import Array, Bulk, Error, Map, Set, Value, Verbatim, parse
 
 # Redis 8.6.3 does not forget that a number was out of range (of a score, a count, an id, in Lua): its next SORT finds
 # no numbers then. A score that is none lets it forget.
@@ -159,6 +159,8 @@ class Shapes:
             return Array((cursor, _pairs_sorted(found) if self._scans[name] else in_order(found)))
         if name == "HELLO" and not isinstance(value, Error):
             return Bulk(b"hello")  # versions, modules, the connection's number
+        if name == "INFO" and isinstance(value, Bulk | Verbatim):
+            return Bulk(value.text[value.text.find(b"# Keysizes") :])  # all else tells of the server
         return value
 
     def of_transaction(self, queued: list[Request], value: Value) -> Value:

@@ -50,6 +50,20 @@ def test_the_small_sections_are_those_of_redis_byte_by_byte(reference_port: int,
     assert ours == theirs
 
 
+def test_sizes_of_values_are_told_by_type(dialogue: Dialogue) -> None:
+    dialogue("SET empty ''", "SETRANGE text 2047 x", "RPUSH l a b c", "HSET h f v", "SADD s a b", "ZADD z 1 a")
+    dialogue("XADD x 1-0 f v", "COPY l l2", "COPY l l DB 2", "RPUSH l2 d")
+
+    assert values(dialogue.raw("INFO keysizes")) == {
+        "db0_distrib_strings_sizes": "0=1,2K=1",
+        "db0_distrib_lists_items": "2=1,4=1",
+        "db0_distrib_sets_items": "2=1",
+        "db0_distrib_zsets_items": "1=1",
+        "db0_distrib_hashes_items": "1=1",
+        "db2_distrib_lists_items": "2=1",
+    }
+
+
 def test_versions_are_told(dialogue: Dialogue) -> None:
     told = values(dialogue.raw("INFO server"))
 

@@ -13,14 +13,22 @@ from penstock.engine.table.client_compat import Compatibility
 from penstock.engine.telemetry.client_memory import memory_of
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION
-from penstock.storage.keyspace import Database
-from penstock.storage.types.large_strings import LargeString
+from penstock.storage.keyspace import Database, type_name
+from penstock.storage.streams.stream import Stream
+from penstock.storage.types.arrays import Array
 
 Fields = list[tuple[str, str]]
 
 DAY_S: Final = 86_400
 LRU_CLOCK_BITS: Final = 24
 MOST_KEYS_MEASURED: Final = 10_000  # keysizes visits every key; it leaves out larger databases
+SIZE_NAMES: Final = {  # keysizes: what is counted of each type, in Redis's order
+    b"string": "strings_sizes",
+    b"list": "lists_items",
+    b"set": "sets_items",
+    b"zset": "zsets_items",
+    b"hash": "hashes_items",
+}
 TTLS_SAMPLED: Final = 100
 
 
@@ -381,18 +389,28 @@ def mean_ttl(db: Database, now_ms: int) -> int:
 
 
 def keysizes(ctx: Context) -> Fields:
-    """The number of strings of each size, by powers of two. Databases with very many keys are left out."""
+    """How many values there are of each size, by type and powers of two. Databases with very many keys are left out."""
     fields = []
     for index, db in enumerate(ctx.engine.keyspace.databases):
-        counts: dict[int, int] = {}
-        for value in db.values.values() if len(db) <= MOST_KEYS_MEASURED else ():
-            if isinstance(value, bytes | LargeString):
-                power = len(value).bit_length()
-                counts[power] = counts.get(power, 0) + 1
-        if counts:
-            text = ",".join([f"{_power(power)}={counts[power]}" for power in sorted(counts)])
-            fields.append((f"db{index}_distrib_strings_sizes", text))
+        if len(db) > MOST_KEYS_MEASURED:
+            continue
+        for name, counts in _counted_sizes(db).items():
+            text = ",".join([f"{_power(bits)}={counts[bits]}" for bits in sorted(counts)])
+            if text:
+                fields.append((f"db{index}_distrib_{name}", text))
     return fields
+
+
+def _counted_sizes(db: Database) -> dict[str, dict[int, int]]:
+    """By the names of Redis: how many values have a size of so many bits. Streams and arrays are not told. O(keys)."""
+    sizes: dict[str, dict[int, int]] = {name: {} for name in SIZE_NAMES.values()}
+    for value in db.values.values():
+        if isinstance(value, Stream | Array):
+            continue
+        counts = sizes[SIZE_NAMES[type_name(value)]]
+        bits = len(value).bit_length()
+        counts[bits] = counts.get(bits, 0) + 1
+    return sizes
 
 
 def _power(bits: int) -> str:
