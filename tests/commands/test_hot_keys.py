@@ -46,6 +46,16 @@ def test_bytes_are_shared_by_the_keys_of_a_request(dialogue: Dialogue) -> None:
     assert b"by-cpu-time-us" not in found
 
 
+def test_a_sampled_request_is_counted_for_all_of_its_keys(dialogue: Dialogue) -> None:
+    dialogue("HOTKEYS START METRICS 1 NET SAMPLE 2", *["MGET a b"] * 100)
+
+    found = collected(dialogue)
+
+    by_key = found[b"by-net-bytes"]
+    assert by_key[1] == by_key[3]  # type: ignore[index]  # a list, in RESP2
+    assert 0 < found[b"total-net-bytes"] < found[b"net-bytes-all-commands-all-slots"]  # type: ignore[operator]
+
+
 def test_a_script_counts_as_a_whole(dialogue: Dialogue) -> None:
     dialogue("HOTKEYS START METRICS 1 NET", "EVAL \"return redis.call('set',KEYS[1],'v')\" 1 k")
 

@@ -4,6 +4,9 @@ from typing import Final
 
 from penstock.commands.common.help import help_reply
 from penstock.engine import arguments, refusals
+from penstock.engine.cluster import hash_slots
+from penstock.engine.cluster.hash_slots import SLOTS
+from penstock.engine.cluster.slot_rules import SlotRules
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
 from penstock.engine.telemetry.hot_keys import FOR_EVER, HotKeys
@@ -35,6 +38,7 @@ def hotkeys_start(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR hotkey tracking session already in progress")
     metrics, at = _read_metrics(args)
     count, sample, duration_ms = USUAL_COUNT, 1, FOR_EVER
+    slots: frozenset[int] = frozenset()
     while at < len(args):
         option = args[at].upper()
         if at + 1 == len(args):
@@ -46,14 +50,16 @@ def hotkeys_start(ctx: Context, args: list[bytes]) -> bytes:
         elif option == b"DURATION":
             refusal = b"ERR DURATION must be between 1 and 1000000"
             duration_ms = _within(args[at + 1], 1, LONGEST_S, refusal) * 1000
-        elif option == b"SLOTS" and ctx.engine.cluster is None:
-            raise ReplyError(b"ERR SLOTS parameter cannot be used in non-cluster mode")
         elif option == b"SLOTS":
-            raise ReplyError(b"ERR SLOTS is not supported: the keys of all slots are tracked")
+            if slots:
+                raise ReplyError(b"ERR SLOTS parameter already specified")
+            slots = _read_slots(args, at + 1, ctx.engine.cluster)
+            at += len(slots)
         else:
             raise refusals.syntax()
         at += 2
-    ctx.engine.collect_hot_keys(HotKeys(ctx.engine.chance, ctx.now_ms, metrics, count, sample, duration_ms))
+    hot_keys = HotKeys(ctx.engine.chance, ctx.now_ms, metrics, count, sample, duration_ms, slots)
+    ctx.engine.collect_hot_keys(hot_keys)
     return reply.OK
 
 
@@ -74,6 +80,25 @@ def _read_metrics(args: list[bytes]) -> tuple[list[bytes], int]:
     if not metrics:
         raise ReplyError(b"ERR METRICS no valid metrics passed. Supported: CPU|NET")
     return metrics, 4 + count
+
+
+def _read_slots(args: list[bytes], at: int, rules: SlotRules | None) -> frozenset[int]:
+    """The slots behind their count, which is at a place."""
+    if rules is None:
+        raise ReplyError(b"ERR SLOTS parameter cannot be used in non-cluster mode")
+    count = _within(args[at], 1, SLOTS, b"ERR SLOTS count must be between 1 and 16384")
+    words = args[at + 1 : at + 1 + count]
+    if len(words) < count:
+        raise ReplyError(b"ERR not enough slot numbers provided")
+    slots: set[int] = set()
+    for word in words:
+        slot = _within(word, 0, SLOTS - 1, b"ERR Invalid or out of range slot")
+        if not rules.node.owns(slot):
+            raise ReplyError(b"ERR slot %d not handled by this node" % slot)
+        if slot in slots:
+            raise ReplyError(b"ERR duplicate slot number")
+        slots.add(slot)
+    return frozenset(slots)
 
 
 def _within(word: bytes, least: int, most: int, refusal: bytes) -> int:
@@ -129,13 +154,22 @@ def hotkeys_get(ctx: Context, args: list[bytes]) -> bytes:
     held = ctx.engine.hot_keys
     if held is None:
         return reply.null(ctx.resp3)
-    every_slot = reply.array([reply.array([reply.ZERO, reply.integer(16383)])])
     user_ms, system_ms = held.cpu_ms()
     fields = [
         (b"tracking-active", reply.ONE if held.is_active(ctx.now_ms) else reply.ZERO),
         (b"sample-ratio", reply.integer(held.sample)),
-        (b"selected-slots", every_slot),
-        (b"all-commands-all-slots-us", reply.integer(held.all_usec)),
+        (b"selected-slots", reply.array([_range(first, last) for first, last in _selected(held, ctx.engine.cluster)])),
+    ]
+    if held.slots and held.sample > 1:
+        fields.append((b"sampled-commands-selected-slots-us", reply.integer(held.sampled_usec)))
+    if held.slots:
+        fields.append((b"all-commands-selected-slots-us", reply.integer(held.slots_usec)))
+    fields.append((b"all-commands-all-slots-us", reply.integer(held.all_usec)))
+    if held.slots and held.sample > 1:
+        fields.append((b"net-bytes-sampled-commands-selected-slots", reply.integer(held.sampled_bytes)))
+    if held.slots:
+        fields.append((b"net-bytes-all-commands-selected-slots", reply.integer(held.slots_bytes)))
+    fields += [
         (b"net-bytes-all-commands-all-slots", reply.integer(held.all_bytes)),
         (b"collection-start-time-unix-ms", reply.integer(held.started_ms)),
         (b"collection-duration-ms", reply.integer(held.took_ms(ctx.now_ms))),
@@ -152,6 +186,18 @@ def hotkeys_get(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([reply.fields(fields, ctx.resp3)])
 
 
+def _selected(held: HotKeys, rules: SlotRules | None) -> list[tuple[int, int]]:
+    """The ranges of slots whose keys are counted."""
+    if held.slots:
+        return hash_slots.ranges(bytearray(slot in held.slots for slot in range(SLOTS)))
+    return [(0, SLOTS - 1)] if rules is None else rules.node.ranges()
+
+
+def _range(first: int, last: int) -> bytes:
+    """A single slot stands alone."""
+    return reply.array([reply.integer(slot) for slot in ((first,) if first == last else (first, last))])
+
+
 def _ranked(counts: list[tuple[bytes, int]]) -> bytes:
     return reply.array([shown for key, count in counts for shown in (reply.bulk(key), reply.integer(count))])
 
@@ -164,7 +210,9 @@ def _ranked(counts: list[tuple[bytes, int]]) -> bytes:
     summary="Lists the subcommands.",
 )
 def hotkeys_help(ctx: Context, args: list[bytes]) -> bytes:
-    start = "START METRICS <count> [CPU] [NET] [COUNT <k>] [DURATION <seconds>] [SAMPLE <ratio>]"
+    start = (
+        "START METRICS <count> [CPU] [NET] [COUNT <k>] [DURATION <seconds>] [SAMPLE <ratio>] [SLOTS <count> <slot> ...]"
+    )
     return help_reply(
         "HOTKEYS",
         [

@@ -3,6 +3,7 @@
 import random
 from typing import Final
 
+from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.memory.process_memory import CpuTimes
 from penstock.engine.table import key_specs
 from penstock.engine.table.row import Row
@@ -14,17 +15,25 @@ FOR_EVER: Final = 0
 class HotKeys:
     """One collection, from START on: what each key's requests took, shared evenly by the keys of a request.
 
-    Requests without keys are not counted. With `sample` r, a key is counted with the probability 1/r. The counts are
-    exact up to MOST_KEYS keys; beyond, keys with little may be missed. O(keys) for each request.
+    Requests without keys are not counted. With `sample` r, the keys of a request are counted with the probability 1/r.
+    The counts are exact up to MOST_KEYS keys; beyond, keys with little may be missed. O(keys) for each request.
     """
 
     def __init__(
-        self, chance: random.Random, now_ms: int, metrics: list[bytes], count: int, sample: int, duration_ms: int
+        self,
+        chance: random.Random,
+        now_ms: int,
+        metrics: list[bytes],
+        count: int,
+        sample: int,
+        duration_ms: int,
+        slots: frozenset[int],
     ) -> None:
-        """metrics: b"CPU", b"NET" or both. duration_ms: how long is collected, or FOR_EVER."""
+        """metrics: b"CPU", b"NET" or both. duration_ms: how long is collected, or FOR_EVER. slots: none: all."""
         self.metrics = metrics
         self.count = count
         self.sample = sample
+        self.slots = slots
         self.started_ms = now_ms
         self._ends_ms = now_ms + duration_ms if duration_ms else FOR_EVER
         self._stopped_ms = 0  # 0: it goes on
@@ -33,6 +42,10 @@ class HotKeys:
         self._cpu_after: CpuTimes | None = None
         self.all_usec = 0
         self.all_bytes = 0
+        self.slots_usec = 0  # of requests in `slots`
+        self.slots_bytes = 0
+        self.sampled_usec = 0  # of those whose keys were counted
+        self.sampled_bytes = 0
         self.key_bytes = 0  # the sum of what the keys were given
         self._usec: dict[bytes, int] = {}
         self._bytes: dict[bytes, int] = {}
@@ -64,9 +77,15 @@ class HotKeys:
             return
         self.all_usec += usec
         self.all_bytes += size
+        if self.slots and slot_of(keys[0]) not in self.slots:  # the keys of a request are in one slot
+            return
+        self.slots_usec += usec
+        self.slots_bytes += size
+        if self.sample > 1 and self._chance.randrange(self.sample):
+            return
+        self.sampled_usec += usec
+        self.sampled_bytes += size
         for key in keys:
-            if self.sample > 1 and self._chance.randrange(self.sample):
-                continue
             if b"CPU" in self.metrics and usec // len(keys):
                 _add(self._usec, key, usec // len(keys))
             if b"NET" in self.metrics:
