@@ -79,7 +79,9 @@ def _zset_or_new(
 ) -> SortedSet | None:
     """The sorted set at a key, created if it does not exist; None if it does not exist and XX is given."""
     zset = sorted_set(ctx, key)
-    if zset is None and b"XX" not in options:
+    if zset is not None:
+        limits.expect(zset, len(members))
+    elif b"XX" not in options:
         zset = limits.new_set(members)
         create(ctx, key, zset)
     return zset

@@ -35,6 +35,7 @@ def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
             create(ctx, key, found)
         elif not isinstance(found, SortedSet):
             break
+        limits.expect(found, 1)
         for at in range(done, stop):
             score, member = scores[at], members[at]
             old = found.scores.get(member)

@@ -55,6 +55,11 @@ class Limits:
         made.is_large = len(members) > self.entries or len(members[0]) > self.length
         return made
 
+    def expect(self, zset: SortedSet, count: int) -> None:
+        """Take note that a request names so many members, be they new or not: Redis makes room for all. O(1)."""
+        if count > self.entries:
+            zset.is_large = True
+
     def put(self, zset: SortedSet, member: bytes, score: float) -> None:
         """Set a member's score; the set may become a large one by this."""
         if not zset.is_large:
