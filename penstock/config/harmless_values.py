@@ -80,7 +80,8 @@ IGNORED: Final[dict[str, Ignored]] = {
         " lazyfree-lazy-server-del lazyfree-lazy-user-del lazyfree-lazy-user-flush list-compress-depth"
         " vset-force-single-threaded-execution"
         " activedefrag active-defrag-cycle-max active-defrag-cycle-min active-defrag-ignore-bytes"
-        " active-defrag-max-scan-fields active-defrag-threshold-lower active-defrag-threshold-upper",
+        " active-defrag-max-scan-fields active-defrag-threshold-lower active-defrag-threshold-upper"
+        " array-slice-size array-sparse-kmax array-sparse-kmin",
     ),
     # Observation and scripts
     **_any("INFO has no such histograms.", "key-memory-histograms"),

@@ -129,6 +129,9 @@ ACCEPTED: Final = (
     Directive(
         "active-defrag-threshold-upper", "100", Number(0, 1000), "Percentage of waste at which it uses full effort."
     ),
+    Directive("array-slice-size", "4096", Number(256, 65536), "Indexes of an array's slice."),
+    Directive("array-sparse-kmax", "10", Number(1, 65536), "Items with which a slice of an array becomes dense."),
+    Directive("array-sparse-kmin", "5", Number(0, 65536), "Items with which a slice of an array becomes sparse."),
     # Observation and scripts
     Directive("key-memory-histograms", "no", YesNo(), "Keep histograms of the memory of keys."),
     Directive("lua-enable-deprecated-api", "no", YesNo(), "Offer deprecated names to scripts.", hidden=True),

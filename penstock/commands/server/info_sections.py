@@ -194,6 +194,7 @@ def memory(ctx: Context) -> Fields:
         active_defrag_running=0,
         lazyfree_pending_objects=engine.lazy_free.pending(),
         lazyfreed_objects=engine.statistics.lazyfreed,
+        used_memory_hash_templates=0,
     )
 
 
@@ -291,6 +292,8 @@ def stats(ctx: Context) -> Fields:
         commands_per_parse_batch_sum=counted.commands,
         commands_per_parse_batch_cnt=counted.reads,
         commands_per_parse_batch_avg=f"{counted.commands / counted.reads if counted.reads else 0:.2f}",
+        hash_templates=0,
+        hash_template_keys=0,
     )
     return found + _pairs(**policy_fields.counters(ctx.engine)) if ctx.engine.policies.used else found
 

@@ -144,6 +144,7 @@ class Persistence:
             ("aof_last_cow_size", self.copied_by_rewrite),
             ("module_fork_in_progress", 0),
             ("module_fork_last_cow_size", 0),
+            ("backup_in_progress", 0),
         ]
         if enabled and self.log is not None:
             numbers += [

@@ -31,7 +31,9 @@ FIELDS: Final = {  # of replies, and sections of INFO
     ("INFO", "slowlog_commands_time_ms_max"): "8.8.0", ("INFO", "total_client_processing_events"): "8.8.0",
     ("INFO", "eventloop_cycles_with_clients_processing"): "8.8.0",
     ("INFO", "commands_per_parse_batch_sum"): "8.8.0", ("INFO", "commands_per_parse_batch_cnt"): "8.8.0",
-    ("INFO", "commands_per_parse_batch_avg"): "8.8.0",
+    ("INFO", "commands_per_parse_batch_avg"): "8.8.0", ("INFO", "hash_templates"): "8.10.0",
+    ("INFO", "hash_template_keys"): "8.10.0", ("INFO", "used_memory_hash_templates"): "8.10.0",
+    ("INFO", "backup_in_progress"): "8.10.0",
 } | {
     (name, field): since
     for name in ("CLIENT|LIST", "CLIENT|INFO")
