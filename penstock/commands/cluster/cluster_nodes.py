@@ -33,7 +33,7 @@ def node_of(ctx: Context) -> Node:
 
 
 def unknown_node(id: bytes) -> ReplyError:
-    return ReplyError(b"ERR Unknown node %b" % id)
+    return ReplyError(b"ERR Unknown node %b" % id.partition(b"\0")[0])
 
 
 # -- the cluster ------------------------------------------------------------------------------------------------------
