@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
-from penstock.engine.effects import Effects
+from penstock.engine.effects import Effects, pack
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
@@ -141,11 +141,39 @@ class Context:
         engine = self.engine
         if self.session.privileged or engine.keeps_expired(self.now_ms):
             return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
-        engine.free_lazily(self.remove(key))
+        value = self.remove(key)
         self.log(b"DEL", key)
-        self.event("x", b"expired", key)
-        engine.statistics.expired += 1
+        self._end_expired(key, value)
         return True
+
+    def expire_overdue(self, most: int) -> int:
+        """Remove at most so many keys whose time has passed, as `expire` does, each logged as a unit of its own.
+
+        Not while they must stay. How many; fewer than `most`: there are no more. O(most), O(most * log n) with a scan.
+        """
+        engine, effects = self.engine, self.effects
+        if engine.blocking.by_key:
+            for key in self.db.overdue(self.now_ms, most):
+                engine.blocking.settle(self.db_index, key)
+        expired = self.db.take_overdue(self.now_ms, most)
+        if effects.log is not None:
+            effects.add_units(self.db_index, [pack((b"DEL", key)) for key, _ in expired])
+        is_heeded = engine.heeds_changes or bool(engine.blocking.by_key)
+        for key, value in expired:
+            if is_heeded:
+                self.touch(key)
+                self.signal(key)
+            self._end_expired(key, value)
+        return len(expired)
+
+    def _end_expired(self, key: bytes, value: Value | None) -> None:
+        """A key was removed because its time has passed."""
+        engine = self.engine
+        if not isinstance(value, bytes):
+            engine.free_lazily(value)
+        if engine.notified:
+            self.event("x", b"expired", key)
+        engine.statistics.expired += 1
 
     # -- telling ----------------------------------------------------------------------------------------------------
 

@@ -118,16 +118,41 @@ class Database:
         """
         if self.expires:
             self.persist(key)
+        value = self.values.pop(key, None)
+        if value is not None and not isinstance(value, bytes | LargeString):
+            self._forget_parts(key)
+        if value is not None and self.order is not None:
+            self.order.remove(key)
+        return value
+
+    def take_overdue(self, now_ms: int, max_count: int) -> list[tuple[bytes, Value]]:
+        """Remove at most `max_count` keys whose time of expiry has passed, the earliest first; each with its value.
+
+        O(max_count), and as `remove` where there is an `order`.
+        """
+        taken: list[tuple[bytes, Value]] = []
+        deadlines, expires, values = self.deadlines, self.expires, self.values
+        for when_ms, key in list(deadlines.islice(0, max_count)):
+            if when_ms >= now_ms:
+                break
+            deadlines.pop(0)
+            del expires[key]
+            value = values.pop(key)
+            if not isinstance(value, bytes | LargeString):
+                self._forget_parts(key)
+            if self.order is not None:
+                self.order.remove(key)
+            taken.append((key, value))
+        return taken
+
+    def _forget_parts(self, key: bytes) -> None:
+        """A collection or a stream was removed."""
         if self.fields_due.times:
             self.fields_due.drop(key)
         if self.policies_due.times:
             self.policies_due.drop(key)
-        value = self.values.pop(key, None)
         if self.streams:
             self.streams.pop(key, None)
-        if value is not None and self.order is not None:
-            self.order.remove(key)
-        return value
 
     def expire_at(self, key: bytes, when_ms: int) -> None:
         """Set or replace the time of expiry of a key. O(log n)."""

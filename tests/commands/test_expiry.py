@@ -3,11 +3,13 @@
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.engine.effects import pack
 from penstock.engine.key_expiry import EXPIRED_A_TICK, EXPIRED_EVERY_MS, LOOKED_AT
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 from tests.support.engines import make_engine
+from tests.support.log import UnitLog
 
 DIALOGUES = {
     "set": [
@@ -172,3 +174,32 @@ def test_a_tick_ends_after_some_milliseconds_of_removing() -> None:
 
     assert 0 < len(dialogue.engine.keyspace.databases[0].values) < 3 * LOOKED_AT
     assert dialogue.engine.expiry_is_behind
+
+
+def test_overdue_keys_of_every_type_go_together_and_are_told_one_by_one(dialogue: Dialogue, clock: ManualClock) -> None:
+    engine = dialogue.engine
+    watcher, listener = dialogue.another(), dialogue.another()
+    dialogue("CONFIG SET notify-keyspace-events Ex", "SET stays 1")
+    dialogue("SET t 1", "RPUSH l 1", "HSET h f v g w", "HPEXPIRE h 90000 FIELDS 1 f", "SADD s 1", "ZADD z 1 a")
+    dialogue("XADD x 1-0 f v", "XGROUP CREATE x g 0", "SCAN 0", "ARSET a 0 v")
+    keys = ["t", "l", "h", "s", "z", "x", "a"]
+    for at, key in enumerate(keys):
+        dialogue(f"PEXPIRE {key} {100 + at}")
+    dialogue("SELECT 2", "SET other 1 PX 50", "SELECT 0")
+    watcher("WATCH z", "MULTI", "PING")
+    listener("SUBSCRIBE __keyevent@0__:expired")
+    engine.effects.log = log = UnitLog()
+    clock.advance(200)
+
+    engine.tick()
+
+    assert dialogue("KEYS *") == [b"stays"]
+    assert log.text == b"".join([pack((b"SELECT", b"0")), *lines(keys), pack((b"SELECT", b"2")), *lines(["other"])])
+    assert [message[2].decode() for message in listener.arrived()] == keys
+    assert watcher("EXEC") is None
+    for database in engine.keyspace.databases:
+        database.check()
+
+
+def lines(keys: list[str]) -> list[bytes]:
+    return [pack((b"DEL", key.encode())) for key in keys]
