@@ -11,7 +11,7 @@ FIELDS = (
     " rdb_saves_consecutive_failures rdb_last_cow_size rdb_last_load_keys_expired rdb_last_load_keys_loaded aof_enabled"
     " aof_rewrite_in_progress aof_rewrite_scheduled aof_last_rewrite_time_sec aof_current_rewrite_time_sec"
     " aof_last_bgrewrite_status aof_rewrites aof_rewrites_consecutive_failures aof_last_write_status aof_last_cow_size"
-    " module_fork_in_progress module_fork_last_cow_size"
+    " module_fork_in_progress module_fork_last_cow_size backup_in_progress"
 )
 
 

@@ -144,7 +144,6 @@ class Persistence:
             ("aof_last_cow_size", self.copied_by_rewrite),
             ("module_fork_in_progress", 0),
             ("module_fork_last_cow_size", 0),
-            ("backup_in_progress", 0),
         ]
         if enabled and self.log is not None:
             numbers += [
@@ -155,6 +154,7 @@ class Persistence:
                 ("aof_pending_bio_fsync", int(self.sync_runs)),
                 ("aof_delayed_fsync", self.delayed_syncs),
             ]
+        numbers.append(("backup_in_progress", 0))
         if self.loading:
             numbers += self._loading_fields(now_s)
         return [(name, str(number)) for name, number in numbers]
