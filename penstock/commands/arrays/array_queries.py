@@ -10,6 +10,7 @@ from penstock.engine import arguments, numbers, refusals
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
 from penstock.engine.matching.globs import Glob
+from penstock.engine.matching.regexes import MOST_STEPS, Regex
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -69,7 +70,7 @@ def arscan(ctx: Context, args: list[bytes]) -> bytes:
 class Wish:
     """What ARGREP looks for: predicates, and how they go together."""
 
-    __slots__ = ("all_hold", "limit", "no_case", "predicates", "with_values")
+    __slots__ = ("_tests", "all_hold", "limit", "no_case", "predicates", "with_values")
 
     def __init__(self, args: list[bytes]) -> None:
         self.all_hold = self.no_case = self.with_values = False
@@ -81,8 +82,6 @@ class Wish:
             if word in KINDS and at + 1 < len(args):
                 if len(self.predicates) == MOST_PREDICATES:
                     raise ReplyError(b"ERR too many predicates, maximum is %d" % MOST_PREDICATES)
-                if word == b"RE":
-                    raise ReplyError(b"ERR regular expressions are not supported")
                 self.predicates.append((word, args[at + 1]))
                 at += 2
             elif word == b"LIMIT" and at + 1 < len(args):
@@ -101,10 +100,11 @@ class Wish:
                 raise refusals.syntax()
         if not self.predicates:
             raise refusals.syntax()
+        self._tests = [self._test(kind, text) for kind, text in self.predicates]
 
     def found(self, array: Array, indexes: list[int]) -> list[int]:
         """The indexes whose items match, up to the limit."""
-        tests = [self._test(kind, text) for kind, text in self.predicates]
+        tests = self._tests
         matching: list[int] = []
         for index in indexes:
             item = array.items[index]
@@ -119,6 +119,8 @@ class Wish:
     def _test(self, kind: bytes, text: bytes) -> Predicate:
         if kind == b"GLOB":
             return Glob(text, self.no_case).matches
+        if kind == b"RE":
+            return Regex(text, self.no_case, MOST_STEPS // len(self.predicates)).matches
         if self.no_case:
             text = text.lower()
         if kind == b"EXACT":
@@ -136,8 +138,9 @@ def _grep_index(word: bytes, found: Array | None) -> int:
 
 @command(
     "ARGREP",
-    "key start end predicate:<EXACT exact|MATCH substring|GLOB pattern:string> "
-    "[<EXACT exact|MATCH substring|GLOB pattern:string> ...] combination:[AND|OR] [LIMIT limit] [WITHVALUES] [NOCASE]",
+    "key start end predicate:<EXACT exact|MATCH substring|GLOB pattern:string|RE regex:string> "
+    "[<EXACT exact|MATCH substring|GLOB pattern:string|RE regex:string> ...] "
+    "combination:[AND|OR] [LIMIT limit] [WITHVALUES] [NOCASE]",
     group="array",
     since="8.8.0",
     flags="readonly",
