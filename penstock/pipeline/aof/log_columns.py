@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy
 import pyarrow
 
-from penstock.pipeline.connector.source.entry_pages import CR, DOLLAR, STAR, numbers
+from penstock.pipeline.connector.source.entry_pages import CR, STAR, are_headers, numbers
+from penstock.protocol import private_lines
 from penstock.protocol.log_reader import ANNOTATION
 
 LF: Final = 10
@@ -63,8 +64,7 @@ class LogColumns:
 def log_columns(text: bytes) -> LogColumns | None:
     """The whole requests at the start of a text that begins with one; None if in doubt, or if there is none."""
     codes = numpy.frombuffer(text, numpy.uint8)
-    ends = numpy.flatnonzero(codes[:-1] == CR)
-    ends = ends[codes[ends + 1] == LF]
+    ends = numpy.flatnonzero((codes[:-1] == CR) & (codes[1:] == LF))
     if not len(ends):
         return None
     starts = numpy.empty_like(ends)
@@ -79,24 +79,25 @@ def log_columns(text: bytes) -> LogColumns | None:
         return None
     columns = LogColumns(text, (starts, ends), requests, counts)
     _, headers = _every_second(requests + 1, counts)
-    if not (first.take(headers) == DOLLAR).all():
-        return None
-    announced = numbers(codes, starts[headers] + 1, ends[headers])
-    if announced is None or not (announced == ends[headers + 1] - starts[headers + 1]).all():
+    words = headers + 1
+    if not are_headers(codes, starts.take(headers), ends.take(words) - starts.take(words)):
         return None
     columns.annotations = [(number, text[starts[at] : ends[at]]) for number, at in annotations]
-    if any(b"\n" in annotation for _, annotation in columns.annotations):
-        return None  # one that ends without CR
+    if any(b"\n" in line or line.startswith(private_lines.BEGINNING) for _, line in columns.annotations):
+        return None  # one that ends without CR, or a request
     columns.taken = int(ends[line - 1]) + 2
     return columns
 
 
 def _chain(codes: Any, starts: Any, ends: Any, first: Any) -> tuple[Any, Any, list[tuple[int, int]], int] | None:
     """The lines of the requests' headers, the words of each, the annotations, and the first line that is not taken."""
-    stars = numpy.flatnonzero((first == STAR) & (ends - starts > 1) & (ends - starts < 9))
-    digits = codes.take(starts[stars] + 1)
-    stars = stars[(digits > 48) & (digits <= 57)]  # a count has no leading zero here
-    known = numbers(codes, starts[stars] + 1, ends[stars])
+    stars = numpy.flatnonzero(first == STAR)
+    begin, lengths = starts.take(stars) + 1, ends.take(stars) - starts.take(stars)
+    digits = codes.take(begin)
+    counted = (digits > 48) & (digits <= 57) & (lengths > 1) & (lengths < 9)  # a count has no leading zero here
+    if not counted.all():
+        stars, begin = stars[counted], begin[counted]
+    known = numbers(codes, begin, ends.take(stars))
     if known is None:
         return None  # a value like `*1x`: the strict reader knows what it is
     hashes = numpy.flatnonzero(first == HASH)

@@ -18,7 +18,7 @@ from penstock.pipeline.aof.log_splits import Split
 from penstock.protocol.log_reader import STAMP, Bytes, LogBlock, LogReader, Request, only_zeros
 
 COLUMNS: Final = ("file", "file_seq", "offset", "ts", "db", "command", "key", "args", "in_multi", "split")
-COLUMN_BYTES: Final = 1024 * 1024
+COLUMN_BYTES: Final = 256 * 1024
 STRICT_BLOCKS: Final = 16  # read by the strict reader after a block that could not be had as columns
 WHAT_HELPS: Final = "raise splitBytes, or set it to 0, which reads each file in one piece"
 

@@ -17,6 +17,8 @@ from penstock.pipeline.connector.connection.client import parsed
 STAR, DOLLAR, CR, LF, ZERO, DASH = b"*$\r\n0-"
 LONGEST_NUMBER: Final = 18  # digits that an int64 surely holds
 LARGEST_REPLY: Final = 2**31 - 1  # bytes; the places are 32 bits wide
+SHORT: Final = 1024  # bytes; headers of shorter texts are compared with those of a table
+WIDE: Final = 8  # bytes compared at once: `$1023`, a line end, and what follows
 
 
 class Page:
@@ -323,9 +325,8 @@ class _Lines:
         if pairs is None or sizes is None or not (pairs == 2).all() or not (sizes == 2 * heads.width).all():
             return None
         for length, last in ((1, 2), (4, stride)):
-            announced = self._numbers(DOLLAR, starts[:, length:last:2], ends[:, length:last:2])
             behind = slice(length + 1, last + 1, 2)
-            if announced is None or not (announced == ends[:, behind] - starts[:, behind]).all():
+            if not are_headers(self.text, starts[:, length:last:2], ends[:, behind] - starts[:, behind]):
                 return None
         rows = numpy.arange(0, len(self.starts), stride)
         names = (rows[:, None] + numpy.arange(5, stride, 4)).ravel()
@@ -346,8 +347,7 @@ class _Lines:
         names: Any = numpy.repeat(rows + 5 - 4 * offsets[:-1].astype(numpy.int64), widths)
         names += 4 * numpy.arange(len(names))
         for texts in (rows + 2, names, names + 2):
-            announced = self._numbers(DOLLAR, self.starts[texts - 1], self.ends[texts - 1])
-            if announced is None or not (announced == self.ends[texts] - self.starts[texts]).all():
+            if not are_headers(self.text, self.starts[texts - 1], self.ends[texts] - self.starts[texts]):
                 return None
         return Page(self._tokens(), 2 * (rows + 2), 2 * names, 2 * names + 4, offsets, heads.counts)
 
@@ -364,6 +364,39 @@ class _Lines:
         bounds[1::2] = self.ends
         buffers = [None, pyarrow.py_buffer(bounds), pyarrow.py_buffer(self.replies)]
         return pyarrow.Array.from_buffers(pyarrow.binary(), max(len(bounds) - 1, 0), buffers)
+
+
+def _header_table() -> tuple[Any, Any]:
+    """For each length below SHORT its header as a number, and a mask of as many bytes."""
+    headers = [b"$%d\r\n" % length for length in range(SHORT)]
+    return (
+        numpy.array([int.from_bytes(header, "little") for header in headers], "<u8"),
+        numpy.array([(1 << 8 * len(header)) - 1 for header in headers], "<u8"),
+    )
+
+
+_HEADERS, _MASKS = _header_table()
+
+
+def are_headers(text: Any, begin: Any, lengths: Any) -> bool:
+    """Whether at each of these places of a text stands `$`, the length given for it, and a line end.
+
+    Eight bytes are compared at once. That costs a third of reading the numbers (2026-11-23).
+    """
+    if not begin.size:
+        return True
+    if int(lengths.min()) < 0 or len(text) < WIDE:
+        return False
+    wide: Any = numpy.ndarray((len(text) - WIDE + 1,), "<u8", text, strides=(1,))  # at every byte
+    if int(lengths.max()) < SHORT and int(begin.max()) < len(wide):
+        return bool(((wide[begin] & _MASKS.take(lengths)) == _HEADERS.take(lengths)).all())
+    alone = (lengths >= SHORT) | (begin >= len(wide))
+    for at, length in zip(begin[alone].tolist(), lengths[alone].tolist(), strict=True):
+        header = b"$%d\r\n" % length
+        if text[at : at + len(header)].tobytes() != header:
+            return False
+    found = wide[numpy.minimum(begin, len(wide) - 1)] & _MASKS.take(lengths, mode="clip")
+    return bool(((found == _HEADERS.take(lengths, mode="clip")) | alone).all())
 
 
 def numbers(text: Any, begin: Any, end: Any) -> Any:

@@ -7,7 +7,7 @@ import pyarrow
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import parsed
-from penstock.pipeline.connector.source.entry_pages import CR, DOLLAR, STAR, numbers
+from penstock.pipeline.connector.source.entry_pages import CR, STAR, are_headers, numbers
 
 COLON, MINUS = b":-"
 STRIDE: Final = 7  # *4, length, id, length, consumer, idle, deliveries
@@ -65,10 +65,9 @@ def _by_columns(replies: bytes) -> PendingPage | None:
     end = ends[1 : 1 + count * STRIDE].reshape(-1, STRIDE)
     if not (text.take(begin[:, 0]) == STAR).all() or not (text.take(begin[:, 0] + 1) == ord("4")).all():
         return None
-    if not (text.take(begin[:, 1:4:2]) == DOLLAR).all() or not (text.take(begin[:, 5:7]) == COLON).all():
+    if not (text.take(begin[:, 5:7]) == COLON).all():
         return None
-    announced = numbers(text, begin[:, 1:4:2] + 1, end[:, 1:4:2])
-    if announced is None or not (announced == end[:, 2:5:2] - begin[:, 2:5:2]).all():
+    if not are_headers(text, begin[:, 1:4:2], end[:, 2:5:2] - begin[:, 2:5:2]):
         return None
     negative = text.take(begin[:, 5] + 1) == MINUS
     idle_ms = numbers(text, begin[:, 5] + 1 + negative, end[:, 5])
