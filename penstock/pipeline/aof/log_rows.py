@@ -6,22 +6,21 @@ unknown (null) until the first such line; at the start of a file they are known.
 
 from collections.abc import Iterator
 from itertools import chain
-from operator import itemgetter
 from typing import Any, Final
 
 import numpy
 import pyarrow as pa
 
-from penstock.pipeline.aof.log_columns import LogColumns, log_columns
+from penstock.pipeline.aof.log_columns import LogBlocks, LogColumns
 from penstock.pipeline.aof.log_files import DamagedLog, bytes_of, opened
 from penstock.pipeline.aof.log_splits import Split
-from penstock.protocol.log_reader import STAMP, Bytes, LogBlock, LogReader, Request, only_zeros
+from penstock.protocol.log_reader import STAMP, Bytes, LogBlock, Request, only_zeros
 
 COLUMNS: Final = ("file", "file_seq", "offset", "ts", "db", "command", "key", "args", "in_multi", "split")
-COLUMN_BYTES: Final = 256 * 1024
-STRICT_BLOCKS: Final = 16  # read by the strict reader after a block that could not be had as columns
 WHAT_HELPS: Final = "raise splitBytes, or set it to 0, which reads each file in one piece"
 
+MULTI, EXEC = b"MULTI", b"EXEC"
+CHANGERS: Final = frozenset((MULTI, EXEC, b"SELECT"))  # of database or transaction
 NO_KEY: Final = -1
 KEYLESS: Final = frozenset(
     b"SELECT MULTI EXEC FLUSHALL FLUSHDB SWAPDB PUBLISH SPUBLISH SCRIPT FUNCTION PING REPLCONF".split()
@@ -43,11 +42,11 @@ class LogContext:
         self.ts = ts
         self.in_multi = in_multi
 
-    def read(self, command: str, request: Request) -> None:
-        """Update from MULTI, EXEC or SELECT."""
-        if command == "MULTI":
+    def read(self, command: bytes, request: Request) -> None:
+        """Update from MULTI, EXEC or SELECT, in upper case."""
+        if command == MULTI:
             self.in_multi = True
-        elif command == "EXEC":
+        elif command == EXEC:
             self.in_multi = False
         elif len(request) > 1 and request[1].isdigit():  # SELECT
             self.db = int(request[1])
@@ -64,8 +63,6 @@ class Commands:
     """A cache: for each command name as written, its name in upper case and which word is the key."""
 
     __slots__ = ("_known",)
-
-    CHANGERS: Final = frozenset(("MULTI", "EXEC", "SELECT"))
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[str, int]] = {}
@@ -98,22 +95,22 @@ class Rows:
 
     def add(self, block: LogBlock) -> None:
         """Append a block's requests; the time of each is that of the annotation before it."""
-        context, of, changers = self._context, self._commands.of, Commands.CHANGERS
+        context, of = self._context, self._commands.of
         for request, offset in zip(block.requests, block.offsets(), strict=True):
             if not request:
                 context.ts = time_of(block.text, offset - block.offset, context.ts)
                 continue
             command, key_at = of(request[0])
-            changes = command in changers
-            if changes:
-                context.read(command, request)
+            name = request[0].upper()
+            if name in CHANGERS:
+                context.read(name, request)
             self.requests.append(request)
             self.offsets.append(offset)
             self.commands.append(command)
             self.keys.append(request[key_at] if 0 < key_at < len(request) else None)
             self.db.append(context.db)
             self.ts.append(context.ts)
-            self.in_multi.append(True if changes and command == "EXEC" else context.in_multi)
+            self.in_multi.append(True if name == EXEC else context.in_multi)
 
     def batch(self, split: Split, schema: pa.Schema) -> pa.RecordBatch:
         """The columns that the schema names, in its order and types."""
@@ -171,16 +168,14 @@ def _words(words: list[Any], wanted: pa.DataType) -> pa.Array:
 class ColumnRows:
     """The rows of requests that were found as columns."""
 
-    __slots__ = ("_columns", "_commands", "_context", "_kinds", "_offset")
+    __slots__ = ("_columns", "_context", "_kinds")
 
-    def __init__(self, columns: LogColumns, offset: int, context: LogContext, commands: Commands) -> None:
-        """`offset` is where the columns' text begins in the file; `context` becomes that behind them."""
+    def __init__(self, columns: LogColumns, context: LogContext, commands: Commands) -> None:
+        """`context` becomes that behind the requests."""
         self._columns = columns
-        self._offset = offset
         self._context = context
-        self._commands = commands
-        names = columns.word(0).dictionary_encode()
-        self._kinds = [commands.of(name) for name in names.dictionary.to_pylist()], names.indices.to_numpy()
+        names, kinds = columns.names()
+        self._kinds = [commands.of(name) for name in names], kinds
 
     def batch(self, split: Split, schema: pa.Schema) -> pa.RecordBatch:
         """The columns that the schema names, in its order and types."""
@@ -197,7 +192,7 @@ class ColumnRows:
                 case "split":
                     column = pa.repeat(pa.scalar(split.number, pa.int64()), count)
                 case "offset":
-                    column = pa.array(columns.starts + self._offset)
+                    column = pa.array(columns.starts + columns.offset)
                 case "ts":
                     times = pa.array([ts for _, ts, _ in contexts], pa.int64())
                     column = times.take(of_row).cast(pa.timestamp("us", "UTC"))
@@ -217,22 +212,15 @@ class ColumnRows:
     def _contexts(self) -> tuple[list[tuple[int | None, int | None, bool | None]], pa.Array]:
         """Database, time and transaction in stretches, and the stretch of each row."""
         columns, context = self._columns, self._context
-        known, kinds = self._kinds
-        changers = [number for number, (command, _) in enumerate(known) if command in Commands.CHANGERS]
-        changes: list[tuple[int, int, bytes]] = [(row, 0, line) for row, line in columns.annotations]
-        changes += [(int(row), 1, b"") for row in numpy.flatnonzero(numpy.isin(kinds, changers))] if changers else []
         stretches = [(context.db, context.ts, context.in_multi)]
         begins = [0]
-        for row, is_request, line in sorted(changes, key=itemgetter(0, 1)):
+        for row, request, line in columns.changes(CHANGERS):
             begins.append(row)
-            if not is_request:
+            if not request:
                 context.ts = time_of(line + b"\n", 0, context.ts)
             else:
-                command, _ = known[kinds[row]]
-                words = min(2, int(columns.counts[row]))
-                places = [int(2 * (columns.heads[row] + 2 + 2 * at)) for at in range(words)]
-                request = [columns.tokens[at].as_py() for at in places]
-                if command == "EXEC":
+                command = request[0].upper()
+                if command == EXEC:
                     stretches.append((context.db, context.ts, True))  # EXEC ends what it is in
                     begins.append(row + 1)
                 context.read(command, request)
@@ -263,31 +251,21 @@ def batches(split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     request at the end of the log's last file is ignored, as a loading server ignores it.
     """
     context, commands = LogContext(split.db, split.ts, split.in_multi), Commands()
-    offset, strict = split.start, 0
     with opened(split.part.path) as file:
         read = bytes_of(file)
-        while offset < split.end:
-            columns = None
-            if not strict:
-                columns = log_columns(read(offset, min(COLUMN_BYTES, split.end - offset)))
-            if columns is not None:
-                yield ColumnRows(columns, offset, context, commands).batch(split, schema)
-                offset += columns.taken
+        blocks = LogBlocks(read, split.start, split.end)
+        while (block := blocks.next_block()) is not None:
+            if isinstance(block, LogColumns):
+                yield ColumnRows(block, context, commands).batch(split, schema)
                 continue
-            strict = (strict or STRICT_BLOCKS) - 1
-            reader = LogReader(read, offset, split.end)
-            block = reader.next_block()
-            if block is None:
-                _check_end(reader, split, read)
-                return
             rows = Rows(context, commands)
             rows.add(block)
             if rows.requests:
                 yield rows.batch(split, schema)
-            offset = reader.offset
+        _check_end(blocks, split, read)
 
 
-def _check_end(reader: LogReader, split: Split, read: Bytes) -> None:
+def _check_end(reader: LogBlocks, split: Split, read: Bytes) -> None:
     """DamagedLog, unless there is nothing behind a split's requests, or only what a crash leaves."""
     damage = reader.damage
     if reader.is_cut_off and not split.is_end:

@@ -15,7 +15,7 @@ through that handle: a batch is read by other processes, perhaps elsewhere, and 
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,21 +24,22 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import StructType
 
 from penstock.pipeline.aof import log_files, log_splits
+from penstock.pipeline.aof.log_columns import LogBlocks, LogColumns
 from penstock.pipeline.aof.log_files import DamagedLog, LogPart, bytes_of, opened
-from penstock.pipeline.aof.log_rows import LogContext, time_of
+from penstock.pipeline.aof.log_rows import CHANGERS, MULTI, LogContext, time_of
 from penstock.pipeline.aof.log_splits import Split
 from penstock.pipeline.aof.log_table import LogPartition, LogTask, check_schema
 from penstock.pipeline.connector.connection.client import now_s, pause_s
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.errors import OptionError, PipelineError, report_loss
-from penstock.protocol.log_reader import LogBlock, LogReader, only_zeros
+from penstock.protocol.log_reader import LogBlock, Request, only_zeros
 
 VERSION: Final = 1
 EARLIEST, LATEST = "earliest", "latest"
-MOST_BYTES: Final = 64 * 1024 * 1024  # the driver reads about 60 MB a second
+MOST_BYTES: Final = 64 * 1024 * 1024  # the driver looks through them, at 200 MB a second and more
 LOOK_EVERY_S: Final = 0.05  # at a file that does not grow
-FIRST_WORDS: Final = (b"MULTI", b"EXEC", b"SELECT")
+BLOCK_BYTES: Final = 128 * 1024  # read at once to find where a batch ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +257,8 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
             return place
         with opened(part.path) as file:
             read = bytes_of(file)
-            reader = LogReader(read, place.byte, part.size)
+            # A batch and its splits end between blocks, so these are small.
+            reader = LogBlocks(read, place.byte, part.size, BLOCK_BYTES)
             begin = safe = place
             context = LogContext(place.db, place.ts, place.in_multi)
             while (block := reader.next_block()) is not None:
@@ -272,7 +274,7 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
             splits.append(_split(part, len(splits), begin, safe))
         return safe
 
-    def _check_end(self, part: LogPart, reader: LogReader, in_multi: bool, zeros_follow: bool) -> None:
+    def _check_end(self, part: LogPart, reader: LogBlocks, in_multi: bool, zeros_follow: bool) -> None:
         """DamagedLog, unless the file's end is only not there yet."""
         if reader.damage is not None and not (part.is_last and zeros_follow):
             raise DamagedLog(f"{part.path}: {reader.damage}")
@@ -289,27 +291,34 @@ def _split(part: LogPart, number: int, begin: Position, end: Position) -> Split:
     return Split(part, number, begin.byte, end.byte, begin.db, begin.ts, begin.in_multi)
 
 
-def _last_outside(block: LogBlock, context: LogContext, before: Position) -> Position:
+def _last_outside(block: LogColumns | LogBlock, context: LogContext, before: Position) -> Position:
     """The last position in a block that is outside of any transaction; `before` if there is none.
 
     `context` is that of the block's beginning, and becomes that of its end.
     """
-    offsets: list[int] | None = None
     begun = None  # the position of the MULTI that is open
-    for at, request in enumerate(block.requests):
-        if len(request) > 2:
-            continue
+    for offset, request, line in _changes_of(block):
         if not request:
-            offsets = offsets or block.offsets()
-            context.ts = time_of(block.text, offsets[at] - block.offset, context.ts)
+            context.ts = time_of(line + b"\n", 0, context.ts)
             continue
         name = request[0].upper()
-        if name not in FIRST_WORDS:
-            continue
-        if name == b"MULTI":
-            offsets = offsets or block.offsets()
-            begun = replace(before, byte=offsets[at], db=context.db, ts=context.ts, in_multi=False)
-        context.read(name.decode(), request)
+        if name == MULTI:
+            begun = replace(before, byte=offset, db=context.db, ts=context.ts, in_multi=False)
+        context.read(name, request)
     if not context.in_multi:
         return replace(before, byte=block.offset + block.taken, db=context.db, ts=context.ts, in_multi=False)
     return begun or before
+
+
+def _changes_of(block: LogColumns | LogBlock) -> Iterator[tuple[int, Request, bytes]]:
+    """Where a block changes database, transaction or time: the offset, and the request or the annotation's line."""
+    if isinstance(block, LogColumns):
+        for row, request, line in block.changes(CHANGERS):
+            yield block.offset + (int(block.starts[row]) if request else 0), request, line
+        return
+    places = [at for at, request in enumerate(block.requests) if not request or request[0].upper() in CHANGERS]
+    offsets = block.offsets() if places else []
+    for at in places:
+        first = offsets[at] - block.offset
+        request = block.requests[at]
+        yield offsets[at], request, b"" if request else block.text[first : block.text.find(b"\n", first)]

@@ -1,5 +1,6 @@
 """The rows of a log found as columns are those that the strict reader finds."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.pipeline.aof import log_columns as log_columns_module
 from penstock.pipeline.aof import log_rows
 from penstock.pipeline.aof.log_columns import log_columns
 from penstock.pipeline.aof.log_files import DamagedLog, LogPart
@@ -57,6 +59,10 @@ UNITS = st.one_of(
             b"#TS:1795264424\r\n",
             b"#TS:1795264425\r\n",
             b"#a line\n",
+            b"#a line\r\n",
+            b'#penstock PENSTOCK.POLICY "my jobs" RESET\r\n',
+            line("exec x"),
+            line("SELECT 5 x"),
             packed("SET", "k", b"\r\n"),
             packed("SET", "k", b"\r"),
             packed("SET", "k", b"\xff\n"),
@@ -96,11 +102,12 @@ def test_columns_are_what_the_strict_reader_finds(
     text = text[: max(len(text) - missing, 0)]
     (tmp_path / "log").write_bytes(text)
     with monkeypatch.context() as patched:
-        patched.setattr(log_rows, "log_columns", lambda text: None)
+        patched.setattr(log_columns_module, "log_columns", lambda text, offset: None)
         expected = rows(tmp_path / "log", len(text))
         patched.undo()
-        patched.setattr(log_rows, "COLUMN_BYTES", column_bytes)
-        patched.setattr(log_rows, "STRICT_BLOCKS", strict_blocks + 1)
+        blocks = partial(log_columns_module.LogBlocks, block_bytes=column_bytes)
+        patched.setattr(log_rows, "LogBlocks", blocks)
+        patched.setattr(log_columns_module, "STRICT_BLOCKS", strict_blocks + 1)
         found = rows(tmp_path / "log", len(text))
 
     assert found == expected
