@@ -9,9 +9,12 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+import pickle
+
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import datasource
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.tables import pending_pages, server_tables
@@ -120,6 +123,72 @@ def test_released_and_fatal_entries_are_marked(server: redis.Redis, table: Any) 
     assert held[:2] + held[3:] == ("1-3", "alice", False, False, 1)
 
 
+def test_columns_that_are_not_asked_for_are_not_made(
+    server: redis.Redis, table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(server, "a", 1, 2)
+    server.xgroup_create("a", "g", "0")
+    server.xreadgroup("g", "alice", {"a": ">"})
+    monkeypatch.delattr(pending_pages.PendingPage, "consumers")
+    monkeypatch.delattr(pending_pages.PendingPage, "id_texts")
+
+    assert table("pending", "stream string, deliveries bigint") == [("a", 1), ("a", 1)]
+
+
+@pytest.fixture
+def pushed(server: redis.Redis, endpoint: str) -> Any:
+    """What a query with these conditions gets, what Spark still has to look at, and what XPENDING was asked."""
+    for stream, group, consumer, numbers in (
+        ("a", "g", "alice", (1, 2, 3)),
+        ("a", "h", "alice", (1, 2, 3)),
+        ("b", "g", "bob", (4,)),
+    ):
+        fill(server, stream, *([] if server.exists(stream) else numbers))
+        server.xgroup_create(stream, group, "0")
+        server.xreadgroup(group, consumer, {stream: ">"})
+    server.execute_command("XCLAIM", "a", "g", "carol", 0, "1-3", "IDLE", 3_600_000, "RETRYCOUNT", 7)
+
+    def read(*conditions: datasource.Filter) -> tuple[list[str], list[datasource.Filter]]:
+        reader: Any = server_tables.create_reader(
+            "pending",
+            {"endpoints": endpoint, "pushFilters": "true", "fetchSize": "2"},
+            schema("stream string, group string, id string"),
+        )
+        rest = list(reader.pushFilters(list(conditions)))
+        tasks = pickle.loads(pickle.dumps(reader.partitions()))
+        rows = rows_of(pickle.loads(pickle.dumps(reader)), tasks)
+        return sorted(" ".join(row.values()) for row in rows), rest
+
+    return read
+
+
+OF_G, OF_H, OF_B = ["a g 1-1", "a g 1-2", "a g 1-3"], ["a h 1-1", "a h 1-2", "a h 1-3"], ["b g 1-4"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "found", "left"),
+    [
+        ([], [*OF_G, *OF_H, *OF_B], 0),
+        ([datasource.EqualTo(("stream",), "b")], OF_B, 0),
+        ([datasource.In(("group",), ("h", "i")), datasource.EqualTo(("stream",), "a")], OF_H, 0),
+        ([datasource.EqualTo(("consumer",), "carol")], OF_G[2:], 1),
+        ([datasource.EqualTo(("consumer",), "nobody")], [], 1),
+        ([datasource.GreaterThanOrEqual(("idle_ms",), 3_600_000)], OF_G[2:], 1),
+        ([datasource.GreaterThan(("deliveries",), 6)], OF_G[2:], 0),
+        ([datasource.LessThan(("deliveries",), 7), datasource.EqualTo(("group",), "g")], [*OF_G[:2], *OF_B], 0),
+        ([datasource.EqualTo(("id",), "1-4")], [*OF_G, *OF_H, *OF_B], 1),
+    ],
+    ids=["none", "stream", "group", "consumer", "no such consumer", "idle", "deliveries", "few deliveries", "not used"],
+)
+def test_conditions_narrow_what_is_asked(
+    conditions: list[datasource.Filter], found: list[str], left: int, pushed: Any
+) -> None:
+    rows, rest = pushed(*conditions)
+
+    assert rows == found
+    assert rest == conditions[len(conditions) - left :]
+
+
 def test_a_long_pending_list_is_read_by_several_tasks(server: redis.Redis, endpoint: str) -> None:
     expected = fill(server, "a", *range(1, 3001))
     for group in ("g", "h"):
@@ -180,7 +249,12 @@ def replies(rows: list[tuple[Any, ...]]) -> bytes:
 def test_pending_pages_hold_what_a_parser_reads(rows: list[tuple[Any, ...]]) -> None:
     page = decode_pending(replies(rows))
 
-    columns = (page.id_texts.to_pylist(), page.consumers.to_pylist(), page.idle_ms.tolist(), page.deliveries.tolist())
+    columns = (
+        page.id_texts().to_pylist(),
+        page.consumers().to_pylist(),
+        page.idle_ms.tolist(),
+        page.deliveries.tolist(),
+    )
     assert list(zip(*columns, strict=True)) == rows
     assert page.now_ms == 1_700_000_000_123
 

@@ -122,11 +122,19 @@ def test_conditions_narrow_what_is_read(server: redis.Redis, spark: Any, load: L
         frame = load(streamPattern="*", pushFilters="true")
         late = frame.where("_timestamp >= timestamp'1970-01-01 00:00:02' and _stream = 'a'").collect()
         one = frame.where("_id = '1000-1'").collect()
+        server.xgroup_create("a", "g", "0")
+        server.xreadgroup("g", "alice", {"a": ">"}, count=2)
+        server.xreadgroup("g", "bob", {"a": ">"})
+        pending = load(table="pending", pushFilters="true").where(
+            "consumer = 'alice' AND deliveries < 2 AND idle_ms >= 0"
+        )
+        held = pending.select("id").collect()
     finally:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
 
     assert [row._id for row in late] == ["2000-0"]
     assert [row._id for row in one] == ["1000-1"]
+    assert sorted(row.id for row in held) == ["1000-0", "1000-1"]
 
 
 def test_a_task_that_dies_is_run_again_with_the_same_rows(server: redis.Redis, load: Load, tmp_path: Path) -> None:

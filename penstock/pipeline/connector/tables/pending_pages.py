@@ -16,19 +16,46 @@ NO_OWNER: Final = -1  # the idle time of an entry that XNACK has released (Redis
 
 
 class PendingPage:
-    """Columns: ids and consumers as binary arrays, idle times and delivery counts as int64; and the server's time."""
+    """Pending entries as columns: idle times and delivery counts as int64, and the server's time.
 
-    __slots__ = ("consumers", "deliveries", "id_texts", "idle_ms", "now_ms")
+    Ids and names of consumers are `tokens` at the places `id_at` and `consumer_at`, made when they are asked for.
+    """
 
-    def __init__(self, id_texts: Any, consumers: Any, idle_ms: Any, deliveries: Any, now_ms: int) -> None:
-        self.id_texts = id_texts
-        self.consumers = consumers
+    __slots__ = ("consumer_at", "deliveries", "id_at", "idle_ms", "now_ms", "tokens")
+
+    def __init__(self, tokens: Any, id_at: Any, consumer_at: Any, idle_ms: Any, deliveries: Any, now_ms: int) -> None:
+        self.tokens = tokens
+        self.id_at = id_at
+        self.consumer_at = consumer_at
         self.idle_ms = idle_ms
         self.deliveries = deliveries
         self.now_ms = now_ms
 
     def __len__(self) -> int:
-        return len(self.id_texts)
+        return len(self.id_at)
+
+    def id_texts(self) -> Any:
+        """A binary array. O(entries), each time."""
+        return self.tokens.take(pyarrow.array(self.id_at))
+
+    def consumers(self) -> Any:
+        """A binary array; empty names for entries without an owner. O(entries), each time."""
+        return self.tokens.take(pyarrow.array(self.consumer_at))
+
+    def last_id(self) -> bytes:
+        found: bytes = self.tokens[int(self.id_at[-1])].as_py()
+        return found
+
+    def where(self, mask: Any) -> "PendingPage":
+        """The entries where a mask is true."""
+        return PendingPage(
+            self.tokens,
+            self.id_at[mask],
+            self.consumer_at[mask],
+            self.idle_ms[mask],
+            self.deliveries[mask],
+            self.now_ms,
+        )
 
 
 def decode_pending(replies: bytes) -> PendingPage:
@@ -42,9 +69,11 @@ def _by_parser(replies: bytes) -> PendingPage:
     for reply in (rows, time):
         if isinstance(reply, ReplyError):
             raise reply
+    places: Any = 2 * numpy.arange(len(rows))
     return PendingPage(
-        pyarrow.array([row[0] for row in rows], pyarrow.binary()),
-        pyarrow.array([row[1] for row in rows], pyarrow.binary()),
+        pyarrow.array([text for row in rows for text in row[:2]], pyarrow.binary()),
+        places,
+        places + 1,
         numpy.array([row[2] for row in rows], numpy.int64),
         numpy.array([row[3] for row in rows], numpy.int64),
         _milliseconds(time[0], time[1]),
@@ -82,8 +111,9 @@ def _by_columns(replies: bytes) -> PendingPage | None:
     rows: Any = 1 + STRIDE * numpy.arange(count)
     seconds, micros = (replies[starts[at] : ends[at]] for at in (-3, -1))
     return PendingPage(
-        tokens.take(pyarrow.array(2 * (rows + 2))),
-        tokens.take(pyarrow.array(2 * (rows + 4))),
+        tokens,
+        2 * (rows + 2),
+        2 * (rows + 4),
         numpy.where(negative, -idle_ms, idle_ms),
         deliveries,
         _milliseconds(seconds, micros),

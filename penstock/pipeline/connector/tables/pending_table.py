@@ -1,15 +1,16 @@
 """The table `pending`: a row for each pending entry, with the entry's fields if the schema has a column `fields`.
 
-Pages of a pending entries list are read one after another while the server goes on, so they are not a snapshot.
+Pages of a pending entries list are read one after another while the server goes on, so they are not a snapshot. Only
+the columns of the schema are made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy
 import pyarrow
 import pyarrow.compute as compute
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
@@ -20,8 +21,9 @@ from penstock.pipeline.connector.source.entry_columns import halves_of, moments
 from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
+from penstock.pipeline.connector.tables.pending_conditions import Conditions
 from penstock.pipeline.connector.tables.pending_pages import NO_OWNER, PendingPage, decode_pending
-from penstock.pipeline.connector.tables.server_tables import TableReader, present, text
+from penstock.pipeline.connector.tables.server_tables import Source, TableReader, present, text
 from penstock.storage.streams import ids
 
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
@@ -54,6 +56,10 @@ class PendingReader(TableReader):
 
     columns = COLUMNS
 
+    def __init__(self, source: Source, schema: Any) -> None:
+        super().__init__(source, schema)
+        self.conditions = Conditions()
+
     def partitions(self) -> list[Any]:
         lists: list[tuple[IdRange, bytes]] = []
         for endpoint in self.source.servers.endpoints:
@@ -81,12 +87,15 @@ class PendingReader(TableReader):
             for key, reply in present(client, keys, "XINFO", "GROUPS")
             for one in map(mapping, reply)
             if one[b"pending"] and self.source.group in (None, one[b"name"])
+            if self.conditions.allow(text(key), text(one[b"name"]))
         ]
         replies = client.pipeline([["XPENDING", key, group] for key, group in wanted])
         for (key, group), reply in zip(wanted, replies, strict=True):
             if not isinstance(reply, ReplyError) and reply[0]:
                 first, last = ids.parse(reply[1]), ids.parse(reply[2])
-                yield IdRange(client.endpoint.name, key, max(first - 1, ids.ZERO), last, reply[0]), group
+                weight = self.conditions.weight(reply[0], reply[3])
+                if weight:
+                    yield IdRange(client.endpoint.name, key, max(first - 1, ids.ZERO), last, weight), group
 
     def _parts(self, client: Client, id_range: IdRange, per_task: int) -> list[IdRange]:
         """A long list in parts, split by the stream's entries: most pending entries are still in the stream."""
@@ -104,21 +113,32 @@ class PendingReader(TableReader):
                 yield from self._pages(client, id_range, group)
 
     def _pages(self, client: Client, id_range: IdRange, group: bytes) -> Iterator[Any]:
-        after, upto = exclusive(id_range.after), ids.text(id_range.upto)
         fetch = self.source.sizing.fetch
+        ahead = "fields" not in self.schema.names  # nothing else is asked between two pages
+        request = self._request(id_range, group, exclusive(id_range.after))
         while True:
-            request = packed("XPENDING", id_range.key, group, after, upto, fetch)
             try:
-                page = decode_pending(client.framed(request + packed("TIME")))
+                page = decode_pending(client.framed(request))
             except ReplyError as refusal:
                 if refusal.text.startswith(b"NOGROUP"):
                     return  # the group was destroyed since the read was planned
                 raise
+            is_last = len(page) < fetch
+            if not is_last:
+                request = self._request(id_range, group, b"(" + page.last_id())
+                if ahead:
+                    client.send_ahead(request)
+            page = self.conditions.chosen(page)
             if len(page):
                 yield self._page_batch(client, id_range, group, page)
-            if len(page) < fetch:
+            if is_last:
                 return
-            after = b"(" + page.id_texts[-1].as_py()
+
+    def _request(self, id_range: IdRange, group: bytes, after: bytes) -> bytes:
+        """XPENDING and TIME."""
+        idle, consumer = self.conditions.words()
+        upto, fetch = ids.text(id_range.upto), self.source.sizing.fetch
+        return packed("XPENDING", id_range.key, group, *idle, after, upto, fetch, *consumer) + packed("TIME")
 
     def _page_batch(self, client: Client, id_range: IdRange, group: bytes, page: PendingPage) -> Any:
         count = len(page)
@@ -135,11 +155,11 @@ class PendingReader(TableReader):
                 case "group":
                     column = _all(text(group), count)
                 case "consumer":
-                    column = _nulled(_strings(page.consumers), nacked)
+                    column = _nulled(_strings(page.consumers()), nacked)
                 case "id":
-                    column = page.id_texts.cast(pyarrow.string())
+                    column = page.id_texts().cast(pyarrow.string())
                 case "timestamp":
-                    column = moments(halves_of(page.id_texts)[0], kind)
+                    column = moments(halves_of(page.id_texts())[0], kind)
                 case "idle_ms":
                     column = pyarrow.array(page.idle_ms, mask=released)
                 case "delivered_at":
@@ -151,7 +171,7 @@ class PendingReader(TableReader):
                 case "fatal":
                     column = pyarrow.array(page.deliveries == FATAL)
                 case _:
-                    column = self._fields(client, id_range.key, page.id_texts.to_pylist())
+                    column = self._fields(client, id_range.key, page.id_texts().to_pylist())
             columns[name] = column
         return self.batch(columns, count)
 
@@ -171,6 +191,14 @@ class PendingReader(TableReader):
             values = page.texts(page.value_at).cast(kind.item_type)
             parts.append(pyarrow.MapArray.from_arrays(pyarrow.array(offsets), names, values, kind, mask=mask))
         return pyarrow.concat_arrays(parts)
+
+
+class FilteringPendingReader(PendingReader):
+    """A reader that takes conditions; Spark fails on one that offers that while the setting is off."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Use what can be used. Spark evaluates the conditions that are returned row by row."""
+        return [one for one in filters if not self.conditions.take(one)]
 
 
 def _all(text: str, count: int) -> Any:

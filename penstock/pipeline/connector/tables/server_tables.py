@@ -52,11 +52,12 @@ def create_reader(table: str, options: Mapping[str, str], schema: Any) -> "Table
         None if group is None else group.encode(),
         read_sizing(reader, PER_TASK, FETCH),
     )
+    push_filters = table == "pending" and reader.flag("pushFilters", False)
     reader.end()
     if table == "pending":
-        from penstock.pipeline.connector.tables.pending_table import PendingReader
+        from penstock.pipeline.connector.tables.pending_table import FilteringPendingReader, PendingReader
 
-        return PendingReader(source, schema)
+        return FilteringPendingReader(source, schema) if push_filters else PendingReader(source, schema)
     return RowsReader(source, schema)
 
 
