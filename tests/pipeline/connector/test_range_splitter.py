@@ -21,6 +21,15 @@ BURSTS = [(1_000 + 97 * number, 0) for number in range(400)] + [
 ]
 ONE_MILLISECOND = [(1_000 + number, 0) for number in range(2_000)] + [(2_500, number) for number in range(1, 2_000)]
 PIPELINED = [(1_000 + 3 * number // 100, number % 100) for number in range(4_000)]
+SPARSE = [(1_000 + 50 * number, 0) for number in range(1, 2_000)]
+BURST_FIRST = [*((1_000, number) for number in range(1, 2_000)), *SPARSE]
+BURST_LAST = [*SPARSE, *((200_000, number) for number in range(2_000))]
+BURST_AFTER_A_PAUSE = [
+    *SPARSE,
+    *((500_000, number) for number in range(4_000)),
+    *((ms + 500_000, 0) for ms, _ in SPARSE),
+]
+FAR_APART = [*SPARSE, *((200_000, number * number) for number in range(2_000))]
 LATE = [(1, 1)] + [(10**13 + number, 0) for number in range(3_999)]
 
 
@@ -30,7 +39,9 @@ def client(server: redis.Redis, server_port: int) -> Client:
 
 
 @pytest.mark.parametrize(
-    "places", [EVEN, BURSTS, ONE_MILLISECOND, PIPELINED, LATE], ids=["even", "bursts", "one ms", "pipelined", "late"]
+    "places",
+    [EVEN, BURSTS, ONE_MILLISECOND, PIPELINED, BURST_FIRST, BURST_LAST, BURST_AFTER_A_PAUSE, FAR_APART, LATE],
+    ids=["even", "bursts", "one ms", "pipelined", "burst first", "burst last", "after a pause", "far apart", "late"],
 )
 def test_no_part_is_much_larger_than_the_mean(
     server: redis.Redis, client: Client, places: list[tuple[int, int]]
@@ -52,12 +63,18 @@ def test_no_part_is_much_larger_than_the_mean(
     client.close()
 
 
-def test_a_stream_of_pipelines_is_split_with_few_requests(
-    server: redis.Redis, client: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("places", "most"),
+    [(EVEN, 20), (PIPELINED, 100), (BURST_FIRST, 30), (BURST_LAST, 30), (BURST_AFTER_A_PAUSE, 150)],
+    ids=["even", "pipelined", "burst first", "burst last", "after a pause"],
+)
+def test_few_requests_are_enough(
+    places: list[tuple[int, int]], most: int, server: redis.Redis, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Half of the entries in one millisecond are split by their sequence numbers, however many parts there are."""
     with server.pipeline(transaction=False) as pipe:
-        for number in range(10_000):
-            pipe.xadd("s", {"n": 1}, id=f"{1_000 + 7 * (number // 100)}-{number % 100}")
+        for ms, seq in places:
+            pipe.xadd("s", {"n": 1}, id=f"{ms}-{seq}")
         pipe.execute()
     asked: list[int] = []
     pipeline = client.pipeline
@@ -67,9 +84,10 @@ def test_a_stream_of_pipelines_is_split_with_few_requests(
         return pipeline(requests)
 
     monkeypatch.setattr(client, "pipeline", counting)
-    find_cuts(client, b"s", ids.ZERO, ids.MAX, 10_000, PARTS)
+    cuts = find_cuts(client, b"s", ids.ZERO, ids.MAX, len(places), 64)
 
-    assert sum(asked) <= 600  # 11,000 where a sample's own ids told the density
+    assert len(cuts) == 63
+    assert sum(asked) <= most
     client.close()
 
 

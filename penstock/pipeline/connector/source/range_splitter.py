@@ -2,18 +2,20 @@
 
 Ids are times, and entries come in bursts: equal spans of ids may hold nearly no entries, or nearly all. So the range
 is sampled, in rounds. Each cell is narrowed to its first and last entry and split into equal spans; the first entries
-of each span give its density; spans that are still too large become cells of the next round. While the estimates sum
-up to far fewer entries than there are, all estimated spans are sampled again. A million entries within one millisecond
-are split by sequence number, because the cell is first narrowed to that millisecond.
+of each span give its density; spans that are still too large become cells of the next round. Parts end within cells,
+where the density says.
 
 Producers that pipeline make many entries in one millisecond, and then none for some. Where a sample ends amid such a
-millisecond, its last sequence number tells how many there are, and the next entry how long they stand for.
+millisecond, its last sequence number tells how many there are, and the next entry how long they stand for. A
+millisecond that alone has more than a cell may hold is a cell of its own, and is split by sequence number.
 
-Each round costs two or three round trips to the server.
+Each round costs three or four round trips to the server, all of them together MOST_REQUESTS. No command counts entries:
+a burst that no sample meets, within a cell, is not found, and then parts are uneven.
 """
 
 import itertools
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 from penstock.errors import ReplyError
@@ -24,13 +26,17 @@ from penstock.storage.streams.ids import StreamId
 
 PROBES: Final = 16  # parts a cell is cut into
 SAMPLE: Final = 16  # entries read from each part
-ROUNDS: Final = 12
-MOST_CELLS: Final = 64  # cut in one round
+ROUNDS: Final = 8
+CELLS: Final = 12  # at least: larger cells than a twelfth of all entries are cut again
+PASSES: Final = 3  # in which what follows a burst is sampled by itself
+BURST: Final = 8 * SAMPLE  # entries
+LOST_ROUNDS: Final = 1  # in which all cells are cut because many entries are in none of them
+MOST_REQUESTS: Final = 300  # more cost more than uneven parts do
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A range and the number of entries in it: counted if `exact`, else estimated."""
+    """A range and the number of entries in it, spread evenly as far as is known: counted if `exact`, else estimated."""
 
     after: StreamId
     upto: StreamId
@@ -42,60 +48,109 @@ def find_cuts(client: Client, key: bytes, after: StreamId, upto: StreamId, entri
     """Ids that split `(after, upto]`, with about `entries` entries, into about `parts` parts of about equal size."""
     if parts < 2:
         return []
-    target = entries / parts / 2  # cells of half a part: gathering them gives parts of nearly the right weight
+    largest = entries / CELLS
     cells = [Cell(after, upto, float(entries), False)]
-    for _ in range(ROUNDS):
-        coarse = _coarse(cells, target, entries)
+    left = MOST_REQUESTS
+    for number in range(ROUNDS):
+        coarse = _coarse(cells, largest, entries, 1 <= number <= LOST_ROUNDS, left // (2 * PROBES))
         if not coarse:
             break
+        sampler = _Sampler(client, key, largest)
         cells = sorted(
-            [*(cell for cell in cells if cell not in coarse), *_divide(client, key, coarse)],
-            key=lambda cell: cell.after,
+            [*(cell for cell in cells if cell not in coarse), *sampler.divide(coarse)], key=lambda cell: cell.after
         )
+        left -= sampler.requests
     return _gather(cells, parts)
 
 
-def _coarse(cells: list[Cell], target: float, entries: int) -> set[Cell]:
+def _coarse(cells: list[Cell], largest: float, entries: int, everywhere: bool, most: int) -> set[Cell]:
     """The cells to sample again: the large ones, or all estimated ones while many entries are unaccounted for."""
-    guessed = [cell for cell in cells if not cell.exact]
+    guessed = [cell for cell in cells if not cell.exact and cell.upto - cell.after > 1]
     missing = entries - sum(cell.weight for cell in cells)
-    if missing <= target:
-        guessed = [cell for cell in guessed if cell.weight > target]
-    return set(sorted(guessed, key=lambda cell: (-cell.weight, cell.after))[:MOST_CELLS])
+    if missing <= largest or not everywhere:
+        guessed = [cell for cell in guessed if cell.weight > largest]
+    return set(sorted(guessed, key=lambda cell: (-cell.weight, cell.after))[:most])
 
 
-def _divide(client: Client, key: bytes, cells: set[Cell]) -> list[Cell]:
-    """Each cell split into PROBES parts between its first and last entry, with the number of entries in each part."""
-    looks: list[Request] = []
-    for cell in sorted(cells, key=lambda cell: cell.after):
-        looks.append(["XRANGE", key, exclusive(cell.after), ids.text(cell.upto), "COUNT", 1])
-        looks.append(["XREVRANGE", key, ids.text(cell.upto), exclusive(cell.after), "COUNT", 1])
-    edges = client.pipeline(looks)
-    parts: list[tuple[StreamId, StreamId]] = []
-    for first, last in zip(edges[0::2], edges[1::2], strict=True):
-        _refuse(first)
-        _refuse(last)
-        if first and last:
-            begin, end = ids.parse(first[0][0]) - 1, ids.parse(last[0][0])
-            bounds = [begin, *even_cuts(begin, end, PROBES), end]
-            parts.extend(itertools.pairwise(bounds))
-    samples = client.pipeline(
-        [["XRANGE", key, exclusive(begin), ids.text(end), "COUNT", SAMPLE] for begin, end in parts]
-    )
-    found: list[Cell] = []
-    dense: list[Sample] = []
-    for (begin, end), sample in zip(parts, samples, strict=True):
-        _refuse(sample)
-        if len(sample) < SAMPLE:
-            found.append(Cell(begin, end, float(len(sample)), True))
-            continue
-        places = [ids.parse(entry[0]) for entry in sample]
-        looked = Sample(begin, end, places)
-        if places[-2] >> 64 == places[-1] >> 64:
-            dense.append(looked)
-        else:
-            found.append(looked.weighed(SAMPLE - 1, 0, places[-1]))
-    return found + _looked_closer(client, key, dense)
+class _Sampler:
+    """One round: cells are cut, and what is in each piece is estimated."""
+
+    def __init__(self, client: Client, key: bytes, largest: float) -> None:
+        self._client = client
+        self._key = key
+        self._largest = largest
+        self._found: list[Cell] = []
+        self.requests = 0
+
+    def divide(self, cells: set[Cell]) -> list[Cell]:
+        """Each cell split into PROBES parts between its first and last entry, with the number of entries in each."""
+        looks: list[Request] = []
+        for cell in sorted(cells, key=lambda cell: cell.after):
+            looks += [self._first(cell.after, cell.upto, 1), self._last(cell.after, cell.upto)]
+        edges = self._ask(looks)
+        parts: list[tuple[StreamId, StreamId]] = []
+        for first, last in zip(edges[0::2], edges[1::2], strict=True):
+            if first and last:
+                begin, end = ids.parse(first[0][0]) - 1, ids.parse(last[0][0])
+                bounds = {begin, *even_cuts(begin, end, PROBES), end}
+                last_ms = end & ~ids.HALF
+                if begin < last_ms:
+                    bounds.add(last_ms - 1)  # a burst at the end has the last id's sequence number
+                parts.extend(itertools.pairwise(sorted(bounds)))
+        for _ in range(PASSES):
+            parts = self._sample(parts, True)
+        self._sample(parts, False)
+        return self._found
+
+    def _sample(self, parts: list[tuple[StreamId, StreamId]], apart: bool) -> list[tuple[StreamId, StreamId]]:
+        """Estimate these parts. With `apart`, what is behind a burst in one of them is returned, not estimated."""
+        dense: list[Sample] = []
+        replies = self._ask([self._first(begin, end, SAMPLE) for begin, end in parts])
+        for (begin, end), entries in zip(parts, replies, strict=True):
+            if len(entries) < SAMPLE:
+                self._found.append(Cell(begin, end, float(len(entries)), True))
+                continue
+            sample = Sample(begin, end, [ids.parse(entry[0]) for entry in entries])
+            if sample.ends_amid_a_millisecond:
+                dense.append(sample)
+            else:
+                self._found.append(sample.weighed(SAMPLE - 1, 0, sample.last))
+        looks: list[Request] = []
+        for sample in dense:
+            looks += [self._last(sample.last - 1, sample.ms_end), self._first(sample.ms_end, sample.upto, 2)]
+        replies = self._ask(looks)
+        behind: list[tuple[StreamId, StreamId]] = []
+        for sample, lasts, following in zip(dense, replies[0::2], replies[1::2], strict=True):
+            last = ids.parse(lasts[0][0]) if lasts else sample.last  # it may have been trimmed meanwhile
+            next_ids = [ids.parse(entry[0]) for entry in following]
+            next_id = next_ids[0] if next_ids else None
+            burst = sample.burst(last)
+            # A pipeline comes after a pipeline; a lone entry after a long millisecond tells that this is over.
+            goes_on = len(next_ids) == 2 and next_ids[0] >> 64 == next_ids[1] >> 64
+            is_burst = burst.weight > self._largest or (burst.weight > BURST and not goes_on)
+            if next_id is not None and not (apart and is_burst):
+                self._found.append(sample.regular(burst.weight, next_id))
+                continue
+            self._found.append(burst)
+            if sample.before:
+                self._found.append(Cell(sample.after, burst.after, float(sample.before), True))
+            if next_id is not None:
+                behind.append((sample.ms_end, sample.upto))
+        return behind
+
+    def _ask(self, requests: list[Request]) -> list[Any]:
+        replies = self._client.pipeline(requests)
+        self.requests += len(requests)
+        for reply in replies:
+            if isinstance(reply, ReplyError):
+                raise reply
+        return replies
+
+    def _first(self, after: StreamId, upto: StreamId, count: int) -> Request:
+        return ["XRANGE", self._key, exclusive(after), ids.text(upto), "COUNT", count]
+
+    def _last(self, after: StreamId, upto: StreamId) -> Request:
+        return ["XREVRANGE", self._key, ids.text(upto), exclusive(after), "COUNT", 1]
 
 
 class Sample:
@@ -104,9 +159,13 @@ class Sample:
     def __init__(self, after: StreamId, upto: StreamId, places: list[StreamId]) -> None:
         self.after = after
         self.upto = upto
-        self.first = places[0]
-        self.last_ms = places[-1] >> 64
-        self.before = sum(place >> 64 < self.last_ms for place in places)  # entries of earlier milliseconds
+        self.first, self.last = places[0], places[-1]
+        last_ms = self.last & ~ids.HALF
+        self.ends_amid_a_millisecond = places[-2] >= last_ms
+        self.ms_begin = max(last_ms, self.first)
+        self.ms_end = min(last_ms | ids.HALF, upto)
+        self.before = sum(place < last_ms for place in places)  # entries of earlier milliseconds
+        self._in_ms = [place for place in places if place >= last_ms]
 
     def weighed(self, usual: float, dense: float, next_id: StreamId) -> Cell:
         """A cell that has `usual` entries from its first up to another id, and so on, and besides `dense` entries."""
@@ -114,46 +173,31 @@ class Sample:
         spans = ((self.upto >> 64) - (self.first >> 64) + 1) / ms
         return Cell(self.after, self.upto, max(max(spans, 1.0) * usual + dense, float(SAMPLE)), False)
 
+    def burst(self, last: StreamId) -> Cell:
+        """The millisecond that the sample ends in, whose last id this is."""
+        first, seen = self._in_ms[0], len(self._in_ms) - 1
+        counted = seen == self._in_ms[-1] - first  # a server gives sequence numbers without gaps
+        weight = (last - first) * seen / max(self._in_ms[-1] - first, 1) + 1
+        return Cell(first - 1, last, float(weight), counted)
 
-def _looked_closer(client: Client, key: bytes, samples: list[Sample]) -> list[Cell]:
-    """Cells whose samples end amid a millisecond with several entries: by how many these are, and what comes next."""
-    looks: list[Request] = []
-    for one in samples:
-        ms_end = min(one.last_ms << 64 | ids.HALF, one.upto)
-        looks.append(["XREVRANGE", key, ids.text(ms_end), ids.text(max(one.last_ms << 64, one.first)), "COUNT", 1])
-        looks.append(["XRANGE", key, exclusive(ms_end), ids.text(one.upto), "COUNT", 1])
-    replies = client.pipeline(looks)
-    found: list[Cell] = []
-    for one, lasts, following in zip(samples, replies[0::2], replies[1::2], strict=True):
-        _refuse(lasts)
-        _refuse(following)
-        begin = max(one.last_ms << 64, one.first)
-        last = ids.parse(lasts[0][0]) if lasts else begin  # it may have been trimmed meanwhile
-        count = float(last - begin + 1)
-        if not following:
-            found.append(Cell(one.after, one.upto, max(one.before + count, float(SAMPLE)), False))
-        elif one.before:
-            found.append(one.weighed(one.before, count, one.last_ms << 64))
-        else:
-            found.append(one.weighed(count, 0, ids.parse(following[0][0])))
-    return found
+    def regular(self, count: float, next_id: StreamId) -> Cell:
+        """The cell if what was seen goes on like that: so many entries in a millisecond, and then the next id."""
+        if self.before:
+            return self.weighed(self.before, count, self.ms_begin)
+        return self.weighed(count, 0, next_id)
 
 
 def _gather(cells: list[Cell], parts: int) -> list[StreamId]:
-    """The ids that end each part but the last, when neighbouring cells are joined to parts of equal size."""
+    """The ids that end each part but the last: parts have equal weights, and cells are spread evenly."""
     share = sum(cell.weight for cell in cells) / parts
     cuts: list[StreamId] = []
-    weight = 0.0
-    for cell in cells[:-1]:
-        weight += cell.weight
-        if weight >= share * (len(cuts) + 1) and len(cuts) < parts - 1:
-            cuts.append(cell.upto)
+    before = 0.0
+    for cell in cells:
+        while cell.weight and len(cuts) < parts - 1 and before + cell.weight >= share * (len(cuts) + 1):
+            inside = (share * (len(cuts) + 1) - before) / cell.weight
+            cuts.append(cell.after + int((cell.upto - cell.after) * Fraction(inside)))
+        before += cell.weight
     return cuts
-
-
-def _refuse(reply: Any) -> None:
-    if isinstance(reply, ReplyError):
-        raise reply
 
 
 def exclusive(after: StreamId) -> bytes:
