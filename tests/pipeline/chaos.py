@@ -2,10 +2,10 @@
 
 First a plain process stands for Spark, which is so cheap to start that it can be killed many times. Then Spark itself:
 2,000,000 entries, stream to stream, with each delivery that promises every row once; the driver's processes are killed
-(SIGKILL, Java and Python together) at moments that a seed decides, and it is started again, until it comes to its
-end. Then once more on `local-cluster`, where executors are killed and the query must survive. Missing and doubled
-rows must be 0, each run must have killed something, and all of them together as many as `--least-kills` says: a copy
-that was over before the first kill shows nothing.
+(SIGKILL, Java and Python together) when the copy has as many rows as a seed says, and it is started again, until it
+comes to its end. Then once more on `local-cluster`, where executors are killed and the query must survive. Missing and
+doubled rows must be 0, each run must have killed something, and all of them together as many as `--least-kills` says: a
+copy that was over before the first kill shows nothing. A copy that stands still ends the program.
 """
 
 import argparse
@@ -32,7 +32,9 @@ DELIVERIES = ("exactly-once", "idmp", "at-least-once")
 KINDS = ("task", "driver", "executor")
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these processes do not live long enough for more
 EXECUTOR = b"CoarseGrainedExecutorBackend"
-PATIENCE_S = 900
+LOOK_EVERY_S = 0.01
+PATIENCE_S = 180  # without a row: a JVM and its Python start within 30 on a busy machine
+BATCHES = 20  # a copy, unless --batch says otherwise
 PAGE = 20_000
 FAILURES = 3
 
@@ -57,6 +59,9 @@ def drive(job: dict[str, str]) -> None:
         spark__driver__bindAddress=LOCALHOST,
         spark__ui__enabled="false",
         spark__task__maxFailures="8",
+        # What a start costs is mostly compiling: by Spark, too.
+        spark__sql__codegen__wholeStage="false",
+        spark__sql__codegen__factoryMode="NO_CODEGEN",
     )
     spark.sparkContext.setLogLevel("ERROR")
     reader = spark.readStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", "from")
@@ -87,9 +92,6 @@ class Driver:
         """Its exit code; None while it runs."""
         return self._process.poll()
 
-    def wait(self) -> int:
-        return self._process.wait(PATIENCE_S)
-
     def pids(self, of: bytes = b"") -> list[int]:
         """The processes of its session whose command line holds `of`."""
         found = []
@@ -106,7 +108,7 @@ class Driver:
         """SIGKILL to all of them at once."""
         for pid in self.pids():
             kill(pid)
-        self._process.wait(PATIENCE_S)
+        self._process.wait()
         for pid in self.pids():  # what was being forked
             kill(pid)
 
@@ -159,7 +161,7 @@ class Run:
             "endpoint": f"{LOCALHOST}:{port}",
             "delivery": delivery,
             "checkpoint": f"{folder}/checkpoint",
-            "a_batch": str(words.batch),
+            "a_batch": str(words.batch or max(words.entries // BATCHES, 1)),
             "entries": str(words.entries),
             "master": "local[2]",
         }
@@ -182,66 +184,83 @@ class Run:
             self._task.wait()
 
     def with_driver_kills(self) -> None:
-        while self.kills < self._words.kills:
-            driver = self._start()
-            self._await_rows(driver)
+        driver = self._start()
+        for rows in self._moments(self._words.kills):
+            while not self._await_rows(driver, rows) and driver.poll():
+                driver = self._start_after_failure(driver)
             if driver.poll() is not None:
                 break
             driver.kill()
             self._note()
-        self._to_the_end(self._start())
+            driver = self._start()
+        self._to_the_end(driver)
 
     def with_task_kills(self) -> None:
         command = [sys.executable, "-m", "tests.pipeline.chaos", "--write", json.dumps(self._job)]
-        while self.kills < self._words.task_kills:
-            task = self._task = subprocess.Popen(command)
-            self._await_rows(task)
-            if task.poll() is not None:
+        task = self._task = subprocess.Popen(command)
+        for rows in self._moments(self._words.task_kills):
+            if not self._await_rows(task, rows):
                 break
             task.kill()
             task.wait()
             self._note()
-        self._task = subprocess.Popen(command)
-        if self._task.wait():
+            task = self._task = subprocess.Popen(command)
+        if task.wait():
             raise SystemExit("the process that stands for Spark failed")
 
     def with_executor_kills(self) -> None:
         self._job["master"] = "local-cluster[2,1,768]"
         driver = self._start()
-        while self.kills < self._words.executor_kills:
-            self._await_rows(driver)
-            executors = driver.pids(EXECUTOR)
-            if driver.poll() is not None or not executors:
+        for rows in self._moments(self._words.executor_kills):
+            executors: list[int] = []
+            while self._await_rows(driver, rows) and not (executors := driver.pids(EXECUTOR)):
+                time.sleep(LOOK_EVERY_S)  # the one that was killed is being started again
+            if not executors:
                 break
             kill(self._chance.choice(executors))
             self._note()
         self._to_the_end(driver)
 
-    def _await_rows(self, writer: "Driver | subprocess.Popen[bytes]") -> None:
-        """Until new rows have been written, and some time more."""
-        last = self._client.xinfo_stream("to")["last-generated-id"] if self._client.exists("to") else "0"
-        while writer.poll() is None:
-            if self._client.xread({"to": last}, count=1, block=2_000):
-                time.sleep(self._chance.uniform(0.0, self._words.up_to))
-                return
+    def _moments(self, kills: int) -> list[int]:
+        """How many rows the copy is to have at each kill; the last tenth is left for what comes after it."""
+        return sorted(1 + self._chance.randrange(max(self._words.entries * 9 // 10, 1)) for _ in range(kills))
+
+    def _await_rows(self, writer: "Driver | subprocess.Popen[bytes]", rows: int) -> bool:
+        """Until the copy has so many rows; False if its writer ended first. SystemExit if there are no more rows."""
+        before, since_s = -1, time.monotonic()
+        while (there := int(self._client.xlen("to"))) < rows:
+            if writer.poll() is not None:
+                return False
+            if there > before:
+                before, since_s = there, time.monotonic()
+            if time.monotonic() - since_s > PATIENCE_S:
+                raise SystemExit(f"the copy stands still at {there} rows:\n{self._said()}")
+            time.sleep(LOOK_EVERY_S)
+        return writer.poll() is None
+
+    def _said(self) -> str:
+        return self._output.read_text(errors="replace")[-5000:] if self._output.exists() else ""
 
     def _note(self) -> None:
         self.kills += 1
         self.at_rows.append(self._client.xlen("to"))
 
+    def _start_after_failure(self, driver: Driver) -> Driver:
+        """Start it again where it failed by itself, which is one more way to die; but not for ever."""
+        driver.kill()
+        self.failures += 1
+        if self.failures > FAILURES:
+            raise SystemExit(f"the query failed:\n{self._said()}")
+        return self._start()
+
     def _to_the_end(self, driver: Driver) -> None:
-        """Start it again where it fails by itself, which is one more way to die; but not for ever."""
-        while True:
-            try:
-                code = driver.wait()
-            finally:
-                driver.kill()
-            if not code:
-                return
-            self.failures += 1
-            if self.failures > FAILURES:
-                raise SystemExit(f"the query failed:\n{self._output.read_text(errors='replace')[-5000:]}")
-            driver = self._start()
+        try:
+            self._await_rows(driver, sys.maxsize)
+            while driver.poll():
+                driver = self._start_after_failure(driver)
+                self._await_rows(driver, sys.maxsize)
+        finally:
+            driver.kill()
 
     def verdict(self) -> tuple[int, int, int]:
         """Rows in the copy, how many are missing, and how many are there too often."""
@@ -269,7 +288,7 @@ class Result:
         """Why the run proves nothing, or proves something bad; empty if it is right."""
         found = []
         if not self.kills:
-            found.append(f"no {self.kind} was killed: copy more (--entries), or kill earlier (--up-to)")
+            found.append(f"no {self.kind} was killed: copy more (--entries)")
         if self.missing:
             found.append("rows are missing")
         if self.doubled and self.delivery != "at-least-once":
@@ -327,12 +346,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 1 where rows are missing or doubled, a run killed nothing, or all of them too little."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--entries", type=int, default=2_000_000)
-    parser.add_argument("--batch", type=int, default=100_000, help="entries a micro-batch")
-    parser.add_argument("--kills", type=int, default=4, help="of the driver, a run")
+    parser.add_argument("--batch", type=int, help=f"entries a micro-batch; a copy has {BATCHES} of them otherwise")
+    parser.add_argument("--kills", type=int, default=2, help="of the driver, a run")
     parser.add_argument("--executor-kills", type=int, default=2, help="a run on local-cluster")
-    parser.add_argument("--task-kills", type=int, default=20, help="of a process that writes as a task does, a run")
+    parser.add_argument("--task-kills", type=int, default=12, help="of a process that writes as a task does, a run")
     parser.add_argument("--least-kills", type=int, default=20, help="in all runs together, or they prove nothing")
-    parser.add_argument("--up-to", type=float, default=4.0, help="seconds from a written row to a kill, at most")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--delivery", choices=DELIVERIES, nargs="+", default=DELIVERIES[:2])
     parser.add_argument("--only", choices=KINDS, help="which processes are killed; all, if not given")

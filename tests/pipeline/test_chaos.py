@@ -34,7 +34,7 @@ def test_a_run_that_killed_nothing_fails(capsys: pytest.CaptureFixture[str]) -> 
         signal.signal(signal.SIGTERM, before)
 
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "          no task was killed: copy more (--entries), or kill earlier (--up-to)",
+        "          no task was killed: copy more (--entries)",
         "1 runs, 0 kills (0 tasks): 1 RUNS FAILED",
     ]
 

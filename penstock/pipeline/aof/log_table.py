@@ -26,7 +26,7 @@ from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.schemas import TABLES
-from penstock.pipeline.errors import OptionError
+from penstock.pipeline.errors import OptionError, ShortErrors
 
 # What each column may be declared as; `split` is there for those who ask for it by name.
 TYPES: Final[dict[str, tuple[DataType, ...]]] = {
@@ -84,7 +84,7 @@ def check_schema(schema: StructType) -> None:
             raise OptionError(f"the column {field.name!r} is {allowed}, not {field.dataType.simpleString()}")
 
 
-class LogTask:
+class LogTask(ShortErrors):
     """The part of a reader that is pickled for the executors."""
 
     def __init__(self, schema: StructType) -> None:

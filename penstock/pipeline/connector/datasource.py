@@ -10,12 +10,12 @@ from pyspark.sql.datasource import DataSource
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.schemas import TABLES
-from penstock.pipeline.errors import OptionError
+from penstock.pipeline.errors import OptionError, ShortErrors
 
 FORMAT = "redis_streams"
 
 
-class StreamsDataSource(DataSource):
+class StreamsDataSource(ShortErrors, DataSource):
     """Streams of a Redis-compatible server as rows: the option `table` says which rows."""
 
     @classmethod

@@ -88,6 +88,7 @@ class Client:
         self.connection_id = 0  # the server's number for the connection, as far as one was told
         self._socket: socket.socket | None = None
         self._reader = _reply_reader()
+        self._answered = False  # ever
         self._ahead: tuple[bytes, bytes] | None = None  # requests under way since `send_ahead`, and their frame
 
     # -- asking -------------------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class Client:
                     self.close()  # half a reply may be on its way
                     raise
             self.close()
-            if now_s() + pause_s > give_up_s:
+            if isinstance(trouble, ssl.SSLCertVerificationError) or now_s() + pause_s > give_up_s:
                 raise ServerGone(self._sentence("the server does not answer", trouble)) from trouble
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -196,9 +197,23 @@ class Client:
     def _sentence(self, sentence: str, failure: Exception) -> str:
         reason = str(failure) or type(failure).__name__
         return (
-            f"{self.endpoint.address}: {sentence}: {reason} (readTimeout {self.access.read_s:g} s, "
+            f"{self.endpoint.address}: {sentence}: {reason}{self._hint(failure)} (readTimeout {self.access.read_s:g} s, "
             f"retryTimeout {self.access.retry_s:g} s)"
         )
+
+    def _hint(self, failure: Exception) -> str:
+        """What may be wrong with the options, where the failure looks like that."""
+        if isinstance(failure, ssl.SSLCertVerificationError):
+            return "; the option tlsCa names the file of the authority that signed the certificate"
+        if (
+            not self._answered
+            and self.access.tls
+            and isinstance(failure, ssl.SSLError | TimeoutError | ConnectionError)
+        ):
+            return "; this port may be one without TLS"
+        if not self._answered and isinstance(failure, ConnectionResetError):
+            return "; this port may be one with TLS (option tls=true)"
+        return ""
 
     def _connect(self) -> None:
         if self._socket is not None:
@@ -210,6 +225,7 @@ class Client:
                 connection = self._tls().wrap_socket(connection, server_hostname=self.endpoint.host)
             self._socket = connection
             self._introduce()
+            self._answered = True
         except BaseException:
             connection.close()
             self.close()

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, parsed
 from penstock.pipeline.connector.sink.ledger import text_of
 from penstock.pipeline.connector.sink.row_encoder import BINARY, Encoded, Encoder, Texts, as_bytes
 from penstock.pipeline.errors import PipelineError
@@ -24,6 +24,7 @@ MAXSIZE: Final = 10_000  # keys a producer, the most that XCFGSET takes (Redis 8
 DURATION_S: Final = 3_600
 BUCKETS: Final = 64  # producers a task; 64 * 10,000 keys, less what chance makes uneven
 SAFE_ROWS: Final = 580_000
+ROW_SHOWN: Final = 120  # characters, in the sentence about a row that was refused
 DIGEST_BYTES: Final = 12
 
 
@@ -219,5 +220,7 @@ def check_written(replies: list[Reply], texts: Texts, first: int) -> None:
     """PipelineError for the first refusal among the replies to XADDs."""
     for at, reply in enumerate(replies, first):
         if isinstance(reply, ReplyError):
-            request = bytes(texts.between(at, at + 1))[:200]
-            raise PipelineError(f"the server refuses a row: {text_of(reply)} ({request!r})")
+            words = parsed(bytes(texts.between(at, at + 1)))[0]
+            row = b" ".join(words).decode(errors="replace")
+            shown = row if len(row) <= ROW_SHOWN else f"{row[:ROW_SHOWN]}..."
+            raise PipelineError(f"the server refuses a row: {text_of(reply)} ({shown})")

@@ -1,8 +1,9 @@
 """The sink: the writers that Spark calls, and what each task does with its rows."""
 
+import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from zlib import crc32
 
@@ -13,7 +14,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock.pipeline.connector.connection.client import Client, Endpoint
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
 from penstock.pipeline.connector.sink import dead_letters, idempotent_writes, ledger, pending_operations
 from penstock.pipeline.connector.sink.row_encoder import ENDPOINT, STREAM, Encoded, Encoder, as_bytes
 from penstock.pipeline.connector.sink.sink_options import (
@@ -26,7 +28,7 @@ from penstock.pipeline.connector.sink.sink_options import (
     SinkOptions,
     read_sink,
 )
-from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.pipeline.errors import OptionError, PipelineError, ShortErrors
 
 QUERY_PROPERTY: Final = "sql.streaming.queryId"  # local properties of a task: not in Spark's documentation
 BATCH_PROPERTY: Final = "streaming.sql.batchId"
@@ -75,7 +77,7 @@ def check_schema(options: SinkOptions, schema: StructType) -> None:
         raise OptionError("the column '_endpoint' is to be a string: the name of one of 'endpoints'")
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(ShortErrors, DataSourceArrowWriter):
     """The writer of a batch job. The job's name is made here once, and is the same in every try of every task."""
 
     def __init__(self, options: SinkOptions) -> None:
@@ -88,19 +90,21 @@ class BatchWriter(DataSourceArrowWriter):
         return write_task(self.options, Task(self.job, 0, context.partitionId()), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._forget(len(messages))
+        self._forget(len(messages), self.options.servers.access)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._forget(len(messages))
+        """The markers go, if they can: what fails here would hide from the user why the job failed."""
+        with contextlib.suppress(PipelineError, ReplyError):
+            self._forget(len(messages), replace(self.options.servers.access, retry_s=0.0))
 
-    def _forget(self, partitions: int) -> None:
+    def _forget(self, partitions: int, access: Access) -> None:
         if uses_ledger(self.options):
             for endpoint in self.options.servers.endpoints:
-                with Client(endpoint, self.options.servers.access) as client:
+                with Client(endpoint, access) as client:
                     ledger.delete_markers(client, self.job, partitions)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(ShortErrors, DataSourceStreamArrowWriter):
     """The writer of a streaming query. Its tasks learn the batch from Spark's task properties."""
 
     def __init__(self, options: SinkOptions) -> None:

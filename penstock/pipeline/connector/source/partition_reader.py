@@ -24,7 +24,7 @@ from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import IdRange
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import Entries
-from penstock.pipeline.errors import DataLoss, PipelineError
+from penstock.pipeline.errors import DataLoss, PipelineError, ShortErrors
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
@@ -44,7 +44,7 @@ class Task(InputPartition):
         return found
 
 
-class TaskReader:
+class TaskReader(ShortErrors):
     """The part of a reader that is pickled for the executors: options and schema, no connection."""
 
     def __init__(self, options: Entries, schema: Any) -> None:

@@ -18,7 +18,7 @@ from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.source.id_ranges import how_many
 from penstock.pipeline.connector.source.source_options import Sizing, read_sizing
-from penstock.pipeline.errors import OptionError
+from penstock.pipeline.errors import OptionError, ShortErrors
 from penstock.storage.streams import ids
 
 KEYS_A_TASK: Final = 500
@@ -68,7 +68,7 @@ class TableTask(InputPartition):
         super().__init__((endpoint, keys))
 
 
-class TableReader(DataSourceReader):
+class TableReader(ShortErrors, DataSourceReader):
     """Base of the tables' readers. `columns` are the names that a schema may have."""
 
     columns: tuple[str, ...] = ()
