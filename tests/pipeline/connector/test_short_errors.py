@@ -46,7 +46,7 @@ def test_a_server_that_is_not_there_is_one_sentence_in_planning_and_in_tasks(
     tasks = reader.partitions()
     lost: Any = StreamsDataSource({**NOBODY, "endpoints": f"a={LOCALHOST}:1"}).reader(schema("_id string"))
     for call in (lost.partitions, lambda: list(lost.read(tasks[0]))):
-        with pytest.raises(ServerGone, match="does not answer: .*Connection refused") as caught:
+        with pytest.raises(ServerGone, match=r"does not answer: .*Connection refused") as caught:
             call()
         assert frames(caught.value)[-1] == "call"
         assert len(frames(caught.value)) <= 2

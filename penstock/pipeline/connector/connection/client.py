@@ -197,8 +197,8 @@ class Client:
     def _sentence(self, sentence: str, failure: Exception) -> str:
         reason = str(failure) or type(failure).__name__
         return (
-            f"{self.endpoint.address}: {sentence}: {reason}{self._hint(failure)} (readTimeout {self.access.read_s:g} s, "
-            f"retryTimeout {self.access.retry_s:g} s)"
+            f"{self.endpoint.address}: {sentence}: {reason}{self._hint(failure)} "
+            f"(readTimeout {self.access.read_s:g} s, retryTimeout {self.access.retry_s:g} s)"
         )
 
     def _hint(self, failure: Exception) -> str:
