@@ -3,8 +3,12 @@
 from penstock.engine.aof import aof_compat
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.encodings import set_limits
 from penstock.engine.engine_state import EngineState
 from penstock.errors import ReplyError
+from penstock.storage.keyspace import Database
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.sets import Form, Set, SetLimits
 
 
 def reload(engine: EngineState, now_ms: int) -> None:
@@ -13,6 +17,7 @@ def reload(engine: EngineState, now_ms: int) -> None:
     Whoever watches a key that comes back finds it changed, as in Redis.
     """
     chunks = list(base_lines(engine.keyspace, engine.settings, now_ms, aof_compat.Dialect()))
+    kept = [_with_kept_forms(db) for db in engine.keyspace.databases]
     with_log = engine.effects.log
     was_ready = dict(engine.blocking.ready)
     notified, engine.notified = engine.notified, ""  # nothing happens to the keys, for all that anybody sees
@@ -28,6 +33,28 @@ def reload(engine: EngineState, now_ms: int) -> None:
         engine.blocking.ready = was_ready
         engine.notified = notified
     assert not replay.refused, "what this process writes it can read"
+    for db, keys in zip(engine.keyspace.databases, kept, strict=True):
+        _take_up_forms(db, keys, set_limits(engine.settings))
+
+
+def _with_kept_forms(db: Database) -> list[bytes]:
+    """Keys of sets and hashes whose form Redis's file tells, and the lines do not. O(keys)."""
+    return [
+        key
+        for key, value in db.values.items()
+        if (isinstance(value, Set) and value.form is Form.LISTPACK)
+        or (isinstance(value, Hash) and value.due is not None and not value.is_large)
+    ]
+
+
+def _take_up_forms(db: Database, keys: list[bytes], limits: SetLimits) -> None:
+    for key in keys:
+        value = db.values.get(key)
+        if isinstance(value, Set):
+            value.form = Form.LISTPACK
+            value.settle(limits)
+        elif isinstance(value, Hash):
+            value.keep_times()
 
 
 def reload_from_log(engine: EngineState) -> None:
