@@ -34,6 +34,8 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
             field_expiry.expire_overdue(ctx)
             if db.fields_due.first_ms() < ctx.now_ms:
                 engine.expiry_is_behind = True
+    if left < EXPIRED_A_TICK:
+        engine.statistics.expiry_usec += (engine.clock.now_ns() - began_ns) // 1000
     engine.note_delay(b"expire-cycle", began_ns)
 
 
@@ -50,6 +52,9 @@ def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
         if is_timed:
             engine.note_delay(b"expire-del", began_ns)
         most -= expired
-        if expired < wanted or engine.clock.now_us() >= until_us:
+        if expired < wanted:
+            break
+        if engine.clock.now_us() >= until_us:
+            engine.statistics.expiry_cuts += 1
             break
     return most

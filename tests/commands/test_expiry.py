@@ -174,6 +174,10 @@ def test_a_tick_ends_after_some_milliseconds_of_removing() -> None:
 
     assert 0 < len(dialogue.engine.keyspace.databases[0].values) < 3 * LOOKED_AT
     assert dialogue.engine.expiry_is_behind
+    told = dialogue("INFO stats").decode()
+    assert "expired_time_cap_reached_count:1\r" in told
+    assert "expire_cycle_cpu_milliseconds:0\r" not in told
+    assert "expired_stale_perc:100.00\r" in told
 
 
 def test_overdue_keys_of_every_type_go_together_and_are_told_one_by_one(dialogue: Dialogue, clock: ManualClock) -> None:

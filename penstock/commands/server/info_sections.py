@@ -235,9 +235,9 @@ def stats(ctx: Context) -> Fields:
         expired_subkeys_active=counted.expired_subkeys_active,
         expired_keys=counted.expired,
         expired_keys_active=counted.expired_active,
-        expired_stale_perc="0.00",
-        expired_time_cap_reached_count=0,
-        expire_cycle_cpu_milliseconds=0,
+        expired_stale_perc=_stale_percent(ctx),
+        expired_time_cap_reached_count=counted.expiry_cuts,
+        expire_cycle_cpu_milliseconds=counted.expiry_usec // 1000,
         evicted_keys=counted.evicted,
         evicted_clients=counted.evicted_clients,
         evicted_scripts=ctx.engine.scripts.evicted,
@@ -296,6 +296,13 @@ def stats(ctx: Context) -> Fields:
         hash_template_keys=0,
     )
     return found + _pairs(**policy_fields.counters(ctx.engine)) if ctx.engine.policies.used else found
+
+
+def _stale_percent(ctx: Context) -> str:
+    """How many of the keys with a time of expiry are overdue, and still there. O(log n)."""
+    databases = ctx.engine.keyspace.databases
+    overdue = sum([db.deadlines.bisect_left((ctx.now_ms, b"")) for db in databases if db.expires])
+    return _percent(overdue, sum([len(db.expires) for db in databases])).removesuffix("%")
 
 
 def replication(ctx: Context) -> Fields:

@@ -114,6 +114,8 @@ class Statistics:
         self.misses = 0
         self.expired = 0
         self.expired_active = 0  # of them those that the tick removed
+        self.expiry_usec = 0  # what ticks took that removed some
+        self.expiry_cuts = 0  # ticks that ended by time
         self.evicted = 0
         self.evicted_clients = 0
         self.lazyfreed = 0  # values that Redis frees in a thread of its own
