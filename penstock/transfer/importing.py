@@ -1,12 +1,14 @@
 """`penstock import redis://host:port`: a running server's data become the data of a Penstock in a directory.
 
 A server that nobody can reach follows the other one, as a replica, and writes its log. It ends once it has everything,
-or, with --follow, when it is told to (Ctrl-C, SIGTERM). A link that is cut meanwhile is made anew, and goes on.
+or, with --follow, when it is told to (Ctrl-C, SIGTERM). A link that is cut meanwhile is made anew, and goes on. So does
+an import into the directory of an earlier one; if that was not whole, it begins anew (import_note.py).
 """
 
 import asyncio
 import os
 import random
+import shutil
 import ssl
 import sys
 from pathlib import Path
@@ -21,7 +23,9 @@ from penstock.errors import UsageError
 from penstock.server.run import CLEAN, FAILED, Server, loop_factory
 from penstock.server.server_log import ServerLog
 from penstock.storage.aof.disk import SystemDisk
-from penstock.transfer import counts
+from penstock.storage.aof.log_directory import LOCK_NAME
+from penstock.transfer import counts, import_note
+from penstock.transfer.import_note import ImportNote
 from penstock.transfer.progress import ProgressLine, bar
 from penstock.transfer.remote import Remote
 from penstock.wire_client import Address, Tls
@@ -30,14 +34,36 @@ LOOK_EVERY_S: Final = 0.2
 ASK_EVERY_S: Final = 1.0  # the source, how far its stream is
 
 
-def settings_for(address: Address, directory: Path) -> Settings:
-    """UsageError where the directory is none, or has data."""
+def prepared(directory: Path, log: Path) -> ImportNote:
+    """Where to go on in a directory. UsageError where it is none, or has data that are not an import's.
+
+    What an import left that was not whole is removed.
+    """
     if not directory.is_dir():
         raise UsageError(f"{directory} is no directory")
+    snapshot = directory / Settings().text("dbfilename")
+    note = import_note.read(directory) if log.exists() else None
+    for path in [log, snapshot] if note is None else [snapshot]:
+        if path.exists():
+            raise UsageError(f"{directory} has data already ({path.name}): import into an empty directory")
+    if note is None:
+        return import_note.BEGUN
+    lock = SystemDisk().lock(f"{log}/{LOCK_NAME}")
+    if lock is None:
+        raise UsageError(f"Another server is using the log in {log}: stop it, or import into another directory.")
+    try:
+        if not note.is_whole:
+            shutil.rmtree(log)
+        elif note.sizes != import_note.sizes_of(log):
+            raise UsageError(f"{directory} was changed after its import: import into an empty directory")
+    finally:
+        lock.close()
+    return note
+
+
+def settings_for(address: Address, directory: Path) -> Settings:
+    """Those of a server that nobody can reach."""
     settings = Settings()
-    for name in ("appenddirname", "dbfilename"):
-        if (directory / settings.text(name)).exists():
-            raise UsageError(f"{directory} has data already ({settings.text(name)}): import into an empty directory")
     wanted = {
         "dir": str(directory),
         "port": "0",
@@ -72,18 +98,25 @@ def tls_directives(tls: Tls) -> dict[str, str]:
 def import_from(address: Address, directory: Path, follows: bool) -> int:
     """The exit code. UsageError where the source cannot be reached or the directory cannot be used."""
     settings = settings_for(address, directory)
+    log = directory / settings.text("appenddirname")
+    note = prepared(directory, log)
     with Remote(address) as remote:
         kind = remote.info("replication").get("role", "")
     if not kind:
         raise UsageError(f"{address.shown} does not say what it is (INFO replication)")
     clock = SystemClock()
     engine = new_engine(settings, clock, random.Random(os.urandom(32)))
+    if note.is_whole:
+        engine.replication.adopt(note.replication_id, note.offset)
+        engine.replication.stream_db = note.db_index
+    import_note.write(directory, import_note.BEGUN)
     importer = Importer(engine, address, follows)
     with asyncio.Runner(loop_factory=loop_factory()[0]) as runner:
         code = runner.run(importer.run(Server(engine, ServerLog(settings, clock), SystemDisk())))
     if code != CLEAN or not importer.is_whole:
-        sys.stderr.write("The copy is not whole; the directory is of no use.\n")
+        sys.stderr.write("The copy is not whole, and of no use: the same command begins anew.\n")
         return FAILED
+    import_note.write(directory, import_note.of(engine.replication, log))
     return told(engine, directory, address)
 
 

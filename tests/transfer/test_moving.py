@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.transfer import import_note
 from tests.support.certificates import Authority
 from tests.support.reference_server import NoReference, free_port, reference_server
 from tests.support.server_process import running_server
@@ -28,6 +29,11 @@ class Source(Connection):
         self.port = port
         for line in ("SET k 1", "XADD s 1-0 f v", "HSET h f v", "SELECT 3", "RPUSH l a b", "SELECT 0"):
             self.ask(*line.split())
+
+    def stats(self) -> dict[str, str]:
+        told = self.ask("INFO", "stats")
+        assert isinstance(told, Bulk)
+        return dict(line.split(":", 1) for line in told.text.decode().split("\r\n") if ":" in line)
 
 
 @pytest.fixture(params=["penstock", "redis"])
@@ -80,8 +86,58 @@ def test_a_server_s_data_are_imported_into_a_directory(source: Source, tmp_path:
         assert client.ask("GET", "k") == Bulk(b"1")
         assert client.ask("SELECT", "3") == Simple(b"OK")
         assert client.ask("LLEN", "l") == Integer(2)
+        client.ask("SET", "own", "1")
     again = penstock("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
-    assert again.returncode == 1 and "has data already" in again.stderr
+    assert again.returncode == 1 and "was changed after its import" in again.stderr
+
+
+def test_an_import_goes_on_where_the_last_one_ended(source: Source, tmp_path: Path) -> None:
+    words = ("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
+    assert penstock(*words).returncode == 0
+    before = source.stats()
+    source.ask("SELECT", "3")
+    source.ask("RPUSH", "l", "more")
+    source.ask("SELECT", "0")
+    assert penstock(*words).returncode == 0
+    after = source.stats()
+
+    assert after["sync_full"] == before["sync_full"]
+    assert int(after["sync_partial_ok"]) == int(before["sync_partial_ok"]) + 1
+    with running_server(dir=tmp_path) as copy, Connection("127.0.0.1", copy.port) as client:
+        assert client.ask("SELECT", "3") == Simple(b"OK")
+        assert client.ask("LLEN", "l") == Integer(3)
+
+
+def test_an_import_that_was_not_whole_begins_anew(source: Source, tmp_path: Path) -> None:
+    words = ("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
+    assert penstock(*words).returncode == 0
+    import_note.write(tmp_path, import_note.BEGUN)
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("torn")
+
+    assert penstock(*words).returncode == 0
+    with running_server(dir=tmp_path) as copy, Connection("127.0.0.1", copy.port) as client:
+        assert client.ask("GET", "k") == Bulk(b"1")
+
+
+def test_an_import_does_not_take_a_directory_from_a_server(source: Source, tmp_path: Path) -> None:
+    with running_server(dir=tmp_path):
+        import_note.write(tmp_path, import_note.BEGUN)
+        told = penstock("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
+    assert told.returncode == 1 and "Another server is using the log" in told.stderr
+
+
+def test_data_that_are_no_import_s_stay(source: Source, tmp_path: Path) -> None:
+    with running_server(dir=tmp_path):
+        pass
+    told = penstock("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
+    assert told.returncode == 1 and "has data already" in told.stderr
+
+
+def test_a_damaged_note_is_told_of(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / import_note.NAME).write_text('{"replication_id": 5}')
+    told = penstock("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
+    assert told.returncode == 1 and "cannot be read" in told.stderr
 
 
 def test_an_import_that_follows_has_what_was_written_meanwhile(source: Source, tmp_path: Path) -> None:
