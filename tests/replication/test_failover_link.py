@@ -1,5 +1,6 @@
 """What a master asks the replica that is to take over, and what it does with the answers."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -96,12 +97,16 @@ def test_a_link_that_is_lost_is_made_again_until_the_target_answers(server: Serv
 
 
 def test_an_abort_ends_the_asking(server: ServerProcess, client: Connection) -> None:
+    asked = threading.Event()
+
     def be_silent(link: Link) -> None:
         link.until_psync([])
+        asked.set()
         link.until_closed()
 
     with FakeMaster(be_silent) as target, failing_over(server, client, target):
-        until(client, "master_failover_state", "failover-in-progress")
+        assert asked.wait(PATIENCE_S)
+        assert info(client, "replication")["master_failover_state"] == "failover-in-progress"
         assert client.ask("FAILOVER", "ABORT") == Simple(b"OK")
 
     assert info(client, "replication")["role"] == "master"
