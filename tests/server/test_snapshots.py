@@ -116,6 +116,8 @@ def test_a_failed_save_refuses_writers_until_one_works(server: Ours, tmp_path: P
     until_saved(server)
 
     assert info(server)["rdb_last_bgsave_status"] == "err"
+    assert str(server.ask("SAVE")) == "ERR"
+    assert info(server)["rdb_saves_consecutive_failures"] == "1", "a SAVE that fails tells its client"
     assert str(server.ask("SET", "b", "1")).startswith("MISCONF Redis is configured to save RDB snapshots")
     assert server.ask("GET", "a") == b"1"
     assert any("could not be saved" in line for line in server.said)

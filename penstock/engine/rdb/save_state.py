@@ -33,7 +33,7 @@ class SaveState:
         self.last_save_s = clock.now_us() // 1_000_000
         self.works = True  # the last save in the background did
         self.saves = 0
-        self.failures = 0  # since the last success
+        self.failures = 0  # of those in the background, since the last success
         self.runs = False  # a child saves
         self.scheduled = False
         self.began_s = 0
@@ -65,7 +65,7 @@ class SaveState:
             self.saves += 1
             self.failures = 0
             self._saved_changes = self._changes_at_begin
-        else:
+        elif in_background:
             self.failures += 1
 
     def loaded(self) -> None:
