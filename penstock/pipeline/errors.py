@@ -46,10 +46,10 @@ class ShortErrors:
         super().__init_subclass__(**words)
         for name in SPARKS_CALLS:
             method = cls.__dict__.get(name)
-            if method is not None:
-                setattr(
-                    cls, name, _shortened_rows(method) if inspect.isgeneratorfunction(method) else _shortened(method)
-                )
+            if inspect.isgeneratorfunction(method):
+                setattr(cls, name, _shortened_rows(method))
+            elif method is not None:
+                setattr(cls, name, _shortened(method))
 
 
 def _shortened(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -195,25 +195,22 @@ class Client:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _sentence(self, sentence: str, failure: Exception) -> str:
-        reason = str(failure) or type(failure).__name__
+        reason = (str(failure) or type(failure).__name__) + self._hint(failure)
         return (
-            f"{self.endpoint.address}: {sentence}: {reason}{self._hint(failure)} "
-            f"(readTimeout {self.access.read_s:g} s, retryTimeout {self.access.retry_s:g} s)"
+            f"{self.endpoint.address}: {sentence}: {reason} (readTimeout {self.access.read_s:g} s, "
+            f"retryTimeout {self.access.retry_s:g} s)"
         )
 
     def _hint(self, failure: Exception) -> str:
         """What may be wrong with the options, where the failure looks like that."""
         if isinstance(failure, ssl.SSLCertVerificationError):
             return "; the option tlsCa names the file of the authority that signed the certificate"
-        if (
-            not self._answered
-            and self.access.tls
-            and isinstance(failure, ssl.SSLError | TimeoutError | ConnectionError)
-        ):
+        if self._answered or isinstance(failure, ConnectionRefusedError | socket.gaierror):
+            return ""
+        if self.access.tls and isinstance(failure, ssl.SSLError | TimeoutError | ConnectionError):
             return "; this port may be one without TLS"
-        if not self._answered and isinstance(failure, ConnectionResetError):
-            return "; this port may be one with TLS (option tls=true)"
-        return ""
+        is_reset = not self.access.tls and isinstance(failure, ConnectionResetError)
+        return "; this port may be one with TLS (option tls=true)" if is_reset else ""
 
     def _connect(self) -> None:
         if self._socket is not None:
