@@ -34,7 +34,7 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these processes do no
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 LOOK_EVERY_S = 0.01
 PATIENCE_S = 180  # without a row: a JVM and its Python start within 30 on a busy machine
-BATCHES = 20  # a copy, unless --batch says otherwise
+BATCHES = 10  # a copy, unless --batch says otherwise
 PAGE = 20_000
 FAILURES = 3
 
