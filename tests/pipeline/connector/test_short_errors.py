@@ -82,6 +82,15 @@ def test_what_may_be_wrong_with_tls_is_said(
         client.call("PING")
 
 
+@pytest.mark.parametrize("tls", ["true", "false"])
+def test_nothing_is_said_of_tls_where_nobody_listens(tls: str) -> None:
+    reader: Any = StreamsDataSource({**NOBODY, "tls": tls}).reader(schema("_id string"))
+    with pytest.raises(ServerGone) as caught:
+        reader.partitions()
+
+    assert "TLS" not in str(caught.value)
+
+
 def test_a_certificate_that_nobody_vouches_for_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
 
