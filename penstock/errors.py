@@ -1,5 +1,7 @@
 """The exceptions that all parts of the program share: error replies, protocol errors, and errors at the start."""
 
+from typing import Final
+
 
 class ReplyError(Exception):
     """A request is refused. `text` is the error line without its dash, e.g. b"ERR syntax error".
@@ -30,3 +32,11 @@ class UsageError(Exception):
 
     The text is for the person who started it.
     """
+
+
+LONGEST_SHOWN: Final = 1000  # characters
+
+
+def shortened(text: str) -> str:
+    """What somebody wrote, as a sentence shows it: of a huge one the beginning."""
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."

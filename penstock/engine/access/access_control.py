@@ -17,7 +17,7 @@ from penstock.engine.access.users import User
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.statistics import Statistics
-from penstock.errors import ReplyError, UsageError
+from penstock.errors import ReplyError, UsageError, shortened
 
 WRONG_PASSWORD: Final = b"WRONGPASS invalid username-password pair or user is disabled."
 IN_EXEC: Final = (
@@ -100,7 +100,7 @@ class AccessControl:
                 self._take_all(self._read_file())
             except ReplyError as refusal:
                 text = refusal.text.removeprefix(b"ERR ").decode(errors="surrogateescape")
-                raise UsageError(f"Aborting Redis startup because of ACL errors: {text}") from None
+                raise UsageError(f"Aborting Redis startup because of ACL errors: {shortened(text)}") from None
         for words in settings.users:
             name, *rules = [word.encode(errors="surrogateescape") for word in words]
             if has_spaces(name):
@@ -110,15 +110,15 @@ class AccessControl:
     def _from_line(self, name: bytes, rules: Sequence[bytes]) -> User:
         """A `user` line of the configuration. It says everything of its user: also `default` begins without rights."""
         user = self._rules.new_user(name)
-        shown = name.decode(errors="replace")
+        shown = shortened(name.decode(errors="replace"))
         try:
             for rule in with_selectors(rules):
                 try:
                     self._rules.apply(user, rule)
                 except RuleError as error:
+                    wrong = shortened(rule.decode(errors="replace"))
                     raise UsageError(
-                        f"Error loading ACL rule '{rule.decode(errors='replace')}' for the user named '{shown}':"
-                        f" {error.reason.decode()}"
+                        f"Error loading ACL rule '{wrong}' for the user named '{shown}': {error.reason.decode()}"
                     ) from None
         except Unmatched:
             raise UsageError(f"Error in user declaration '{shown}': Wrong format") from None
