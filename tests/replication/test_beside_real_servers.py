@@ -31,8 +31,15 @@ def server(kind: str) -> Iterator[int]:
         with penstock.Server() as embedded:
             yield int(embedded.url.rpartition(":")[2])
         return
+    with real_server(kind) as port:
+        yield port
+
+
+@contextmanager
+def real_server(kind: str) -> Iterator[int]:
+    """A Redis or a Valkey on a free port, whose replicas get their copy at once; the test is skipped without one."""
     try:
-        binary = reference_binary() if kind == "redis" else reference_binary("valkey")
+        binary = reference_binary(kind)
     except NoReference as why:
         pytest.skip(str(why))
     with reference_server("--repl-diskless-sync-delay", "0", binary=binary) as port:

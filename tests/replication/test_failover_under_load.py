@@ -7,14 +7,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.replication.test_beside_real_servers import PATIENCE_S, Client, caught_up, everything
-from tests.support.reference_server import NoReference, free_port, reference_binary, reference_server
+from tests.replication.test_beside_real_servers import PATIENCE_S, Client, caught_up, everything, real_server, until
+from tests.support.reference_server import free_port
 from tests.support.server_process import ServerProcess
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple
 
@@ -40,11 +40,7 @@ def server(kind: str) -> Iterator[int]:
             finally:
                 own.kill()
         return
-    try:
-        binary = reference_binary() if kind == "redis" else reference_binary("valkey")
-    except NoReference as why:
-        pytest.skip(str(why))
-    with reference_server("--repl-diskless-sync-delay", "0", binary=binary) as port:
+    with real_server(kind) as port:
         yield port
 
 
@@ -74,13 +70,6 @@ class Writer(threading.Thread):
                     clients.reverse()  # it was not run
                 else:
                     self.problem = answer
-
-
-def until(holds: Callable[[], bool], shown: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, shown()
-        time.sleep(0.005)
 
 
 def to_and_fro(kinds: tuple[str, str], times: int) -> list[Writer]:

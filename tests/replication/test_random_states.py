@@ -43,7 +43,7 @@ class Side(Theirs):
 def both(kind: str) -> Iterator[tuple[Side, Side]]:
     """A Penstock and a server of another kind."""
     version = KINDS[kind][1]
-    binary = reference_binary() if kind == "redis" else reference_binary("valkey")
+    binary = reference_binary(kind)
     delay = ("--repl-diskless-sync-delay", "0")
     with (
         running_server(*delay, "--appendonly", "no", "--rdb-compat-version", version) as own,
