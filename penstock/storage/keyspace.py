@@ -119,10 +119,8 @@ class Database:
         if self.expires:
             self.persist(key)
         value = self.values.pop(key, None)
-        if value is not None and not isinstance(value, bytes | LargeString):
-            self._forget_parts(key)
-        if value is not None and self.order is not None:
-            self.order.remove(key)
+        if value is not None:
+            self._forget(key, value)
         return value
 
     def take_overdue(self, now_ms: int, max_count: int) -> list[tuple[bytes, Value]]:
@@ -138,21 +136,21 @@ class Database:
             deadlines.pop(0)
             del expires[key]
             value = values.pop(key)
-            if not isinstance(value, bytes | LargeString):
-                self._forget_parts(key)
-            if self.order is not None:
-                self.order.remove(key)
+            self._forget(key, value)
             taken.append((key, value))
         return taken
 
-    def _forget_parts(self, key: bytes) -> None:
-        """A collection or a stream was removed."""
-        if self.fields_due.times:
-            self.fields_due.drop(key)
-        if self.policies_due.times:
-            self.policies_due.drop(key)
-        if self.streams:
-            self.streams.pop(key, None)
+    def _forget(self, key: bytes, value: Value) -> None:
+        """A value was taken out: nothing else is to know its key."""
+        if not isinstance(value, bytes | LargeString):
+            if self.fields_due.times:
+                self.fields_due.drop(key)
+            if self.policies_due.times:
+                self.policies_due.drop(key)
+            if self.streams:
+                self.streams.pop(key, None)
+        if self.order is not None:
+            self.order.remove(key)
 
     def expire_at(self, key: bytes, when_ms: int) -> None:
         """Set or replace the time of expiry of a key. O(log n)."""
