@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.protocol.limits import BLOCK
-from penstock.protocol.log_reader import words_bytes
 from penstock.protocol.request_batch import NO_COLUMNS, OWN_WORDS, REQUESTS, RequestBatch, alike, layout, one
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
@@ -56,11 +55,10 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
             width: i64 = lengths[0]
             start: i64 = 0
             if width > 0:
-                start = size_of_prefix(data, at, words, width)
+                start = size_of_prefix(words, width)
             if start > 0 and data[stop : stop + start] == data[at : at + start]:
-                batch = cut_batch(data, at, start, words, width, lengths[1])
+                batch, at = cut_batch(data, at, start, words, width, lengths[1])
                 found.append(batch)
-                at += size_of_batch(batch, start)
                 limit -= batch.count
                 continue
         found.append(one(words))
@@ -75,7 +73,7 @@ def cut_alike(data: bytes, first: i64, at: i64, requests: list[list[bytes]]) -> 
     requests: that one, which begins at `first`.
     """
     end: i64 = len(data)
-    start: i64 = size_of_prefix(data, first, requests[0], 1)
+    start: i64 = size_of_prefix(requests[0], 1)
     head = data[first : first + start]
     while data[at : at + start] == head:
         words: list[bytes] = []
@@ -145,8 +143,8 @@ def header_of(number: i64) -> i64:
     return 7 if number < 10000 else 8
 
 
-def size_of_prefix(data: bytes, at: i64, words: list[bytes], width: i64) -> i64:
-    """Bytes of the first words of the request at an offset, the request's header included."""
+def size_of_prefix(words: list[bytes], width: i64) -> i64:
+    """Bytes of the first words of a request, its header included."""
     size: i64 = header_of(len(words))
     word: i64 = 0
     while word < width:
@@ -156,8 +154,11 @@ def size_of_prefix(data: bytes, at: i64, words: list[bytes], width: i64) -> i64:
     return size
 
 
-def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64, before: i64) -> RequestBatch:
-    """The requests from an offset on that begin with the same `start` bytes, have as many words, and equal names.
+def cut_batch(
+    data: bytes, at: i64, start: i64, first: list[bytes], width: i64, before: i64
+) -> tuple[RequestBatch, i64]:
+    """The requests from an offset on that begin with the same `start` bytes, have as many words, and equal names;
+    and the offset behind them.
 
     first: the words of the first request, which is whole; the first `width` are the prefix. Its columns begin behind
     `before` words; if these are more, two words of each request's own stand between, and the batch's middle.
@@ -212,10 +213,11 @@ def cut_batch(data: bytes, at: i64, start: i64, first: list[bytes], width: i64, 
         at = place
     count = len(tails)
     if count == 1:
-        return one(first)
+        return one(first), at
     cut_back(columns, count)
     cut_back(own_columns, count)
-    return RequestBatch(first[:width], names, columns, count, tails, None, own_columns, first[width + own : before])
+    middle = first[width + own : before]
+    return RequestBatch(first[:width], names, columns, count, tails, None, own_columns, middle), at
 
 
 def cut_back(columns: list[list[bytes]], count: int) -> None:
@@ -256,16 +258,3 @@ def equals(data: bytes, at: i64, word: bytes) -> bool:
             return False
         place += 1
     return True
-
-
-def size_of_batch(batch: RequestBatch, start: i64) -> i64:
-    """Bytes of the requests of a batch that cut_batch made, whose prefix takes `start` bytes in each."""
-    if batch.count == 1:
-        return batch.size()
-    size: i64 = start + words_bytes(batch.middle)
-    size *= batch.count
-    for column in batch.own:
-        size += words_bytes(column)
-    for tail in batch.tails():
-        size += len(tail)
-    return size
