@@ -244,19 +244,14 @@ class EngineState:
         self._paused_until_ms = until_ms
         self.set_state(PAUSED, until_ms > 0 or self._holds_writes)
 
-    @property
-    def holds_writes(self) -> bool:
-        """Whether FAILOVER holds back what may write, whatever CLIENT PAUSE and UNPAUSE say."""
-        return self._holds_writes
-
-    @holds_writes.setter
-    def holds_writes(self, holds: bool) -> None:
-        self._holds_writes = holds
-        self.set_state(PAUSED, holds or self._paused_until_ms > 0)
+    def hold_writes(self) -> None:
+        """FAILOVER: hold back what may write, whatever CLIENT PAUSE and UNPAUSE say."""
+        self._holds_writes = True
+        self.set_state(PAUSED, True)
 
     def end_holding(self) -> None:
         """FAILOVER is over: the next tick runs what was held back."""
-        self.holds_writes = False
+        self._holds_writes = False
         self.paused_until_ms = max(self.paused_until_ms, self.clock.now_us() // 1000)
 
     @property

@@ -22,7 +22,7 @@ def begin(engine: EngineState, target: Place | None, deadline_ms: int, forced: b
     failover = engine.replication.failover
     failover.begin(target, deadline_ms, forced)
     failover.tell(f"FAILOVER requested to {failover.shown_target}.")
-    engine.holds_writes = True
+    engine.hold_writes()
     engine.replication.wants_acks = True
 
 

@@ -1,6 +1,6 @@
 """CLIENT PAUSE: requests are held back, all of them or those that may write, until the time is over or UNPAUSE.
 
-FAILOVER holds those back that may write until it has ended (`holds_writes`).
+FAILOVER holds those back that may write until it has ended (`hold_writes`).
 """
 
 from penstock.engine import transactions
