@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.matching.globs import LONGEST_EXPRESSION, Glob
+from penstock.engine.matching.globs import LONGEST_EXPRESSION, Glob, is_plain
 from tests.against_redis.conftest import Reference
 from tests.support.seeds import seeds
 from tests.support.wire import Array, Bulk, parse
@@ -68,7 +68,7 @@ def test_long_keys_fit_the_long_patterns_that_they_fit_in_redis(reference: Refer
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_names_of_settings_fit_patterns_in_any_case_as_in_redis(reference: Reference, seed: int) -> None:
     random = Random(seed)
-    names = asked(reference, b"CONFIG", b"GET", b"*")[::2]
+    names = sorted(asked(reference, b"CONFIG", b"GET", b"*")[::2])  # Redis's own order differs by process
     for _ in range(300):
         name = random.choice(names)
         pattern = bytearray(random.choice([name, name.upper()]))
@@ -76,6 +76,8 @@ def test_names_of_settings_fit_patterns_in_any_case_as_in_redis(reference: Refer
             pattern[place : place + 1] = random.choice(
                 [b"*", b"?", b"[A-Z]", b"[^a-M]", b"[!-_]", b"[Z-a]", b"\\A", b"["]
             )
+        if is_plain(bytes(pattern)):
+            continue  # with an escape only: a name, which CONFIG GET looks up as it is
         glob = Glob(bytes(pattern), ignore_case=True)
         found = asked(reference, b"CONFIG", b"GET", bytes(pattern))[::2]
         assert set(found) == {name for name in names if glob.matches(name)}, pattern
