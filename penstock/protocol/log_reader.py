@@ -165,8 +165,9 @@ def quick_requests(text: bytes) -> list[Request] | None:
     words = list(chain.from_iterable(requests))
     if set(map(type, words)) != {bytes}:
         return None
-    # hiredis does not check what ends a word. If words contain line ends, the requests are packed and compared.
-    doubtful = text.count(b"\r\n") != 2 * len(words) + len(requests)
+    # hiredis does not check what ends a word, and reads simple strings (`+`) as words, too: line ends are missing then.
+    # A word that has one could hide that: such requests are packed and compared.
+    doubtful = text.count(b"\r\n") != 2 * len(words) + len(requests) or b"\r\n" in b"\0".join(words)
     # It reads a set (`~`) as an array, and a verbatim string (`=`) as a word without its first four bytes.
     doubtful = doubtful or b"\r\n=" in text or b"\r\n~" in text or not text.startswith(b"*")
     if doubtful and _packed(requests) != text:

@@ -94,8 +94,24 @@ def test_annotations_and_odd_lengths_are_read_exactly(text: bytes) -> None:
 
 @pytest.mark.parametrize(
     "request_of_one",
-    [b"*1\r\n=5\r\ntxt:a\r\n", b"~1\r\n$1\r\na\r\n", b"*1\r\n%1\r\n*0\r\n$1\r\na\r\n", b"*1\r\n,inf\r\n", b"*0\r\n"],
-    ids=["verbatim", "set", "map with a list for a key", "double", "empty"],
+    [
+        b"*1\r\n=5\r\ntxt:a\r\n",
+        b"~1\r\n$1\r\na\r\n",
+        b"*1\r\n%1\r\n*0\r\n$1\r\na\r\n",
+        b"*1\r\n,inf\r\n",
+        b"*0\r\n",
+        b"*2\r\n$4\r\na\r\nb\r\n+x\r\n",
+        b"*2\r\n$4\r\na\r\nb\r\n$1\r\nxyz",
+    ],
+    ids=[
+        "verbatim",
+        "set",
+        "map with a list for a key",
+        "double",
+        "empty",
+        "simple string behind a line end in a word",
+        "no line end behind a word, but within one",
+    ],
 )
 @pytest.mark.parametrize("before", [b"", A_SET], ids=["first", "later"])
 def test_what_only_replies_have_hiredis_is_not_believed(before: bytes, request_of_one: bytes) -> None:
