@@ -27,6 +27,8 @@ _LF: Final = 10
 _STAR: Final = 42
 _ZERO: Final = 48
 _DOLLAR: Final = 36
+_O: Final = 79  # the second letter of all WEB_INITIALS
+_SMALL_O: Final = 111
 
 
 def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch]) -> i64:
@@ -41,7 +43,7 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
         if stop < 0:
             break
         name = words[0]
-        if name[:2] in WEB_INITIALS and is_web(name):
+        if len(name) > 1 and (name[1] == _O or name[1] == _SMALL_O) and name[:2] in WEB_INITIALS and is_web(name):
             break
         shape = shapes.get(name, 0) if stop < end else 0
         if shape == REQUESTS:
@@ -53,11 +55,13 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
         if shape:
             lengths = layout(words, shape)
             width: i64 = lengths[0]
-            start: i64 = 0
+            before: i64 = lengths[1]
+            common: i64 = 0  # bytes that all of a batch begin with: in entries the first name, too
             if width > 0:
-                start = size_of_prefix(words, width)
-            if start > 0 and data[stop : stop + start] == data[at : at + start]:
-                batch, at = cut_batch(data, at, start, words, width, lengths[1])
+                has_name = before == width and len(words) > before + 1
+                common = size_of_prefix(words, width + 1 if has_name else width)
+            if common > 0 and data[stop : stop + common] == data[at : at + common]:
+                batch, at = cut_batch(data, at, stop, common, words, width, before)
                 found.append(batch)
                 limit -= batch.count
                 continue
@@ -120,16 +124,18 @@ def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
     start: i64 = at + 1
     at = start
     number: i64 = 0
-    while at < end and data[at] != _CR:
+    while at < end:
         digit: i64 = data[at]
         digit -= _ZERO
+        if digit < 0 or digit > 9:
+            break
         number = number * 10 + digit
-        if digit < 0 or digit > 9 or number > largest:
+        if number > largest:
             return NONE
         at += 1
-    if at == start or at + 2 > end or data[at + 1] != _LF or (data[start] == _ZERO and at > start + 1):
+    if at == start or at + 2 > end or data[at] != _CR or data[at + 1] != _LF:
         return NONE
-    return number
+    return NONE if at > start + 1 and data[start] == _ZERO else number
 
 
 def header_of(number: i64) -> i64:
@@ -155,13 +161,13 @@ def size_of_prefix(words: list[bytes], width: i64) -> i64:
 
 
 def cut_batch(
-    data: bytes, at: i64, start: i64, first: list[bytes], width: i64, before: i64
+    data: bytes, at: i64, stop: i64, common: i64, first: list[bytes], width: i64, before: i64
 ) -> tuple[RequestBatch, i64]:
-    """The requests from an offset on that begin with the same `start` bytes, have as many words, and equal names;
-    and the offset behind them.
+    """The request at an offset and those behind it that begin with the same `common` bytes, have as many words, and
+    equal names; and the offset behind them.
 
-    first: the words of the first request, which is whole; the first `width` are the prefix. Its columns begin behind
-    `before` words; if these are more, two words of each request's own stand between, and the batch's middle.
+    first: the words of the first request, which ends at `stop`; the first `width` are the prefix. Its columns begin
+    behind `before` words; if these are more, two words of each request's own stand between, and the batch's middle.
     """
     end: i64 = len(data)
     words: i64 = len(first)
@@ -169,18 +175,17 @@ def cut_batch(
     step: i64 = 2 if words - before > 1 else 1
     names: list[bytes] = []
     columns: list[list[bytes]] = []
-    own_columns: list[list[bytes]] = NO_COLUMNS if own == 0 else [[], []]
-    tails: list[bytes] = []
+    own_columns: list[list[bytes]] = NO_COLUMNS if own == 0 else [[first[width]], [first[width + 1]]]
+    tails = [data[at + size_of_prefix(first, before) : stop]]
     place: i64 = before
     while place < words:
         if step == 2:
             names.append(first[place])
-        columns.append([])
+        columns.append([first[place + step - 1]])
         place += step
-    common: i64 = start  # bytes that all of them begin with: in entries the first name, too
-    if step == 2 and own == 0:
-        common += header_of(len(names[0])) + len(names[0]) + 2
+    start: i64 = size_of_prefix(first, width)
     head = data[at : at + common]
+    at = stop
     fields: i64 = len(columns)
     while data[at : at + common] == head:
         tail: i64 = at + start

@@ -1,5 +1,6 @@
 """What the compiled build does in its own way comes to what Python's way comes to, on either build."""
 
+import re
 from typing import Any
 
 import pytest
@@ -36,6 +37,8 @@ def test_ids_are_read_as_each_of_them_is(words: Any) -> None:
     verdict = native_ids.read_ids(words, ms, seq)
 
     if verdict != native_ids.NOT_PLAIN:
+        if verdict == native_ids.OF_ONE_MS:
+            ms *= len(seq)
         assert [high << 64 | low for high, low in zip(ms, seq, strict=True)] == wanted
         assert verdict == (native_ids.OF_ONE_MS if len(set(ms)) <= 1 else native_ids.OF_SEVERAL_MS)
     if wanted is None:
@@ -45,13 +48,28 @@ def test_ids_are_read_as_each_of_them_is(words: Any) -> None:
         assert ids_of(parse_all(words)) == wanted
 
 
+@given(texts)
+def test_one_id_is_read_as_the_parser_does(word: Any) -> None:
+    ms, seq = native_ids.read_id(word)
+    if ms == native_ids.NONE:
+        plain = re.fullmatch(rb"[0-9]{1,18}-[0-9]{1,18}", word)
+        assert plain is None
+    else:
+        assert ms << 64 | seq == parse(word)
+
+
 def test_ordinary_ids_are_read_digit_by_digit() -> None:
     ms: list[int] = []
     seq: list[int] = []
 
     assert native_ids.read_ids([b"1732212345678-0", b"1732212345678-17"], ms, seq) == native_ids.OF_ONE_MS
-    assert (ms, seq) == ([1732212345678] * 2, [0, 17])
-    assert native_ids.read_ids([b"1-0", b"2-0"], [], []) == native_ids.OF_SEVERAL_MS
+    assert (ms, seq) == ([1732212345678], [0, 17])
+    ms, seq = [], []
+    assert native_ids.read_ids([b"1-0", b"1-1", b"01-2", b"2-0", b"2-1"], ms, seq) == native_ids.OF_SEVERAL_MS
+    assert (ms, seq) == ([1, 1, 1, 2, 2], [0, 1, 2, 0, 1])
+    ms, seq = [], []
+    assert native_ids.read_ids([b"1-0", b"2-0", b"2-1", b"1-1"], ms, seq) == native_ids.OF_SEVERAL_MS
+    assert (ms, seq) == ([1, 2, 2, 1], [0, 0, 1, 1])
     assert native_ids.read_ids([b"1-" + b"1" * 19], [], []) == native_ids.NOT_PLAIN
 
 

@@ -1,7 +1,11 @@
 """Columns: arrays of integers, and how long two runs of ids in columns are equal."""
 
+import sys
 from array import array
+from bisect import bisect_left
 from typing import Final
+
+IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was loaded as compiled code
 
 _QUAD: Final = array("Q", (0,))
 _WORD: Final = array("I", (0,))
@@ -19,6 +23,63 @@ def owner_column(number: int, length: int) -> "array[int]":
     column = _WORD[:]
     column[0] = number
     return column * length
+
+
+def numbered(first: int, length: int) -> "array[int]":
+    """A column of first, first + 1, ..."""
+    return array("Q", range(first, first + length))
+
+
+def is_constant(column: "array[int]") -> bool:
+    """Whether all numbers of a column are equal. O(length), without an object for each number, as `count` makes."""
+    return column[1:] == column[:-1]
+
+
+def from_little_endian(letter: str, numbers: bytes) -> "array[int]":
+    """Little-endian numbers as a column of this type.  O(n)."""
+    column: array[int] = array(letter)
+    column.frombytes(numbers)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def little_endian(column: "array[int]") -> bytes:
+    """A column's numbers, little-endian.  O(n)."""
+    if sys.byteorder == "big":
+        column = column[:]
+        column.byteswap()
+    return column.tobytes()
+
+
+def counts_up(column: "array[int]", start: int, stop: int, number: int) -> bool:
+    """Whether column[start:stop] is number, number + 1, ... O(stop - start), O(1) if the first differs."""
+    if column[start] != number:
+        return False
+    if not IS_COMPILED:
+        return column[start:stop] == numbered(number, stop - start)
+    for at in range(start + 1, stop):  # for the usual ten, compiled, cheaper than making an array
+        number += 1
+        if column[at] != number:
+            return False
+    return True
+
+
+def first_at_least(column: "array[int]", number: int) -> int:
+    """The index of the first number of an ascending column that is at least `number`; its length if there is none.
+
+    O(log numbers).
+    """
+    if not IS_COMPILED:
+        return bisect_left(column, number)
+    low, high = 0, len(column)
+    while low < high:  # compiled, a third of bisect_left, which calls a comparison of objects
+        middle = (low + high) // 2
+        if column[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def common_length(

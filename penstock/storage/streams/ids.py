@@ -6,14 +6,13 @@ dict: CPython hashes ints modulo 2**61 - 1, and then (ms, seq) and (ms + 1, seq 
 
 import re
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable
 from operator import neg
 from typing import Final, TypeAlias
 
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import repeated
-
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was loaded as compiled code
+from penstock.storage.streams.columns import IS_COMPILED, repeated
 
 StreamId: TypeAlias = int
 
@@ -21,6 +20,7 @@ HALF: Final = 2**64 - 1
 ZERO: Final[StreamId] = 0
 MAX: Final[StreamId] = 2**128 - 1
 LONGEST_TEXT: Final = 127  # bytes; a longer argument is not an id
+LONGEST_PLAIN: Final = 41  # bytes: of an id as `text` writes it
 
 _DECIMALS: Final = [b"%d" % number for number in range(1000)]  # texts of the usual sequence numbers
 _LENIENT: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)\Z")
@@ -35,6 +35,21 @@ def text(entry_id: StreamId) -> bytes:
     return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
 
 
+def last_at_most(ascending: list[StreamId], entry_id: StreamId, guess: int) -> int:
+    """The index of the last of some ids that is at most `entry_id`; -1 if all are above it.
+
+    O(1) if `guess`, any number, is that index; else O(log ids). Who asks for ids near to each other gives the index
+    found last: a bisect touches many int objects, which are not in the processor's caches if there are many ids.
+    """
+    count = len(ascending)
+    if 0 <= guess < count and ascending[guess] <= entry_id:
+        if guess + 1 == count or entry_id < ascending[guess + 1]:
+            return guess
+        if guess + 2 == count or entry_id < ascending[guess + 2]:
+            return guess + 1
+    return bisect_right(ascending, entry_id) - 1
+
+
 def decimal(number: int) -> bytes:
     """The text of a sequence number."""
     return _DECIMALS[number] if number < 1000 else b"%d" % number
@@ -46,6 +61,12 @@ def parse(word: bytes, missing_seq: int = 0) -> StreamId:
     >>> text(parse(b"5")), text(parse(b"5", HALF))
     (b'5-0', b'5-18446744073709551615')
     """
+    if IS_COMPILED:
+        plain = native_ids.read_id(word)
+        high: int = plain[0]  # as Python's numbers: an id has 128 bits
+        low: int = plain[1]
+        if high >= 0:
+            return high << 64 | low
     ms_word, dash, seq_word = word.partition(b"-")
     if ms_word.isdigit() and len(word) <= 40:
         if seq_word.isdigit():
@@ -120,7 +141,7 @@ def _read_digits(texts: list[bytes]) -> IdColumns | None:
     seq: list[int] = []
     result = native_ids.read_ids(texts, ms, seq)
     if result == native_ids.OF_ONE_MS and ms:
-        return IdColumns(repeated(ms[0], len(ms)), array("Q", seq))
+        return IdColumns(repeated(ms[0], len(seq)), array("Q", seq))
     return None if result == native_ids.NOT_PLAIN else IdColumns(array("Q", ms), array("Q", seq))
 
 

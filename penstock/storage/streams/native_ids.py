@@ -14,45 +14,77 @@ NOT_PLAIN: Final = 0
 OF_ONE_MS: Final = 1
 OF_SEVERAL_MS: Final = 2
 
+NONE: Final = -1  # instead of a number
+
 _MOST_DIGITS: Final = 18  # numbers with more digits may not fit in a signed 64-bit integer
 _ZERO: Final = 48
 _DASH: Final = 45
 
 
-def read_ids(texts: list[bytes], ms_column: list[int], seq_column: list[int]) -> int:
-    """Append the milliseconds and sequence numbers of ids `<ms>-<seq>`, both plain digits, to the columns. O(bytes).
+def read_id(text: bytes) -> tuple[i64, i64]:
+    """The milliseconds and the sequence number of an id `<ms>-<seq>`, both plain digits. O(bytes).
 
-    Returns NOT_PLAIN if an id has another form or a number of more than 18 digits; OF_ONE_MS if all have the same
-    milliseconds; else OF_SEVERAL_MS.
+    (NONE, NONE) if it has another form or a number of more than 18 digits.
     """
-    first_ms: i64 = -1
+    end: i64 = len(text)
+    ms, at = number_at(text, 0, end)
+    if ms < 0 or at == end or text[at] != _DASH:
+        return NONE, NONE
+    seq, at = number_at(text, at + 1, end)
+    if seq < 0 or at < end:
+        return NONE, NONE
+    return ms, seq
+
+
+def read_ids(texts: list[bytes], ms_column: list[int], seq_column: list[int]) -> int:
+    """Append what `read_id` reads from each id to the columns. O(bytes).
+
+    Returns NOT_PLAIN if one is not plain; OF_ONE_MS if all have the same milliseconds, which are appended once; else
+    OF_SEVERAL_MS.
+    """
+    head = b""  # of an id before, up to its dash: neighbours often share it
+    shared: i64 = 0  # by how many; once it is by none, no more is made of it
+    first_ms: i64 = 0
+    ms: i64 = 0
+    seq: i64 = 0
     result = OF_ONE_MS
     for text in texts:
-        end: i64 = len(text)
-        at: i64 = 0
-        ms: i64 = 0
-        while at < end and text[at] != _DASH:
-            digit: i64 = text[at]
-            digit -= _ZERO
-            if digit < 0 or digit > 9:
+        if head and text.startswith(head):
+            end: i64 = len(text)
+            seq, at = number_at(text, len(head), end)
+            if seq < 0 or at < end:
                 return NOT_PLAIN
-            ms = ms * 10 + digit
-            at += 1
-        if at == 0 or at > _MOST_DIGITS or at + 1 >= end or end - at - 1 > _MOST_DIGITS:
-            return NOT_PLAIN
-        at += 1
-        seq: i64 = 0
-        while at < end:
-            digit = text[at]
-            digit -= _ZERO
-            if digit < 0 or digit > 9:
+            shared += 1
+        else:
+            ms, seq = read_id(text)
+            if ms < 0:
                 return NOT_PLAIN
-            seq = seq * 10 + digit
-            at += 1
-        if first_ms < 0:
+            head = text[: text.index(b"-") + 1] if shared or not seq_column else b""
+            shared = 0
+        if not seq_column:
             first_ms = ms
+            ms_column.append(ms)
+        elif result == OF_SEVERAL_MS:
+            ms_column.append(ms)
         elif ms != first_ms:
             result = OF_SEVERAL_MS
-        ms_column.append(ms)
+            ms_column.extend(ms_column * (len(seq_column) - 1))
+            ms_column.append(ms)
         seq_column.append(seq)
     return result
+
+
+def number_at(text: bytes, at: i64, end: i64) -> tuple[i64, i64]:
+    """The number whose digits begin at an offset, and the offset behind them. (NONE, at) for none, or more than 18."""
+    start: i64 = at
+    number: i64 = 0
+    while at < end:
+        digit: i64 = text[at]
+        digit -= _ZERO
+        if digit < 0 or digit > 9:
+            break
+        number = number * 10 + digit
+        at += 1
+    if at == start or at - start > _MOST_DIGITS:
+        return NONE, at
+    return number, at

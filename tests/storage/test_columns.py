@@ -1,0 +1,41 @@
+"""What columns and lists of ids are asked, beside what Python answers."""
+
+from array import array
+from bisect import bisect_left, bisect_right
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.storage.streams.columns import counts_up, first_at_least, is_constant, numbered
+from penstock.storage.streams.ids import HALF, last_at_most
+
+NUMBERS = some.integers(0, 9) | some.sampled_from([2**62 - 1, 2**62, 2**63, HALF])
+
+
+@given(some.lists(NUMBERS, max_size=12), NUMBERS)
+def test_the_first_that_is_large_enough_is_found(numbers: list[int], wanted: int) -> None:
+    column = array("Q", sorted(numbers))
+    assert first_at_least(column, wanted) == bisect_left(column, wanted)
+
+
+@given(some.lists(NUMBERS, min_size=1, max_size=5), some.integers(1, 3))
+def test_a_column_is_constant_if_it_has_one_number(numbers: list[int], times: int) -> None:
+    assert is_constant(array("Q", numbers * times)) == (len(set(numbers)) == 1)
+    assert is_constant(array("I", [7] * times))
+
+
+@given(some.integers(0, 3), some.integers(0, 9), some.lists(some.sampled_from([1, 1, 1, 1, 0, 2]), max_size=9))
+def test_columns_that_count_up_are_told_from_others(before: int, first: int, steps: list[int]) -> None:
+    column = array("Q", [0] * before + [first])
+    for step in steps:
+        column.append(column[-1] + step)
+    stop = len(column)
+    assert counts_up(column, before, stop, first) == (column[before:] == numbered(first, stop - before))
+    assert not counts_up(column, before, stop, first + 1)
+
+
+@given(some.sets(some.integers(0, 30), max_size=12), some.integers(-1, 31), some.integers(-1, 13))
+def test_the_last_that_is_small_enough_is_found_whatever_is_guessed(ids: set[int], wanted: int, guess: int) -> None:
+    ascending = sorted(one << 64 for one in ids)
+    assert last_at_most(ascending, wanted << 64 | 5, guess) == bisect_right(ascending, wanted << 64 | 5) - 1
+    assert last_at_most(ascending, wanted << 64, guess) == bisect_right(ascending, wanted << 64) - 1
