@@ -21,6 +21,9 @@ CALLS = (
     ((b"XCLAIM", b"s", b"g", b"cy", b"2"), (b"JUSTID",)),
     ((b"XCLAIM", b"s", b"g", b"ann", b"0"), (b"FORCE", b"JUSTID", b"IDLE", b"3")),
     ((b"XDEL", b"s"), ()),
+    ((b"XACKDEL", b"s", b"g", b"KEEPREF", b"IDS"), ()),
+    ((b"XACKDEL", b"s", b"g", b"DELREF", b"IDS"), ()),
+    ((b"XACKDEL", b"s", b"g", b"ACKED", b"IDS"), ()),
 )
 
 
@@ -56,7 +59,7 @@ def picture(client: Dialogue) -> list[object]:
 
 def request(call: tuple[tuple[bytes, ...], tuple[bytes, ...]], texts: list[bytes]) -> list[bytes]:
     head, tail = call
-    return [*head, *([b"%d" % len(texts)] if head[0] == b"XNACK" else []), *texts, *tail]
+    return [*head, *([b"%d" % len(texts)] if head[-1] == b"IDS" else []), *texts, *tail]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -14,7 +14,8 @@ from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
 from penstock.protocol.log_reader import whole_requests
 from penstock.storage.streams import ids
-from penstock.storage.streams.stream import ACKNOWLEDGED, Stream
+from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.trim import ACKNOWLEDGED
 from tests.policies.conftest import PolicyDialogue, without_order
 from tests.support.clock import NOW_MS
 from tests.support.engines import loaded_engine, make_engine

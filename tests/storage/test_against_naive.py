@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.protocol import entries
-from penstock.storage.streams import stream
 from penstock.storage.streams.entry_deletion import delete_all
 from penstock.storage.streams.group import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.streams.idempotence import Producers
@@ -17,7 +16,8 @@ from penstock.storage.streams.ids import MAX, columns, text
 from penstock.storage.streams.listpack_nodes import NodeLimits
 from penstock.storage.streams.pending_block import RELEASED as NOBODYS
 from penstock.storage.streams.pending_list import each_of, in_runs
-from penstock.storage.streams.stream import Stream, Trim
+from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.trim import DELETE_REFERENCES, KEEP_REFERENCES, Trim
 from tests.storage.naive import RELEASED, NaiveGroup, NaiveStream
 
 GROUPS = st.sampled_from(["g", "h"])
@@ -86,7 +86,7 @@ class Model(RuleBasedStateMachine):
     @rule(left=st.sampled_from([0, 1, 2, 5, 130]))
     def trim(self, left: int) -> None:
         gone = sorted(self.naive.entries)[: max(len(self.naive.entries) - left, 0)]
-        removed = self.stream.trim(Trim(True, left, False, 0, stream.KEEP_REFERENCES), [])
+        removed = self.stream.trim(Trim(True, left, False, 0, KEEP_REFERENCES), [])
         assert removed == len(gone)
         for entry_id in gone:
             del self.naive.entries[entry_id]
@@ -95,7 +95,7 @@ class Model(RuleBasedStateMachine):
     def trim_with_references(self, left: int) -> None:
         gone = sorted(self.naive.entries)[: max(len(self.naive.entries) - left, 0)]
         ids: list[int] = []
-        assert self.stream.trim(Trim(True, left, False, 0, stream.DELETE_REFERENCES), ids) == len(gone)
+        assert self.stream.trim(Trim(True, left, False, 0, DELETE_REFERENCES), ids) == len(gone)
         assert ids == gone
         for entry_id in gone:
             del self.naive.entries[entry_id]
@@ -226,7 +226,7 @@ class Model(RuleBasedStateMachine):
         self.stream = original.copy()
         for naive in self.naive.groups.values():
             naive.timed.sort(key=lambda entry_id: (naive.pending[entry_id][1], entry_id))
-        original.trim(Trim(True, 0, False, 0, stream.DELETE_REFERENCES), [])
+        original.trim(Trim(True, 0, False, 0, DELETE_REFERENCES), [])
 
     @invariant()
     def everything_seen_is_equal(self) -> None:

@@ -7,7 +7,7 @@ from penstock.engine import arguments, refusals
 from penstock.errors import ReplyError
 from penstock.storage.policies.group_policy import GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamSettings
-from penstock.storage.streams.stream import ACKNOWLEDGED
+from penstock.storage.streams.trim import ACKNOWLEDGED
 
 RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS))
 FORWARD_OPTIONS: Final = frozenset((b"FORWARD", b"AT", b"AFTER"))

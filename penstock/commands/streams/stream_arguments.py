@@ -7,14 +7,14 @@ from typing import Final
 
 from penstock.engine import arguments, refusals
 from penstock.errors import ReplyError
-from penstock.storage.streams import ids, stream
+from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdColumns, StreamId
-from penstock.storage.streams.stream import Trim
+from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Trim
 
 REFERENCE_WORDS: Final = {
-    b"KEEPREF": stream.KEEP_REFERENCES,
-    b"DELREF": stream.DELETE_REFERENCES,
-    b"ACKED": stream.ACKNOWLEDGED,
+    b"KEEPREF": KEEP_REFERENCES,
+    b"DELREF": DELETE_REFERENCES,
+    b"ACKED": ACKNOWLEDGED,
 }
 
 

@@ -15,7 +15,8 @@ from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Stream
+from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES
 
 LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
 
@@ -182,14 +183,15 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     else:
         iid = b""
     entry_id = _resolve(ctx, add, stream)
-    if sum([len(word) for word in fields]) > LARGEST_ENTRY:
+    id_text = ids.text(entry_id)
+    entry = entries.encode(id_text, fields)
+    if len(entry) > LARGEST_ENTRY and sum([len(word) for word in fields]) > LARGEST_ENTRY:
         if is_new:
             _create(ctx, key, stream)
         raise ReplyError(b"ERR Elements are too large to be stored")
     if is_new:
         _create(ctx, key, stream)
-    id_text = ids.text(entry_id)
-    stream.append(entry_id, entries.encode(id_text, fields), fields)
+    stream.append(entry_id, entry, fields)
     if add.pid:
         stream.producers.record(add.pid, iid, entry_id)
     ctx.dirty += 1
@@ -213,17 +215,21 @@ def _create(ctx: Context, key: bytes, stream: Stream) -> None:
 
 def _resolve(ctx: Context, add: AddArguments, stream: Stream) -> StreamId:
     """The id of the new entry."""
+    if add.entry_id == NO_ID and add.auto_ms == NO_ID:
+        next_id = stream.next_id(ctx.now_ms)
+        if next_id is None:
+            raise _exhausted()
+        return next_id
     if stream.last_id == ids.MAX:
-        raise ReplyError(b"ERR The stream has exhausted the last possible ID, unable to add more items")
-    if add.auto_ms != NO_ID:
-        entry_id = stream.next_id_of(add.auto_ms)
-    elif add.entry_id == NO_ID:
-        entry_id = stream.next_id(ctx.now_ms)
-    else:
-        entry_id = add.entry_id
+        raise _exhausted()
+    entry_id = stream.next_id_of(add.auto_ms) if add.auto_ms != NO_ID else add.entry_id
     if entry_id is None or entry_id <= stream.last_id:
         raise ReplyError(b"ERR The ID specified in XADD is equal or smaller than the target stream top item")
     return entry_id
+
+
+def _exhausted() -> ReplyError:
+    return ReplyError(b"ERR The stream has exhausted the last possible ID, unable to add more items")
 
 
 def _reply_duplicate(ctx: Context, args: list[bytes], add: AddArguments, stream: Stream, recorded: StreamId) -> bytes:

@@ -18,7 +18,8 @@ from penstock.protocol.request_batch import IDMP_COLUMNS, RequestBatch
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
-from penstock.storage.streams.stream import KEEP_REFERENCES, Stream, Trim
+from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.trim import KEEP_REFERENCES, Trim
 
 _NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # the usual sequence numbers
 
@@ -78,7 +79,7 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
     stream.append_same_fields(first_id, entries, SameFieldEntries(names, columns))
     if trim is not None:
-        stream.trim(trim._replace(threshold=lengths[-1], limit=0), [])
+        stream.trim(Trim(True, lengths[-1], trim.approximate, 0, trim.references), [])
     ctx.dirty += count
     ctx.touch(key)
     if ctx.effects.log is not None:

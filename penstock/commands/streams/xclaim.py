@@ -16,7 +16,7 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.group import COUNT_UP, KEEP_COUNT, Consumer, Group
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import RELEASED
-from penstock.storage.streams.pending_list import PendingRun, PendingSlot
+from penstock.storage.streams.pending_list import PendingRun, PendingSlot, total_of
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
@@ -92,8 +92,10 @@ def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimArguments, IdColu
 
 def _read_ids(args: list[bytes]) -> tuple[IdColumns, int]:
     """The ids from args[5] on, and the index of the first word that is not an id."""
-    is_option = list(map(bytes.isalpha, args))
-    at = is_option.index(True, 5) if True in is_option[5:] else len(args)
+    at = len(args)
+    if args[-1].isalpha() or args[-2].isalpha():  # each option, with or without a value, ends like this
+        is_option = list(map(bytes.isalpha, args))
+        at = is_option.index(True, 5) if True in is_option[5:] else len(args)
     try:
         return ids.parse_all(args[5:at]), at
     except ValueError:
@@ -145,11 +147,9 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     dead = 0
     # how many of `claimed` already have the new owner; how many deleted pending entries were removed; the next id
     handed_over = dropped = at = 0
-    last_id = NOT_GIVEN
     while at < len(wanted):
-        entry_id = wanted.id_at(at)
         # An id may be repeated: its first claim must be carried out before the second is checked.
-        if entry_id <= last_id and handed_over < len(claimed):
+        if handed_over < len(claimed) and wanted.id_at(at) <= wanted.id_at(at - 1):
             group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
             handed_over = len(claimed)
         run = group.pending_run(wanted, at)
@@ -158,18 +158,15 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
             if _is_dead(policy, (run[0], run[1]), options.min_idle_ms, ctx.now_ms):
                 if dead_letters.bury(ctx, key, stream, group, policy, (run[0], run[1]), run[0].counts[run[1]]):
                     dead += 1
-                last_id = wanted.id_at(at)
                 at += 1
                 continue
         if run is not None and _is_claimable_run(run, options.min_idle_ms, ctx.now_ms):
             claimed.append(run)
             at += run[2] - run[1]
-            last_id = wanted.id_at(at - 1)
             continue
-        last_id = entry_id
         at += 1
         if run is None:
-            found = stream.find(entry_id) if options.force else None
+            found = stream.find(wanted.id_at(at - 1)) if options.force else None
             if found is not None:
                 group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
                 block, slot = _force(group, found, consumer, options)
@@ -183,7 +180,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
     if claimed:
         consumer.active_ms = ctx.now_ms
-        ctx.dirty += _count(claimed)
+        ctx.dirty += total_of(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
     elif raises_last_id and not dropped and not dead:
         group_effects.log_position(ctx, key, group)
@@ -225,16 +222,14 @@ def _is_claimable_run(run: PendingRun, min_idle_ms: int, now_ms: int) -> bool:
     return not min_idle_ms or now_ms - max(block.times[start:stop]) >= min_idle_ms
 
 
-def _count(runs: list[PendingRun]) -> int:
-    return sum([stop - start for _, start, stop in runs])
-
-
 def _shown(claimed: list[PendingRun], just_ids: bool) -> bytes:
     if just_ids:
         texts = [text for block, start, stop in claimed for text in block.segment.id_texts(start, stop)]
         return reply.bulks(texts)
-    entries = [block.segment.entries(start, stop) for block, start, stop in claimed]
-    return b"*%d\r\n" % _count(claimed) + b"".join(entries)
+    parts = [reply.array_header(total_of(claimed))]
+    for block, start, stop in claimed:
+        parts.append(block.segment.entries(start, stop))
+    return b"".join(parts)
 
 
 @command(
@@ -301,7 +296,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     group.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_UP)
     if claimed:
         consumer.active_ms = ctx.now_ms
-        ctx.dirty += _count(claimed)
+        ctx.dirty += total_of(claimed)
         group_effects.log_held(ctx, key, group, claimed, group.last_id)
         if policy is not None and value is not None:
             settling.delivered(ctx, key, value, group, ctx.now_ms)

@@ -12,7 +12,10 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams.entry_deletion import delete_all
-from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Stream
+from penstock.storage.streams.group import Group
+from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES
 
 DELETED: Final = b":1\r\n"
 ABSENT: Final = b":-1\r\n"  # XDELEX: no such entry; XACKDEL: not pending in this group
@@ -103,20 +106,13 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
     group = None if stream is None else stream.groups.get(args[2])
     if stream is None or group is None:
         return reply.array([ABSENT] * len(texts))
-    replies = []
-    acknowledged = deleted = 0
-    for entry_id in stream_arguments.stream_ids(texts):
-        if not group.acknowledge(entry_id):
-            replies.append(ABSENT)
-            continue
-        acknowledged += 1
-        if references == ACKNOWLEDGED and stream.is_referenced(entry_id):
-            replies.append(REFERENCED)
-            continue
-        if references == DELETE_REFERENCES:
-            stream.drop_references(entry_id)
-        deleted += stream.delete(entry_id)
-        replies.append(DELETED)  # also if the entry itself was deleted before
+    length = stream.length
+    if references == KEEP_REFERENCES and len(texts) > 1:
+        replies = _take_all(stream, group, stream_arguments.id_columns(texts))
+    else:
+        replies = [_take(stream, group, entry_id, references) for entry_id in stream_arguments.stream_ids(texts)]
+    acknowledged = len(replies) - replies.count(ABSENT)
+    deleted = length - stream.length
     if deleted:
         _notify_deleted(ctx, args[1], deleted)
     if acknowledged:
@@ -128,6 +124,30 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
         if stream.policies is not None:
             settling.acknowledged(ctx, args[1], stream, stream_arguments.stream_ids(texts))
     return reply.array(replies)
+
+
+def _take(stream: Stream, group: Group, entry_id: StreamId, references: int) -> bytes:
+    """Acknowledge one entry, and delete it unless some group still needs it: what XACKDEL answers. O(g log b)."""
+    if not group.acknowledge(entry_id):
+        return ABSENT
+    if references == ACKNOWLEDGED and stream.is_referenced(entry_id):
+        return REFERENCED
+    if references == DELETE_REFERENCES:
+        stream.drop_references(entry_id)
+    stream.delete(entry_id)
+    return DELETED  # also if the entry itself was deleted before
+
+
+def _take_all(stream: Stream, group: Group, wanted: IdColumns) -> list[bytes]:
+    """As `_take` with KEEPREF for each id, in runs of neighbours. Costs as `acknowledge_all` and `delete_all`."""
+    was_pending = group.acknowledge_all(wanted)
+    if was_pending.count(1) == len(wanted):
+        delete_all(stream, wanted)
+        return [DELETED] * len(wanted)
+    for at, one in enumerate(was_pending):
+        if one:
+            stream.delete(wanted.id_at(at))
+    return [DELETED if one else ABSENT for one in was_pending]
 
 
 def _log_for_older_redis(

@@ -4,6 +4,7 @@ from typing import Final
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.policies import policy_fields
+from penstock.commands.streams.pending_rows import PendingRows, row_heads
 from penstock.commands.streams.xrange import EVERYTHING, entries_of
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -11,9 +12,10 @@ from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.group import UNKNOWN, Consumer, Group
-from penstock.storage.streams.pending_list import PendingSlot
 from penstock.storage.streams.stream import Stream
 
+HEADS: Final = row_heads(4)
+OWN_HEADS: Final = row_heads(3)
 SHOWN: Final = 10  # the default COUNT of FULL, for entries and pending entries
 
 
@@ -115,14 +117,27 @@ def _entries_read(ctx: Context, group: Group) -> bytes:
     return _known(ctx, None if group.entries_read == UNKNOWN else group.entries_read)
 
 
+class TimedRows(PendingRows):
+    """Rows of [id, owner, delivery time in unix ms, deliveries]."""
+
+    __slots__ = ()
+
+    def tail(self, owner: int, time_ms: int, count: int) -> bytes:
+        return reply.bulk(self.group.name_of(owner)) + reply.integer(time_ms) + reply.integer(count)
+
+
+class OwnTimedRows(PendingRows):
+    """Rows of [id, delivery time in unix ms, deliveries]."""
+
+    __slots__ = ()
+
+    def tail(self, owner: int, time_ms: int, count: int) -> bytes:
+        return reply.integer(time_ms) + reply.integer(count)
+
+
 def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> bytes:
-    pending: list[bytes] = []
-    for pending_slot in group.walk(ids.ZERO):
-        if len(pending) >= max_count:
-            break
-        pending.append(
-            reply.array([_id(pending_slot), reply.bulk(group.owner_name(pending_slot)), *_delivery(pending_slot)])
-        )
+    pending = TimedRows(group, HEADS, max_count)
+    pending.add_from(ids.ZERO, None)
     consumers = [_full_consumer(ctx, group, consumer, max_count) for consumer in group.consumers_by_name()]
     fields = [
         (b"name", reply.bulk(group.name)),
@@ -131,7 +146,7 @@ def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> b
         (b"lag", _known(ctx, stream.lag(group))),
         (b"pel-count", reply.integer(group.pending)),
         (b"nacked-count", reply.integer(group.released)),
-        (b"pending", reply.array(pending)),
+        (b"pending", pending.as_array()),
         (b"consumers", reply.array(consumers)),
         *policy_fields.of_group(ctx, stream, group),
     ]
@@ -139,31 +154,18 @@ def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> b
 
 
 def _full_consumer(ctx: Context, group: Group, consumer: Consumer, max_count: int) -> bytes:
-    pending = [
-        reply.array([_id((block, slot)), *_delivery((block, slot))])
-        for block, start, stop in group.owned(consumer, ids.ZERO, max_count)
-        for slot in range(start, stop)
-    ]
+    pending = OwnTimedRows(group, OWN_HEADS, max_count)
+    pending.add_from(ids.ZERO, consumer)
     return reply.fields(
         [
             (b"name", reply.bulk(consumer.name)),
             (b"seen-time", reply.integer(consumer.seen_ms)),
             (b"active-time", reply.integer(consumer.active_ms)),
             (b"pel-count", reply.integer(consumer.pending)),
-            (b"pending", reply.array(pending)),
+            (b"pending", pending.as_array()),
         ],
         ctx.resp3,
     )
-
-
-def _id(pending_slot: PendingSlot) -> bytes:
-    return reply.bulk(ids.text(pending_slot[0].id_at(pending_slot[1])))
-
-
-def _delivery(pending_slot: PendingSlot) -> tuple[bytes, bytes]:
-    """Delivery time in unix ms, and delivery count."""
-    block, slot = pending_slot
-    return reply.integer(block.times[slot]), reply.integer(block.counts[slot])
 
 
 @command(

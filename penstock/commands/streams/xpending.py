@@ -1,22 +1,20 @@
 """XPENDING: lists or counts a group's pending entries."""
 
-from bisect import bisect_right
-from collections.abc import Iterable
 from typing import Final
 
 from penstock.commands.streams import stream_arguments
+from penstock.commands.streams.pending_rows import PendingRows, row_heads
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Consumer, Group
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_block import RELEASED, PendingBlock
-from penstock.storage.streams.pending_list import PendingRun, PendingSlot, in_runs
+from penstock.storage.streams.pending_block import RELEASED
 
-NO_LIMIT: Final = 2**62  # more entries than a group can have
-ROW: Final = b"*4\r\n$%d\r\n%b\r\n%b:%d\r\n:%d\r\n"  # the id's length and the id, the owner, idle ms, deliveries
+HEADS: Final = row_heads(4)
+BEFORE_ALL: Final = -2  # a time before all delivery times
 
 
 class PendingArguments:
@@ -82,11 +80,11 @@ def _summary(ctx: Context, group: Group) -> bytes:
     null = reply.null(ctx.resp3)
     if not group.pending:
         return reply.array([reply.ZERO, null, null, reply.null_array(ctx.resp3)])
-    owners = [
-        reply.bulks([consumer.name, b"%d" % consumer.pending])
-        for consumer in group.consumers_by_name()
-        if consumer.pending
-    ]
+    owners: list[bytes] = []
+    for name in sorted(group.consumers):
+        pending = group.consumers[name].pending
+        if pending:
+            owners.append(reply.array_header(2) + reply.bulk(name) + reply.bulk(ids.decimal(pending)))
     return reply.array(
         [
             reply.integer(group.pending),
@@ -97,67 +95,28 @@ def _summary(ctx: Context, group: Group) -> bytes:
     )
 
 
+class IdleRows(PendingRows):
+    """Rows of [id, owner, idle ms, deliveries]; for a released entry the owner is "" and idle is -1."""
+
+    __slots__ = ("_now_ms",)
+
+    def __init__(self, group: Group, max_count: int, now_ms: int) -> None:
+        super().__init__(group, HEADS, max_count)
+        self._now_ms = now_ms
+
+    def tail(self, owner: int, time_ms: int, count: int) -> bytes:
+        idle_ms = -1 if owner == RELEASED else max(self._now_ms - time_ms, 0)
+        return reply.bulk(self.group.name_of(owner)) + reply.integer(idle_ms) + reply.integer(count)
+
+
 def _extended(ctx: Context, group: Group, options: PendingArguments) -> bytes:
-    """[[id, owner, idle ms, deliveries], ...]; for a released entry the owner is "" and idle is -1."""
-    if options.consumer is not None:
-        consumer = group.consumers.get(options.consumer)
-        if consumer is None:
-            return reply.EMPTY_ARRAY
-        return _of_consumer(ctx, group, consumer, options)
-    return _rows(ctx, group, group.walk_runs(options.start), options)
-
-
-def _of_consumer(ctx: Context, group: Group, consumer: Consumer, options: PendingArguments) -> bytes:
-    max_count = NO_LIMIT if options.min_idle_ms > 0 else options.max_count
-    return _rows(ctx, group, group.owned(consumer, options.start, max_count), options)
-
-
-def _rows(ctx: Context, group: Group, runs: Iterable[PendingRun], options: PendingArguments) -> bytes:
-    rows: list[bytes] = []
-    for block, start, stop in runs:
-        left = options.max_count - len(rows)
-        if left <= 0 or block.id_at(start) > options.end:
-            break
-        if block.id_at(stop - 1) > options.end:
-            stop = start + bisect_right(range(start, stop), options.end, key=block.id_at)
-        if not options.min_idle_ms or ctx.now_ms - max(block.times[start:stop]) >= options.min_idle_ms:
-            rows += _rows_of_run(ctx, group, (block, start, min(stop, start + left)))
-            continue
-        for run in in_runs(_idle(ctx, (block, start, stop), options.min_idle_ms)[:left]):
-            rows += _rows_of_run(ctx, group, run)
-    return reply.array(rows)
-
-
-def _idle(ctx: Context, run: PendingRun, min_idle_ms: int) -> list[PendingSlot]:
-    """The entries of a run that are idle for min_idle_ms; released entries always are."""
-    block, start, stop = run
-    owners, times = block.owners, block.times
-    latest_ms = ctx.now_ms - min_idle_ms
-    return [(block, slot) for slot in range(start, stop) if times[slot] <= latest_ms or owners[slot] == RELEASED]
-
-
-def _rows_of_run(ctx: Context, group: Group, run: PendingRun) -> Iterable[bytes]:
-    """One row for each slot of a run.
-
-    Usually all have one owner, time and count, and the rows differ only in the id.
-    """
-    block, start, stop = run
-    texts = block.segment.id_texts(start, stop)
-    if block.is_uniform(start, stop):
-        idle_ms = _idle_times(ctx, block, start, start + 1)[0]
-        owner = reply.bulk(group.name_of(block.owners[start]))
-        tail = b"%b:%d\r\n:%d\r\n" % (owner, idle_ms, block.counts[start])
-        return [b"*4\r\n$%d\r\n%b\r\n%b" % (len(text), text, tail) for text in texts]
-    owners = block.owners[start:stop]
-    names = {number: reply.bulk(group.name_of(number)) for number in set(owners)}
-    columns = (map(len, texts), texts, map(names.__getitem__, owners), _idle_times(ctx, block, start, stop))
-    return map(ROW.__mod__, zip(*columns, block.counts[start:stop], strict=True))
-
-
-def _idle_times(ctx: Context, block: PendingBlock, start: int, stop: int) -> list[int]:
-    """The idle time in ms of each of the slots [start, stop); -1 for a released one."""
-    owners, times = block.owners[start:stop], block.times[start:stop]
-    if RELEASED not in owners and max(times) <= ctx.now_ms:
-        return list(map(ctx.now_ms.__sub__, times))
-    pairs = zip(owners, times, strict=True)
-    return [-1 if owner == RELEASED else max(ctx.now_ms - time_ms, 0) for owner, time_ms in pairs]
+    consumer = None if options.consumer is None else group.consumers.get(options.consumer)
+    if consumer is None and options.consumer is not None:
+        return reply.EMPTY_ARRAY
+    rows = IdleRows(group, options.max_count, ctx.now_ms)
+    rows.end_id = options.end
+    if options.min_idle_ms > 0:
+        latest_ms = ctx.now_ms - options.min_idle_ms
+        rows.latest_ms = latest_ms if latest_ms >= 0 else BEFORE_ALL
+    rows.add_from(options.start, consumer)
+    return rows.as_array()

@@ -73,10 +73,12 @@ class Budget:
 
 def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     """Keys and their entries: pairs in RESP2, a map in RESP3 (with a repeated key repeated)."""
-    parts = [(b"%%%d\r\n" if resp3 else b"*%d\r\n") % len(served)]
-    pair = b"" if resp3 else b"*2\r\n"
+    parts = [b"%%%d\r\n" % len(served) if resp3 else reply.array_header(len(served))]
+    pair = b"" if resp3 else reply.array_header(2)
     for key, entries in served:
-        parts += (pair, reply.bulk(key), entries)
+        parts.append(pair)
+        parts.append(reply.bulk(key))
+        parts.append(entries)
     return b"".join(parts)
 
 

@@ -188,7 +188,7 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
         settling.buried(ctx, target.key, target.stream, target.group)
     if not budget.is_sized:
         budget.spend(count)
-    return b"*%d\r\n" % count + b"".join(parts)
+    return reply.array_header(count) + b"".join(parts)
 
 
 def _shown(ctx: Context, pending_slot: PendingSlot) -> bytes:

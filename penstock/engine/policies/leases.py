@@ -65,7 +65,7 @@ def ready_slots(
         assert found is not None, "a released entry is pending"
         if order is None or order.may_be_handed_out(entry_id):
             yield found
-    for time_ms, _, _, block, slot in group.live_in_time_order():
+    for time_ms, block, slot in group.live_in_time_order():
         if now_ms - time_ms < min_idle_ms:
             break
         if order is None or order.may_be_handed_out(block.id_at(slot)):

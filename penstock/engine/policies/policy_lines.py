@@ -11,7 +11,8 @@ from penstock.storage.policies.stream_policies import NONE, StreamPolicies, Stre
 from penstock.storage.streams import ids
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import ACKNOWLEDGED, DELETE_REFERENCES, Stream
+from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES
 
 AUX_FIELD: Final = b"penstock-policies"  # of an RDB file; a Redis skips AUX fields that it does not know
 MOST_IDS: Final = 1000  # of one line

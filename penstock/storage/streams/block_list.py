@@ -2,26 +2,36 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Final
 
-from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.ids import StreamId, last_at_most
 from penstock.storage.streams.pending_block import PendingBlock
+
+NO_BLOCK: Final = -1
 
 
 class BlockList:
     """Pending blocks, ascending, found by the first id of their segment.
 
-    Invariant: `firsts` holds the first ids of `blocks`, ascending. In the costs, b is the number of blocks.
+    Invariant: `firsts` holds the first ids of `blocks`, ascending. In the costs, b is the number of blocks; finding a
+    block costs O(1) if it is the one found last.
     """
 
-    __slots__ = ("blocks", "firsts")
+    __slots__ = ("_found_at", "blocks", "firsts")
 
     def __init__(self) -> None:
         self.firsts: list[StreamId] = []
         self.blocks: list[PendingBlock] = []
+        self._found_at = 0
+
+    def index_of(self, entry_id: StreamId) -> int:
+        """The index of the last block that does not begin behind an id; NO_BLOCK if all do. O(log b)."""
+        self._found_at = last_at_most(self.firsts, entry_id, self._found_at)
+        return self._found_at
 
     def index_from(self, start: StreamId) -> int:
         """The index of the first block that may have slots with ids from `start` on. O(log b)."""
-        return max(bisect_right(self.firsts, start) - 1, 0)
+        return max(self.index_of(start), 0)
 
     def blocks_from(self, start: StreamId) -> Iterator[PendingBlock]:
         """The blocks that may have slots with ids from `start` on. Blocks may be added and dropped while walking.
@@ -47,7 +57,7 @@ class BlockList:
 
     def drop(self, block: PendingBlock) -> None:
         """Remove a block, if it is in the list. O(log b) to find it, then O(b) to close the gap."""
-        index = bisect_right(self.firsts, block.first_id) - 1
+        index = self.index_of(block.first_id)
         if index >= 0 and self.blocks[index] is block:
             del self.firsts[index]
             del self.blocks[index]

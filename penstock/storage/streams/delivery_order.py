@@ -24,8 +24,8 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from penstock.storage.streams.columns import repeated
-from penstock.storage.streams.ids import HALF, StreamId
+from penstock.storage.streams.columns import numbered, repeated
+from penstock.storage.streams.ids import StreamId
 
 OUT_OF_ORDER: Final = 1 << 63  # flag in a place: the other bits are a serial in `out_of_order`
 FROM_ID_ORDER: Final = 0  # in place of a serial: the entry left id order only because XSETID lowered the last id
@@ -54,10 +54,10 @@ class ArrivalQueue:
     def __len__(self) -> int:
         return len(self.ms)
 
-    def add(self, entry_id: StreamId, time_ms: int) -> int:
-        """Queue one id; returns its serial. Amortized O(1)."""
-        self.ms.append(entry_id >> 64)
-        self.seq.append(entry_id & HALF)
+    def add(self, ms: int, seq: int, time_ms: int) -> int:
+        """Queue one id, given in halves; returns its serial. Amortized O(1)."""
+        self.ms.append(ms)
+        self.seq.append(seq)
         self.times.append(time_ms)
         return self.base + len(self.ms) - 1
 
@@ -67,7 +67,7 @@ class ArrivalQueue:
         self.ms.extend(ms)
         self.seq.extend(seq)
         self.times.extend(repeated(time_ms, len(ms)))
-        return array("Q", range(serial, serial + len(ms)))
+        return numbered(serial, len(ms))
 
     def set_last_times(self, count: int, time_ms: int) -> None:
         """Give the last `count` cells another time, which is not earlier than theirs. O(count)."""
@@ -79,7 +79,7 @@ class ArrivalQueue:
         self.ms.extend(other.ms[start:stop])
         self.seq.extend(other.seq[start:stop])
         self.times.extend(other.times[start:stop])
-        return array("Q", range(serial, serial + stop - start))
+        return numbered(serial, stop - start)
 
     def id_at(self, index: int) -> StreamId:
         """The id of the cell at an index. O(1)."""
@@ -143,13 +143,14 @@ class DeliveryOrder:
         times = self.recent.times
         return not times or time_ms >= times[-1]
 
-    def queue(self, entry_id: StreamId, time_ms: int) -> int:
+    def queue(self, ms: int, seq: int, time_ms: int) -> int:
         """Queue one entry by its time; returns its place. O(1) in `recent`, else O(log n) in `out_of_order`."""
-        self.queued_ms = max(self.queued_ms, time_ms)
+        if time_ms > self.queued_ms:
+            self.queued_ms = time_ms
         if self.fits_recent(time_ms):
-            return self.recent.add(entry_id, time_ms)
+            return self.recent.add(ms, seq, time_ms)
         self.serial += 1
-        self.out_of_order.add((time_ms, self.serial, entry_id))
+        self.out_of_order.add((time_ms, self.serial, ms << 64 | seq))
         return OUT_OF_ORDER | self.serial
 
     def remove(self, place: int, time_ms: int, entry_id: StreamId, released: bool) -> None:

@@ -3,8 +3,7 @@
 from bisect import bisect_right
 
 from penstock.storage.streams.columns import common_length
-from penstock.storage.streams.ids import IdColumns, StreamId
-from penstock.storage.streams.listpack_nodes import Node
+from penstock.storage.streams.ids import IdColumns
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
@@ -53,7 +52,7 @@ def _delete_run(stream: Stream, segment: Segment, start: int, stop: int) -> None
 def _remove_run_from_nodes(stream: Stream, segment: Segment, start: int, stop: int) -> None:
     """Subtract live slots from the counts of their nodes. A node without live entries is deleted."""
     nodes = stream.nodes
-    index = bisect_right(nodes, segment.id_at(start), key=_first_of) - 1
+    index = stream.node_index(segment.id_at(start))
     while start < stop:
         end = stop
         if index + 1 < len(nodes) and nodes[index + 1].first <= segment.id_at(stop - 1):
@@ -64,7 +63,3 @@ def _remove_run_from_nodes(stream: Stream, segment: Segment, start: int, stop: i
         else:
             del nodes[index]
         start = end
-
-
-def _first_of(node: Node) -> StreamId:
-    return node.first

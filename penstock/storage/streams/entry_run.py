@@ -1,12 +1,12 @@
 """Entries that are about to become segments, as columns that compiled loops can append to without making objects."""
 
-import sys
 from array import array
 from bisect import bisect_left
 from typing import Final
 
 from librt.strings import BytesWriter
 
+from penstock.storage.streams.columns import from_little_endian
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.segment import MOST_BYTES, MOST_SLOTS, Segment
 
@@ -26,9 +26,6 @@ class EntryRun:
     def __init__(self) -> None:
         self.last_ms = -1
         self.last_seq = -1
-        self._empty()
-
-    def _empty(self) -> None:
         self.ms = BytesWriter()
         self.seq = BytesWriter()
         self.ends = BytesWriter()
@@ -65,10 +62,11 @@ class EntryRun:
 
     def take_segments(self) -> list[Segment]:
         """All entries as sealed segments; the run is empty then.  O(bytes)."""
-        ms, seq = column("Q", self.ms), column("Q", self.seq)
-        offsets = array("I", (0,)) + column("I", self.ends)
+        ms = from_little_endian("Q", self.ms.getvalue())
+        seq = from_little_endian("Q", self.seq.getvalue())
+        offsets = array("I", (0,)) + from_little_endian("I", self.ends.getvalue())
         blob = self.entries.getvalue()
-        self._empty()
+        self.cut_back(0, 0, self.last_id)  # the columns keep their memory
         found: list[Segment] = []
         at, count = 0, len(ms)
         while at < count:
@@ -88,12 +86,3 @@ class EntryRun:
             found.append(segment)
             at = stop
         return found
-
-
-def column(letter: str, written: BytesWriter) -> "array[int]":
-    """Little-endian numbers as an array."""
-    numbers: array[int] = array(letter)
-    numbers.frombytes(written.getvalue())
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers

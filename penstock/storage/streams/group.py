@@ -1,17 +1,16 @@
 """A consumer group: its read position, its consumers and its pending entries."""
 
 from array import array
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.block_list import BlockList
-from penstock.storage.streams.columns import repeated
+from penstock.storage.streams.columns import counts_up, is_constant, repeated
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
 from penstock.storage.streams.group_memory import of_blocks, of_consumers
-from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.ids import HALF, IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 from penstock.storage.streams.pending_list import (
     NONE_LIVE,
@@ -65,18 +64,9 @@ class Group(PendingList):
     """
 
     __slots__ = (
-        "_emptied",
-        "_free_numbers",
-        "consumers",
-        "entries_read",
-        "last_id",
-        "name",
-        "numbers",
-        "policy",
-        "read_segment",
-        "read_slot",
-        "redeliveries",
-    )
+        "_emptied", "_free_numbers", "consumers", "entries_read", "last_id", "name", "numbers", "policy",
+        "read_segment", "read_slot", "redeliveries",
+    )  # fmt: skip
 
     def __init__(self, name: bytes, last_id: StreamId, entries_read: int) -> None:
         super().__init__()
@@ -142,11 +132,11 @@ class Group(PendingList):
         found: list[PendingRun] = []
         left = min(consumer.pending, max_count)
         owned_blocks = consumer.owned_blocks
-        place = owned_blocks.index_from(start)
-        while left > 0 and place < len(owned_blocks.blocks):
-            block = owned_blocks.blocks[place]
-            place += 1
-            first = block.segment.lower_bound(start) if block.first_id < start else 0
+        index = owned_blocks.index_from(start)
+        while left > 0 and index < len(owned_blocks.blocks):
+            block = owned_blocks.blocks[index]
+            index += 1
+            first = block.slot_from(start)
             for from_slot, to_slot in block.runs_of(consumer.number, first, left):
                 found.append((block, from_slot, to_slot))
                 left -= to_slot - from_slot
@@ -199,16 +189,16 @@ class Group(PendingList):
         block.fill(slot, slot + 1, RELEASED, 0, count)
         self.pending += 1
         self.released += 1
-        block.set_place(slot, self.order.nack_zone.add(block.id_at(slot), 0))
+        block.set_place(slot, self.order.nack_zone.add(segment.ms[slot], segment.seq[slot], 0))
         return block, slot, slot + 1
 
     def _block_of(self, segment: "Segment") -> PendingBlock:
         """The block of a segment, created if there is none. The caller must then fill a slot in it."""
         if self.blocks and self.blocks[-1].segment is segment:
             return self.blocks[-1]
-        place = bisect_right(self.firsts, segment.first_id)
-        if place and self.blocks[place - 1].segment is segment:
-            return self.blocks[place - 1]
+        index = self.index_of(segment.first_id)
+        if index >= 0 and self.blocks[index].segment is segment:
+            return self.blocks[index]
         block = self._emptied
         if block is None or block.segment is not segment:
             block = PendingBlock(segment)
@@ -231,14 +221,13 @@ class Group(PendingList):
 
     def _queue_run(self, block: PendingBlock, start: int, stop: int, time_ms: int) -> None:
         """Queue slots with one time, none of which is in a queue."""
-        order = self.order
+        order, segment = self.order, block.segment
         if order.fits_recent(time_ms):
-            segment = block.segment
             block.set_places(start, order.recent.add_run(segment.ms[start:stop], segment.seq[start:stop], time_ms))
             order.queued_ms = max(order.queued_ms, time_ms)
         else:
             for slot in range(start, stop):
-                block.set_place(slot, order.queue(block.id_at(slot), time_ms))
+                block.set_place(slot, order.queue(segment.ms[slot], segment.seq[slot], time_ms))
 
     # -- changing hands ---------------------------------------------------------------------------------------------
 
@@ -289,7 +278,7 @@ class Group(PendingList):
         taken = self._lose(block, block.change_owners(start, stop, consumer.number))
         if taken:
             self._gained(block, consumer, taken)
-        block.times[start:stop] = repeated(time_ms, stop - start)
+        block.set_times(start, stop, time_ms)
         if count_change == COUNT_UP:
             self.redeliveries += stop - start
         _count_run(block, start, stop, count_change)
@@ -305,9 +294,9 @@ class Group(PendingList):
             return False
         for block, start, stop in runs:
             places = block.places
-            if places is None or places[start] != serial or (self.released and RELEASED in block.owners[start:stop]):
+            if places is None or (self.released and RELEASED in block.owners[start:stop]):
                 return False
-            if places[start:stop] != array("Q", range(serial, serial + stop - start)):
+            if not counts_up(places, start, stop, serial):
                 return False
             serial += stop - start
         return True
@@ -371,7 +360,8 @@ class Group(PendingList):
 
     def _settle(self, block: PendingBlock, slot: int, time_ms: int) -> None:
         order = self.order
-        block.set_place(slot, order.queue(block.id_at(slot), time_ms))
+        segment = block.segment
+        block.set_place(slot, order.queue(segment.ms[slot], segment.seq[slot], time_ms))
         if order.recent.wants_rebuild():
             order.recent = self._rebuilt(order.recent, False)
 
@@ -379,7 +369,9 @@ class Group(PendingList):
         released = block.owners[slot] == RELEASED
         if released and self.policy is not None:
             self.policy.leave(block.id_at(slot))
-        self.order.remove(block.place(slot), block.times[slot], block.id_at(slot), released)
+        place = block.place(slot)
+        if released or place != IN_ID_ORDER:
+            self.order.remove(place, block.times[slot], block.id_at(slot), released)
 
     def _rebuilt(self, arrivals: ArrivalQueue, released: bool) -> ArrivalQueue:
         """A queue without its stale cells. The places of the other slots are changed to match."""
@@ -450,7 +442,7 @@ class Group(PendingList):
 
         O(1) for the id after the last one removed, which is the usual case; else O(log b). Then as `forget`.
         """
-        pending_slot = self._near(entry_id)
+        pending_slot = self._near(entry_id >> 64, entry_id & HALF)
         if pending_slot is None:
             return False
         block, slot = pending_slot
@@ -539,7 +531,8 @@ class Group(PendingList):
         order = self.order
         order.recent, order.out_of_order, order.deleted_pending = ArrivalQueue(), SortedList(), SortedList()
         for block, slot in wanted:
-            block.set_place(slot, order.recent.add(block.id_at(slot), block.times[slot]))
+            ms, seq = block.segment.ms[slot], block.segment.seq[slot]
+            block.set_place(slot, order.recent.add(ms, seq, block.times[slot]))
             order.queued_ms = max(order.queued_ms, block.times[slot])
 
     def memory_usage(self) -> int:
@@ -585,7 +578,7 @@ def _count_run(block: PendingBlock, start: int, stop: int, count_change: int) ->
         return
     counts = block.counts[start:stop]
     first = counts[0]
-    if count_change >= 0 or counts.count(first) == len(counts):
+    if count_change >= 0 or is_constant(counts):
         block.counts[start:stop] = repeated(_next_count(first, count_change), len(counts))
     else:
         block.counts[start:stop] = array("Q", [_next_count(count, count_change) for count in counts])

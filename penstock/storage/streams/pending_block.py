@@ -1,12 +1,13 @@
 """Pending blocks: the pending entries of one group in one segment, as columns parallel to the segment's slots."""
 
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.storage.streams.columns import owner_column, repeated
-from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.columns import is_constant, owner_column, repeated
+from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.segment import Segment
 
 NOT_PENDING: Final = 0  # in the owner column: the slot is not pending
@@ -15,6 +16,7 @@ FIRST_NUMBER: Final = 2  # the number of a group's first consumer
 
 IN_ID_ORDER: Final = 0  # in the place column: the entry is not queued, its id gives its order (see delivery_order.py)
 NO_SLOT: Final = -1
+OWNER_BYTES: Final = 4  # of a number in the owner column
 
 
 class PendingBlock:
@@ -59,10 +61,18 @@ class PendingBlock:
 
     def find(self, entry_id: StreamId) -> int:
         """The slot of a pending id; NO_SLOT if it is not pending here. O(log slots)."""
-        slot = self.segment.find(entry_id)
+        return self.slot_of(entry_id >> 64, entry_id & HALF)
+
+    def slot_of(self, ms: int, seq: int) -> int:
+        """As `find`, for an id in two halves."""
+        slot = self.segment.slot_of(ms, seq)
         if slot < 0 or slot >= len(self.owners) or not self.owners[slot]:
             return NO_SLOT
         return slot
+
+    def slot_from(self, entry_id: StreamId) -> int:
+        """The segment's first slot whose id is at least `entry_id`; its length if there is none. O(log slots)."""
+        return self.segment.lower_bound(entry_id) if self.first_id < entry_id else 0
 
     def place(self, slot: int) -> int:
         """The place of a slot in time order (see delivery_order.py). O(1)."""
@@ -120,16 +130,15 @@ class PendingBlock:
         return self.is_run_of(RELEASED, start, stop)
 
     def is_run_of(self, owner: int, start: int, stop: int) -> bool:
-        """Whether one owner has all of the slots [start, stop). O(slots)."""
-        return self.owners[start:stop].count(owner) == stop - start
+        """Whether one owner has all of the slots [start, stop), at least one. O(slots)."""
+        return self.owners[start] == owner and (stop - start == 1 or is_constant(self.owners[start:stop]))
 
     def is_uniform(self, start: int, stop: int) -> bool:
         """Whether all of the slots [start, stop) have one owner, one time and one count. O(slots)."""
-        length = stop - start
         return (
-            self.owners[start:stop].count(self.owners[start]) == length
-            and self.counts[start:stop].count(self.counts[start]) == length
-            and self.times[start:stop].count(self.times[start]) == length
+            is_constant(self.owners[start:stop])
+            and is_constant(self.counts[start:stop])
+            and is_constant(self.times[start:stop])
         )
 
     def change_owner(self, slot: int, owner: int) -> None:
@@ -139,6 +148,13 @@ class PendingBlock:
             self._leave(former)
             self.owners[slot] = owner
             self.owner_counts[owner] = self.owner_counts.get(owner, 0) + 1
+
+    def set_times(self, start: int, stop: int, time_ms: int) -> None:
+        """Set the delivery time of the slots [start, stop). O(slots)."""
+        if stop - start == 1:
+            self.times[start] = time_ms
+        else:
+            self.times[start:stop] = repeated(time_ms, stop - start)
 
     def free(self, slot: int) -> None:
         """Make a pending slot NOT_PENDING. O(1)."""
@@ -151,12 +167,12 @@ class PendingBlock:
 
         Returns for each former owner how many of the slots it lost.
         """
+        if self.owner_counts.get(owner, 0) == self.pending or self.is_run_of(owner, start, stop):
+            return []  # nobody else owns any here, or not of these
         length = stop - start
         owners = self.owners[start:stop]
         first = owners[0]
-        if owners.count(first) == length:
-            if first == owner:
-                return []
+        if is_constant(owners):
             lost = [(first, length)]
             taken = length
         else:
@@ -212,22 +228,32 @@ class PendingBlock:
 
     def end_of_pending(self, start: int, limit: int) -> int:
         """The end of the run of pending slots that begins at `start`, at most `limit`. O(slots)."""
-        return self.owners.index(NOT_PENDING, start, limit) if NOT_PENDING in self.owners[start:limit] else limit
+        owners = self.owners[start:limit]
+        if is_constant(owners) or NOT_PENDING not in owners:
+            return limit
+        return start + owners.index(NOT_PENDING)
 
     def runs_of(self, owner: int, start: int, max_count: int) -> list[tuple[int, int]]:
         """At most `max_count` slots of one owner from `start` on, as runs [from, to). O(slots)."""
         found: list[tuple[int, int]] = []
         left = min(self.owner_counts.get(owner, 0), max_count)
+        if left <= 0:
+            return found
         owners = self.owners
+        raw, wanted = owners.tobytes(), owner.to_bytes(OWNER_BYTES, sys.byteorder)
+        at = OWNER_BYTES * start
         while left > 0:
-            try:
-                start = owners.index(owner, start)
-            except ValueError:
+            at = raw.find(wanted, at)
+            if at < 0:
                 break
+            if at % OWNER_BYTES:  # bytes of two owners
+                at += 1
+                continue
+            start = at // OWNER_BYTES
             stop = self._end_of_run(owner, start, min(start + left, len(owners)))
             found.append((start, stop))
             left -= stop - start
-            start = stop
+            at = OWNER_BYTES * stop
         return found
 
     def _end_of_run(self, owner: int, start: int, limit: int) -> int:
@@ -240,15 +266,18 @@ class PendingBlock:
             stop += 1
         return stop
 
-    def first_pending(self) -> int:
-        """The first pending slot; there must be one. O(slots)."""
-        raw = self.owners.tobytes()
-        return (len(raw) - len(raw.lstrip(b"\0"))) // 4
+    def next_pending(self, start: int) -> int:
+        """The first pending slot from `start` on; the columns' length if there is none. O(slots)."""
+        owners = self.owners
+        if start >= len(owners) or owners[start]:
+            return start
+        raw = owners.tobytes()[OWNER_BYTES * start :]
+        return start + (len(raw) - len(raw.lstrip(b"\0"))) // OWNER_BYTES
 
     def last_pending(self) -> int:
         """The last pending slot; there must be one. O(slots)."""
         raw = self.owners.tobytes()
-        return (len(raw.rstrip(b"\0")) - 1) // 4
+        return (len(raw.rstrip(b"\0")) - 1) // OWNER_BYTES
 
     def copy(self, segment: Segment) -> "PendingBlock":
         """A copy beside another segment with the same ids. O(slots)."""

@@ -1,6 +1,5 @@
 """The pending entries list (PEL) of a group: blocks parallel to the segments, walked by id or in time order."""
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from heapq import merge
@@ -10,14 +9,14 @@ from typing import Final, TypeAlias
 from sortedcontainers import SortedDict
 
 from penstock.storage.streams.block_list import BlockList
-from penstock.storage.streams.columns import common_length
-from penstock.storage.streams.delivery_order import FROM_ID_ORDER, NO_TIME, ArrivalQueue, DeliveryOrder
-from penstock.storage.streams.ids import HALF, IdColumns, StreamId
+from penstock.storage.streams.claim_walk import QueueWalk, TimeWalk
+from penstock.storage.streams.columns import common_length, counts_up
+from penstock.storage.streams.delivery_order import FROM_ID_ORDER, ArrivalQueue, DeliveryOrder
+from penstock.storage.streams.ids import MAX, ZERO, IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 
 PendingSlot: TypeAlias = tuple[PendingBlock, int]  # a pending entry: its block and slot
 PendingRun: TypeAlias = tuple[PendingBlock, int, int]  # several: the pending slots [start, stop) of a block
-_Timed: TypeAlias = tuple[int, int, int, PendingBlock, int]  # time, rank of the source, position there, block, slot
 
 NONE_LIVE: Final = -1  # in place of a delivery time
 
@@ -55,25 +54,26 @@ class PendingList(BlockList):
             rewound_block = self.rewound.get(entry_id)
             if rewound_block is not None:
                 return rewound_block, 0
-        index = bisect_right(self.firsts, entry_id) - 1
+        index = self.index_of(entry_id)
         if index < 0:
             return None
         block = self.blocks[index]
         slot = block.find(entry_id)
         return None if slot < 0 else (block, slot)
 
-    def _near(self, entry_id: StreamId) -> PendingSlot | None:
+    def _near(self, ms: int, seq: int) -> PendingSlot | None:
         """As `find`, but first tries the cached slot: the one after the last removal, or the first one delivered."""
         block, slot = self._next_block, self._next_slot
         if (
             block is not None
             and slot < len(block.owners)
             and block.owners[slot]
-            and block.id_at(slot) == entry_id
+            and block.segment.seq[slot] == seq
+            and block.segment.ms[slot] == ms
             and not self.rewound
         ):
             return block, slot
-        return self.find(entry_id)
+        return self.find(ms << 64 | seq)
 
     def walk(self, start: StreamId) -> Iterator[PendingSlot]:
         """The pending entries from an id on, ascending by id. They must not change while walking.
@@ -86,7 +86,7 @@ class PendingList(BlockList):
 
     def _walk_blocks(self, start: StreamId) -> Iterator[PendingSlot]:
         for block in self.blocks_from(start):
-            first = block.segment.lower_bound(start) if block.first_id < start else 0
+            first = block.slot_from(start)
             for slot in block.slots(first):
                 yield block, slot
 
@@ -101,7 +101,7 @@ class PendingList(BlockList):
                 yield block, slot, slot + 1
             return
         for block in self.blocks_from(start):
-            first = block.segment.lower_bound(start) if block.first_id < start else 0
+            first = block.slot_from(start)
             for from_slot, to_slot in block.pending_runs(first):
                 yield block, from_slot, to_slot
 
@@ -110,7 +110,7 @@ class PendingList(BlockList):
 
         None if wanted[at] is not pending. O(1) for the cached next slot, else O(log b); then O(length of the run).
         """
-        pending_slot = self._near(wanted.ms[at] << 64 | wanted.seq[at])
+        pending_slot = self._near(wanted.ms[at], wanted.seq[at])
         if pending_slot is None:
             return None
         block, start = pending_slot
@@ -122,14 +122,22 @@ class PendingList(BlockList):
         return block, start, block.end_of_pending(start, start + length)
 
     def smallest_id(self) -> StreamId:
-        """The lowest pending id; there must be one. O(1), or O(r) with r rewound pending entries."""
-        ids = [self.blocks[0].id_at(self.blocks[0].first_pending())] if self.blocks else []
-        return min(ids + list(self.rewound)[:1])
+        """The lowest pending id; there must be one. O(1), with r rewound pending entries O(log r)."""
+        lowest = self.rewound.peekitem(0)[0] if self.rewound else MAX
+        if not self.blocks:
+            return lowest
+        block = self.blocks[0]
+        in_block = block.id_at(block.next_pending(0))
+        return in_block if not self.rewound else min(in_block, lowest)
 
     def largest_id(self) -> StreamId:
-        """The highest pending id; there must be one. O(1), or O(r) with r rewound pending entries."""
-        ids = [self.blocks[-1].id_at(self.blocks[-1].last_pending())] if self.blocks else []
-        return max(ids + list(self.rewound)[-1:])
+        """The highest pending id; there must be one. O(1), with r rewound pending entries O(log r)."""
+        highest = self.rewound.peekitem(-1)[0] if self.rewound else ZERO
+        if not self.blocks:
+            return highest
+        block = self.blocks[-1]
+        in_block = block.id_at(block.last_pending())
+        return in_block if not self.rewound else max(in_block, highest)
 
     # -- delivery order ---------------------------------------------------------------------------------------------
 
@@ -144,14 +152,14 @@ class PendingList(BlockList):
         """
         found: list[PendingSlot] = []
         if min_idle_ms <= now_ms and self.released:
-            for pending_slot in self._claimable_cells(self.order.nack_zone, True):
-                if len(found) >= max_count:
-                    return found
-                found.append(pending_slot)
-        for time_ms, _, _, block, slot in self.live_in_time_order():
-            if len(found) >= max_count or (now_ms - time_ms) & HALF < min_idle_ms:
+            zone = QueueWalk(self, self.order.nack_zone, True)
+            while len(found) < max_count and zone.advance():
+                found.append((zone.block, zone.slot))
+        walk = TimeWalk(self)
+        while len(found) < max_count and walk.advance():
+            if 0 <= now_ms - walk.time_ms < min_idle_ms:
                 break
-            found.append((block, slot))
+            found.append((walk.block, walk.slot))
         return found
 
     def oldest_live_ms(self) -> int:
@@ -159,88 +167,20 @@ class PendingList(BlockList):
 
         Costs as `claimable` for one entry.
         """
-        if self.released and next(self._claimable_cells(self.order.nack_zone, True), None) is not None:
+        if self.released and QueueWalk(self, self.order.nack_zone, True).advance():
             return 0
         return self.oldest_owned_ms()
 
     def oldest_owned_ms(self) -> int:
         """As `oldest_live_ms`, for entries that have an owner."""
-        if self._is_in_id_order():
-            place = self._first_in_id_order()
-            return NONE_LIVE if place is None else place[0].times[place[1]]
-        first = next(self.live_in_time_order(), None)
-        return NONE_LIVE if first is None else first[0]
+        walk = TimeWalk(self)
+        return walk.time_ms if walk.advance() else NONE_LIVE
 
-    def live_in_time_order(self) -> Iterator[_Timed]:
-        """Live entries with an owner. At equal times: id order, then `recent`, then `out_of_order`."""
-        if self._is_in_id_order():
-            return self._timed_by_id()
-        return merge(self._timed_by_id(), self._timed_recent(), self._timed_out_of_order(), key=itemgetter(0, 1, 2))
-
-    def _is_in_id_order(self) -> bool:
-        """Whether all entries with an owner are in id order, but for those whose entries were deleted. O(1)."""
-        order = self.order
-        if order.queued_ms == NO_TIME:
-            return True
-        return len(order.recent.ms) == order.recent.stale and not order.out_of_order
-
-    def _first_in_id_order(self) -> PendingSlot | None:
-        """The first slot in id order that can be claimed. It is remembered: O(slots visited from the last one on)."""
-        order, firsts = self.order, self.firsts
-        start = order.claimable_from
-        for index in range(self.index_from(start) if firsts and firsts[0] < start else 0, len(firsts)):
-            block = self.blocks[index]
-            segment, owners, places = block.segment, block.owners, block.places
-            for slot in range(segment.lower_bound(start) if firsts[index] < start else 0, len(owners)):
-                if owners[slot] < FIRST_NUMBER or (places is not None and places[slot]) or not segment.is_live(slot):
-                    continue
-                order.claimable_from = block.id_at(slot)
-                return block, slot
-        order.claimable_from = max(start, order.id_order_end + 1)
-        return None
-
-    def _timed_by_id(self) -> Iterator[_Timed]:
-        first = self._first_in_id_order()
-        if first is None:
-            return
-        first_block, from_slot = first
-        for block in self.blocks_from(first_block.first_id):
-            segment, owners, places = block.segment, block.owners, block.places
-            for slot in range(from_slot, len(owners)):
-                if owners[slot] < FIRST_NUMBER or (places is not None and places[slot]) or not segment.is_live(slot):
-                    continue
-                yield block.times[slot], 0, block.id_at(slot), block, slot
-            from_slot = 0
-
-    def _timed_recent(self) -> Iterator[_Timed]:
-        recent = self.order.recent
-        for block, slot in self._claimable_cells(recent, False):
-            yield block.times[slot], 1, block.place(slot), block, slot
-
-    def _timed_out_of_order(self) -> Iterator[_Timed]:
-        order = self.order
-        for cell in list(order.out_of_order):
-            pending_slot = self.find(cell[2])
-            assert pending_slot is not None, "a cell is removed together with its slot"
-            block, slot = pending_slot
-            if block.segment.is_live(slot):
-                yield (*_rank(cell), block, slot)
-            elif cell in order.out_of_order:
-                order.out_of_order.remove(cell)
-                order.deleted_pending.add(cell)
-
-    def _claimable_cells(self, arrivals: ArrivalQueue, released: bool) -> Iterator[PendingSlot]:
-        """The live entries of a queue in order, starting at the first one that the last walk found."""
-        first_found = False
-        for index, pending_slot in self._cells(arrivals, arrivals.claimable_from, released):
-            block, slot = pending_slot
-            if block.segment.is_live(slot):
-                if not first_found:
-                    first_found = True
-                    arrivals.claimable_from = index
-                yield pending_slot
-        if not first_found:
-            arrivals.claimable_from = len(arrivals)
+    def live_in_time_order(self) -> Iterator[tuple[int, PendingBlock, int]]:
+        """Delivery time, block and slot of the live entries with an owner, in time order."""
+        walk = TimeWalk(self)
+        while walk.advance():
+            yield walk.time_ms, walk.block, walk.slot
 
     def _cells(self, arrivals: ArrivalQueue, start: int, released: bool) -> Iterator[tuple[int, PendingSlot]]:
         """The valid cells of a queue: index, block and slot. Includes deleted pending entries."""
@@ -254,23 +194,29 @@ class PendingList(BlockList):
         """As `_cells`, in runs that are neighbours in the queue and in a block: first index, block, first slot, end."""
         index = start
         while index < len(arrivals):
-            first = self._slot_of(arrivals.id_at(index))
-            if first is None:
-                index += 1
-                continue
-            block, slot = first
-            # With rewound pending entries, one id may be in two blocks, so runs cannot be compared by slices.
-            length = 1
-            if not self.rewound:
-                max_count = min(len(arrivals) - index, len(block.owners) - slot)
-                segment = block.segment
-                length = common_length(segment.ms, segment.seq, slot, arrivals.ms, arrivals.seq, index, max_count)
-                length = self._in_block(block, slot, length)
-            for from_slot, to_slot in _matching_runs(
-                block, slot, slot + length, arrivals.base + index - slot, released
-            ):
-                yield index + from_slot - slot, block, from_slot, to_slot
+            length, block, slot = self.cells_at(arrivals, index)
+            if block is not None:
+                ahead = arrivals.base + index - slot
+                for from_slot, to_slot in _matching_runs(block, slot, slot + length, ahead, released):
+                    yield index + from_slot - slot, block, from_slot, to_slot
             index += length
+
+    def cells_at(self, arrivals: ArrivalQueue, index: int) -> tuple[int, PendingBlock | None, int]:
+        """The slots of some cells of a queue from an index on, valid or not: how many, and block and first slot.
+
+        One cell and no block if no block covers its id.
+        """
+        first = self._slot_of(arrivals.ms[index], arrivals.seq[index])
+        if first is None:
+            return 1, None, 0
+        block, slot = first
+        # With rewound pending entries, one id may be in two blocks, so runs cannot be compared by slices.
+        max_count = 1 if self.rewound else min(len(arrivals) - index, len(block.owners) - slot)
+        if max_count == 1:
+            return 1, block, slot
+        segment = block.segment
+        length = common_length(segment.ms, segment.seq, slot, arrivals.ms, arrivals.seq, index, max_count)
+        return self._in_block(block, slot, length), block, slot
 
     def _in_block(self, block: PendingBlock, slot: int, length: int) -> int:
         """How many of the `length` slots from `slot` on hold ids that a lookup finds in this block.
@@ -282,15 +228,16 @@ class PendingList(BlockList):
             return block.segment.lower_bound(self.firsts[following]) - slot
         return length
 
-    def _slot_of(self, entry_id: StreamId) -> PendingSlot | None:
+    def _slot_of(self, ms: int, seq: int) -> PendingSlot | None:
         """The block and slot of an id, pending or not; None if no block covers it."""
+        entry_id = ms << 64 | seq
         if self.rewound:
             return self.find(entry_id)
-        index = bisect_right(self.firsts, entry_id) - 1
+        index = self.index_of(entry_id)
         if index < 0:
             return None
         block = self.blocks[index]
-        slot = block.segment.find(entry_id)
+        slot = block.segment.slot_of(ms, seq)
         return None if slot < 0 or slot >= len(block.owners) else (block, slot)
 
     def nack_zone(self) -> list[PendingSlot]:
@@ -361,7 +308,7 @@ def _matching_runs(block: PendingBlock, start: int, stop: int, ahead: int, relea
     places, owners = block.places, block.owners
     if places is None:
         return []
-    if places[start:stop] == array("Q", range(start + ahead, stop + ahead)):
+    if counts_up(places, start, stop, start + ahead):
         run_owners = owners[start:stop]
         if not run_owners.count(NOT_PENDING) and run_owners.count(RELEASED) == (stop - start if released else 0):
             return [(start, stop)]
@@ -374,7 +321,10 @@ def _matching_runs(block: PendingBlock, start: int, stop: int, ahead: int, relea
 
 def total_of(runs: list[PendingRun]) -> int:
     """The number of pending entries in runs. O(runs)."""
-    return sum([stop - start for _, start, stop in runs])
+    total = 0
+    for _, start, stop in runs:
+        total += stop - start
+    return total
 
 
 def each_of(runs: list[PendingRun]) -> list[PendingSlot]:

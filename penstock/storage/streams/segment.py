@@ -9,7 +9,7 @@ from bisect import bisect_left
 from itertools import accumulate, pairwise
 from typing import Final
 
-from penstock.storage.streams.columns import repeated
+from penstock.storage.streams.columns import first_at_least, is_constant, repeated
 from penstock.storage.streams.ids import HALF, StreamId, decimal
 
 MOST_SLOTS: Final = 128
@@ -67,7 +67,7 @@ class Segment:
     def id_texts(self, start: int, stop: int) -> list[bytes]:
         """The texts of the ids of the slots [start, stop). O(slots)."""
         ms, seq = self.ms[start:stop], self.seq[start:stop]
-        if ms and ms.count(ms[0]) == len(ms):  # usual after a producer's pipeline: one millisecond
+        if ms and is_constant(ms):  # usual after a producer's pipeline: one millisecond
             begin = b"%d-" % ms[0]
             return [begin + decimal(number) for number in seq]
         return [b"%d-%d" % pair for pair in zip(ms, seq, strict=True)]
@@ -84,10 +84,11 @@ class Segment:
 
     def lower_bound(self, entry_id: StreamId) -> int:
         """The first slot whose id is at least `entry_id`; len(self) if there is none. O(log slots)."""
-        ms = entry_id >> 64
+        return self._lower_bound(entry_id >> 64, entry_id & HALF)
+
+    def _lower_bound(self, ms: int, seq: int) -> int:
         column = self.ms
-        slot = bisect_left(column, ms)
-        seq = entry_id & HALF
+        slot = first_at_least(column, ms)
         if seq and slot < len(column) and column[slot] == ms:
             guess = slot + seq - self.seq[slot]  # right if the sequence numbers of this millisecond have no gaps
             if slot <= guess < len(column) and column[guess] == ms and self.seq[guess] == seq:
@@ -97,17 +98,21 @@ class Segment:
 
     def find(self, entry_id: StreamId) -> int:
         """The slot of an id, live or not; NO_SLOT if there is none. O(log slots)."""
-        slot = self.lower_bound(entry_id)
-        if slot < len(self.ms) and self.ms[slot] << 64 | self.seq[slot] == entry_id:
+        return self.slot_of(entry_id >> 64, entry_id & HALF)
+
+    def slot_of(self, ms: int, seq: int) -> int:
+        """As `find`, for an id in two halves."""
+        slot = self._lower_bound(ms, seq)
+        if slot < len(self.ms) and self.ms[slot] == ms and self.seq[slot] == seq:
             return slot
         return NO_SLOT
 
     # -- entries ----------------------------------------------------------------------------------------------------
 
-    def append(self, entry_id: StreamId, entry: bytes) -> None:
+    def append(self, ms: int, seq: int, entry: bytes) -> None:
         """Add one entry, whose id must be above all others. The segment must not be sealed. Amortized O(1)."""
-        self.ms.append(entry_id >> 64)
-        self.seq.append(entry_id & HALF)
+        self.ms.append(ms)
+        self.seq.append(seq)
         self.parts.append(entry)
         self.size += len(entry)
         self.live += 1
@@ -290,6 +295,6 @@ class Segment:
 def deleted_entry(entry_id: StreamId) -> Segment:
     """A segment with one id and no entry: what the block of a rewound pending entry refers to."""
     segment = Segment()
-    segment.append(entry_id, b"")
+    segment.append(entry_id >> 64, entry_id & HALF, b"")
     segment.drop()
     return segment

@@ -2,33 +2,26 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.ids import HALF, MAX, ZERO, StreamId
-from penstock.storage.streams.listpack_nodes import Node, NodeLimits, SameFieldEntries, same_field_entries
+from penstock.storage.streams.ids import HALF, MAX, ZERO, StreamId, last_at_most
+from penstock.storage.streams.listpack_nodes import (
+    Node,
+    NodeLimits,
+    SameFieldEntries,
+    last_node_from,
+    same_field_entries,
+)
 from penstock.storage.streams.segment import Segment
+from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 
 SEGMENTS_SAMPLED: Final = 64  # segments and groups from which the memory is estimated
 GROUPS_SAMPLED: Final = 16
-KEEP_REFERENCES: Final = 0  # KEEPREF: pending entries of a trimmed entry stay, as deleted pending entries
-DELETE_REFERENCES: Final = 1  # DELREF: they are removed with the entry
-ACKNOWLEDGED: Final = 2  # ACKED: an entry that some group still needs is not trimmed
-
 
 SegmentRun: TypeAlias = tuple[Segment, int, int]  # the live slots [start, stop) of a segment
-
-
-class Trim(NamedTuple):
-    """How to trim: `by_length` for MAXLEN, else MINID; `limit` is the maximum number of entries, 0 for no limit."""
-
-    by_length: bool
-    threshold: int  # a length (MAXLEN) or an id (MINID)
-    approximate: bool
-    limit: int
-    references: int
 
 
 class Stream:
@@ -42,19 +35,8 @@ class Stream:
     """
 
     __slots__ = (
-        "_closed",
-        "entries_added",
-        "firsts",
-        "groups",
-        "last_id",
-        "length",
-        "limits",
-        "max_deleted_id",
-        "nodes",
-        "policies",
-        "producers",
-        "rewound",
-        "segments",
+        "_closed", "_found_at", "_node_found", "entries_added", "firsts", "groups", "last_id", "length", "limits",
+        "max_deleted_id", "nodes", "policies", "producers", "rewound", "segments",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits, producers: Producers) -> None:
@@ -69,6 +51,7 @@ class Stream:
         self.max_deleted_id: StreamId = ZERO
         self.entries_added = 0
         self.groups: dict[bytes, Group] = {}
+        self._found_at = self._node_found = 0  # the segment and the node found last
         self.rewound = False  # whether a group may have rewound pending entries
         self._closed = False  # no entry may be added to the last segment, even if it is not sealed
 
@@ -112,9 +95,10 @@ class Stream:
         nodes = self.nodes
         if not nodes or not nodes[-1].has_room(size, self.limits):
             nodes.append(Node(entry_id))
-        nodes[-1].add(entry_id, fields, size)
+        ms, seq = entry_id >> 64, entry_id & HALF
+        nodes[-1].add(entry_id, ms, seq, fields, size)
         segment = self._open_segment(entry_id)
-        segment.append(entry_id, entry)
+        segment.append(ms, seq, entry)
         self.length += 1
         self.last_id = entry_id
         self.entries_added += 1
@@ -162,7 +146,7 @@ class Stream:
             size = run.words_sizes[at]
             if not nodes or not nodes[-1].has_room(size, limits):
                 nodes.append(Node(first_id + at))
-            nodes[-1].add(first_id + at, run.fields(at), size)
+            nodes[-1].add(first_id + at, first_id >> 64, (first_id & HALF) + at, run.fields(at), size)
             at += 1
 
     def _open_segment(self, next_id: StreamId) -> Segment:
@@ -186,7 +170,7 @@ class Stream:
         found: list[SegmentRun] = []
         segments = self.segments
         is_open = end >= self.last_id
-        index = max(bisect_right(self.firsts, start) - 1, 0)
+        index = max(self._index_of(start), 0)
         while index < len(segments) and max_count > 0:
             segment = segments[index]
             if self.firsts[index] > end:
@@ -242,9 +226,14 @@ class Stream:
                 slot -= 1
             index -= 1
 
+    def _index_of(self, entry_id: StreamId) -> int:
+        """The index of the segment that may have an id; -1 if it is below all. O(log s), O(1) near the last one."""
+        self._found_at = last_at_most(self.firsts, entry_id, self._found_at)
+        return self._found_at
+
     def find(self, entry_id: StreamId) -> tuple[Segment, int] | None:
         """The segment and slot of a live entry; None if there is no such entry. O(log s)."""
-        index = bisect_right(self.firsts, entry_id) - 1
+        index = self._index_of(entry_id)
         if index >= 0:
             segment = self.segments[index]
             slot = segment.find(entry_id)
@@ -272,7 +261,7 @@ class Stream:
 
         O(log s + log m); O(s) or O(m) if its segment or node becomes empty.
         """
-        index = bisect_right(self.firsts, entry_id) - 1
+        index = self._index_of(entry_id)
         if index < 0:
             return False
         segment = self.segments[index]
@@ -281,8 +270,7 @@ class Stream:
             return False
         self._remove_from_node(entry_id)
         self._delete_slot(index, slot)
-        if entry_id > self.max_deleted_id:
-            self.max_deleted_id = entry_id
+        self.max_deleted_id = max(self.max_deleted_id, entry_id)
         return True
 
     def _delete_slot(self, index: int, slot: int) -> None:
@@ -296,12 +284,16 @@ class Stream:
 
     def _remove_from_node(self, entry_id: StreamId) -> None:
         """Subtract an entry, which is about to be deleted, from its node; a node without live entries is deleted."""
-        index = bisect_right(self.nodes, entry_id, key=_first_of) - 1
+        index = self.node_index(entry_id)
         node = self.nodes[index]
-        if node.live == 1:
-            del self.nodes[index]
-            return
         node.live -= 1
+        if not node.live:
+            del self.nodes[index]
+
+    def node_index(self, entry_id: StreamId) -> int:
+        """The index of the node of a live entry. O(log m); O(1) if it is the node found last."""
+        self._node_found = last_node_from(self.nodes, entry_id, self._node_found)
+        return self._node_found
 
     def is_referenced(self, entry_id: StreamId) -> bool:
         """Whether some group still needs an id: it has not read that far, or the id is pending there. O(g log b)."""
@@ -326,9 +318,9 @@ class Stream:
         removed = 0
         index = 0
         nodes = self.nodes
-        while index < len(nodes) and _trim_continues(trim, self.length, removed, nodes[index]):
+        while index < len(nodes) and trim.continues(self.length, removed, nodes[index]):
             node = nodes[index]
-            whole = _removes_whole_node(trim, self.length, node)
+            whole = trim.removes_whole(self.length, node)
             removed += self._trim_slots(node, trim, removed_ids)
             if not whole:
                 break
@@ -344,15 +336,16 @@ class Stream:
         cut: Node | None = None
         for node in self.nodes:
             length = self.length - removed
-            if not _trim_continues(trim, length, removed, node):
+            if not trim.continues(length, removed, node):
                 break
-            if not _removes_whole_node(trim, length, node):
+            if not trim.removes_whole(length, node):
                 cut = node
                 break
             removed += node.live
             whole += 1
-        self._drop_head(removed)
-        del self.nodes[:whole]
+        if whole:
+            self._drop_head(removed)
+            del self.nodes[:whole]
         if cut is not None and not trim.approximate:
             removed += self._drop_from(cut, trim)
         return removed
@@ -371,7 +364,7 @@ class Stream:
             removed = 0
             while index < last:
                 node = nodes[index]
-                if not _trim_continues(trim, length, removed, node) or not _removes_whole_node(trim, length, node):
+                if not trim.continues(length, removed, node) or not trim.removes_whole(length, node):
                     break
                 length -= node.live
                 removed += node.live
@@ -398,15 +391,15 @@ class Stream:
         while whole < len(self.segments) and self.segments[whole].live <= left:
             left -= self.segments[whole].live
             whole += 1
-        if self.groups:  # their blocks may refer to the segment, which then keeps its ids only
-            for segment in self.segments[:whole]:
-                segment.drop()
-        del self.segments[:whole]
-        del self.firsts[:whole]
+        if whole:
+            if self.groups:  # their blocks may refer to the segment, which then keeps its ids only
+                for segment in self.segments[:whole]:
+                    segment.drop()
+            del self.segments[:whole]
+            del self.firsts[:whole]
         if left:
             head = self.segments[0]
-            *_, (_, stop) = head.runs(head.first, len(head), left)
-            head.trim_to(stop, left)
+            head.trim_to(head.runs(head.first, len(head), left)[-1][1], left)
         self.length -= count
         return count
 
@@ -426,7 +419,7 @@ class Stream:
                     continue
             else:
                 self.drop_references(entry_id)
-            index = bisect_right(self.firsts, entry_id) - 1
+            index = self._index_of(entry_id)
             self._delete_slot(index, self.segments[index].find(entry_id))
             removed_ids.append(entry_id)
             removed += 1
@@ -573,22 +566,6 @@ class Stream:
             group.check()
             for block in group.blocks:
                 assert all(block.id_at(slot) <= self.last_id for slot in range(len(block.owners)) if block.owners[slot])
-
-
-def _first_of(node: Node) -> StreamId:
-    return node.first
-
-
-def _trim_continues(trim: Trim, length: int, removed: int, node: Node) -> bool:
-    """Whether a trim that removed `removed` entries, with `length` left, may look at the next node."""
-    if trim.by_length and length <= trim.threshold:
-        return False
-    return not trim.limit or removed + node.live <= trim.limit
-
-
-def _removes_whole_node(trim: Trim, length: int, node: Node) -> bool:
-    """Whether a trim of a stream with `length` entries removes all of the oldest node."""
-    return length - node.live >= trim.threshold if trim.by_length else node.last < trim.threshold
 
 
 def count_of(runs: list[SegmentRun]) -> int:

@@ -1,0 +1,32 @@
+"""How a stream is to be trimmed: XTRIM, and XADD with MAXLEN or MINID."""
+
+from typing import Final
+
+from penstock.storage.streams.listpack_nodes import Node
+
+KEEP_REFERENCES: Final = 0  # KEEPREF: pending entries of a trimmed entry stay, as deleted pending entries
+DELETE_REFERENCES: Final = 1  # DELREF: they are removed with the entry
+ACKNOWLEDGED: Final = 2  # ACKED: an entry that some group still needs is not trimmed
+
+
+class Trim:
+    """How to trim: `by_length` for MAXLEN, else MINID; `limit` is the maximum number of entries, 0 for no limit."""
+
+    __slots__ = ("approximate", "by_length", "limit", "references", "threshold")
+
+    def __init__(self, by_length: bool, threshold: int, approximate: bool, limit: int, references: int) -> None:
+        self.by_length = by_length
+        self.threshold = threshold  # a length (MAXLEN) or an id (MINID)
+        self.approximate = approximate
+        self.limit = limit
+        self.references = references
+
+    def continues(self, length: int, removed: int, node: Node) -> bool:
+        """Whether a trim that removed `removed` entries, with `length` left, may look at the next node."""
+        if self.by_length and length <= self.threshold:
+            return False
+        return not self.limit or removed + node.live <= self.limit
+
+    def removes_whole(self, length: int, node: Node) -> bool:
+        """Whether a trim of a stream with `length` entries removes all of the oldest node."""
+        return length - node.live >= self.threshold if self.by_length else node.last < self.threshold
