@@ -5,10 +5,10 @@ from array import array
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.engine.rdb import native_nodes
+from penstock.engine.rdb import native_node_writer, native_nodes
 from penstock.protocol import entries
 from penstock.storage.rdb import listpack
 from penstock.storage.rdb.errors import BadRdb
@@ -61,12 +61,20 @@ def encoded(node: list[Entry]) -> bytes:
     return b"".join([entries.encode(b"%d-%d" % (ms, seq), texts) for ms, seq, texts in node])
 
 
+MANY_FIELDS: Final = [b"%d" % number for number in range(80)]
+ALIKE: Final[list[Entry]] = [(7, seq, MANY_FIELDS) for seq in (0, 9, 10, 127, 128, 5000)]
+
+
 @given(nodes())
+@example(ALIKE)
 def test_a_node_is_written_as_its_elements_are(node: list[Entry]) -> None:
-    blob = native_nodes.write_node(encoded(node), len(node))
+    ms_column = b"".join([ms.to_bytes(8, "little") for ms, _, _ in node])
+    seq_column = b"".join([seq.to_bytes(8, "little") for _, seq, _ in node])
+
+    blob = native_node_writer.write_node(encoded(node), ms_column, seq_column)
 
     assert blob in (None, blob_of(node))
-    assert blob is not None or max(max(ms, seq) for ms, seq, _ in node) >= 10**18
+    assert blob is not None or max(max(ms, seq) for ms, seq, _ in node) >= 1 << 63
 
 
 def read(blob: bytes, first_id: tuple[int, int], read_node: ReadNode | None) -> "tuple[object, ...] | None":
@@ -87,6 +95,7 @@ def read(blob: bytes, first_id: tuple[int, int], read_node: ReadNode | None) -> 
 
 
 @given(nodes())
+@example(ALIKE)
 def test_a_node_is_read_as_its_elements_are(node: list[Entry]) -> None:
     first_id = node[0][:2]
     blob = blob_of(node)

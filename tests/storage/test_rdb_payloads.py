@@ -71,6 +71,23 @@ def test_a_stream_is_restored_with_groups_deleted_pending_entries_and_times(dial
     value_of(dialogue.engine, b"r").check()
 
 
+def test_entries_delivered_in_one_millisecond_are_claimed_in_the_order_of_their_ids_after_a_restore(
+    dialogue: Dialogue,
+) -> None:
+    """RDB does not have the order in which they were delivered. (8.6.3 answers the same before and after.)"""
+    made(dialogue, "XADD k 1-0 f v|XADD k 2-0 f v|XADD k 3-0 f v|XADD k 4-0 f v|XGROUP CREATE k g 0")
+    made(dialogue, "XREADGROUP GROUP g a STREAMS k >|XCLAIM k g b 0 3-0 TIME 50|XCLAIM k g b 0 1-0 TIME 50")
+    made(dialogue, "XCLAIM k g b 0 4-0 TIME 40|XCLAIM k g b 0 2-0 TIME 40")
+
+    assert restored(dialogue, dialogue("DUMP k")) == b"+OK\r\n"
+
+    claims = [dialogue(f"XREADGROUP GROUP g c CLAIM 0 STREAMS {key} >") for key in ("k", "r")]
+    assert [[entry[0] for entry in claim[0][1]] for claim in claims] == [
+        [b"4-0", b"2-0", b"3-0", b"1-0"],
+        [b"2-0", b"4-0", b"1-0", b"3-0"],
+    ]
+
+
 def test_a_stream_is_dumped_as_redis_86_does_but_for_the_deleted_entry(dialogue: Dialogue) -> None:
     dialogue("CONFIG SET rdb-compat-version 8.6")
     restored(dialogue, bytes.fromhex(STREAM))

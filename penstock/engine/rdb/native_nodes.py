@@ -1,4 +1,6 @@
-"""Nodes of streams, from listpacks to entries as they are sent and back, byte by byte: for the compiled build.
+"""Nodes of streams, from listpacks to entries as they are sent, byte by byte: for the compiled build.
+
+native_node_writer.py has the way back.
 
 Without compilation, and for what is not ordinary here, storage/rdb/stream_reader.py and stream_writer.py do it element
 by element; they own the error texts. The tests compare both. See protocol/native_parser.py for the reasons.
@@ -11,39 +13,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
+from librt.strings import BytesWriter, read_i16_le, read_i32_le, read_i64_le, write_i16_le, write_i32_le, write_i64_le
 
 from penstock.storage.rdb import listpack
-from penstock.storage.rdb.stream_reader import NodeHead
+from penstock.storage.rdb.listpack import END, HEADER_BYTES, UNCOUNTED
+from penstock.storage.rdb.stream_reader import DELETED, SAME_FIELDS, NodeHead
 from penstock.storage.streams.entry_run import EntryRun
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
 
 _HALF_RANGE: Final = 1 << 61  # distances and halves of ids below it add up without an overflow
-_LARGEST_BLOB: Final = 1 << 28
-_MOST_SIZE: Final = 1 << 30  # bytes of entries beside each other
-_HEADER: Final = 6  # bytes before the first element
-_END: Final = 255
-_UNCOUNTED: Final = 65535
-_DELETED: Final = 1  # an entry's flags
-_SAME_FIELDS: Final = 2
-_WORD: Final = 8
+LARGEST_BLOB: Final = 1 << 28
+_MOST_SIZE: Final = 1 << 30  # bytes of a run's entries
+WORD: Final = 8
+_SIZES: Final = 63  # values of sizes below it have what stands before them ready,
+_FEW_FIELDS: Final = 32  # in entries of as many fields at most
 _LONGEST_LOOPED: Final = 40  # bytes of a text that is copied without making an object of it
 _NO_NUMBER: Final = -1
-_CR: Final = 13
+CR: Final = 13
 _LF: Final = 10
-_DOLLAR: Final = 36
-_STAR: Final = 42
-_DASH: Final = 45
-_ZERO: Final = 48
+DASH: Final = 45
+ZERO: Final = 48
+_LINE_END: Final = 0x0A0D  # CR LF, as a little-endian number
+_ENTRY: Final = 0x24_0A0D_322A  # `*2`, CR LF, `$`
+_EIGHT_DIGITS: Final = 100_000_000  # numbers below it have eight digits at most
 
-_ENTRY: Final = b"*2\r\n$"
-_LINE_END: Final = b"\r\n"
-_SMALL: Final = [b"%d\r\n%d" % (len(b"%d" % number), number) for number in range(128)]  # bulk strings without `$`
-
-
-# -- reading ----------------------------------------------------------------------------------------------------------
+# Three elements of an entry's head that are numbers from 0 to 127, the first from 0 to 3: each a byte, and its length.
+_SHORT_HEAD_MASK: Final = 0xFF80_FF80_FFFC
+_SHORT_HEAD: Final = 0x0100_0100_0100
+_SHORT_HEAD_BYTES: Final = 6
 
 
 def read_node(blob: bytes, node_ms: int, node_seq: int, run: EntryRun, head: NodeHead) -> bool:
@@ -54,7 +53,7 @@ def read_node(blob: bytes, node_ms: int, node_seq: int, run: EntryRun, head: Nod
     if node_ms >= _HALF_RANGE or node_seq >= _HALF_RANGE or run.last_ms >= _HALF_RANGE or run.last_seq >= _HALF_RANGE:
         return False
     count, size, last_id = run.count, len(run.entries), run.last_id
-    if len(blob) < _LARGEST_BLOB and size + 64 * len(blob) < _MOST_SIZE and _read(blob, node_ms, node_seq, run, head):
+    if len(blob) < LARGEST_BLOB and _read(blob, node_ms, node_seq, run, head):
         return True
     run.cut_back(count, size, last_id)
     return False
@@ -62,9 +61,9 @@ def read_node(blob: bytes, node_ms: int, node_seq: int, run: EntryRun, head: Nod
 
 def _read(blob: bytes, node_ms: i64, node_seq: i64, run: EntryRun, head: NodeHead) -> bool:
     last: i64 = len(blob) - 1
-    if last < _HEADER or read_i32_le(blob, 0) != last + 1 or blob[last] != _END:
+    if last < HEADER_BYTES or read_i32_le(blob, 0) != last + 1 or blob[last] != END:
         return False
-    kind, live, at = _element(blob, _HEADER, last)
+    kind, live, at = _element(blob, HEADER_BYTES, last)
     if kind != _NO_NUMBER or live < 1:
         return False
     kind, deleted, at = _element(blob, at, last)
@@ -87,46 +86,79 @@ def _read(blob: bytes, node_ms: i64, node_seq: i64, run: EntryRun, head: NodeHea
         head.names = names
         head.pieces = _pieces(names)
     pieces: list[bytes] = head.pieces
+    all_pieces: i64 = len(pieces)
+    sizes: i64 = all_pieces // width
     elements: i64 = 4 + width
-    above_ms: i64 = run.last_ms
-    above_seq: i64 = run.last_seq
+    last_ms: i64 = run.last_ms
+    last_seq: i64 = run.last_seq
+    above_ms: i64 = last_ms
+    above_seq: i64 = last_seq
     added: i64 = 0
-    id_ms: i64 = -1  # whose text is `ms_text`
-    ms_text = b""
+    text_ms: i64 = -1  # whose last eight digits are `lower_text`, and whose other ones, eight at most, `upper_text`
+    upper_text: i64 = 0
+    upper_digits: i64 = 0
+    lower_text: i64 = 0
+    begun = b""  # what such entries begin with, up to the dash, where the number behind it has so many digits:
+    begun_digits: i64 = 0  # made for the second entry of a millisecond
     entries, ends, ms_column, seq_column = run.entries, run.ends, run.ms, run.seq
     while at < last:
-        kind, flags, at = _element(blob, at, last)
-        if kind != _NO_NUMBER or flags < 0 or flags > 3:
-            return False
-        kind, ms, at = _element(blob, at, last)
-        if kind != _NO_NUMBER or ms <= -_HALF_RANGE or ms >= _HALF_RANGE:
-            return False
-        kind, seq, at = _element(blob, at, last)
-        if kind != _NO_NUMBER or seq <= -_HALF_RANGE or seq >= _HALF_RANGE:
+        flags, ms, seq, at = _entry_head(blob, at, last)
+        if at < 0:
             return False
         ms += node_ms
         seq += node_seq
         if ms < 0 or seq < 0 or ms < above_ms or (ms == above_ms and seq <= above_seq):
             return False
         above_ms, above_seq = ms, seq
-        is_live = flags & _DELETED == 0
+        is_live = flags & DELETED == 0
         if is_live:
-            if ms != id_ms:
-                ms_text = b"%d-" % ms
-                id_ms = ms
-            entries.write(_ENTRY)
-            _add_digits(entries, len(ms_text) + _digits(seq))
-            entries.write(_LINE_END)
-            entries.write(ms_text)
-            _add_digits(entries, seq)
-        if flags & _SAME_FIELDS:
-            for piece in pieces:
-                start, stop, at = _element(blob, at, last)
-                if at < 0:
-                    return False
+            digits: i64 = _digits(seq)
+            if ms != text_ms:
+                text_ms = ms
+                upper: i64 = ms // _EIGHT_DIGITS
+                upper_digits = _digits(upper)
+                upper_text = _digits_text(upper, upper_digits)
+                lower_text = _digits_text(ms, 8)
+                if upper == 0 or upper_digits > 8:
+                    upper_digits = 0
+                begun_digits = 0
+            elif begun_digits != digits:
+                begun_digits = digits
+                begun = b"*2\r\n$%d\r\n%d-" % (_digits(ms) + 1 + digits, ms)
+            if begun_digits:
+                entries.write(begun)
+            elif upper_digits:
+                _begin_entry(entries, upper_digits + 9 + digits)
+                _add_word(entries, upper_text, upper_digits)
+                write_i64_le(entries, lower_text)
+                entries.append(DASH)
+            else:
+                _begin_entry(entries, _digits(ms) + 1 + digits)
+                _add_digits(entries, ms, _digits(ms))
+                entries.append(DASH)
+            _add_digits(entries, seq, digits)
+        if flags & SAME_FIELDS:
+            place: i64 = 0
+            while place < all_pieces:
+                size: i64 = _short_text(blob, at, last)
+                start = at + 1
+                stop = start + size
+                if size >= 0:
+                    at = stop + 1
+                    if is_live and size + 1 < sizes:  # what _add_value does, where its piece is there
+                        piece = pieces[place + size]
+                        if len(piece):
+                            entries.write(piece)
+                            add_text(entries, blob, start, stop)
+                            place += sizes
+                            continue
+                else:
+                    start, stop, at = _element(blob, at, last)
+                    if at < 0:
+                        return False
                 if is_live:
-                    entries.write(piece)
-                    _add_bulk(entries, blob, start, stop)
+                    _add_value(entries, pieces, place, sizes - 1, blob, start, stop)
+                place += sizes
             expected: i64 = width + 3
         else:
             kind, pairs, at = _element(blob, at, last)
@@ -142,35 +174,91 @@ def _read(blob: bytes, node_ms: i64, node_seq: i64, run: EntryRun, head: NodeHea
                     entries.write(b"\r\n$")
                     _add_bulk(entries, blob, start, stop)
             expected = 2 * pairs + 4
-        kind, told, at = _element(blob, at, last)
-        if kind != _NO_NUMBER or told != expected:
-            return False
+        behind: i64 = at + 1
+        if behind < last and blob[behind] == 1 and blob[at] == expected < 128:
+            at += 2
+        else:
+            kind, told, at = _element(blob, at, last)
+            if kind != _NO_NUMBER or told != expected:
+                return False
         elements += expected + 1
         if is_live:
-            entries.write(_LINE_END)
+            write_i16_le(entries, _LINE_END)
             write_i64_le(ms_column, ms)
             write_i64_le(seq_column, seq)
             end: int = len(entries)
+            if end > _MOST_SIZE:
+                return False
             write_i32_le(ends, end)
-            run.last_ms, run.last_seq = ms, seq
+            last_ms, last_seq = ms, seq
             added += 1
         else:
             deleted -= 1
     counted: i64 = blob[4]
-    upper: i64 = blob[5]
-    counted |= upper << 8
-    if at != last or added != live or deleted != 0 or (counted != elements and counted != _UNCOUNTED):
+    counted_more: i64 = blob[5]
+    counted |= counted_more << 8
+    if at != last or added != live or deleted != 0 or (counted != elements and counted != UNCOUNTED):
         return False
     run.count += added
+    run.last_ms, run.last_seq = last_ms, last_seq
     head.last_ms, head.last_seq = above_ms, above_seq
     return True
 
 
 def _pieces(names: list[bytes]) -> list[bytes]:
-    """What stands before each value in an entry with these fields, up to the `$` of its size."""
-    found = [b"\r\n$%d\r\n%b\r\n$" % (len(name), name) for name in names]
-    found[0] = b"\r\n*%d" % (2 * len(names)) + found[0]
+    """What stands before each value in an entry with these fields: for each field as many pieces, by the value's size.
+
+    The last one of a field ends before the size. The others are made by _add_value when they are wanted; there are none
+    where the fields are many.
+    """
+    ready = _SIZES if len(names) <= _FEW_FIELDS else 0
+    found: list[bytes] = []
+    for name in names:
+        begin = b"\r\n$%d\r\n%b\r\n$" % (len(name), name)
+        if not found:
+            begin = b"\r\n*%d%b" % (2 * len(names), begin)
+        found += [b""] * ready
+        found.append(begin)
     return found
+
+
+def _entry_head(blob: bytes, at: i64, last: i64) -> tuple[i64, i64, i64, i64]:
+    """An entry's flags, its distances to the node's id, and where the next element is: -2 for what is damaged."""
+    flags: i64 = 0
+    ms: i64 = 0
+    seq: i64 = 0
+    kind: i64 = 0
+    if at + WORD <= last:
+        word: i64 = read_i64_le(blob, at)
+        if word & _SHORT_HEAD_MASK == _SHORT_HEAD:
+            flags = word & 3
+            ms = word >> 16 & 127
+            seq = word >> 32 & 127
+            return flags, ms, seq, at + _SHORT_HEAD_BYTES
+    damaged: i64 = -2
+    kind, flags, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or flags < 0 or flags > DELETED | SAME_FIELDS:
+        return flags, ms, seq, damaged
+    kind, ms, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or ms <= -_HALF_RANGE or ms >= _HALF_RANGE:
+        return flags, ms, seq, damaged
+    kind, seq, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or seq <= -_HALF_RANGE or seq >= _HALF_RANGE:
+        return flags, ms, seq, damaged
+    return flags, ms, seq, at
+
+
+def _short_text(blob: bytes, at: i64, last: i64) -> i64:
+    """The size of an element that is a text of less than 64 bytes; -1 if it is another one, or damaged."""
+    if at + 1 < last:
+        first: i64 = blob[at]
+        if 0x80 <= first < 0xC0:
+            end: i64 = at + 1 + (first & 63)
+            if end < last:
+                back: i64 = blob[end]
+                if back == end - at:
+                    return first & 63
+    return -1
 
 
 def _element(blob: bytes, at: i64, last: i64) -> tuple[i64, i64, i64]:
@@ -230,7 +318,7 @@ def _element(blob: bytes, at: i64, last: i64) -> tuple[i64, i64, i64]:
             width = 8
         end = at + 1 + width
         if end < last and blob[end] == width + 1:
-            number = read_i64_le(blob, at + 1) if width == _WORD else _signed(blob, at + 1, end)
+            number = read_i64_le(blob, at + 1) if width == WORD else _signed(blob, at + 1, end)
             start = _NO_NUMBER
             after = end + 1
             return start, number, after
@@ -252,39 +340,100 @@ def _signed(blob: bytes, at: i64, stop: i64) -> i64:
     return number
 
 
+def _begin_entry(out: BytesWriter, size: i64) -> None:
+    """What stands before an entry's id, which has so many bytes (at least 3, at most 41)."""
+    if size < 10:
+        write_i64_le(out, _ENTRY | (ZERO + size) << 40 | _LINE_END << 48)
+        return
+    tens: i64 = size // 10
+    write_i64_le(out, _ENTRY | (ZERO + tens) << 40 | (ZERO + size - 10 * tens) << 48 | CR << 56)
+    out.append(_LF)
+
+
+def _add_value(
+    out: BytesWriter, pieces: list[bytes], place: i64, sizes: i64, blob: bytes, start: i64, stop: i64
+) -> None:
+    """A field and an element as its value, without the last CR LF.
+
+    The field's pieces begin at a place: one for each of so many sizes, and one for larger ones.
+    """
+    size: i64 = stop - start
+    if start == _NO_NUMBER:
+        size = _digits(stop)
+        if stop < 0:
+            size = sizes
+    if size >= sizes:
+        out.write(pieces[place + sizes])
+        _add_bulk(out, blob, start, stop)
+        return
+    piece = pieces[place + size]
+    if len(piece) == 0:
+        piece = pieces[place + size] = b"%b%d\r\n" % (pieces[place + sizes], size)
+    out.write(piece)
+    if start == _NO_NUMBER:
+        _add_digits(out, stop, size)
+    else:
+        add_text(out, blob, start, stop)
+
+
 def _add_bulk(out: BytesWriter, blob: bytes, start: i64, stop: i64) -> None:
     """An element as a bulk string, without its `$` and its last CR LF."""
-    if start == _NO_NUMBER:
-        if 0 <= stop < 128:
-            out.write(_SMALL[stop])
-            return
-        size = _digits(stop)
-        _add_digits(out, size)
-        out.write(_LINE_END)
-        _add_digits(out, stop)
+    if start != _NO_NUMBER:
+        _add_size(out, stop - start)
+        add_text(out, blob, start, stop)
         return
-    _add_digits(out, stop - start)
-    out.write(_LINE_END)
-    _add_text(out, blob, start, stop)
+    number: i64 = stop
+    minus: i64 = 0
+    if number < 0:
+        if number < -_HALF_RANGE:
+            text = b"%d" % number
+            _add_size(out, len(text))
+            out.write(text)
+            return
+        minus = 1
+        number = -number
+    digits: i64 = _digits(number)
+    _add_size(out, digits + minus)
+    if minus:
+        out.append(DASH)
+    _add_digits(out, number, digits)
 
 
-def _add_text(out: BytesWriter, text: bytes, at: i64, stop: i64) -> None:
+def _add_size(out: BytesWriter, size: i64) -> None:
+    """A size and CR LF."""
+    if size < 10:
+        digit: int = ZERO + size
+        out.append(digit)
+        write_i16_le(out, _LINE_END)
+    elif size < 100:
+        tens: i64 = size // 10
+        line: int = (ZERO + tens) | (ZERO + size - 10 * tens) << 8 | _LINE_END << 16
+        write_i32_le(out, line)
+    else:
+        _add_digits(out, size, _digits(size))
+        write_i16_le(out, _LINE_END)
+
+
+def add_text(out: BytesWriter, text: bytes, at: i64, stop: i64) -> None:
     """Some bytes of a text."""
     if stop - at > _LONGEST_LOOPED:
         out.write(text[at:stop])
         return
-    while at + _WORD <= stop:
+    while at + 8 <= stop:
         write_i64_le(out, read_i64_le(text, at))
-        at += _WORD
-    while at < stop:
+        at += 8
+    if at + 4 <= stop:
+        write_i32_le(out, read_i32_le(text, at))
+        at += 4
+    if at + 2 <= stop:
+        write_i16_le(out, read_i16_le(text, at))
+        at += 2
+    if at < stop:
         out.append(text[at])
-        at += 1
 
 
 def _digits(number: i64) -> i64:
-    """How many bytes the text of a number has."""
-    if number < 0:
-        return len(b"%d" % number)
+    """How many bytes the text of a number has that is not negative."""
     count: i64 = 1
     while number >= 10:
         number //= 10
@@ -292,217 +441,45 @@ def _digits(number: i64) -> i64:
     return count
 
 
-def _add_digits(out: BytesWriter, number: i64) -> None:
-    """The text of a number."""
-    if number < 0:
-        out.write(b"%d" % number)
-        return
-    if number >= 100:
-        rest: i64 = number // 100
-        _add_digits(out, rest)
-        number -= 100 * rest
-    elif number < 10:
-        digit: int = _ZERO + number
+def _digits_text(number: i64, digits: i64) -> i64:
+    """The last digits of a number, at most eight, as the little-endian number whose bytes they are."""
+    text: i64 = 0
+    while digits > 0:
+        rest: i64 = number // 10
+        text = text << 8 | (ZERO + number - 10 * rest)
+        number = rest
+        digits -= 1
+    return text
+
+
+def _add_digits(out: BytesWriter, number: i64, digits: i64) -> None:
+    """The text of a number that is not negative, and has so many digits."""
+    if digits == 1:
+        digit: int = ZERO + number
         out.append(digit)
         return
-    tens: i64 = number // 10
-    digit = _ZERO + tens
-    out.append(digit)
-    digit = _ZERO + number - 10 * tens
-    out.append(digit)
+    if digits > 8:
+        _add_digits(out, number // _EIGHT_DIGITS, digits - 8)
+        digits = 8
+    _add_word(out, _digits_text(number, digits), digits)
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
-
-
-def write_node(entries: bytes, count: int) -> bytes | None:
-    """So many entries, one behind the other, as a node's listpack; None if they are not ordinary.  O(bytes)."""
-    out = BytesWriter()
-    out.write(bytes(_HEADER))
-    elements: int = _write(out, entries, count)
-    if elements < 0 or len(out) > _LARGEST_BLOB:
-        return None
-    out.append(_END)
-    blob = out.getvalue()
-    return len(blob).to_bytes(4, "little") + min(elements, _UNCOUNTED).to_bytes(2, "little") + blob[_HEADER:]
-
-
-def _write(out: BytesWriter, entries: bytes, count: i64) -> i64:
-    """The elements of a node; how many they are, or -1 for what is not ordinary."""
-    end: i64 = len(entries)
-    pieces: list[bytes] = []  # `$size name $` of the first entry's fields
-    width: i64 = 0
-    first_ms: i64 = 0
-    first_seq: i64 = 0
-    elements: i64 = 0
-    at: i64 = 0
-    while at < end:
-        _, at = _size(entries, at + 5)
-        ms, at = _half(entries, at, _DASH)
-        seq, at = _half(entries, at, _CR)
-        if ms < 0 or seq < 0:
-            return -1
-        words, at = _size(entries, at + 2)
-        if not elements:
-            first_ms, first_seq = ms, seq
-            width = words // 2
-            _add_integer(out, count)
-            _add_integer(out, 0)
-            _add_integer(out, width)
-            behind: i64 = at
-            for _ in range(width):
-                size, start = _size(entries, behind + 1)
-                pieces.append(entries[behind : start + size + 3])
-                _add_element(out, entries, start, start + size)
-                size, start = _size(entries, start + size + 3)
-                behind = start + size + 2
-            _add_integer(out, 0)
-            elements = width + 4
-        kept: int = len(out)
-        behind = -1
-        if words == 2 * width:
-            _add_integer(out, _SAME_FIELDS)
-            _add_integer(out, ms - first_ms)
-            _add_integer(out, seq - first_seq)
-            behind = _add_values(out, entries, at, pieces)
-        if behind >= 0:
-            at = behind
-            _add_integer(out, width + 3)
-            elements += width + 4
-            continue
-        out.truncate(kept)
-        _add_integer(out, 0)
-        _add_integer(out, ms - first_ms)
-        _add_integer(out, seq - first_seq)
-        _add_integer(out, words // 2)
-        for _ in range(words):
-            size, start = _size(entries, at + 1)
-            _add_element(out, entries, start, start + size)
-            at = start + size + 2
-        _add_integer(out, words + 4)
-        elements += words + 5
-    return elements
-
-
-def _add_values(out: BytesWriter, entries: bytes, at: i64, pieces: list[bytes]) -> i64:
-    """The values of an entry, whose first field is at an offset; the offset behind it, or -1 if its fields differ."""
-    for piece in pieces:
-        stop: i64 = at + len(piece)
-        if not _is_at(piece, entries, at, stop):
-            return -1
-        size, start = _size(entries, stop)
-        _add_element(out, entries, start, start + size)
-        at = start + size + 2
-    return at
-
-
-def _is_at(piece: bytes, text: bytes, at: i64, stop: i64) -> bool:
-    """Whether a text has a piece at an offset; it must be longer than the piece."""
-    if stop > len(text):
-        return False
-    place: i64 = 0
-    while at + _WORD <= stop:
-        if read_i64_le(text, at) != read_i64_le(piece, place):
-            return False
-        at += _WORD
-        place += _WORD
-    while at < stop:
-        if text[at] != piece[place]:
-            return False
-        at += 1
-        place += 1
-    return True
-
-
-def _size(text: bytes, at: i64) -> tuple[i64, i64]:
-    """A number that a line ends with, and where the next line begins."""
-    number: i64 = 0
-    byte: i64 = text[at]
-    while byte != _CR:
-        number = number * 10 + byte - _ZERO
-        at += 1
-        byte = text[at]
-    at += 2
-    return number, at
-
-
-def _half(text: bytes, at: i64, stop: i64) -> tuple[i64, i64]:
-    """One half of an id, up to a byte, and the offset behind that; -1 for one with more digits than 18."""
-    number: i64 = 0
-    most: i64 = at + 18
-    byte: i64 = text[at]
-    while byte != stop:
-        number = number * 10 + byte - _ZERO
-        at += 1
-        if at > most:
-            number = -1
-            return number, at
-        byte = text[at]
-    at += 1
-    return number, at
-
-
-def _add_integer(out: BytesWriter, number: i64) -> None:
-    """An element that is an integer."""
-    if 0 <= number < 128:
-        byte: int = number
-        out.append(byte)
-        out.append(1)
-    elif -4096 <= number < 4096:
-        byte = 0xC0 | (number & 0x1FFF) >> 8
-        out.append(byte)
-        byte = number & 255
-        out.append(byte)
-        out.append(2)
-    else:
-        out.write(listpack.integer_element(number))
-
-
-def _add_element(out: BytesWriter, text: bytes, start: i64, stop: i64) -> None:
-    """An element that is a text, or the integer whose text this is."""
-    size: i64 = stop - start
-    if size < 64:
-        if size:
-            first: i64 = text[start]
-            if (first >= _ZERO and first <= 57) or first == _DASH:
-                number = listpack.integer_of(text[start:stop]) if 18 < size <= 20 else None
-                if number is not None:
-                    out.write(listpack.integer_element(number))
-                    return
-                short: i64 = _integer(text, start, stop)
-                if short != _NOT_SHORT:
-                    _add_integer(out, short)
-                    return
-        byte: int = 0x80 | size
-        out.append(byte)
-        _add_text(out, text, start, stop)
-        byte = size + 1
-        out.append(byte)
+def _add_word(out: BytesWriter, word: i64, size: i64) -> None:
+    """So many bytes, at most eight, of a little-endian number; they are ASCII."""
+    if size == WORD:
+        write_i64_le(out, word)
         return
-    out.write(listpack.text_element(text[start:stop]))
-
-
-_NOT_SHORT: Final = -(1 << 62)
-
-
-def _integer(text: bytes, at: i64, stop: i64) -> i64:
-    """The integer of at most 18 bytes whose canonical text this is, or _NOT_SHORT."""
-    if stop - at > 18:
-        return _NOT_SHORT
-    byte: i64 = text[at]
-    negative = byte == _DASH
-    if negative:
-        at += 1
-        if at == stop:
-            return _NOT_SHORT
-        byte = text[at]
-    if byte == _ZERO and (negative or stop - at > 1):
-        return _NOT_SHORT
-    number: i64 = 0
-    while at < stop:
-        byte = text[at]
-        if byte < _ZERO or byte > 57:
-            return _NOT_SHORT
-        number = number * 10 + byte - _ZERO
-        at += 1
-    return -number if negative else number
+    part: int = 0
+    if size >= 4:
+        part = word & 0xFFFF_FFFF
+        write_i32_le(out, part)
+        word >>= 32
+        size -= 4
+    if size >= 2:
+        part = word & 0xFFFF
+        write_i16_le(out, part)
+        word >>= 16
+        size -= 2
+    if size:
+        part = word
+        out.append(part)

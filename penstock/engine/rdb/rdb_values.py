@@ -4,14 +4,14 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine import encodings
-from penstock.engine.rdb import native_nodes
+from penstock.engine.rdb import native_node_writer, native_nodes
 from penstock.protocol import entries
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import rdb_format
 from penstock.storage.rdb.stream_reader import StreamDefaults
 from penstock.storage.rdb.stream_writer import EntryForms
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
-from penstock.storage.streams.ids import IS_COMPILED
+from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.streams.listpack_nodes import NodeLimits
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
@@ -34,7 +34,7 @@ def version_of(settings: Settings) -> int:
 
 
 def new_writer(settings: Settings, version: int) -> ValueWriter:
-    forms = EntryForms(entries.fields_of, native_nodes.write_node if IS_COMPILED else None)
+    forms = EntryForms(entries.fields_of, native_node_writer.write_node if IS_COMPILED else None)
     return ValueWriter(version, settings.yes("rdbcompression"), forms)
 
 

@@ -11,6 +11,7 @@ from penstock.storage.rdb import listpack
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
 from penstock.storage.rdb.stream_reader import ID_BYTES, SAME_FIELDS
 from penstock.storage.rdb.string_writer import StringWriter, length
+from penstock.storage.streams.columns import little_endian
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import HALF, MAX, StreamId
 from penstock.storage.streams.pending_list import PendingRun
@@ -19,14 +20,14 @@ from penstock.storage.streams.stream import Stream
 
 FieldsOf: TypeAlias = Callable[[bytes], list[bytes]]
 Slots: TypeAlias = tuple[Segment, int, int]  # from one slot up to another, all live
-WriteNode: TypeAlias = Callable[[bytes, int], bytes | None]
+WriteNode: TypeAlias = Callable[[bytes, bytes, bytes], bytes | None]
 
 
 class EntryForms:
     """How entries look: `fields_of` gives the fields and values of an entry's bytes.
 
-    `write_node`, if there is one, makes a node's listpack of so many ordinary entries at once, or None of others
-    (engine/rdb/native_nodes.py).
+    `write_node`, if there is one, makes a node's listpack of ordinary entries at once, or None of others
+    (engine/rdb/native_node_writer.py). It gets their bytes, and both halves of their ids as little-endian columns.
     """
 
     __slots__ = ("fields_of", "write_node")
@@ -76,17 +77,18 @@ def _nodes(stream: Stream) -> Iterator[list[Slots]]:
 
 
 def _node_blob(slots: list[Slots], forms: EntryForms) -> bytes:
-    if forms.write_node is not None:
-        count = sum([stop - start for _, start, stop in slots])
-        blob = forms.write_node(b"".join([segment.entries(start, stop) for segment, start, stop in slots]), count)
-        if blob is not None:
-            return blob
     ms: array[int] = array("Q")
     seq: array[int] = array("Q")
-    entries: list[list[bytes]] = []
     for segment, start, stop in slots:
         ms += segment.ms[start:stop]
         seq += segment.seq[start:stop]
+    if forms.write_node is not None:
+        encoded = b"".join([segment.entries(start, stop) for segment, start, stop in slots])
+        blob = forms.write_node(encoded, little_endian(ms), little_endian(seq))
+        if blob is not None:
+            return blob
+    entries: list[list[bytes]] = []
+    for segment, start, stop in slots:
         entries += map(forms.fields_of, segment.entry_list(start, stop))
     return node_blob(ms, seq, entries)
 

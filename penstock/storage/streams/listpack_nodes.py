@@ -9,12 +9,14 @@ segments of 128 and 122. `XTRIM s MAXLEN ~ 120` removes the first node, after wh
 second as well would leave fewer than 120.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection
 from itertools import accumulate
 from operator import add
 from typing import Final
 
-from penstock.storage.streams.ids import HALF, IS_COMPILED, StreamId
+from penstock.storage.streams.columns import IS_COMPILED
+from penstock.storage.streams.ids import HALF, StreamId
 
 NO_LIMIT_BYTES: Final = 1 << 30  # used for 0 and for any larger setting
 MAX_INT64: Final = 2**63 - 1
@@ -78,8 +80,11 @@ class Node:
         max_size = limits.max_bytes - size
         return self.entries_size + _LARGEST_COUNTS < max_size or self.size < max_size
 
-    def add(self, entry_id: StreamId, fields: list[bytes], size: int) -> None:
-        """Add an entry, given as fields and values in turn; `size` is their total size in bytes. O(fields)."""
+    def add(self, entry_id: StreamId, ms: int, seq: int, fields: list[bytes], size: int) -> None:
+        """Add an entry, given as its id, that id's halves, and fields and values in turn. O(fields).
+
+        size: bytes of the fields and values together.
+        """
         names = fields[::2]
         if not self.total:
             count = len(names)
@@ -89,7 +94,8 @@ class Node:
         self.last = entry_id
         self.live += 1
         self.total += 1
-        ms, seq = (entry_id >> 64) - self.first_ms, (entry_id & HALF) - self.first_seq
+        ms -= self.first_ms
+        seq -= self.first_seq
         distance = 4 if 0 <= ms <= 127 and 0 <= seq <= 127 else _integer_size(ms) + _integer_size(seq)
         if names == self._names:
             self.entries_size += self._same_fields_size + distance + size
@@ -156,6 +162,18 @@ def node_of_layout(
     node._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
     node.entries_size = layout_size - _integer_size(live) - _integer_size(deleted)
     return node
+
+
+def last_node_from(nodes: list[Node], entry_id: StreamId, guess: int) -> int:
+    """The index of the last node that begins at an id or below. O(1) if that is `guess`; else O(log nodes)."""
+    is_begun = 0 <= guess < len(nodes) and nodes[guess].first <= entry_id
+    if is_begun and (guess + 1 == len(nodes) or entry_id < nodes[guess + 1].first):
+        return guess
+    return bisect_right(nodes, entry_id, key=_first_of) - 1
+
+
+def _first_of(node: Node) -> StreamId:
+    return node.first
 
 
 class SameFieldEntries:
