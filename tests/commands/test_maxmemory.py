@@ -251,13 +251,34 @@ def test_notes_of_keys_that_are_gone_go_too(roomy: Dialogue) -> None:
     assert len(uses_of(roomy).by_key[0]) < 1100
 
 
-def test_memory_that_came_since_the_last_reading_counts(roomy: Dialogue) -> None:
+def test_memory_that_came_since_the_last_reading_counts(roomy: Dialogue, clock: ManualClock) -> None:
+    """Where a reading takes long, the next one is not made before each request that is refused."""
+    readings: list[int] = []
+
+    def slow_reading() -> int:
+        clock.advance(10)
+        readings.append(0)
+        return 0
+
+    roomy.engine.memory.reading = slow_reading
     roomy("CONFIG SET maxmemory 100000")
     roomy("PING")
     roomy.engine.statistics.input_bytes += 200_000
 
+    assert [str(roomy("SET k v")) for _ in range(3)] == [OOM] * 3
+    assert len(readings) == 1
+    clock.advance(200)
+    assert roomy("SET k v") == b"OK"
+    assert len(readings) == 2
+
+
+def test_what_was_deleted_a_moment_ago_makes_room_at_once(roomy: Dialogue) -> None:
+    roomy(*[f"SET k{number} {'x' * 1000}" for number in range(10)])
+    roomy("CONFIG SET maxmemory 5000")
+
     assert str(roomy("SET k v")) == OOM
-    assert roomy("GET k") is None
+    roomy("DEL " + " ".join([f"k{number}" for number in range(9)]))
+    assert roomy("SET k v") == b"OK"
 
 
 def test_info_tells_the_limit(roomy: Dialogue) -> None:

@@ -1,7 +1,7 @@
 """maxmemory: before a request, keys are evicted while too much memory is used; then what needs more is refused.
 
-Nothing of it is asked while maxmemory is 0. The memory in use is read at most ten times a second, less often where a
-reading is slow; in between it is what was read and what clients have sent since.
+Nothing of it is asked while maxmemory is 0. The memory in use is read ten times a second, and before a request is
+refused; less often where a reading is slow. In between it is what was read and what clients have sent since.
 """
 
 from collections.abc import Callable
@@ -99,4 +99,9 @@ class MemoryLimit:
             return False
         freed, goes_on = self._evict(excess)
         self.used -= freed
-        return freed < excess and not goes_on
+        if freed >= excess or goes_on:
+            return False
+        if self._clock.now_us() < self._soonest_us:
+            return True
+        self.read()  # before a refusal: keys may have been deleted since the last reading
+        return self.excess() > 0
