@@ -167,7 +167,7 @@ class Engine(EngineState):
                     at += passed
                     together = False
                 elif together and state & RESTRICTED:
-                    together = self.access.judges_alike(session, row)
+                    together = self.access.judges_alike(session, row, batch, at)
                 if row is not None:
                     session.last_command = row.title
                     done = self._execute(ctx, row, batch, at, together, began_us, replies)
@@ -293,7 +293,7 @@ class Engine(EngineState):
             command = command_of(row)
             at, takes_batch = 0, together and batch.count > 1
             if takes_batch and ctx.session.state & RESTRICTED:
-                takes_batch = self.access.judges_alike(ctx.session, row)
+                takes_batch = self.access.judges_alike(ctx.session, row, batch, at)
             while at < batch.count:
                 if ctx.session.state & RESTRICTED:
                     refusal = self.access.refusal_in_exec(ctx.session, row, batch.request(at))
@@ -342,7 +342,7 @@ class Engine(EngineState):
             return None, 1
         # The gate judges the requests of a batch alike, unless memory runs short between two of them, or they have
         # different keys, of which the user may use some.
-        is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row)
+        is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row, batch, at)
         left = batch.after(at) if is_alike and not self.state else one(request)
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
             session.enqueue(row, left)

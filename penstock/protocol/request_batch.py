@@ -54,7 +54,9 @@ class RequestBatch:
         self.middle = middle
         self._tails = tails
         self._requests = requests
-        if requests is not None:
+        if count == 1:
+            self.width = len(prefix)
+        elif requests is not None:
             self.width = len(requests[0])
         else:
             self.width = len(prefix) + len(own) + len(middle) + len(names) + len(columns)
@@ -72,6 +74,12 @@ class RequestBatch:
         if not self.names:
             return head + values
         return head + [word for pair in zip(self.names, values, strict=True) for word in pair]
+
+    def is_one_repeated(self) -> bool:
+        """Whether all its requests have the same words. O(words)."""
+        if self._requests is not None:
+            return self._requests.count(self._requests[0]) == self.count
+        return all(column.count(column[0]) == self.count for column in self.own + self.columns)
 
     def words_at(self, position: int) -> list[bytes]:
         """The words of all requests at a position, of requests without columns. O(count)."""

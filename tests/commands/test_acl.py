@@ -10,7 +10,9 @@ from penstock.clock import ManualClock
 from penstock.config import config_file
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
+from penstock.engine.access.users import MOST_KNOWN, MOST_KNOWN_BYTES, MOST_KNOWN_WORDS
 from penstock.errors import UsageError
+from penstock.protocol.request_batch import batches_of
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
 from tests.support.replies_beside_redis import replies_of_both
@@ -186,6 +188,55 @@ def test_a_stream_is_guarded_also_behind_a_group_named_like_an_option(dialogue: 
     refused = dialogue("XREADGROUP COUNT 1 GROUP STREAMS c STREAMS secret >")
 
     assert str(refused) == "NOPERM No permissions to access a key"
+
+
+def test_what_a_user_was_allowed_once_is_asked_again_when_the_rules_change(dialogue: Dialogue) -> None:
+    """A user remembers allowed requests whose keys must be looked for."""
+    read = "XREADGROUP GROUP g joe STREAMS orders:1 >"
+    joe = dialogue.another()
+    dialogue("XADD orders:1 1-0 f v", "XGROUP CREATE orders:1 g 0", "ACL SETUSER joe on nopass +@all ~orders:*")
+    joe("AUTH joe x")
+
+    assert [joe(read), joe(read)] == [[[b"orders:1", [[b"1-0", [b"f", b"v"]]]]], None]
+    dialogue("ACL SETUSER joe resetkeys ~others:*")
+    assert str(joe(read)) == "NOPERM No permissions to access a key"
+    dialogue("ACL SETUSER joe ~orders:* -xreadgroup")
+    assert str(joe(read)) == "NOPERM User joe has no permissions to run the 'xreadgroup' command"
+    dialogue("ACL SETUSER joe +xreadgroup")
+    assert joe(read) is None
+
+
+def test_a_user_remembers_so_many_requests_and_no_long_ones(dialogue: Dialogue) -> None:
+    dialogue("ACL SETUSER joe on nopass +@all ~k*", "AUTH joe x")
+
+    for number in range(3 * MOST_KNOWN):
+        assert str(dialogue(f"XREAD STREAMS k{number} 0")) == "None"
+        assert str(dialogue(f"XREAD STREAMS x{number} 0")) == "NOPERM No permissions to access a key"
+    dialogue(
+        f"XREAD STREAMS k{'x' * MOST_KNOWN_BYTES} 0",
+        f"XREAD STREAMS {'k ' * MOST_KNOWN_WORDS} {'0 ' * MOST_KNOWN_WORDS}",
+    )
+
+    known = dialogue.session.user._known
+    assert 0 < len(known) <= MOST_KNOWN
+    assert max(sum(map(len, words)) for words in known) < 40
+
+
+@pytest.mark.parametrize("forbidden", [0, 3, 7])
+@pytest.mark.parametrize("name", ["SET", "XREAD"])
+def test_in_a_pipeline_each_request_is_judged_by_its_own_key(dialogue: Dialogue, name: str, forbidden: int) -> None:
+    dialogue("ACL SETUSER joe on nopass +@all ~mine*", "AUTH joe x")
+    keys = [b"yours" if number == forbidden else b"mine%d" % number for number in range(8)]
+    requests = [[b"SET", key, b"v"] if name == "SET" else [b"XREAD", b"STREAMS", key, b"0"] for key in keys]
+    replies: list[bytes] = []
+
+    dialogue.engine.handle_batches(
+        dialogue.session, batches_of(requests, dialogue.engine.batch_shapes), 1 << 20, replies, []
+    )
+
+    expected = [b"+OK\r\n" if name == "SET" else b"*-1\r\n"] * 8
+    expected[forbidden] = b"-NOPERM No permissions to access a key\r\n"
+    assert replies == expected
 
 
 # -- what a change means to those who are there -----------------------------------------------------------------------

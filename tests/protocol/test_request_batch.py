@@ -246,6 +246,15 @@ def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None
     assert packed_bytes(request) == len(packed(request))
 
 
+@given(st.lists(st.one_of(requests, idempotent, st.sampled_from(ALIKE)), max_size=4), st.integers(1, 3))
+@example([packed([b"GET", b"k"])], 3)
+def test_a_batch_knows_whether_its_requests_are_one_repeated(pipeline: list[bytes], times: int) -> None:
+    for batch in of_words(b"".join([request * times for request in pipeline]))[0]:
+        different = {tuple(batch.request(at)) for at in range(batch.count)}
+
+        assert batch.is_one_repeated() == (len(different) == 1)
+
+
 @given(st.lists(st.binary(max_size=12), min_size=2, max_size=6))
 def test_a_batch_knows_the_bytes_of_its_words(values: list[bytes]) -> None:
     for words in ([b"XADD", b"s", b"*", b"field"], [b"SET", b"key"]):

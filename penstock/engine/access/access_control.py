@@ -18,6 +18,7 @@ from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.statistics import Statistics
 from penstock.errors import ReplyError, UsageError, shortened
+from penstock.protocol.request_batch import RequestBatch
 
 WRONG_PASSWORD: Final = b"WRONGPASS invalid username-password pair or user is disabled."
 IN_EXEC: Final = (
@@ -314,9 +315,12 @@ class AccessControl:
             self._note(session, self._context(session), row, request, denial)
             raise ReplyError(b"NOPERM " + refusal_text(session.user, row, denial))
 
-    def judges_alike(self, session: Session, row: Row) -> bool:
-        """Whether all requests of one batch are allowed if the first of them is."""
-        return session.user.allows_anyhow(row) or self.catalog.judges_alike(row)
+    def judges_alike(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
+        """Whether the requests of a batch behind a place are allowed if that one is. O(1), or O(requests)."""
+        user = session.user
+        if user.allows_anyhow(row) or self.catalog.judges_alike(row) or batch.is_one_repeated():
+            return True
+        return all(user.denial(row, batch.request(other)) is None for other in range(at + 1, batch.count))
 
     def refusal_in_exec(self, session: Session, row: Row, request: list[bytes]) -> bytes | None:
         """The error for a queued request that is not allowed any more when EXEC runs it."""

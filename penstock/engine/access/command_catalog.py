@@ -10,6 +10,7 @@ from penstock.engine.table.row import Row
 from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, PREFIX_WORDS
 
 WRITING_FLAGS: Final = ("insert", "delete", "update")
+PLAIN_SET_WORDS: Final = 3  # of SET without options, which decide what it does with its key
 
 
 class KeyUse:
@@ -36,7 +37,7 @@ class CommandCatalog:
     (upper case), `every` has the rows themselves. What is known of a row's keys is computed when it is first asked for.
     """
 
-    __slots__ = ("_only_keys", "_rows", "_specs", "every", "names")
+    __slots__ = ("_only_keys", "_plain_set", "_rows", "_specs", "every", "names")
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = {top.title: top for top in rows}
@@ -44,6 +45,7 @@ class CommandCatalog:
         self.names = frozenset([row.name for row in self.every])
         self._specs: dict[str, list[KeySpec]] = {}
         self._only_keys: dict[str, KeyUse | None] = {}
+        self._plain_set: list[KeyUse] = []  # of SET without options
 
     def find(self, name: str) -> Row | None:
         """The command or subcommand that a rule names, in lower case."""
@@ -61,6 +63,12 @@ class CommandCatalog:
 
     def key_uses(self, row: Row, request: list[bytes]) -> list[KeyUse]:
         """The keys of a request; none where its words are such that their places cannot be told (Redis 8.6.3)."""
+        if row.name == "SET" and len(request) == PLAIN_SET_WORDS:
+            self._plain_set = self._plain_set or self._look_for_keys(row, request)
+            return self._plain_set
+        return self._look_for_keys(row, request)
+
+    def _look_for_keys(self, row: Row, request: list[bytes]) -> list[KeyUse]:
         specs = self._specs.get(row.name)
         if specs is None:
             specs = self._specs[row.name] = key_specs.parse(row.keys)

@@ -11,6 +11,9 @@ from penstock.engine.table.row import Row
 
 DEFAULT: Final = b"default"
 HASH_LENGTH: Final = 64  # of a SHA-256 in hexadecimal
+MOST_KNOWN: Final = 512  # requests that a user remembers as allowed,
+MOST_KNOWN_WORDS: Final = 24  # each of so many words and
+MOST_KNOWN_BYTES: Final = 512  # bytes at most
 
 
 def digest(password: bytes) -> str:
@@ -24,11 +27,13 @@ class User:
     `open_to_all` (nopass) and `hashes` exclude each other. Without either nobody can log in. selectors: the root
     selector, then those in parentheses; none for the user of the server's own sessions, which is not restricted.
     is_restricted: some request could be refused. `_anyhow`: names of the rows that are allowed whatever their
-    arguments are.
+    arguments are. `_known`: requests that are allowed, of rows whose keys must be looked for (XREADGROUP), by their
+    words; `_last` is the one that was asked for last. A worker repeats such a request all day.
     """
 
     __slots__ = (
-        "_anyhow", "enabled", "hashes", "is_restricted", "name", "open_to_all", "sanitizes", "selectors",
+        "_anyhow", "_known", "_last", "enabled", "hashes", "is_restricted", "name", "open_to_all", "sanitizes",
+        "selectors",
     )  # fmt: skip
 
     def __init__(self, name: bytes, selectors: list[Selector]) -> None:
@@ -40,6 +45,8 @@ class User:
         self.selectors = selectors
         self.is_restricted = False
         self._anyhow: frozenset[str] = frozenset()
+        self._known: dict[tuple[bytes, ...], Row] = {}
+        self._last: list[bytes] = []
 
     def copy(self) -> "User":
         twin = User(self.name, [selector.copy() for selector in self.selectors])
@@ -65,6 +72,7 @@ class User:
 
     def seal(self, catalog: CommandCatalog) -> None:
         """Compute what is asked for each request. O(commands * selectors); O(1) if everything is allowed."""
+        self._known, self._last = {}, []
         self.is_restricted = not any(selector.allows_everything for selector in self.selectors)
         if not self.is_restricted:
             self._anyhow = catalog.names
@@ -80,6 +88,20 @@ class User:
         """Why a request is refused; None if it is allowed. O(selectors * keys * patterns), O(1) for most commands."""
         if row.name in self._anyhow or row.no_auth:
             return None
+        if not row.keys_move:
+            return self._worst(row, request)
+        if request == self._last:
+            return None
+        words = tuple(request) if len(request) <= MOST_KNOWN_WORDS else ()
+        denial = None if self._known.get(words) is row else self._worst(row, request)
+        if denial is None and words and sum(map(len, words)) <= MOST_KNOWN_BYTES:
+            self._last = request
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[words] = row
+        return denial
+
+    def _worst(self, row: Row, request: list[bytes]) -> Denial | None:
         worst: Denial | None = None
         for selector in self.selectors:
             found = selector.denial(row, request)

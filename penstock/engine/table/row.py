@@ -17,10 +17,10 @@ class Row:
     """
 
     __slots__ = (
-        "acl", "arity", "batch_shape", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast", "flags",
-        "group", "hidden", "history", "is_container", "keys", "label", "least_words", "loading", "most_words", "name",
-        "no_auth", "no_multi", "ordinary", "pubsub", "since", "subcommands", "summary", "syntax", "tips", "title",
-        "transactional", "write",
+        "acl", "arity", "batch_shape", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
+        "flags", "group", "hidden", "history", "is_container", "keys", "keys_move", "label", "least_words", "loading",
+        "most_words", "name", "no_auth", "no_multi", "ordinary", "pubsub", "since", "subcommands", "summary",
+        "syntax", "tips", "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +51,7 @@ class Row:
         self.complexity = complexity
         self.flags = frozenset(flags.split())
         self.keys = keys
+        self.keys_move = "movablekeys" in self.flags  # other words of the request say where they are
         self.acl = acl  # categories beyond those that follow from flags and group
         self.tips = tips
         self.history = history
