@@ -20,8 +20,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDERS: Final = ("protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
-    "server/connection.py", "server/log_writer.py", "server/limits.py", "server/script_thread.py",
-    "server/turn.py",
+    "server/client_eviction.py", "server/connection.py", "server/log_writer.py", "server/limits.py",
+    "server/script_thread.py", "server/turn.py",
 )  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "engine/scripting/lua_machine.py",  # speaks to lupa, which is dynamic and not always there

@@ -85,6 +85,7 @@ class Engine(EngineState):
         settings.watch("latency-monitor-threshold", self._set_thresholds)
         self.only_data = False  # whether the last handle_batches met requests only that touch data
         self.changed = False  # whether the last request changed something that was logged
+        self._now_ns = clock.now_ns  # at hand: it is called twice for each request
         self.began_us = 0  # when the last handle_batches began
         self.ended_us = 0  # when the last request was over
         self.context = Context(self, Session(0))
@@ -115,33 +116,22 @@ class Engine(EngineState):
         replies: list[bytes],
         logged: list[int],
         most_us: int = NEVER_SLOW,
+        is_locked: bool = False,
     ) -> list[RequestBatch]:
         """Handle requests of one client in order; what is left of them, to be handled later.
 
         Replies are appended where they are due now; a blocked request's comes through `outgoing`. `logged` gets the
         places of those that tell of a logged change. It stops after a request that left something for the caller to
         look at (`outgoing`, `to_close`, `wanted_shutdown`), or that blocks or closes the session, once there are more
-        than
-        `most_bytes` of replies, and once `most_us` are over. `only_data` says afterwards whether all of them touched
-        data only.
+        than `most_bytes` of replies, and once `most_us` are over. `only_data` says afterwards whether all of them
+        touched data only. is_locked: a script that takes long is held still meanwhile.
         """
+        if self.state & BUSY and not is_locked:
+            with self.scripts.calls.lock:
+                return self.handle_batches(session, batches, most_bytes, replies, logged, most_us, is_locked=True)
         self.only_data = True
-        if not self.state & BUSY:
-            return self._handle_batches(session, batches, most_bytes, replies, logged, most_us)
-        with self.scripts.calls.lock:
-            return self._handle_batches(session, batches, most_bytes, replies, logged, most_us)
-
-    def _handle_batches(
-        self,
-        session: Session,
-        batches: list[RequestBatch],
-        most_bytes: int,
-        replies: list[bytes],
-        logged: list[int],
-        most_us: int,
-    ) -> list[RequestBatch]:
         ctx, effects = self.context, self.effects
-        self.began_us = began_us = self.clock.now_ns() // 1000
+        self.began_us = began_us = self._now_ns() // 1000
         until_us = began_us + most_us
         last = len(batches) - 1
         sent = len(replies)  # replies whose bytes are counted
@@ -226,7 +216,7 @@ class Engine(EngineState):
         if together and row.batch_handler is not None and at + 1 < batch.count:
             done = row.batch_handler(ctx, batch.after(at), replies)
             if done:
-                self.ended_us = self.clock.now_ns() // 1000
+                self.ended_us = self._now_ns() // 1000
                 usec = self.ended_us - began_us
                 ctx.session.handled += done
                 self.statistics.ran_together(row, usec, done)
@@ -236,7 +226,7 @@ class Engine(EngineState):
         handler = row.handler
         assert handler is not None, "the gate lets no container through"
         stop = batch.count if together and row.batch_shape == REQUESTS else at + 1
-        first, size, until_us = at, 0, began_us + TOGETHER_US
+        first, size, first_us = at, 0, began_us
         while True:
             ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)
             failure: bytes | None = None
@@ -252,7 +242,7 @@ class Engine(EngineState):
                 replies.append(answer)
             if ctx.session.privileged:
                 return 1
-            self.ended_us = self.clock.now_ns() // 1000
+            self.ended_us = self._now_ns() // 1000
             if not is_blocked:
                 usec = self.ended_us - began_us
                 if ctx.attempt is None:
@@ -265,8 +255,10 @@ class Engine(EngineState):
                 if self.state & MEASURED and not is_blocked:
                     self._note_hot_keys(ctx, row, request, self.ended_us - began_us, len(answer))
             at += 1
+            if at == stop or self.blocking.ready or self.outgoing or self.ended_us - first_us > TOGETHER_US:
+                return at - first
             size += len(answer)
-            if at == stop or self.blocking.ready or self.outgoing or size > REPLY_BYTES or self.ended_us > until_us:
+            if size > REPLY_BYTES:
                 return at - first
             if self.effects.lines and not self.effects.is_one_unit:
                 self.effects.end_unit()
@@ -288,7 +280,7 @@ class Engine(EngineState):
         """
         self.effects.is_one_unit = True
         together = not self.state & SEEN
-        began_us = self.clock.now_ns() // 1000
+        began_us = self._now_ns() // 1000
         for place, (row, batch) in enumerate(queue):
             command = command_of(row)
             at, takes_batch = 0, together and batch.count > 1
@@ -335,7 +327,7 @@ class Engine(EngineState):
             elif session.queue is not None:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)
-            self.ended_us = self.clock.now_ns() // 1000
+            self.ended_us = self._now_ns() // 1000
             self.only_data = False
             self._end_caching(session, row)
             replies.append(reply.error(refusal.text))
@@ -348,7 +340,7 @@ class Engine(EngineState):
             session.enqueue(row, left)
         session.last_command = row.title
         replies.extend([reply.QUEUED] * left.count)
-        self.ended_us = self.clock.now_ns() // 1000
+        self.ended_us = self._now_ns() // 1000
         return None, left.count
 
     def named_row(self, request: list[bytes]) -> Row:

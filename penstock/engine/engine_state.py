@@ -129,7 +129,7 @@ class EngineState:
         self.next_session_id = 1
         self.monitors: set[Session] = set()
         self.subscriptions = Subscriptions()
-        self._notified = ""
+        self.notified = ""  # letters of the keyspace events that are told; set by notify_of
         self._set_notified()
         settings.watch("notify-keyspace-events", self._set_notified)
         self._loading = False
@@ -254,14 +254,9 @@ class EngineState:
         self._holds_writes = False
         self.paused_until_ms = max(self.paused_until_ms, self.clock.now_us() // 1000)
 
-    @property
-    def notified(self) -> str:
-        """Letters of the keyspace events that are told; empty: none."""
-        return self._notified
-
-    @notified.setter
-    def notified(self, letters: str) -> None:
-        self._notified = letters
+    def notify_of(self, letters: str) -> None:
+        """Tell the keyspace events of these letters from now on; empty: none."""
+        self.notified = letters
         self.set_state(NOTIFYING, letters != "")
 
     def monitor(self, session: Session, holds: bool) -> None:
@@ -338,7 +333,7 @@ class EngineState:
             notifications.tell(self.subscriptions, self.notified, db_index, name, key, self.outgoing)
 
     def _set_notified(self) -> None:
-        self.notified = notifications.wanted(self.settings)
+        self.notify_of(notifications.wanted(self.settings))
 
     def _set_node_limits(self) -> None:
         settings = self.settings

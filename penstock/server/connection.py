@@ -113,7 +113,7 @@ class Connection:
             self._end_for_requests()
             return
         if self not in self._turn.going:
-            self.go_on(self._is_free())
+            self.go_on(True)
         if self._reader.pending != session.query_buffer:
             self.note_waiting()
         if self.gone:
@@ -160,15 +160,19 @@ class Connection:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def go_on(self, is_free: bool = False) -> None:
+    def go_on(self, has_come: bool = False) -> None:
         """Handle the requests that have come, up to a turn's share of them.
 
-        is_free: as `_is_free` says, so the replies may go out at once.
+        has_come: bytes came just now. Then the replies may go out at once, if everything that came before is answered
+        and the peer has taken those replies.
         """
         turn, session, reader = self._turn, self.session, self._reader
         engine, owed = turn.engine, self._owed
         handled, counted = 0, len(owed)
         left_us = TIME_A_TURN_US
+        is_free = has_come and not (
+            owed or self._on_the_way or self._behind or turn.stops or session.blocked is not None or session.closing
+        )
         only_data, is_done, is_over = True, False, False
         is_held = not is_free and self._is_held()
         while not is_held:
@@ -211,9 +215,9 @@ class Connection:
             return
         if is_free and is_done and only_data and turn.has_nothing_to_do():
             if owed:
-                self._owed = []
                 self.owed_bytes = 0
                 self._send(owed[0] if len(owed) == 1 else b"".join(owed))
+                owed.clear()
         elif handled or owed:
             self._count_owed(counted)
             self._note_owed()
@@ -251,17 +255,6 @@ class Connection:
             or self.gone
             or self._turn.stops
             or (self._behind and self._is_behind_too_far())
-        )
-
-    def _is_free(self) -> bool:
-        """Whether what comes can be answered now: everything before it was, and the peer has taken the replies."""
-        return not (
-            self._owed
-            or self._on_the_way
-            or self._behind
-            or self._turn.stops
-            or self.session.blocked is not None
-            or self.session.closing
         )
 
     def _is_behind_too_far(self) -> bool:

@@ -107,7 +107,8 @@ def read_snapshot_again(engine: Engine, disk: Disk, tell: Callable[[str], None],
     """DEBUG RELOAD NOSAVE: read the RDB file while clients stay; why that failed, or "". A bad file changes nothing."""
     path = f"{engine.settings.text('dir')}/{engine.settings.text('dbfilename')}"
     ready = dict(engine.blocking.ready)
-    notified, engine.notified = engine.notified, ""
+    notified = engine.notified
+    engine.notify_of("")
     engine.effects.mute()
     try:
         if problem := rdb_check.look_through(disk, path, lambda done: None).problem:
@@ -125,7 +126,7 @@ def read_snapshot_again(engine: Engine, disk: Disk, tell: Callable[[str], None],
         engine.loading = False
         engine.effects.unmute()
         engine.blocking.ready = ready
-        engine.notified = notified
+        engine.notify_of(notified)
     return ""
 
 

@@ -1,5 +1,6 @@
 """What a course has started does not outlive it, however it ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -43,7 +44,10 @@ def wait_for(leader: int, count: int) -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
 def test_workers_end_with_a_course_that_is_killed(how: signal.Signals) -> None:
     course = subprocess.Popen(
-        [sys.executable, "-c", COURSE], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", COURSE],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert course.stdout is not None
     leader = int(course.stdout.readline())

@@ -69,10 +69,12 @@ def test_with_always_the_log_is_written_and_synced_before_the_reply(trace: Calla
         link.ask(b"PING")
         tracing = trace(server.pid)
         replies = [link.ask(b"XADD", b"s", b"%d-1" % number, b"f", b"v") for number in range(1, 11)]
+        link.ask(b"PING")  # a reply may be here before strace has noted its call; this one is not looked at
         steps = tracing.steps()
 
     assert replies == [b"%d-1" % number for number in range(1, 11)]
-    assert steps == ["written", "synced", "answered"] * 10
+    assert steps[:30] == ["written", "synced", "answered"] * 10
+    assert "written" not in steps[30:]
 
 
 def test_with_always_the_clients_of_one_turn_share_its_sync(trace: Callable[[int], Tracing]) -> None:

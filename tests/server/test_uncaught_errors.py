@@ -84,10 +84,12 @@ def test_after_the_server_nothing_is_left(log: ServerLog, tmp_path: Path) -> Non
 def test_an_error_that_ends_the_process_is_told_on_stderr_too(tmp_path: Path) -> None:
     program = f"""
 from penstock.clock import SystemClock
+from penstock.config.settings import Settings
 from penstock.server.server_log import ServerLog, uncaught_errors_told_in
-from tests.support.engines import settings_with
 
-with uncaught_errors_told_in(ServerLog(settings_with(logfile={str(tmp_path / "log")!r}), SystemClock())):
+settings = Settings()
+settings.read_line(["logfile", {str(tmp_path / "log")!r}], set())
+with uncaught_errors_told_in(ServerLog(settings, SystemClock())):
     1 // 0
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

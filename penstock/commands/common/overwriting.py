@@ -17,13 +17,15 @@ def overwrite(ctx: Context, key: bytes, value: Value, keeps_expiry: bool = False
     if old is None:
         create(ctx, key, value)
         return
-    if not keeps_expiry:
+    if not keeps_expiry and ctx.db.expires:
         ctx.db.persist(key)
     ctx.put(key, value)
     notify_overwritten(ctx, key, old, value)
 
 
 def notify_overwritten(ctx: Context, key: bytes, old: Value, new: Value) -> None:
+    if not ctx.engine.notified:
+        return
     ctx.event("o", b"overwritten", key)
     if type_name(old) != type_name(new):
         ctx.event("c", b"type_changed", key)

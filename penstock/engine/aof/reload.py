@@ -20,7 +20,8 @@ def reload(engine: EngineState, now_ms: int) -> None:
     kept = [_with_kept_forms(db) for db in engine.keyspace.databases]
     with_log = engine.effects.log
     was_ready = dict(engine.blocking.ready)
-    notified, engine.notified = engine.notified, ""  # nothing happens to the keys, for all that anybody sees
+    notified = engine.notified
+    engine.notify_of("")  # nothing happens to the keys, for all that anybody sees
     for db in engine.keyspace.databases:
         db.clear()
     replay = Replay(engine, _nobody)
@@ -31,7 +32,7 @@ def reload(engine: EngineState, now_ms: int) -> None:
         engine.loading = False
         engine.effects.log = with_log
         engine.blocking.ready = was_ready
-        engine.notified = notified
+        engine.notify_of(notified)
     assert not replay.refused, "what this process writes it can read"
     for db, keys in zip(engine.keyspace.databases, kept, strict=True):
         _take_up_forms(db, keys, set_limits(engine.settings))
