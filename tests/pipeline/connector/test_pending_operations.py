@@ -72,6 +72,28 @@ def test_rows_of_the_entries_table_will_do_with_options_for_the_rest(pending, op
     assert [entry_id for entry_id, _, _ in left(pending)] == ["3-0", "4-0"]
 
 
+@pytest.mark.parametrize(("stream", "group"), [("s", "none"), ("none", "g")])
+def test_a_group_that_does_not_exist_is_told(pending, operate, stream, group):
+    with pytest.raises(PipelineError, match=r"XACK is refused: NOGROUP .*'none'") as refusal:
+        operate("ack", held("1-0", "2-0", stream=[stream] * 2, group=[group] * 2))
+    assert "\n" not in str(refusal.value)
+
+
+def test_entries_of_several_streams_and_groups_are_acknowledged_each_where_it_is(pending, operate):
+    pending.xadd("t", {"n": 1}, "1-0")
+    pending.xgroup_create("t", "g", "0")
+    pending.xgroup_create("s", "h", "0")
+    for group, stream in (("g", "t"), ("h", "s")):
+        pending.xreadgroup(group, "bob", {stream: ">"})
+    rows = held("1-0", "4-0", "1-0", "2-0", stream=["s", "s", "t", "s"], group=["g", "h", "g", "g"])
+    done = operate("ack", rows)
+
+    assert [entry_id for entry_id, _, _ in left(pending)] == ["3-0", "4-0"]
+    assert [row["message_id"] for row in pending.xpending_range("s", "h", "-", "+", 9)] == [b"1-0", b"2-0", b"3-0"]
+    assert pending.xpending("t", "g")["pending"] == 0
+    assert done.skipped == 0
+
+
 @pytest.mark.parametrize(
     ("batch", "text"),
     [
@@ -277,20 +299,20 @@ def test_the_entries_of_letters_are_read_by_ranges(server, endpoint, wanted, mos
     for number in range(1, 304):
         server.xadd("s", {"n": number}, f"{number}-0")
     asked = []
-    exchange = Client._exchange_once
+    framed = Client.framed
 
-    def counting(self, payload, count, wait_s):
+    def counting(self, payload):
         asked.append(payload.count(b"XRANGE"))
-        return exchange(self, payload, count, wait_s)
+        return framed(self, payload)
 
-    monkeypatch.setattr(Client, "_exchange_once", counting)
+    monkeypatch.setattr(Client, "framed", counting)
     servers = read_sink({"endpoints": endpoint, "operation": "deadletter"}, False).servers
+    rows = pa.record_batch({"id": pa.array([b"%d-0" % number for number in wanted], pa.large_binary())})
     with Client(servers.endpoints[0], servers.access) as client:
-        found = dead_letters.entries_of(client, b"s", [b"%d-0" % number for number in wanted])
+        found = dead_letters.fields_of(client, b"s", dead_letters.Wanted(rows))
 
-    expected = {b"%d-0" % number: [b"n", b"%d" % number] for number in wanted if number < 304}
-    assert {one: found[one] for one in expected} == expected
-    assert b"999-0" not in found
+    distinct = dict.fromkeys(wanted)
+    assert found.to_pylist() == [[(b"n", b"%d" % number)] if number < 304 else None for number in distinct]
     assert sum(asked) <= most_asked
 
 
@@ -331,6 +353,12 @@ def test_the_dead_letter_stream_has_a_name_of_ones_own(pending, operate):
     ((_, letter),) = pending.xrange("dead:s")
     assert letter[b"_reason"] == b"too big"
     assert [row["name"] for row in pending.xinfo_consumers("s", "g")] == [b"alice", b"undertaker"]
+
+
+def test_what_is_no_id_is_told(pending, operate):
+    with pytest.raises(PipelineError, match="b'four' is no id of an entry"):
+        operate("deadletter", held("1-0", "four"))
+    assert len(left(pending)) == 4
 
 
 def test_dead_letters_do_not_go_where_they_come_from(pending, operate):

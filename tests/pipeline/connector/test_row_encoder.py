@@ -13,7 +13,8 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import parsed
-from penstock.pipeline.connector.sink.row_encoder import SHORT, Encoder
+from penstock.pipeline.connector.sink.resp_columns import SHORT
+from penstock.pipeline.connector.sink.row_encoder import Encoder
 from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.errors import OptionError, PipelineError
 

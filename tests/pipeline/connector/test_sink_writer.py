@@ -7,7 +7,7 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
-from penstock.pipeline.connector.sink import idempotent_writes, ledger, row_encoder
+from penstock.pipeline.connector.sink import idempotent_writes, ledger, resp_columns
 from penstock.pipeline.connector.sink.ledger import Ledger
 from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.connector.sink.sink_writer import Task, write_task
@@ -211,7 +211,7 @@ def test_fewer_partitions_amid_a_batch_are_noticed(server, endpoint, write):
 
 
 def test_long_rows_are_sent_few_at_a_time(server, write, monkeypatch):
-    monkeypatch.setattr(row_encoder, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(resp_columns, "CHUNK_BYTES", 1_000)
     write([rows(*range(40), text="x" * 100), rows(40, text="x" * 5_000)], pipeline="1000")
 
     assert numbers(server) == list(range(41))

@@ -9,17 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings, packed
 from penstock.pipeline.connector.sink.idempotent_writes import IdmpSettings
 from penstock.pipeline.connector.sink.ledger import text_of
-from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, PendingRow, checked, chunks
+from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, among, checked, chunks, with_ids
+from penstock.pipeline.connector.sink.resp_columns import BINARY, Headers, Texts, join
 from penstock.pipeline.connector.sink.sink_options import KEY_HERE, SinkOptions
+from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
 
 PAGE_SPARE: Final = 2  # a page of entries may have so many times those that are wanted
-NO_FIELDS: Final[list[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +43,18 @@ class DeadLetters:
         self._client = client
         self._options = options
         self._columns = Columns(options, names)
+        self._headers = Headers()
         self._remembers: dict[bytes, bool] = {}  # by dead-letter stream: does it know IDMP?
         self.skipped = 0
 
     def put(self, batch: Any) -> None:
-        for (stream, group), all_held in self._columns.held(batch).items():
+        for stream, group, all_rows in self._columns.by_group(batch):
             dead = self._options.dead_letter_stream.replace(KEY_HERE, stream.decode("utf-8", "surrogateescape"))
             route = Route(stream, group, dead.encode("utf-8", "surrogateescape"))
             if route.dead == stream:
                 raise PipelineError(f"the dead letters of {stream!r} would go to the stream itself")
-            for held in chunks(all_held, self._options.pipeline):
-                self.skipped += len(held) - self._move(route, held)
+            for rows in chunks(all_rows, self._options.pipeline):
+                self.skipped += rows.num_rows - self._move(route, rows)
 
     def end(self) -> None:
         """Nothing is kept back."""
@@ -56,48 +62,64 @@ class DeadLetters:
     def close(self) -> None:
         self._client.close()
 
-    def _move(self, route: Route, held: list[PendingRow]) -> int:
+    def _move(self, route: Route, rows: Any) -> int:
         """How many of the entries were moved."""
-        ours = self._taken(route, held)
-        if not ours:
+        ours = self._taken(route, Wanted(rows))
+        count = len(ours)
+        if not count:
             return 0
         with_key = self._knows_idmp(route.dead)
-        entries = entries_of(self._client, route.stream, [one.id for one in ours])
-        letter = _Letter(route, with_key)
+        letters = self._letters(route, ours.rows, fields_of(self._client, route.stream, ours), with_key)
         acknowledge = b"*4\r\n" + bulk_strings([b"XACK", route.stream, route.group])
+        acks = Texts(join([acknowledge, self._headers.of(ours.ids), ours.ids, b"\r\n"]))
         # Copies first, then acknowledgements: the server runs neighbours of one shape together.
-        requests = [
+        requests: list[bytes | memoryview] = [
             packed("MULTI"),
             packed("XREVRANGE", route.dead, "+", "-", "COUNT", 1),
-            *[letter.packed(one, entries.get(one.id, NO_FIELDS)) for one in ours],
-            *[acknowledge + b"$%d\r\n%b\r\n" % (len(one.id), one.id) for one in ours],
+            letters.between(0, count),
+            acks.between(0, count),
             packed("EXEC"),
         ]
         # No retry: if the connection breaks the task fails, and its next try sees which entries are still pending.
-        *_, answer = replies = self._client.exchange(b"".join(requests), len(requests), retry=False)
+        *_, answer = replies = self._client.exchange(b"".join(requests), 2 * count + 3, retry=False)
         if not isinstance(answer, list):
             refused = next((text_of(reply) for reply in replies if isinstance(reply, ReplyError)), "EXEC did nothing")
             raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {refused}")
-        return self._settle(route, ours, answer)
+        return self._settle(route, ours.rows, answer)
 
-    def _taken(self, route: Route, held: list[PendingRow]) -> list[PendingRow]:
+    def _taken(self, route: Route, wanted: "Wanted") -> "Wanted":
         """The entries claimed now, and those that an earlier try had claimed and did not move."""
-        entry_ids = [one.id for one in held]
-        places = in_order(entry_ids)
-        lowest, highest = places[0][-1], places[-1][-1]
-        consumer = self._options.consumer
-        requests: list[Request] = [
-            ["TYPE", route.dead],
-            ["XPENDING", route.stream, route.group, lowest, highest, len(held), consumer],
-            ["XCLAIM", route.stream, route.group, consumer, self._options.min_idle_ms, *entry_ids, "JUSTID"],
+        consumer = self._options.consumer.encode()
+        claim = [b"XCLAIM", route.stream, route.group, consumer, b"%d" % self._options.min_idle_ms]
+        requests = [
+            packed("TYPE", route.dead),
+            packed("XPENDING", route.stream, route.group, wanted.first, wanted.last, len(wanted), consumer),
+            with_ids(claim, self._headers.words(wanted.ids), b"JUSTID"),
         ]
-        kind, mine, taken = self._client.pipeline(requests)
+        kind, mine, taken = self._client.exchange(b"".join(requests), len(requests), retry=True)
         if checked(kind, "TYPE") not in (b"stream", b"none"):
             raise PipelineError(f"the key {route.dead!r} holds a {kind.decode()}: dead letters need a stream")
-        ours = set(checked(taken, "XCLAIM"))
-        ours.update(row[0] for row in checked(mine, "XPENDING"))
-        found = {one.id: one for one in held if one.id in ours}  # each once, however often the rows name it
-        return list(found.values())
+        found = [*checked(taken, "XCLAIM"), *(row[0] for row in checked(mine, "XPENDING"))]
+        ours = among(wanted.ids, found)
+        return wanted if pc.all(ours).as_py() else Wanted(wanted.rows.filter(ours))
+
+    def _letters(self, route: Route, rows: Any, fields: Any, with_key: bool) -> Texts:
+        """The XADDs of dead letters: the entry's fields, where it comes from, and why it is moved."""
+        entry_ids = rows.column("id")
+        begin = bulk_strings([b"XADD", route.dead])
+        fixed = 3 + 6  # words: command, key and id; what _stream, _group and _id are
+        parts: list[Any] = []
+        if with_key:
+            iids = join([route.stream + b":", entry_ids])
+            begin += bulk_strings([b"IDMP", b"dead:" + route.group])
+            parts = [self._headers.of(iids), iids, b"\r\n"]
+            fixed += 3
+        texts, pairs = self._headers.pairs(fields, skip_nulls=True)
+        origin = bulk_strings([b"_stream", route.stream, b"_group", route.group, b"_id"])
+        ends, words = _ends(rows, fields)
+        parts += [b"$1\r\n*\r\n", texts, origin, self._headers.of(entry_ids), entry_ids, b"\r\n", ends]
+        count = pc.add(pc.multiply(pairs, 2), pc.add(words, fixed)).cast(pa.string()).cast(BINARY)
+        return Texts(join([b"*", count, b"\r\n" + begin, *parts]))
 
     def _knows_idmp(self, dead: bytes) -> bool:
         """Whether the server knows IDMP; the first time, the dead-letter stream is created with its settings."""
@@ -108,22 +130,23 @@ class DeadLetters:
                 IdmpSettings(self._client, creates=True).prepare([dead])
         return self._remembers[dead]
 
-    def _settle(self, route: Route, ours: list[PendingRow], answer: list[Reply]) -> int:
+    def _settle(self, route: Route, ours: Any, answer: list[Reply]) -> int:
         """Delete copies whose entries were acknowledged meanwhile, and count the others."""
         newest, *replies = answer
-        if replies[len(ours) :].count(1) == len(ours) and ReplyError not in set(map(type, replies)):
-            return len(ours)
+        count: int = ours.num_rows
+        if replies[count:].count(1) == count and ReplyError not in set(map(type, replies)):
+            return count
         before = ids.parse(newest[0][0]) if newest and not isinstance(newest, ReplyError) else ids.ZERO
         moved = 0
         in_vain: list[bytes] = []
-        lost: list[PendingRow] = []
+        lost: list[int] = []
         refused = ""
-        for held, copy, acknowledged in zip(ours, replies[: len(ours)], replies[len(ours) :], strict=True):
+        for at, (copy, acknowledged) in enumerate(zip(replies[:count], replies[count:], strict=True)):
             for reply in (copy, acknowledged):
                 if isinstance(reply, ReplyError):
                     refused = text_of(reply)
             if isinstance(copy, ReplyError):
-                lost.append(held)
+                lost.append(at)
             elif acknowledged == 1:
                 moved += 1
             elif ids.parse(copy) > before:  # else IDMP returned the id of another job's copy
@@ -131,99 +154,144 @@ class DeadLetters:
         if in_vain:
             checked(self._client.call("XDEL", route.dead, *in_vain), "XDEL")
         if lost:
-            self._make_pending_again(route, lost)
+            self._make_pending_again(route, ours.take(lost))
         if refused:
             raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {refused}")
         return moved
 
-    def _make_pending_again(self, route: Route, lost: list[PendingRow]) -> None:
+    def _make_pending_again(self, route: Route, lost: Any) -> None:
         """Make entries pending again that were acknowledged although their copy was refused in the transaction."""
         again: list[Request] = []
-        for held in lost:
-            count = 1 if held.deliveries is None else held.deliveries
-            claim: Request = ["XCLAIM", route.stream, route.group, self._options.consumer, 0, held.id]
+        for row in lost.to_pylist():
+            count = 1 if row["deliveries"] is None else row["deliveries"]
+            claim: Request = ["XCLAIM", route.stream, route.group, self._options.consumer, 0, row["id"]]
             again.append([*claim, "RETRYCOUNT", count, "FORCE", "JUSTID"])
         self._client.pipeline(again)
 
 
-class _Letter:
-    """Makes the XADDs of dead letters: the entry's fields, and where it comes from."""
+def _ends(rows: Any, fields: Any) -> tuple[Any, Any]:
+    """The words that end each letter, and their number: `_deliveries`, `_consumer` and `_reason`.
 
-    def __init__(self, route: Route, with_key: bool) -> None:
-        key = [b"IDMP", b"dead:" + route.group] if with_key else []
-        self._begin = bulk_strings([b"XADD", route.dead, *key])
-        self._iid_prefix = route.stream + b":" if with_key else b""
-        self._about = bulk_strings([b"_stream", route.stream, b"_group", route.group, b"_id"])
-        self._fixed = 3 + (3 if with_key else 0) + 6  # words behind which the entry's fields and its end are counted
-        self._forms: dict[tuple[int, int | None, bytes | None, bytes], bytes] = {}
-
-    def packed(self, held: PendingRow, fields: list[bytes]) -> bytes:
-        reason = _reason(held, bool(fields))
-        form = self._forms.get((len(fields), held.deliveries, held.consumer, reason))
-        if form is None:
-            form = self._form(len(fields), held, reason)
-        entry_id = held.id
-        size = len(entry_id)
-        words = [word for field in fields for word in (len(field), field)]
-        if self._iid_prefix:
-            return form % (len(self._iid_prefix) + size, entry_id, *words, size, entry_id)
-        return form % (*words, size, entry_id)
-
-    def _form(self, count: int, held: PendingRow, reason: bytes) -> bytes:
-        """The request with `%` where letters differ that have as many fields, and deliveries, consumer and reason."""
-        more: list[bytes] = []
-        if held.deliveries is not None:
-            more += [b"_deliveries", b"%d" % held.deliveries]
-        if held.consumer:
-            more += [b"_consumer", held.consumer]
-        more += [b"_reason", reason]
-        iid = b"$%d\r\n" + _literal(self._iid_prefix) + b"%b\r\n" if self._iid_prefix else b""
-        form = (
-            b"*%d\r\n%b" % (self._fixed + count + len(more), _literal(self._begin)) + iid + b"$1\r\n*\r\n"
-            + count * b"$%d\r\n%b\r\n" + _literal(self._about) + b"$%d\r\n%b\r\n" + _literal(bulk_strings(more))
-        )  # fmt: skip
-        self._forms[count, held.deliveries, held.consumer, reason] = form
-        return form
+    O(rows) in C, and in Python for those ends that are different.
+    """
+    known: list[list[Any]] = []
+    codes = pc.is_null(fields).cast(pa.int64())
+    for name in ("deliveries", "consumer", "reason"):
+        column = rows.column(name).dictionary_encode("encode")
+        known.append(column.dictionary.to_pylist())
+        codes = pc.add(pc.multiply(codes, len(known[-1])), column.indices)
+    distinct = codes.dictionary_encode()
+    ends = []
+    for code in distinct.dictionary.to_pylist():
+        values: list[Any] = []
+        for some in reversed(known):
+            code, at = divmod(code, len(some))
+            values.append(some[at])
+        reason, consumer, deliveries = values
+        ends.append(_end(deliveries, consumer, reason, is_gone=bool(code)))
+    texts = pa.array([bulk_strings(words) for words in ends], BINARY)
+    counts = pa.array(list(map(len, ends)), pa.int64())
+    return texts.take(distinct.indices), counts.take(distinct.indices)
 
 
-def _literal(text: bytes) -> bytes:
-    return text.replace(b"%", b"%%")
+def _end(deliveries: int | None, consumer: bytes | None, reason: bytes | None, is_gone: bool) -> list[bytes]:
+    words: list[bytes] = []
+    if deliveries is not None:
+        words += [b"_deliveries", b"%d" % deliveries]
+    if consumer:
+        words += [b"_consumer", consumer]
+    if reason is None:
+        reason = b"its entry is gone" if is_gone else _reason(deliveries)
+    return [*words, b"_reason", reason]
 
 
-def in_order(entry_ids: list[bytes]) -> list[tuple[int, int, bytes]]:
-    """Ids in order, each as its milliseconds, its sequence number and its text. O(n log n)."""
-    found = ids.parse_all(entry_ids)
-    return sorted(zip(found.ms, found.seq, entry_ids, strict=True))
+def _reason(deliveries: int | None) -> bytes:
+    if deliveries is None:
+        return b"moved by a job"
+    return b"fatal" if deliveries == FATAL else b"delivered %d times" % deliveries
 
 
-def entries_of(client: Client, stream: bytes, entry_ids: list[bytes]) -> dict[bytes, list[bytes]]:
-    """The fields of entries by id, without those that are gone.
+# -- the entries ------------------------------------------------------------------------------------------------------
+
+
+class Wanted:
+    """Rows that name entries, each entry once; their ids, and the order of these. O(n log n).
+
+    PipelineError for what is no id.
+    """
+
+    __slots__ = ("ids", "ms", "order", "rows", "seq")
+
+    def __init__(self, rows: Any) -> None:
+        self.ids = rows.column("id")
+        distinct = self.ids.unique()
+        if len(distinct) < len(self.ids):
+            rows = rows.take(pc.index_in(distinct, value_set=self.ids))
+            self.ids = distinct
+        self.rows = rows
+        try:
+            found = ids.parse_all(self.ids.to_pylist())
+        except ValueError as mistake:
+            raise PipelineError(f"{mistake} is no id of an entry") from None
+        self.ms: Any = numpy.frombuffer(found.ms, numpy.uint64)
+        self.seq: Any = numpy.frombuffer(found.seq, numpy.uint64)
+        self.order: Any = numpy.lexsort((self.seq, self.ms))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def first(self) -> bytes:
+        return self.text(self.order[0])
+
+    @property
+    def last(self) -> bytes:
+        return self.text(self.order[-1])
+
+    def text(self, at: Any) -> bytes:
+        found: bytes = self.ids[int(at)].as_py()
+        return found
+
+    def beyond(self, left: Any, entry_id: int) -> Any:
+        """Those of some places whose ids are higher."""
+        ms, seq = self.ms[left], self.seq[left]
+        high, low = numpy.uint64(entry_id >> 64), numpy.uint64(entry_id & ids.HALF)
+        return left[(ms > high) | ((ms == high) & (seq > low))]
+
+
+def fields_of(client: Client, stream: bytes, wanted: Wanted) -> Any:
+    """The fields of entries as a map array, null for those that are gone.
 
     Neighbours are read by the range that they are in; where most of a range is not wanted, ids are asked one by one.
     """
-    left = in_order(entry_ids)
-    found: dict[bytes, list[bytes]] = {}
+    pages: list[Page] = []
+    left = wanted.order
     is_dense = True
-    while left and is_dense:
+    while len(left) and is_dense:
         most = PAGE_SPARE * len(left)
-        (page,) = client.pipeline([["XRANGE", stream, left[0][-1], left[-1][-1], "COUNT", most]])
-        found.update(checked(page, "XRANGE"))
+        page = _page(client, [["XRANGE", stream, wanted.text(left[0]), wanted.text(left[-1]), "COUNT", most]])
+        pages.append(page)
         if len(page) < most:
-            return found
-        upto = ids.parse(page[-1][0])
-        beyond = [place for place in left if place[:2] > (upto >> 64, upto & ids.HALF)]
+            left = left[:0]
+            break
+        beyond = wanted.beyond(left, ids.parse(page.last_id()))
         is_dense = PAGE_SPARE * 2 * (len(left) - len(beyond)) >= len(page)
         left = beyond
-    for reply in client.pipeline([["XRANGE", stream, entry_id, entry_id] for *_, entry_id in left]):
-        found.update(checked(reply, "XRANGE"))
-    return found
+    if len(left):
+        texts = [wanted.text(at) for at in left]
+        pages.append(_page(client, [["XRANGE", stream, entry_id, entry_id] for entry_id in texts]))
+    there = pa.concat_arrays([page.texts(page.id_at).cast(BINARY) for page in pages])
+    fields = pa.concat_arrays([_fields(page) for page in pages])
+    return fields if there.equals(wanted.ids) else fields.take(pc.index_in(wanted.ids, value_set=there))
 
 
-def _reason(held: PendingRow, has_fields: bool) -> bytes:
-    if held.reason is not None:
-        return held.reason
-    if not has_fields:
-        return b"its entry is gone"
-    if held.deliveries is None:
-        return b"moved by a job"
-    return b"fatal" if held.deliveries == FATAL else b"delivered %d times" % held.deliveries
+def _page(client: Client, requests: list[Request]) -> Page:
+    try:
+        return decode(client.framed(b"".join(packed(*words) for words in requests)), len(requests))
+    except ReplyError as refusal:
+        raise PipelineError(f"XRANGE is refused: {text_of(refusal)}") from None
+
+
+def _fields(page: Page) -> Any:
+    names, values = (page.texts(at).cast(BINARY) for at in (page.name_at, page.value_at))
+    return pa.MapArray.from_arrays(pa.array(page.offsets), names, values)

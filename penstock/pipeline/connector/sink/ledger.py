@@ -15,7 +15,8 @@ from typing import Final
 from penstock.errors import ReplyError
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, packed
-from penstock.pipeline.connector.sink.row_encoder import Encoded, Texts
+from penstock.pipeline.connector.sink.resp_columns import Texts
+from penstock.pipeline.connector.sink.row_encoder import Encoded
 from penstock.pipeline.errors import PipelineError, ServerGone
 from penstock.storage.streams import ids
 

@@ -5,17 +5,24 @@ will do, and the options `stream` and `group` stand for a column), `endpoint` wh
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, Protocol
 
+import numpy
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings
 from penstock.pipeline.connector.sink.ledger import text_of
-from penstock.pipeline.connector.sink.row_encoder import as_bytes
+from penstock.pipeline.connector.sink.resp_columns import BINARY, Headers, Texts, as_bytes
 from penstock.pipeline.connector.sink.sink_options import SinkOptions
 from penstock.pipeline.errors import OptionError, PipelineError
 
 FATAL: Final = 2**63 - 1  # deliveries of an entry that XNACK has marked so (Redis 8.8)
+
+# The rows of one group: `deliveries` null where a row has none, `consumer` also where there is no owner.
+ROWS: Final = pa.schema([("id", BINARY), ("deliveries", pa.int64()), ("consumer", BINARY), ("reason", BINARY)])
 
 
 class Operation(Protocol):
@@ -28,16 +35,6 @@ class Operation(Protocol):
     def end(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-@dataclass(slots=True)
-class PendingRow:
-    """A pending entry as a row names it. `deliveries` or `consumer` None: the row lacks it, or there is no owner."""
-
-    id: bytes
-    deliveries: int | None = None
-    consumer: bytes | None = None
-    reason: bytes | None = None
 
 
 class Columns:
@@ -62,40 +59,49 @@ class Columns:
             "pending entries, and the table 'pending' has all that is needed"
         )
 
-    def held(self, batch: Any) -> dict[tuple[bytes, bytes], list[PendingRow]]:
-        """The entries of a batch, by stream and group."""
-        count = batch.num_rows
-        streams = self._texts(batch, self.stream, self._options.stream, count)
-        groups = self._texts(batch, self.group, self._options.group, count)
-        ids = self._texts(batch, self.id, None, count)
-        deliveries = batch.column("deliveries").to_pylist() if "deliveries" in self._names else [None] * count
-        consumers = self._optional(batch, "consumer", count)
-        reasons = self._optional(batch, "reason", count)
-        found: dict[tuple[bytes, bytes], list[PendingRow]] = {}
-        for at in range(count):
-            held = PendingRow(ids[at], deliveries[at], consumers[at], reasons[at])
-            found.setdefault((streams[at], groups[at]), []).append(held)
-        return found
+    def by_group(self, batch: Any) -> Iterator[tuple[bytes, bytes, Any]]:
+        """The rows of a batch by stream and group: record batches of the schema ROWS. O(n log n)."""
+        streams, stream_of = self._named_by(batch, self.stream, self._options.stream)
+        groups, group_of = self._named_by(batch, self.group, self._options.group)
+        rows = pa.RecordBatch.from_arrays([self._column(batch, field) for field in ROWS], schema=ROWS)
+        if len(streams) == len(groups) == 1:
+            yield streams[0], groups[0], rows
+            return
+        pairs = stream_of * len(groups) + group_of
+        order = numpy.argsort(pairs, kind="stable")
+        pairs, rows = pairs[order], rows.take(pa.array(order))
+        bounds: list[int] = [0, *(numpy.flatnonzero(numpy.diff(pairs)) + 1).tolist(), len(pairs)]
+        for first, behind in pairwise(bounds):
+            if behind > first:
+                stream, group = divmod(int(pairs[first]), len(groups))
+                yield streams[stream], groups[group], rows.slice(first, behind - first)
 
-    def _texts(self, batch: Any, column: str | None, option: str | None, count: int) -> list[bytes]:
+    def _named_by(self, batch: Any, column: str | None, option: str | None) -> tuple[list[bytes], Any]:
+        """The streams, or groups, of a batch, and which of them each row names (an array)."""
         if column is None:
-            return [str(option).encode()] * count
+            return [str(option).encode()], numpy.zeros(batch.num_rows, numpy.int64)
+        texts = self._present(batch, column).dictionary_encode()
+        return texts.dictionary.to_pylist(), texts.indices.to_numpy().astype(numpy.int64)
+
+    def _present(self, batch: Any, column: str) -> Any:
         texts = as_bytes(batch.column(column))
         if texts.null_count:
             raise PipelineError(f"{column} must not be null: it says which entry is meant")
-        found: list[bytes] = texts.to_pylist()
-        return found
+        return texts
 
-    def _optional(self, batch: Any, column: str, count: int) -> list[bytes | None]:
-        found: list[bytes | None] = (
-            as_bytes(batch.column(column)).to_pylist() if column in self._names else [None] * count
-        )
-        return found
+    def _column(self, batch: Any, field: Any) -> Any:
+        if field.name == "id":
+            assert self.id is not None, "no option stands for it"
+            return self._present(batch, self.id)
+        if field.name not in self._names:
+            return pa.nulls(batch.num_rows, field.type)
+        column = batch.column(field.name)
+        return as_bytes(column) if field.type == BINARY else column.cast(field.type)
 
 
-def chunks(held: list[PendingRow], size: int) -> Iterator[list[PendingRow]]:
-    for first in range(0, len(held), size):
-        yield held[first : first + size]
+def chunks(rows: Any, size: int) -> Iterator[Any]:
+    for first in range(0, rows.num_rows, size):
+        yield rows.slice(first, size)
 
 
 class Ack:
@@ -105,17 +111,27 @@ class Ack:
         self._client = client
         self._columns = Columns(options, names)
         self._size = options.pipeline
+        self._headers = Headers()
         self.skipped = 0
 
     def put(self, batch: Any) -> None:
-        requests: list[Request] = []
-        rows = 0
-        for (stream, group), all_held in self._columns.held(batch).items():
-            for held in chunks(all_held, self._size):
-                requests.append(["XACK", stream, group, *(one.id for one in held)])
-                rows += len(held)
-        done = sum(checked(reply, "XACK") for reply in self._client.pipeline(requests))
-        self.skipped += rows - done
+        requests: list[bytes] = []
+        asked: list[tuple[bytes, bytes, int]] = []
+        for stream, group, all_rows in self._columns.by_group(batch):
+            for rows in chunks(all_rows, self._size):
+                requests.append(with_ids([b"XACK", stream, group], self._headers.words(rows.column("id"))))
+                asked.append((stream, group, rows.num_rows))
+        replies = self._client.exchange(b"".join(requests), len(requests), retry=True)
+        for (stream, group, count), reply in zip(asked, replies, strict=True):
+            done = checked(reply, "XACK")
+            if not done:
+                self._refuse_no_group(stream, group)
+            self.skipped += count - done
+
+    def _refuse_no_group(self, stream: bytes, group: bytes) -> None:
+        """PipelineError if there is no such group, of which XACK says nothing but that it acknowledged no entry."""
+        (reply,) = self._client.pipeline([["XPENDING", stream, group]])
+        checked(reply, "XACK")
 
     def end(self) -> None:
         """Nothing is kept back."""
@@ -138,24 +154,25 @@ class Nack:
         self.skipped = 0
 
     def put(self, batch: Any) -> None:
-        for (stream, group), all_held in self._columns.held(batch).items():
-            for held in chunks(all_held, self._options.pipeline):
-                ours = held if not self._options.min_idle_ms else self._claimed(stream, group, held)
+        for stream, group, all_rows in self._columns.by_group(batch):
+            for rows in chunks(all_rows, self._options.pipeline):
+                ours = rows if not self._options.min_idle_ms else self._claimed(stream, group, rows)
                 self._give_back(stream, group, ours)
-                self.skipped += len(held) - len(ours)
+                self.skipped += rows.num_rows - ours.num_rows
 
-    def _claimed(self, stream: bytes, group: bytes, held: list[PendingRow]) -> list[PendingRow]:
+    def _claimed(self, stream: bytes, group: bytes, rows: Any) -> Any:
         """The entries that were idle for `minIdle`, claimed for our consumer so that no other works on them."""
-        ids = [one.id for one in held]
+        ids = rows.column("id").to_pylist()
         options = self._options
         request: Request = ["XCLAIM", stream, group, options.consumer, options.min_idle_ms, *ids, "JUSTID"]
-        taken = set(checked(self._client.call(*request), "XCLAIM"))
-        return [one for one in held if one.id in taken]
+        return rows.filter(among(rows.column("id"), checked(self._client.call(*request), "XCLAIM")))
 
-    def _give_back(self, stream: bytes, group: bytes, held: list[PendingRow]) -> None:
+    def _give_back(self, stream: bytes, group: bytes, rows: Any) -> None:
         by_count: dict[int | None, list[bytes]] = {}
-        for one in held:
-            by_count.setdefault(self._count_of(one), []).append(one.id)
+        for entry_id, deliveries in zip(
+            rows.column("id").to_pylist(), rows.column("deliveries").to_pylist(), strict=True
+        ):
+            by_count.setdefault(self._count_of(deliveries), []).append(entry_id)
         requests: list[Request] = []
         for count, ids in by_count.items():
             words: list[str | bytes | int] = ["XNACK", stream, group, self._options.nack_mode, "IDS", len(ids), *ids]
@@ -165,13 +182,13 @@ class Nack:
             if isinstance(reply, ReplyError) and reply.text.startswith(b"ERR unknown command"):
                 raise PipelineError("the operation 'nack' needs a server with XNACK: Penstock, or Redis 8.8 and later")
             done += checked(reply, "XNACK")
-        self.skipped += len(held) - done
+        self.skipped += rows.num_rows - done
 
-    def _count_of(self, held: PendingRow) -> int | None:
+    def _count_of(self, deliveries: int | None) -> int | None:
         if self._options.retry_count is not None:
             return self._options.retry_count
-        if self._options.nack_mode == "SILENT" and held.deliveries is not None:
-            return max(held.deliveries - 1, 0)
+        if self._options.nack_mode == "SILENT" and deliveries is not None:
+            return max(deliveries - 1, 0)
         return None
 
     def end(self) -> None:
@@ -186,3 +203,15 @@ def checked(reply: Reply, what: str) -> Reply:
     if isinstance(reply, ReplyError):
         raise PipelineError(f"{what} is refused: {text_of(reply)}")
     return reply
+
+
+def among(entry_ids: Any, some: list[bytes]) -> Any:
+    """Which of the ids (an array) are among some others."""
+    return pc.is_in(entry_ids, value_set=pa.array(some, BINARY))
+
+
+def with_ids(words: list[bytes], id_words: Any, *behind: bytes) -> bytes:
+    """A request of these words, ids that are RESP words already (an array), and other words behind them."""
+    count = len(words) + len(id_words) + len(behind)
+    texts = Texts(id_words).between(0, len(id_words))
+    return b"".join([b"*%d\r\n" % count, bulk_strings(words), texts, bulk_strings(list(behind))])

@@ -17,7 +17,8 @@ from pyspark.sql.types import StructType
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
 from penstock.pipeline.connector.sink import dead_letters, idempotent_writes, ledger, pending_operations
-from penstock.pipeline.connector.sink.row_encoder import ENDPOINT, STREAM, Encoded, Encoder, as_bytes
+from penstock.pipeline.connector.sink.resp_columns import as_bytes
+from penstock.pipeline.connector.sink.row_encoder import ENDPOINT, STREAM, Encoded, Encoder
 from penstock.pipeline.connector.sink.sink_options import (
     ACK,
     ADD,
