@@ -165,8 +165,8 @@ $(VENV)/tested: $(VENV)/groups $(SOURCES)
 	@touch $@
 
 # The pipeline's tests run where this and Java are; without them they are skipped, and say so.
-$(VENV)/spark: $(VENV)/installed
-	@$(PIP) install --constraint constraints.txt --editable '.[spark,payload]'
+$(VENV)/spark: $(VENV)/groups
+	@$(PIP) install --constraint constraints.txt --editable '.[spark,payload]' --group tables
 	@touch $@
 
 $(VENV)/release: $(VENV)/groups $(SOURCES)

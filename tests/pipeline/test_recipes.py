@@ -44,7 +44,7 @@ def run(spark: Any, endpoint: str, tmp_path: Path) -> Callable[..., None]:
 def test_every_recipe_has_its_test() -> None:
     named = Path(__file__).read_text()
 
-    assert len(blocks()) == 4
+    assert len(blocks()) == 6
     assert [heading for heading in blocks() if f'run("{heading}"' not in named] == []
 
 
@@ -67,6 +67,60 @@ def test_a_table_holds_each_row_once_whatever_was_killed(
     assert sorted((row._id, row.sku, row.qty) for row in rows) == sorted(
         (f"{number + 1}-0", f"a{number % 3}", number) for number in range(50)
     )
+
+
+@pytest.fixture
+def orders(server: redis.Redis) -> list[tuple[str, str, int]]:
+    """Rows of the stream `orders`."""
+    rows = [(f"{number + 1}-0", f"a{number % 3}", number) for number in range(50)]
+    for entry_id, sku, number in rows:
+        server.xadd("orders", {"sku": sku, "qty": number}, entry_id)
+    return rows
+
+
+def killed_and_run(run: Callable[[Callable[[str], str]], None], function: str) -> None:
+    """Three runs die when a batch is stored and not yet recorded, each at another batch; then comes a whole one."""
+
+    def dying_at(batch: int) -> Callable[[str], str]:
+        return lambda code: (
+            f"def killed(batch, number):\n    {function}(batch, number)\n"
+            f"    if number == {batch}:\n        raise RuntimeError('killed')\n\n\n"
+            + in_tens(code).replace(f"foreachBatch({function})", "foreachBatch(killed)")
+        )
+
+    def in_tens(code: str) -> str:
+        assert code.count("100_000") == code.count(f"foreachBatch({function})") == 1
+        return code.replace("100_000", "10")
+
+    for batch in range(KILLS):
+        with pytest.raises(StreamingQueryException, match="killed"):
+            run(dying_at(batch))
+    run(in_tens)
+
+
+def test_a_delta_table_holds_each_row_once_whatever_was_killed(
+    run: Callable[..., None], orders: list[tuple[str, str, int]], tmp_path: Path
+) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="pip install deltalake")
+    killed_and_run(lambda change: run("Into a Delta table, without a jar", change), "store_in_delta")
+
+    table = deltalake.DeltaTable(f"{tmp_path}/delta")
+    rows = table.to_pyarrow_table().to_pylist()
+    assert sorted((row["_id"], row["sku"], row["qty"]) for row in rows) == sorted(orders)
+    assert len(table.history()) == 5
+
+
+def test_an_iceberg_table_holds_each_row_once_whatever_was_killed(
+    run: Callable[..., None], orders: list[tuple[str, str, int]], tmp_path: Path
+) -> None:
+    catalogs = pytest.importorskip("pyiceberg.catalog.sql", reason="pip install 'pyiceberg[sql-sqlite]'")
+    killed_and_run(lambda change: run("Into an Iceberg table, without a jar", change), "store_in_iceberg")
+
+    catalog = catalogs.SqlCatalog(
+        "lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/iceberg"
+    )
+    rows = catalog.load_table("shop.orders").scan().to_arrow().to_pylist()
+    assert sorted((row["_id"], row["sku"], row["qty"]) for row in rows) == sorted(orders)
 
 
 def test_a_message_that_was_sent_twice_is_there_once(
