@@ -9,6 +9,7 @@ lost or overtaken, the dead letters are the poison, and nothing is left.
 
 import argparse
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,7 +74,7 @@ class Director:
             self._until(min(KILLED))
             self._kill(KILLED[min(KILLED)])
             self._until(DOWN_AT)
-            self._break_the_dependency()
+            self._break_the_dependency(max(KILLED))
             self._until(max(KILLED))
             self._kill(KILLED[max(KILLED)])
             while not self._is_over():
@@ -94,20 +95,30 @@ class Director:
     # -- harm -------------------------------------------------------------------------------------------------------
 
     def _kill(self, name: str) -> None:
-        """SIGKILL while it holds something."""
-        while not self._client.xpending_range(STREAM, GROUP, min="-", max="+", count=1, consumername=name):
+        """SIGKILL while it holds something; or as it is, where nobody can hold anything any more."""
+        while not self._holds(name) and not self._is_handled():
             self._look()
         self._dead.add(name)
         self._processes[name].kill()
         self._processes[name].wait()
         self._say(f"{name} killed")
 
-    def _break_the_dependency(self) -> None:
+    def _holds(self, name: str) -> bool:
+        """Whether it has entries in hand; then it is held still, so that the moment does not pass."""
+        process = self._processes[name]
+        process.send_signal(signal.SIGSTOP)
+        held = self._client.xpending_range(STREAM, GROUP, min="-", max="+", count=1, consumername=name)
+        if not held:
+            process.send_signal(signal.SIGCONT)
+        return bool(held)
+
+    def _break_the_dependency(self, until: float) -> None:
+        """For DOWN_S seconds, or until that part of the flights is done, where the next harm is due."""
         down = self._directory / DOWN
         down.touch()
         self._say("dependency down")
         until_s = time.monotonic() + DOWN_S
-        while time.monotonic() < until_s:
+        while time.monotonic() < until_s and self._done < until * self._flights:
             self._look()
         down.unlink()
         self._say("dependency up")
@@ -136,7 +147,8 @@ class Director:
             self._bar.update(done - self._done)
             self._done = done
         elif time.monotonic() > self._changed_s + STALL_S:
-            raise RuntimeError(f"nothing has happened for {STALL_S} seconds")
+            left = f"{group['pending']} flights are pending, {group['lag']} are not delivered yet"
+            raise RuntimeError(f"nothing has happened for {STALL_S} seconds: {left}")
 
     def _group(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The group, and its policy, as XINFO GROUPS has them."""
@@ -145,9 +157,13 @@ class Director:
         return group, shown if isinstance(shown, dict) else dict(zip(shown[::2], shown[1::2], strict=True))
 
     def _is_over(self) -> bool:
-        group, _ = self._group()
+        return self._is_handled() and not self._kept()
+
+    def _is_handled(self) -> bool:
+        """Whether all has been sent, and nothing of it is to be delivered or acknowledged."""
         is_sent = self._processes["producer"].poll() is not None
-        return is_sent and not group["pending"] and not group["lag"] and not self._kept()
+        group, _ = self._group()
+        return is_sent and not group["pending"] and not group["lag"]
 
     def _kept(self) -> set[str]:
         """Dead workers that are not reaped yet."""
