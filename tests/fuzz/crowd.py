@@ -1,8 +1,8 @@
 """A crowd at a server, and at a real Redis in the same run: `make crowd`, or `python -m tests.fuzz.crowd --scale 0.1`.
 
 10,000 idle clients (3,000 of them with TLS), 1,000 that ask and do not read, 1,000 that wait in XREAD, and clients that
-come and are reset, as many as the machine makes. Meanwhile one client sends PING: its latencies and the server's memory
-are printed. Needs `ulimit -n` of twice the number of clients; --scale makes them fewer.
+come and are reset, 5,000 a second. Meanwhile one client sends PING: its latencies and the server's memory are printed.
+Needs `ulimit -n` of twice the number of clients; --scale makes them fewer.
 """
 
 import argparse
@@ -33,6 +33,8 @@ SLOW: Final = 1000
 BLOCKED: Final = 1000
 SLOW_REPLY: Final = 50_000  # bytes of each reply that nobody reads
 SLOW_REQUESTS: Final = 20
+STORM: Final = 5000  # connections and resets a second
+AHEAD_S: Final = 0.002  # of its pace, when the storm rests
 SPARE_FILES: Final = 200
 PATIENCE_S: Final = 60.0
 RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: close sends a reset
@@ -43,16 +45,21 @@ def connected(port: int) -> socket.socket:
 
 
 class Storm(threading.Thread):
-    """Connects and resets until it is told to stop. `count`: how often."""
+    """Connects and resets, so many times a second, until it is told to stop. `count`: how often."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, rate: float) -> None:
         super().__init__(daemon=True)
         self._port = port
+        self._rate = rate
         self.stops = False
         self.count = 0
 
     def run(self) -> None:
+        began_s = time.monotonic()
         while not self.stops:
+            if began_s + self.count / self._rate > time.monotonic() + AHEAD_S:
+                time.sleep(AHEAD_S)
+                continue
             try:
                 link = connected(self._port)
                 link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -88,7 +95,7 @@ def latencies_ms(port: int, seconds: float) -> list[float]:
     return sorted(found)
 
 
-def visit(name: str, port: int, tls_port: int, authority: str, scale: float, seconds: float) -> None:
+def visit(name: str, port: int, tls_port: int, authority: str, scale: float, seconds: float, storm_rate: float) -> None:
     """Have the crowd come, measure, and print a line."""
     pid = pid_of(port)
     alone, quiet_mb = latencies_ms(port, seconds / 4), memory_mb(pid)
@@ -107,7 +114,7 @@ def visit(name: str, port: int, tls_port: int, authority: str, scale: float, sec
         for _ in range(int(BLOCKED * scale)):
             link = crowd.enter_context(connected(port))
             link.sendall(pack("XREAD", "BLOCK", "0", "STREAMS", "never", "$"))
-        storm = Storm(port)
+        storm = Storm(port, storm_rate)
         storm.start()
         began_s = time.monotonic()
         found = latencies_ms(port, seconds)
@@ -133,6 +140,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.crowd", description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of clients (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of PINGs (default: %(default)s)")
+    parser.add_argument("--storm", type=float, default=STORM, help="resets a second (default: %(default)s)")
     parser.add_argument("--python", default="", help="the interpreter that runs the server (default: this one)")
     chosen = parser.parse_args()
     if chosen.python:
@@ -151,12 +159,12 @@ def main() -> int:
         tls += ["--tls-auth-clients", "no", "--tls-ca-cert-file", str(authority.file)]
         tls_port = free_port()
         with penstock(["--tls-port", str(tls_port), *tls]) as port:
-            visit("Penstock", port, tls_port, str(authority.file), scale, chosen.seconds)
+            visit("Penstock", port, tls_port, str(authority.file), scale, chosen.seconds, chosen.storm)
         try:
             tls_port = free_port()
             flags = ["--maxclients", "20000", "--tls-port", str(tls_port), *tls]
             with reference_server(*flags) as port:
-                visit("Redis", port, tls_port, str(authority.file), scale, chosen.seconds)
+                visit("Redis", port, tls_port, str(authority.file), scale, chosen.seconds, chosen.storm)
         except NoReference as absence:
             say(f"no Redis to compare with: {absence}")
     return 0
