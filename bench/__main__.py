@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench import costs, latency, log, policies, report, scale, snapshots
-from bench.loads import LOADS
+from bench.loads import LOADS, RESTRICTED
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 
 MILLION: Final = 1_000_000
@@ -150,6 +150,12 @@ def run_loads(plan: Plan) -> dict[str, Any]:
     return found
 
 
+def run_restricted(plan: Plan) -> dict[str, Any]:
+    chosen = [load for load in LOADS if load.name in RESTRICTED]
+    with started(plan.real, "--appendonly", "no") as servers:
+        return dict(costs.restricted(chosen, servers, plan.rounds, plan.scale))
+
+
 def run_tail(plan: Plan) -> dict[str, Any]:
     with started(plan.candidates, "--appendonly", "no") as servers:
         return dict(costs.one_at_a_time(servers, plan.rounds, plan.scale, plan.compared))
@@ -220,6 +226,7 @@ def spark() -> Any:
 
 PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "loads": run_loads,
+    "restricted": run_restricted,
     "tail": run_tail,
     "wakeups": run_wakeups,
     "stalls": run_stalls,

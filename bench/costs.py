@@ -10,11 +10,11 @@ import re
 import select
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Final
 
-from bench.loads import GROUP, ONE_AT_A_TIME, STREAM, Load, SingleLoad, read
+from bench.loads import FIRST_MS, GROUP, ONE_AT_A_TIME, STREAM, Load, SingleLoad, read
 from bench.servers import OURS, PEERS, PLAIN, REDIS, VALKEY, Link, Refused, Server, cpu_ns, packed, percentiles
 
 SLICES: Final = 10  # of a round
@@ -23,6 +23,8 @@ SHORT_REPLY_BYTES: Final = 1 << 16
 LONGEST_WAIT_S: Final = 60.0
 OWN_ID: Final = re.compile(rb"\d{13}-\d+")
 GIVEN_ID_START: Final = b"17000"  # of the ids that the loads give; ids that servers make are of today
+OF_FEW: Final = ", few rights"
+FEW_RIGHTS: Final = (b"few", b"on", b"nopass", b"+xadd", b"+xreadgroup", b"+xack", b"+xclaim", b"~" + STREAM + b"*")
 READ_TEN: Final = packed([read(10)])
 
 Row = dict[str, float]
@@ -59,9 +61,11 @@ class Turn:
         self._kept: list[object] | None = [] if keep_replies else None
 
     def prepare(self, requests: int) -> None:
-        """Empty the server, and send what so many timed requests need."""
-        self._link.ask(b"FLUSHALL")
+        """Empty the server, and send what so many timed requests need. A user has a database of its own."""
+        self._link.deliver([(b"SELECT", b"1" if self.server.user else b"0"), (b"FLUSHDB",)])
         self._link.prepare(self._load.prepare(requests))
+        if self.server.user:
+            self._link.deliver([(b"AUTH", self.server.user, b"")])
 
     def slice(self, start: int, end: int) -> None:
         was_ns, began_s = cpu_ns(self.server.pid), time.perf_counter()
@@ -152,10 +156,38 @@ def pipelined(
     return found
 
 
+def restricted(
+    loads: Sequence[Load], started: list[Server], rounds: int, scale: float
+) -> dict[str, dict[str, dict[str, object]]]:
+    """load -> server -> figures, in `few` those of a user that may use these commands and the stream's key alone.
+
+    `of_default` is the ratio to the default user's CPU time, the median of the rounds.
+    """
+    few = []
+    for server in started:
+        with Link(server.port) as link:
+            link.deliver([(b"ACL", b"SETUSER", *FEW_RIGHTS)])
+        few.append(replace(server, name=f"{server.name}{OF_FEW}", user=FEW_RIGHTS[0]))
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    for load in loads:
+        table = {server.name: Rounds() for server in (*started, *few)}
+        for number in range(rounds):
+            run_round(load, [*started, *few], scale, number == 0, table)
+        compare_replies(table)
+        found[load.name] = {name: summary(name, table) for name in table}
+        text = f"{load.name:<22}"
+        for server in started:
+            row = found[load.name][f"{server.name}{OF_FEW}"]
+            row["of_default"] = ratio(f"{server.name}{OF_FEW}", [server.name], table)
+            text += f"  {server.name} {row['cpu_us']:.2f}, {row['of_default']:.2f} of the default user's"
+        print(text, flush=True)
+    return found
+
+
 def comparable(replies: list[object]) -> list[object]:
     """Replies with each id that a server made replaced by its number, in order of appearance.
 
-    Idle times (the third of four in XPENDING's rows) are left out.
+    Times are left out: idle ones (the third of four in XPENDING's rows), and unix ms (XINFO STREAM FULL).
     """
     numbers: dict[bytes, int] = {}
 
@@ -166,7 +198,7 @@ def comparable(replies: list[object]) -> list[object]:
             if len(value) == 4 and isinstance(value[2], int) and isinstance(value[3], int):
                 value = [value[0], value[1], None, value[3]]
             return [plain(part) for part in value]
-        return value
+        return None if isinstance(value, int) and value >= FIRST_MS else value
 
     return [plain(reply) for reply in replies]
 

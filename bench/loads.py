@@ -156,6 +156,16 @@ def every_second(number: int) -> Request:
     return b"XDEL", STREAM, entry_id(number * 2)
 
 
+def delete_ten(number: int) -> Request:
+    return b"XDEL", STREAM, *[entry_id(number * 10 + offset) for offset in range(10)]
+
+
+def acknowledge_and_delete(number: int, count: int) -> Request:
+    """XACKDEL of the number-th `count` entries."""
+    given = [entry_id(number * count + offset) for offset in range(count)]
+    return b"XACKDEL", STREAM, GROUP, b"IDS", b"%d" % count, *given
+
+
 def range_of_hundred(number: int) -> Request:
     return b"XRANGE", STREAM, entry_id(number * 100 % POOL), b"+", b"COUNT", b"100"
 
@@ -190,6 +200,11 @@ ADD_FIVE: Final = (b"XADD", STREAM, b"*", *FIVE)
 ADD_TRIMMING: Final = (b"XADD", STREAM, b"MAXLEN", b"~", b"10000", b"*", b"field", VALUE)
 LARGE: Final = 5  # the batch of requests with a hundred entries each
 
+
+# What a worker of a user with few rights does.
+RESTRICTED: Final = (
+    "xadd-1-field", "xreadgroup-1", "xreadgroup-10", "xreadgroup-100", "xclaim-100", "xack-1", "xack-100", "cycle",
+)  # fmt: skip
 
 LOADS: Final = (
     Load("xreadgroup-100", numbered(lambda _: read(100)), hundreds(entries), 1000, LARGE,
@@ -226,9 +241,17 @@ LOADS: Final = (
     Load("cycle-always", repeated(*ADD), empty, 6_000, CYCLE, cycle=True, log="always"),
     Load("xadd-1-everysec", repeated(*ADD), requests=40_000, log="everysec"),
     Load("xadd-1-always", repeated(*ADD), requests=20_000, log="always"),
-    Load("xpending-summary", repeated(b"XPENDING", STREAM, GROUP), pool(POOL, delivered), 10_000, 100),
-    Load("xpending-100", repeated(b"XPENDING", STREAM, GROUP, b"-", b"+", b"100"), pool(POOL, delivered), 800, LARGE),
-    Load("xdel-1", numbered(every_second), lambda count: entries(2 * count), 20_000, 100),
+    Load("xpending-summary", repeated(b"XPENDING", STREAM, GROUP), pool(POOL, delivered), 10_000, 100, goal=1.0),
+    Load("xpending-100", repeated(b"XPENDING", STREAM, GROUP, b"-", b"+", b"100"), pool(POOL, delivered), 800, LARGE,
+         goal=1.0),
+    Load("xpending-idle-10", repeated(b"XPENDING", STREAM, GROUP, b"IDLE", b"1", b"-", b"+", b"10"),
+         pool(POOL, delivered), 5_000, 50, goal=1.0),
+    Load("history-10", repeated(*read(10, start=b"0")), pool(POOL, delivered), 5_000, 50, goal=1.0),
+    Load("xinfo-full", repeated(b"XINFO", b"STREAM", STREAM, b"FULL"), pool(POOL, delivered), 2_000, 20, goal=1.0),
+    Load("xdel-1", numbered(every_second), lambda count: entries(2 * count), 20_000, 100, goal=1.0),
+    Load("xdel-10", numbered(delete_ten), tens(entries), 4_000, 50, goal=1.0),
+    Load("xackdel-1", numbered(lambda n: acknowledge_and_delete(n, 1)), delivered, 20_000, 100, goal=1.0),
+    Load("xackdel-10", numbered(lambda n: acknowledge_and_delete(n, 10)), tens(delivered), 4_000, 50, goal=1.0),
     Load("xnack-100", numbered(release_hundred), hundreds(delivered), 500, LARGE),
     Load("set-16", repeated(b"SET", b"key", SHORT), batch=16),
     Load("mixed-100", mixed, empty),

@@ -7,7 +7,7 @@ from typing import Final
 Row = dict[str, float]  # "rate": a second; "server_us", "jvm_us", "jit_us", "workers_us": CPU of one
 
 QUIET: Final = 0.05  # share of the compilers in the JVM's CPU time, below which a round counts
-MOST_DROPPED: Final = 8  # rounds; then a round counts as it is
+MOST_DROPPED: Final = 3  # rounds, for each one that is to count; then a round counts as it is
 
 
 def in_turns(runs: Mapping[str, Callable[[], Row]], rounds: int) -> dict[str, Row]:
@@ -16,13 +16,13 @@ def in_turns(runs: Mapping[str, Callable[[], Row]], rounds: int) -> dict[str, Ro
     Rounds in which the JVM still compiled its own code come before them and are not counted; `dropped` says how many.
     """
     kept: dict[str, list[Row]] = {name: [] for name in runs}
-    dropped = 0
+    dropped, most = 0, rounds * MOST_DROPPED
     names = list(runs)
-    for _ in range(rounds + MOST_DROPPED):
+    for _ in range(rounds + most):
         found = {name: runs[name]() for name in names}
         names.reverse()  # none of them is always the first
         is_loud = any(row["jit_us"] > QUIET * (row["jvm_us"] + row["jit_us"]) for row in found.values())
-        if is_loud and dropped < MOST_DROPPED and not any(kept.values()):
+        if is_loud and dropped < most and not any(kept.values()):
             dropped += 1
             continue
         for name, row in found.items():

@@ -115,13 +115,17 @@ def build(name: str, path: Path, python: Path) -> Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that answers. `slowness` divides the number of requests that it is given."""
+    """A server that answers. `slowness` divides the number of requests that it is given.
+
+    user: who sends those that are measured, without a password; the default user if it is empty.
+    """
 
     name: str
     port: int
     directory: Path
     process: subprocess.Popen[bytes]
     slowness: int = 1
+    user: bytes = b""
 
     @property
     def pid(self) -> int:

@@ -10,7 +10,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,11 @@ from pyspark.sql.datasource import DataSource
 from bench.rounds import Row, in_turns
 from bench.servers import LOCALHOST, ROOT, Candidate, cpu_ns, running
 from bench.servers import Server as Process
-from penstock.pipeline.connector.connection.client import Access, Client, Word
+from penstock.pipeline.connector.connection.client import Access, Client
+from penstock.pipeline.connector.sink.sink_options import read_sink
+from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 from penstock.pipeline.connector.source.batch_reader import BatchReader
-from penstock.pipeline.connector.source.entry_pages import decode, from_lists
+from penstock.pipeline.connector.source.entry_pages import Page, decode, from_lists
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import read_entries
 from penstock.pipeline.session import session
@@ -36,7 +38,11 @@ COLUMNS: Final = "_id string, carrier string, flight string, dest string, delay 
 MAP: Final = "_stream string, _id string, _timestamp timestamp, fields map<string,string>"
 NAMES: Final = (b"carrier", b"flight", b"dest", b"delay")
 KEYS: Final = 2_000
+FEW: Final = "few"  # the stream that the baselines read
+BASELINE: Final = 10  # they are so slow that they read a tenth
 FETCH: Final = 2_000
+WRITTEN_AT_ONCE: Final = 20_000
+REWRITE_POLL_S: Final = 0.1
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 ROWS: Final = 2_000_000  # of a measure, at the least, unless --entries or --quick says otherwise
 COMPILERS: Final = (b"C1 Compiler", b"C2 Compiler")  # first letters of the threads' names
@@ -65,15 +71,27 @@ class Server:
         return int(self.client.info("stats")["total_commands_processed"])
 
     def fill(self, entries: int, keys: list[str]) -> None:
-        with Client(self.address, Access()) as client:
-            for first in range(0, entries, FETCH):
-                numbers = range(first, min(first + FETCH, entries))
-                client.pipeline([["XADD", keys[number % len(keys)], "*", *fields(number)] for number in numbers])
+        """Add entries by the connector's own sink, without Spark: to all keys in turn."""
+        options = read_sink({"endpoints": self.endpoint, "delivery": "at-least-once"}, False)
+        for first in range(0, entries, WRITTEN_AT_ONCE):
+            rows = columns(range(first, min(first + WRITTEN_AT_ONCE, entries)), keys)
+            write_task(options, Task("fill", 0, 0), [pyarrow.record_batch(rows)])
+
+    def write_log(self, entries: int) -> None:
+        """Make the log one of so many entries added, and nothing else."""
+        self.client.flushall()
+        self.client.bgrewriteaof()
+        while any(self.client.info("persistence")[f"aof_rewrite_{what}"] for what in ("in_progress", "scheduled")):
+            time.sleep(REWRITE_POLL_S)
+        self.fill(entries, ["s"])
 
 
-def fields(number: int) -> list[Word]:
-    carrier, flight, dest, delay = NAMES
-    return [carrier, b"UA%02d" % (number % 30), flight, number, dest, b"LAX%d" % (number % 7), delay, number * 7 % 300]
+def columns(numbers: Iterable[int], keys: list[str]) -> dict[str, list[str]]:
+    rows = [
+        (keys[number % len(keys)], f"UA{number % 30:02}", str(number), f"LAX{number % 7}", str(number * 7 % 300))
+        for number in numbers
+    ]
+    return dict(zip(("_stream", *(name.decode() for name in NAMES)), map(list, zip(*rows, strict=True)), strict=True))
 
 
 @contextmanager
@@ -171,6 +189,7 @@ def read(candidates: Sequence[Candidate], entries: int, rounds: int, samples: in
         for some in both:
             for server in some:
                 server.fill(entries, ["one"])
+            some[0].fill(entries // BASELINE, [FEW])
             some[0].fill(entries, [f"k{number}" for number in range(KEYS)])
         spark = stack.enter_context(spark_session(master))
         rates = dict(reading(spark, both, entries, rounds))
@@ -193,7 +212,11 @@ def decoding(server: Server, entries: int) -> Table:
         reply = raw.framed(b"*4\r\n$6\r\nXRANGE\r\n$1\r\ns\r\n$1\r\n-\r\n$1\r\n+\r\n")
         lists = [raw.call("XRANGE", "s", "-", "+")]
     found: Table = {}
-    for name, work in (("columns", lambda: decode(reply)), ("columns from parsed lists", lambda: from_lists(lists))):
+    ways: dict[str, Callable[[], Page]] = {
+        "columns": partial(decode, reply),
+        "columns from parsed lists": partial(from_lists, lists),
+    }
+    for name, work in ways.items():
         rounds = max(entries // FETCH, 1)
         began_s = time.process_time()
         for _ in range(rounds):
@@ -217,23 +240,28 @@ def reading(spark: Any, both: list[list[Server]], entries: int, rounds: int) -> 
         first.xgroup_create("one", "g", "0")
         while first.xreadgroup("g", "alice", {"one": ">"}, count=10_000):
             pass
-    for measure, source, ddl, servers, options in (
-        ("1 key, columns", FORMAT, COLUMNS, 1, {"stream": "one"}),
-        ("1 key, fields map", FORMAT, MAP, 1, {"stream": "one"}),
-        ("2,000 keys, columns", FORMAT, COLUMNS, 1, {"streamPattern": "k*"}),
-        ("2 endpoints, columns", FORMAT, COLUMNS, 2, {"stream": "one"}),
-        ("1 key, row tuples", "bench_tuples", COLUMNS, 1, {"stream": "one"}),
-        ("1 key, redis-py", "bench_redis_py", COLUMNS, 1, {"stream": "one"}),
-        ("pending entries", FORMAT, pending, 1, {"stream": "one", "table": "pending"}),
+    one, few, keys = {"stream": "one"}, {"stream": FEW}, {"streamPattern": "k*"}
+    for measure, source, ddl, servers, rows, options in (
+        ("1 key, columns", FORMAT, COLUMNS, 1, entries, one),
+        ("1 key, fields map", FORMAT, MAP, 1, entries, one),
+        ("2,000 keys, columns", FORMAT, COLUMNS, 1, entries, keys),
+        ("2 endpoints, columns", FORMAT, COLUMNS, 2, 2 * entries, one),
+        ("1 key, row tuples", "bench_tuples", COLUMNS, 1, entries // BASELINE, few),
+        ("1 key, redis-py", "bench_redis_py", COLUMNS, 1, entries // BASELINE, few),
+        ("pending entries", FORMAT, pending, 1, entries, one | {"table": "pending"}),
     ):
         runs = {}
         for some in both:
             asked = some[:servers]
             made = frame(source, ddl, asked, **options)
-            runs[some[0].name] = partial(cost, lambda made=made: to_nowhere(made()), servers * entries, asked)
+            runs[some[0].name] = partial(reading_cost, made, rows, asked)
         of_server = in_turns(runs, rounds)
         show(measure, of_server)
         yield measure, of_server
+
+
+def reading_cost(made: Callable[[], Any], rows: int, asked: list[Server]) -> Row:
+    return cost(lambda: to_nowhere(made()), rows, asked)
 
 
 def to_nowhere(frame: Any) -> None:
@@ -246,13 +274,17 @@ def to_nowhere(frame: Any) -> None:
 def cost(action: Callable[[], None], rows: float, asked: list[Server]) -> Row:
     """Rows a second of an action, and the CPU time of a row in server, JVM, its compilers and workers."""
 
-    def used_s() -> dict[str, float]:
-        return {"server": sum(server.cpu_s() for server in asked), **spark_used_s()}
+    def servers_s() -> float:
+        return sum(server.cpu_s() for server in asked)
 
-    before, began_s = used_s(), time.perf_counter()
+    before, servers_before_s, began_s = spark_used_s(), servers_s(), time.perf_counter()
     action()
-    spent_s, after = time.perf_counter() - began_s, used_s()
-    return {"rate": rows / spent_s} | {f"{name}_us": (after[name] - before[name]) / rows * 1e6 for name in after}
+    spent_s, used_s, after = time.perf_counter() - began_s, servers_s() - servers_before_s, spark_used_s()
+    # A worker that Spark has ended is not in `after`: what it used in between is lost, and nothing else.
+    used = {"server": used_s} | {
+        name: sum(now_s - before[name].get(pid, 0.0) for pid, now_s in of_pid.items()) for name, of_pid in after.items()
+    }
+    return {"rate": rows / spent_s} | {f"{name}_us": seconds / rows * 1e6 for name, seconds in used.items()}
 
 
 def show(measure: str, of_server: dict[str, Row]) -> None:
@@ -265,8 +297,8 @@ def told(row: Row) -> str:
     return f"{rates}; us of one: {used}; {row['dropped']:.0f} rounds dropped; load {os.getloadavg()[0]:.1f}"
 
 
-def spark_used_s() -> dict[str, float]:
-    """CPU seconds of Spark so far: its JVM, the JVM's compilers, and the Python processes that the JVM has."""
+def spark_used_s() -> dict[str, dict[int, float]]:
+    """CPU seconds so far by process: of Spark's JVM, of its compilers, and of the Python processes that the JVM has."""
     found: dict[int, tuple[int, float, bytes]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -274,18 +306,16 @@ def spark_used_s() -> dict[str, float]:
             command = (folder / "cmdline").read_bytes()
         except OSError:
             continue  # it has ended meanwhile
-        with_children = sum(map(int, words[11:15])) / TICKS  # those that have ended
-        found[int(folder.name)] = (int(words[1]), with_children, command)
+        found[int(folder.name)] = (int(words[1]), sum(map(int, words[11:13])) / TICKS, command)
     jvms = {pid for pid, (parent, _, command) in found.items() if parent == os.getpid() and b"java" in command}
     ours = set(jvms)
     while more := {pid for pid, (parent, _, _) in found.items() if parent in ours} - ours:
         ours |= more
-    compilers_s = sum(compilers_used_s(pid) for pid in jvms)
-    jvms_s = sum(found[pid][1] for pid in jvms)
+    compilers_s = {pid: compilers_used_s(pid) for pid in jvms}
     return {
-        "jvm": jvms_s - compilers_s,
+        "jvm": {pid: found[pid][1] - compilers_s[pid] for pid in jvms},
         "jit": compilers_s,
-        "workers": sum(found[pid][1] for pid in ours - jvms),
+        "workers": {pid: found[pid][1] for pid in ours - jvms},
     }
 
 
@@ -367,6 +397,7 @@ def latency(spark: Any, server: Server, samples: int, folder: Path) -> Row:
 
 DELIVERIES: Final = ("exactly-once", "at-least-once", "idmp")
 READ_AT_ONCE: Final = 5_000
+LOG_SHARE: Final = 4  # the log that is read has a quarter of the rows written: some hundred MB
 
 
 def write(candidates: Sequence[Candidate], rows: int, letters: int, turns: int, policy: str, master: str) -> Table:
@@ -376,17 +407,19 @@ def write(candidates: Sequence[Candidate], rows: int, letters: int, turns: int, 
     with ExitStack() as stack:
         servers = [Server(stack.enter_context(running(candidate, *flags))) for candidate in candidates]
         spark = stack.enter_context(spark_session(master))
-        measures: dict[str, Callable[[Server], Row]] = {
-            f"rows written, {delivery}": lambda server, delivery=delivery: written(spark, server, delivery, rows)
-            for delivery in DELIVERIES
+        measures: dict[str, partial[Row]] = {
+            f"rows written, {delivery}": partial(written, spark, delivery, rows) for delivery in DELIVERIES
         }
-        measures["dead letters moved"] = lambda server: moved(spark, server, letters)
-        measures["entries acknowledged"] = lambda server: acknowledged(spark, server, letters)
+        measures["dead letters moved"] = partial(moved, spark, letters)
+        measures["entries acknowledged"] = partial(acknowledged, spark, letters)
         if policy != "off":
-            measures["MB of log read by one task"] = lambda server: log_read(spark, server, 1)
-            measures["MB of log read by two tasks"] = lambda server: log_read(spark, server, 2)
+            measures["MB of log read by one task"] = partial(log_read, spark, 1)
+            measures["MB of log read by two tasks"] = partial(log_read, spark, 2)
         found: Table = {}
         for measure, once in measures.items():
+            if once.func is log_read:
+                for server in servers:
+                    server.write_log(rows // LOG_SHARE)
             found[measure] = in_turns({server.name: partial(once, server) for server in servers}, turns)
             show(measure, found[measure])
         return found
@@ -396,7 +429,7 @@ def sink(frame: Any, server: Server) -> Any:
     return frame.write.format(FORMAT).option("endpoints", server.endpoint).mode("append")
 
 
-def written(spark: Any, server: Server, delivery: str, rows: int) -> Row:
+def written(spark: Any, delivery: str, rows: int, server: Server) -> Row:
     frame = spark.range(0, rows, 1, 4).selectExpr(
         "id AS number", "concat('item-', id % 1000) AS sku", "id * 0.25D AS price", "repeat('x', 60) AS note"
     )
@@ -420,7 +453,7 @@ def held(spark: Any, server: Server, count: int) -> Any:
     return spark.range(0, count, 1, 2).selectExpr(*columns)
 
 
-def moved(spark: Any, server: Server, letters: int) -> Row:
+def moved(spark: Any, letters: int, server: Server) -> Row:
     frame = held(spark, server, letters)
     found = cost(sink(frame, server).option("operation", "deadletter").save, letters, [server])
     assert server.client.xlen("p:dead") == letters
@@ -428,15 +461,15 @@ def moved(spark: Any, server: Server, letters: int) -> Row:
     return found
 
 
-def acknowledged(spark: Any, server: Server, letters: int) -> Row:
+def acknowledged(spark: Any, letters: int, server: Server) -> Row:
     frame = held(spark, server, letters)
     found = cost(sink(frame, server).option("operation", "ack").save, letters, [server])
     assert server.client.xpending("p", "g")["pending"] == 0
     return found
 
 
-def log_read(spark: Any, server: Server, tasks: int) -> Row:
-    """MB a second of the log that this server has written, read in one piece or in eight."""
+def log_read(spark: Any, tasks: int, server: Server) -> Row:
+    """MB a second of this server's log, read in one piece or in eight."""
     path = server.directory / "appendonlydir"
     size = sum(file.stat().st_size for file in path.glob("*.aof"))
     reader = spark.read.format(FORMAT).option("table", "aof")

@@ -32,4 +32,4 @@ def test_the_servers_alternate_in_who_comes_first() -> None:
 
 
 def test_a_jvm_that_never_stops_compiling_is_measured_as_it_is() -> None:
-    assert in_turns({"penstock": lambda: row(1, LOUD)}, rounds=2)["penstock"]["dropped"] == 8
+    assert in_turns({"penstock": lambda: row(1, LOUD)}, rounds=2)["penstock"]["dropped"] == 6
