@@ -1,7 +1,7 @@
 """Hours of ordinary and hostile use of one server: `python -m tests.fuzz.soak --hours 1`.
 
-Connections, scripts, expiry, publish and subscribe, blocked readers, transactions and rewrites of the log, in rounds
-that leave the same data behind. Each minute the memory and the descriptors are printed; at the end the slope of the
+Connections, scripts, expiry, publish and subscribe, blocked readers, a group's claims, transactions and rewrites of the
+log, in rounds that leave the same data behind. Each minute the memory and the descriptors are printed; at the end the slope of the
 memory since the first tenth of the time, in MiB an hour, and by how much the descriptors differ.
 """
 
@@ -44,11 +44,14 @@ def one_round(port: int, chance: random.Random, number: int) -> None:
         clients = [crowd.enter_context(Connection("127.0.0.1", port, PATIENCE_S)) for _ in range(CLIENTS)]
         waiting = crowd.enter_context(Connection("127.0.0.1", port, PATIENCE_S))
         listening = crowd.enter_context(Connection("127.0.0.1", port, PATIENCE_S))
+        worker = crowd.enter_context(Connection("127.0.0.1", port, PATIENCE_S))
         waiting.send("BLPOP", "list", "0")
+        clients[0].ask("XGROUP", "CREATE", "stream", "group", "$", "MKSTREAM")
+        worker.send("XREADGROUP", "GROUP", "group", f"worker:{number}", "BLOCK", "0", "STREAMS", "stream", ">")
         listening.ask("SUBSCRIBE", "channel")
         for _ in range(REQUESTS):
             client, key = chance.choice(clients), f"key:{chance.randrange(KEYS)}"
-            how = chance.randrange(7)
+            how = chance.randrange(9)
             if how == 0:
                 client.ask("SET", key, "v" * chance.randrange(2000), "PX", str(chance.randrange(1, 2000)))
             elif how == 1:
@@ -64,9 +67,16 @@ def one_round(port: int, chance: random.Random, number: int) -> None:
                 client.ask("EXEC")
             elif how == 5:
                 client.ask("ZADD", "zset", str(chance.random()), key)
+            elif how == 6:
+                client.ask("XREADGROUP", "GROUP", "group", "reader", "COUNT", "3", "STREAMS", "stream", ">")
+            elif how == 7:
+                client.ask("XAUTOCLAIM", "stream", "group", "claimer", "5", "0", "COUNT", "5")
             else:
                 client.ask("EVAL", f"return {number}{chance.random()}", "0")
         clients[0].ask("RPUSH", "list", "x")
+        clients[0].ask("XADD", "stream", "*", "field", "v")  # for the worker, if none came before
+        for consumer in ("reader", "claimer", f"worker:{number}"):
+            clients[0].ask("XGROUP", "DELCONSUMER", "stream", "group", consumer)
         if number % REWRITE_EVERY == 0:
             clients[0].ask("BGREWRITEAOF")
             clients[0].ask("SCRIPT", "FLUSH")
