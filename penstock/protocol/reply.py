@@ -20,6 +20,7 @@ _INTEGERS: Final = [b":%d\r\n" % number for number in range(_SMALL)]
 _BULK_HEADERS: Final = [b"$%d\r\n" % size for size in range(_SMALL)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % count for count in range(_SMALL)]
 _LINE_END: Final = b"\r\n"
+_field_names: Final[dict[bytes, bytes]] = {}  # the first ones that were asked for, encoded
 _FLAT: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -82,7 +83,16 @@ def mapping(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
 
 def fields(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
     """A map whose keys are given as bytes, not encoded: fields([(b"length", integer(3))], resp3)."""
-    return mapping([(bulk(name), value) for name, value in pairs], resp3)
+    parts = [b"%%%d\r\n" % len(pairs) if resp3 else array_header(2 * len(pairs))]
+    for name, value in pairs:
+        encoded = _field_names.get(name)
+        if encoded is None:
+            encoded = bulk(name)
+            if len(_field_names) < _SMALL:
+                _field_names[name] = encoded
+        parts.append(encoded)
+        parts.append(value)
+    return b"".join(parts)
 
 
 def set_of(replies: Sequence[bytes], resp3: bool) -> bytes:

@@ -11,6 +11,7 @@ from penstock.storage.streams.pending_block import NOT_PENDING, RELEASED, Pendin
 NO_MS: Final = -1
 ANY_TIME: Final = -1  # in place of a latest delivery time
 ANYBODY: Final = NOT_PENDING  # in place of an owner
+FEW: Final = 3  # slots that are not worth being compared
 
 
 def row_heads(columns: int) -> list[bytes]:
@@ -93,6 +94,9 @@ class PendingRows:
 
     def _add(self, block: PendingBlock, start: int, stop: int) -> None:
         """Add the rows of the pending slots [start, stop), but for those delivered too late. O(slots)."""
+        if stop - start > FEW and block.is_uniform(start, stop):
+            self._add_alike(block, start, stop)
+            return
         heads, parts, latest_ms, left = self._heads, self.parts, self.latest_ms, self.left
         begin, begin_ms, tail = self._begin, self._begin_ms, self._tail
         last_owner, last_ms, last_count = self._owner, self._time_ms, self._count
@@ -119,3 +123,18 @@ class PendingRows:
         self.left = left
         self._begin, self._begin_ms, self._tail = begin, begin_ms, tail
         self._owner, self._time_ms, self._count = last_owner, last_ms, last_count
+
+    def _add_alike(self, block: PendingBlock, start: int, stop: int) -> None:
+        """As `_add`, for slots of one owner, time and count."""
+        owner, time_ms, count = block.owners[start], block.times[start], block.counts[start]
+        if self.latest_ms != ANY_TIME and time_ms > self.latest_ms and owner != RELEASED:
+            return
+        heads, parts = self._heads, self.parts
+        tail = b"\r\n" + self.tail(owner, time_ms, count)
+        texts = block.segment.id_texts(start, min(stop, start + self.left))
+        for text in texts:
+            parts.append(heads[len(text)])
+            parts.append(text)
+            parts.append(tail)
+        self.rows += len(texts)
+        self.left -= len(texts)

@@ -13,6 +13,8 @@ from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_block import RELEASED
 
+SUMMARY: Final = reply.array_header(4)  # how the summary begins,
+OWNER_ROW: Final = reply.array_header(2)  # and each of its rows
 HEADS: Final = row_heads(4)
 BEFORE_ALL: Final = -2  # a time before all delivery times
 
@@ -80,19 +82,23 @@ def _summary(ctx: Context, group: Group) -> bytes:
     null = reply.null(ctx.resp3)
     if not group.pending:
         return reply.array([reply.ZERO, null, null, reply.null_array(ctx.resp3)])
-    owners: list[bytes] = []
+    owners = 0
+    rows: list[bytes] = []
     for name in sorted(group.consumers):
         pending = group.consumers[name].pending
         if pending:
-            owners.append(reply.array_header(2) + reply.bulk(name) + reply.bulk(ids.decimal(pending)))
-    return reply.array(
-        [
-            reply.integer(group.pending),
-            reply.bulk(ids.text(group.smallest_id())),
-            reply.bulk(ids.text(group.largest_id())),
-            reply.array(owners),
-        ]
-    )
+            owners += 1
+            rows += OWNER_ROW, reply.bulk(name), reply.bulk(ids.decimal(pending))
+    first, first_slot = group.first()
+    last, last_slot = group.last()
+    heading = [
+        SUMMARY,
+        reply.integer(group.pending),
+        reply.bulk(first.id_text(first_slot)),
+        reply.bulk(last.id_text(last_slot)),
+        reply.array_header(owners),
+    ]
+    return b"".join(heading + rows)
 
 
 class IdleRows(PendingRows):

@@ -32,7 +32,8 @@ def numbered(first: int, length: int) -> "array[int]":
 
 def is_constant(column: "array[int]") -> bool:
     """Whether all numbers of a column are equal. O(length), without an object for each number, as `count` makes."""
-    return column[1:] == column[:-1]
+    raw, width = column.tobytes(), column.itemsize
+    return raw[width:] == raw[:-width]
 
 
 def from_little_endian(letter: str, numbers: bytes) -> "array[int]":

@@ -47,7 +47,7 @@ class Producers:
     @property
     def tracked(self) -> int:
         """The number of iids of all pids. O(pids)."""
-        return sum(map(len, self.pids.values()))
+        return sum(map(len, self.pids.values())) if self.pids else 0
 
     def configure(self, duration_s: int, max_size: int) -> bool:
         """XCFGSET: new settings remove all pids; returns whether the settings changed."""

@@ -59,6 +59,10 @@ class PendingBlock:
         """The id of a slot. O(1)."""
         return self.segment.ms[slot] << 64 | self.segment.seq[slot]
 
+    def id_text(self, slot: int) -> bytes:
+        """The text of a slot's id. O(1)."""
+        return b"%d-%d" % (self.segment.ms[slot], self.segment.seq[slot])
+
     def find(self, entry_id: StreamId) -> int:
         """The slot of a pending id; NO_SLOT if it is not pending here. O(log slots)."""
         return self.slot_of(entry_id >> 64, entry_id & HALF)
@@ -131,15 +135,21 @@ class PendingBlock:
 
     def is_run_of(self, owner: int, start: int, stop: int) -> bool:
         """Whether one owner has all of the slots [start, stop), at least one. O(slots)."""
-        return self.owners[start] == owner and (stop - start == 1 or is_constant(self.owners[start:stop]))
+        return self.owners[start] == owner and (
+            stop - start == 1 or self._is_one_owners() or is_constant(self.owners[start:stop])
+        )
 
     def is_uniform(self, start: int, stop: int) -> bool:
         """Whether all of the slots [start, stop) have one owner, one time and one count. O(slots)."""
         return (
-            is_constant(self.owners[start:stop])
+            (self._is_one_owners() or is_constant(self.owners[start:stop]))
             and is_constant(self.counts[start:stop])
             and is_constant(self.times[start:stop])
         )
+
+    def _is_one_owners(self) -> bool:
+        """Whether all slots are pending and have one owner. O(1)."""
+        return self.pending == len(self.owners) and len(self.owner_counts) == 1
 
     def change_owner(self, slot: int, owner: int) -> None:
         """Change the owner of a pending slot. O(1)."""
@@ -228,6 +238,8 @@ class PendingBlock:
 
     def end_of_pending(self, start: int, limit: int) -> int:
         """The end of the run of pending slots that begins at `start`, at most `limit`. O(slots)."""
+        if self.pending == len(self.owners):
+            return limit
         owners = self.owners[start:limit]
         if is_constant(owners) or NOT_PENDING not in owners:
             return limit
@@ -276,6 +288,8 @@ class PendingBlock:
 
     def last_pending(self) -> int:
         """The last pending slot; there must be one. O(slots)."""
+        if self.owners[-1]:
+            return len(self.owners) - 1
         raw = self.owners.tobytes()
         return (len(raw.rstrip(b"\0")) - 1) // OWNER_BYTES
 

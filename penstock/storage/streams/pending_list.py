@@ -12,7 +12,7 @@ from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.claim_walk import QueueWalk, TimeWalk
 from penstock.storage.streams.columns import common_length, counts_up
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, ArrivalQueue, DeliveryOrder
-from penstock.storage.streams.ids import MAX, ZERO, IdColumns, StreamId
+from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 
 PendingSlot: TypeAlias = tuple[PendingBlock, int]  # a pending entry: its block and slot
@@ -121,23 +121,21 @@ class PendingList(BlockList):
         length = common_length(segment.ms, segment.seq, start, wanted.ms, wanted.seq, at, max_count)
         return block, start, block.end_of_pending(start, start + length)
 
-    def smallest_id(self) -> StreamId:
-        """The lowest pending id; there must be one. O(1), with r rewound pending entries O(log r)."""
-        lowest = self.rewound.peekitem(0)[0] if self.rewound else MAX
-        if not self.blocks:
-            return lowest
-        block = self.blocks[0]
-        in_block = block.id_at(block.next_pending(0))
-        return in_block if not self.rewound else min(in_block, lowest)
+    def first(self) -> PendingSlot:
+        """The pending entry with the lowest id; there must be one. O(slots of a block), O(log r) more for r rewound ones."""
+        if not self.rewound:
+            block = self.blocks[0]
+            return block, block.next_pending(0)
+        rewound = self.rewound.peekitem(0)[1], 0
+        return min((self.blocks[0], self.blocks[0].next_pending(0)), rewound, key=id_of) if self.blocks else rewound
 
-    def largest_id(self) -> StreamId:
-        """The highest pending id; there must be one. O(1), with r rewound pending entries O(log r)."""
-        highest = self.rewound.peekitem(-1)[0] if self.rewound else ZERO
-        if not self.blocks:
-            return highest
-        block = self.blocks[-1]
-        in_block = block.id_at(block.last_pending())
-        return in_block if not self.rewound else max(in_block, highest)
+    def last(self) -> PendingSlot:
+        """The pending entry with the highest id; there must be one. O(slots of a block), O(log r) more for r rewound ones."""
+        if not self.rewound:
+            block = self.blocks[-1]
+            return block, block.last_pending()
+        rewound = self.rewound.peekitem(-1)[1], 0
+        return max((self.blocks[-1], self.blocks[-1].last_pending()), rewound, key=id_of) if self.blocks else rewound
 
     # -- delivery order ---------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from itertools import accumulate, pairwise
 from typing import Final
 
-from penstock.storage.streams.columns import first_at_least, is_constant, repeated
+from penstock.storage.streams.columns import first_at_least, repeated
 from penstock.storage.streams.ids import HALF, StreamId, decimal
 
 MOST_SLOTS: Final = 128
@@ -66,11 +66,20 @@ class Segment:
 
     def id_texts(self, start: int, stop: int) -> list[bytes]:
         """The texts of the ids of the slots [start, stop). O(slots)."""
-        ms, seq = self.ms[start:stop], self.seq[start:stop]
-        if ms and is_constant(ms):  # usual after a producer's pipeline: one millisecond
-            begin = b"%d-" % ms[0]
+        if start >= stop:
+            return []
+        seq = self.seq[start:stop]
+        first_ms = self.ms[start]
+        begin = b"%d-" % first_ms
+        if first_ms == self.ms[stop - 1]:  # usual after a producer's pipeline: one millisecond
             return [begin + decimal(number) for number in seq]
-        return [b"%d-%d" % pair for pair in zip(ms, seq, strict=True)]
+        begin_ms = first_ms
+        texts: list[bytes] = []
+        for ms, number in zip(self.ms[start:stop].tolist(), seq.tolist(), strict=True):
+            if ms != begin_ms:
+                begin, begin_ms = b"%d-" % ms, ms
+            texts.append(begin + decimal(number))
+        return texts
 
     @property
     def first_id(self) -> StreamId:
