@@ -1,8 +1,8 @@
 """Hours of ordinary and hostile use of one server: `python -m tests.fuzz.soak --hours 1`.
 
 Connections, scripts, expiry, publish and subscribe, blocked readers, a group's claims, transactions and rewrites of the
-log, in rounds that leave the same data behind. Each minute the memory and the descriptors are printed; at the end the slope of the
-memory since the first tenth of the time, in MiB an hour, and by how much the descriptors differ.
+log, in rounds that leave the same data behind. Each minute the memory and the descriptors are printed; at the end the
+slope of the memory since the first tenth of the time, in MiB an hour, and by how much the descriptors differ.
 """
 
 import argparse

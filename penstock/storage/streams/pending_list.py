@@ -122,7 +122,7 @@ class PendingList(BlockList):
         return block, start, block.end_of_pending(start, start + length)
 
     def first(self) -> PendingSlot:
-        """The pending entry with the lowest id; there must be one. O(slots of a block), O(log r) more for r rewound ones."""
+        """The pending entry with the lowest id; there must be one. O(slots of a block), for r rewound ones O(log r)."""
         if not self.rewound:
             block = self.blocks[0]
             return block, block.next_pending(0)
@@ -130,7 +130,7 @@ class PendingList(BlockList):
         return min((self.blocks[0], self.blocks[0].next_pending(0)), rewound, key=id_of) if self.blocks else rewound
 
     def last(self) -> PendingSlot:
-        """The pending entry with the highest id; there must be one. O(slots of a block), O(log r) more for r rewound ones."""
+        """The pending entry with the highest id; there must be one. O(slots of a block), for r rewound ones O(log r)."""
         if not self.rewound:
             block = self.blocks[-1]
             return block, block.last_pending()
