@@ -130,7 +130,7 @@ class PendingList(BlockList):
         return min((self.blocks[0], self.blocks[0].next_pending(0)), rewound, key=id_of) if self.blocks else rewound
 
     def last(self) -> PendingSlot:
-        """The pending entry with the highest id; there must be one. O(slots of a block), for r rewound ones O(log r)."""
+        """As `first`, with the highest id. O(slots of a block), for r rewound ones O(log r)."""
         if not self.rewound:
             block = self.blocks[-1]
             return block, block.last_pending()
