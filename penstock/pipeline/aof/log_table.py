@@ -26,6 +26,7 @@ from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.schemas import TABLES
+from penstock.pipeline.connector.worker import keep_modules
 from penstock.pipeline.errors import OptionError, ShortErrors
 
 # What each column may be declared as; `split` is there for those who ask for it by name.
@@ -92,6 +93,7 @@ class LogTask(ShortErrors):
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
         """The rows of one split."""
+        keep_modules()
         if is_placeholder(partition):
             return
         assert isinstance(partition, LogPartition), "partitions() makes no others"

@@ -29,6 +29,7 @@ from penstock.pipeline.connector.sink.sink_options import (
     SinkOptions,
     read_sink,
 )
+from penstock.pipeline.connector.worker import keep_modules
 from penstock.pipeline.errors import OptionError, PipelineError, ShortErrors
 
 QUERY_PROPERTY: Final = "sql.streaming.queryId"  # local properties of a task: not in Spark's documentation
@@ -147,6 +148,7 @@ def uses_ledger(options: SinkOptions) -> bool:
 
 def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Written:
     """Write all rows of a task."""
+    keep_modules()
     writers: dict[str, EndpointWriter | pending_operations.Operation] = {}
     rows = 0
     try:

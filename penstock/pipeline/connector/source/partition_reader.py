@@ -24,6 +24,7 @@ from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import IdRange
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import Entries
+from penstock.pipeline.connector.worker import keep_modules
 from penstock.pipeline.errors import DataLoss, PipelineError, ShortErrors
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
@@ -54,6 +55,7 @@ class TaskReader(ShortErrors):
 
     def read(self, partition: Any) -> Iterator[Any]:
         """The record batches of a task."""
+        keep_modules()
         if is_placeholder(partition):
             return
         columns = self._columns()

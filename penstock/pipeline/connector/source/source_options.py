@@ -29,7 +29,7 @@ class Sizing:
     fetch: int  # entries a request
 
 
-def read_sizing(reader: OptionReader, per_partition: int = 50_000, fetch: int = 5_000) -> Sizing:
+def read_sizing(reader: OptionReader, per_partition: int = 200_000, fetch: int = 5_000) -> Sizing:
     sizing = Sizing(
         entries_per_partition=reader.integer("entriesPerPartition", per_partition, 1),
         min_partitions=reader.integer("minPartitions", 1, 1),

@@ -24,6 +24,7 @@ from penstock.pipeline.connector.source.range_splitter import exclusive, find_cu
 from penstock.pipeline.connector.tables.pending_conditions import Conditions
 from penstock.pipeline.connector.tables.pending_pages import NO_OWNER, PendingPage, decode_pending
 from penstock.pipeline.connector.tables.server_tables import Source, TableReader, present, text
+from penstock.pipeline.connector.worker import keep_modules
 from penstock.storage.streams import ids
 
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
@@ -106,6 +107,7 @@ class PendingReader(TableReader):
         return [IdRange(id_range.endpoint, id_range.key, after, upto, weight) for after, upto in spans]
 
     def read(self, partition: Any) -> Iterator[Any]:
+        keep_modules()
         if is_placeholder(partition):
             return
         for id_range, group in zip(*partition.value, strict=True):

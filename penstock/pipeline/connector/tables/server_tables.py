@@ -18,6 +18,7 @@ from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.source.id_ranges import how_many
 from penstock.pipeline.connector.source.source_options import Sizing, read_sizing
+from penstock.pipeline.connector.worker import keep_modules
 from penstock.pipeline.errors import OptionError, ShortErrors
 from penstock.storage.streams import ids
 
@@ -111,6 +112,7 @@ class RowsReader(TableReader):
         return tasks
 
     def read(self, partition: Any) -> Iterator[Any]:
+        keep_modules()
         if is_placeholder(partition):
             return
         endpoint, keys = partition.value
