@@ -75,15 +75,19 @@ def null_array(resp3: bool) -> bytes:
     return b"_\r\n" if resp3 else b"*-1\r\n"
 
 
+def map_header(count: int, resp3: bool) -> bytes:
+    """The header of a map of so many pairs of replies; of an array of twice as many replies in RESP2."""
+    return b"%%%d\r\n" % count if resp3 else array_header(2 * count)
+
+
 def mapping(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
     """Pairs of encoded replies: a map in RESP3, a flat array in RESP2."""
-    body = b"".join([key + value for key, value in pairs])
-    return b"%%%d\r\n%b" % (len(pairs), body) if resp3 else b"*%d\r\n%b" % (2 * len(pairs), body)
+    return map_header(len(pairs), resp3) + b"".join([key + value for key, value in pairs])
 
 
 def fields(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
     """A map whose keys are given as bytes, not encoded: fields([(b"length", integer(3))], resp3)."""
-    parts = [b"%%%d\r\n" % len(pairs) if resp3 else array_header(2 * len(pairs))]
+    parts = [map_header(len(pairs), resp3)]
     for name, value in pairs:
         encoded = _field_names.get(name)
         if encoded is None:

@@ -278,7 +278,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
             else:
                 count = 1
                 if not block.segment.is_live(slot):
-                    deleted_pending.append(ids.text(block.id_at(slot)))
+                    deleted_pending.append(block.id_text(slot))
                     _drop_deleted_pending(ctx, key, group, (block, slot))
                     left -= 1
                 elif policy is not None and leases.is_kept_back(policy, order, block.id_at(slot), ctx.now_ms):

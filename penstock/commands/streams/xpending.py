@@ -84,11 +84,10 @@ def _summary(ctx: Context, group: Group) -> bytes:
         return reply.array([reply.ZERO, null, null, reply.null_array(ctx.resp3)])
     owners = 0
     rows: list[bytes] = []
-    for name in sorted(group.consumers):
-        pending = group.consumers[name].pending
-        if pending:
+    for consumer in group.consumers_by_name():
+        if consumer.pending:
             owners += 1
-            rows += OWNER_ROW, reply.bulk(name), reply.bulk(ids.decimal(pending))
+            rows += OWNER_ROW, reply.bulk(consumer.name), reply.bulk(ids.decimal(consumer.pending))
     first, first_slot = group.first()
     last, last_slot = group.last()
     heading = [

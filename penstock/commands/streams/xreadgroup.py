@@ -196,7 +196,7 @@ def _shown(ctx: Context, pending_slot: PendingSlot) -> bytes:
     block, slot = pending_slot
     if block.segment.is_live(slot):
         return block.segment.entry(slot)
-    return entries.deleted(ids.text(block.id_at(slot)), ctx.resp3)
+    return entries.deleted(block.id_text(slot), ctx.resp3)
 
 
 # -- CLAIM ------------------------------------------------------------------------------------------------------------

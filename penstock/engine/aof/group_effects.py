@@ -182,7 +182,7 @@ def log_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None
     if ctx.effects.log is None:
         return
     block, slot = held
-    text = ids.text(block.id_at(slot))
+    text = block.id_text(slot)
     owner = group.numbers[block.owners[slot]]
     if owner is None:
         ctx.log(b"XACK", key, group.name, text)

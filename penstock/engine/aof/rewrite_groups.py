@@ -74,7 +74,7 @@ class GroupLines:
                 yield self._release(texts, alike)
                 texts = []
             alike = block.counts[slot]
-            texts.append(ids.text(block.id_at(slot)))
+            texts.append(block.id_text(slot))
         if texts:
             yield self._release(texts, alike)
 

@@ -278,7 +278,7 @@ def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
 def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot]) -> None:
     """Pending entries that were deleted from the stream are acknowledged."""
     for block, slot in slots:
-        ctx.log(b"XACK", key, group.name, ids.text(block.id_at(slot)))
+        ctx.log(b"XACK", key, group.name, block.id_text(slot))
         group.forget(block, slot)
         ctx.dirty += 1
 

@@ -123,19 +123,19 @@ class PendingList(BlockList):
 
     def first(self) -> PendingSlot:
         """The pending entry with the lowest id; there must be one. O(slots of a block), for r rewound ones O(log r)."""
-        if not self.rewound:
-            block = self.blocks[0]
-            return block, block.next_pending(0)
-        rewound = self.rewound.peekitem(0)[1], 0
-        return min((self.blocks[0], self.blocks[0].next_pending(0)), rewound, key=id_of) if self.blocks else rewound
+        if not self.blocks:
+            return self.rewound.peekitem(0)[1], 0
+        block = self.blocks[0]
+        found = block, block.next_pending(0)
+        return min(found, (self.rewound.peekitem(0)[1], 0), key=id_of) if self.rewound else found
 
     def last(self) -> PendingSlot:
         """As `first`, with the highest id. O(slots of a block), for r rewound ones O(log r)."""
-        if not self.rewound:
-            block = self.blocks[-1]
-            return block, block.last_pending()
-        rewound = self.rewound.peekitem(-1)[1], 0
-        return max((self.blocks[-1], self.blocks[-1].last_pending()), rewound, key=id_of) if self.blocks else rewound
+        if not self.blocks:
+            return self.rewound.peekitem(-1)[1], 0
+        block = self.blocks[-1]
+        found = block, block.last_pending()
+        return max(found, (self.rewound.peekitem(-1)[1], 0), key=id_of) if self.rewound else found
 
     # -- delivery order ---------------------------------------------------------------------------------------------
 
