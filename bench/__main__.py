@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench import costs, latency, log, policies, report, scale, snapshots
+from bench import costs, latency, log, policies, report, scale, singles, snapshots
 from bench.loads import LOADS, RESTRICTED
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 
@@ -158,7 +158,7 @@ def run_restricted(plan: Plan) -> dict[str, Any]:
 
 def run_tail(plan: Plan) -> dict[str, Any]:
     with started(plan.candidates, "--appendonly", "no") as servers:
-        return dict(costs.one_at_a_time(servers, plan.rounds, plan.scale, plan.compared))
+        return dict(singles.one_at_a_time(servers, plan.rounds, plan.scale, plan.compared))
 
 
 def run_wakeups(plan: Plan) -> dict[str, Any]:

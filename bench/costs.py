@@ -1,34 +1,26 @@
 """What a request costs: the server's own CPU time and how long clients wait, the servers in turn, several rounds.
 
-Two ways of sending: pipelines over one connection (`pipelined`), and one request at a time from each of many
-connections (`one_at_a_time`). Other programs only add to CPU time, so the cheapest round counts; the ratio of two
-servers is the median of the rounds' ratios. In the first round of pipelines every reply is kept and compared with
-Redis's (or Valkey's, or plain Penstock's, if Redis does not know the command).
+Pipelines over one connection; bench/singles.py has one request at a time. Other programs only add to CPU time, so the
+cheapest round counts; the ratio of two servers is the median of the rounds' ratios. In the first round every reply is
+kept and compared with Redis's (or Valkey's, or plain Penstock's, if Redis does not know the command).
 """
 
 import re
-import select
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median
+from statistics import median
 from typing import Final
 
-from bench.loads import FIRST_MS, GROUP, ONE_AT_A_TIME, STREAM, Load, SingleLoad, read
+from bench.loads import FIRST_MS, GROUP, STREAM, Load, read
 from bench.servers import OURS, PEERS, PLAIN, REDIS, VALKEY, Link, Refused, Server, cpu_ns, packed, percentiles
 
 SLICES: Final = 10  # of a round
-WARM_REQUESTS: Final = 500
-SHORT_REPLY_BYTES: Final = 1 << 16
-LONGEST_WAIT_S: Final = 60.0
 OWN_ID: Final = re.compile(rb"\d{13}-\d+")
 GIVEN_ID_START: Final = b"17000"  # of the ids that the loads give; ids that servers make are of today
 OF_FEW: Final = ", few rights"
 FEW_RIGHTS: Final = (b"few", b"on", b"nopass", b"+xadd", b"+xreadgroup", b"+xack", b"+xclaim", b"~" + STREAM + b"*")
 READ_TEN: Final = packed([read(10)])
-
-Row = dict[str, float]
-Table = dict[str, dict[str, Row]]  # load -> server -> figures
 
 
 # -- pipelines --------------------------------------------------------------------------------------------------------
@@ -252,107 +244,3 @@ def line(load: Load, table: dict[str, Rounds], compared: Sequence[str]) -> str:
         if name in table and (of_first := ratio(name, compared[:1], table)):
             text += f"  {name} : {compared[0]} {of_first:.2f}"
     return text + "".join(f"\n    DIFFERS: {rounds.difference}" for rounds in table.values() if rounds.difference)
-
-
-# -- one request at a time --------------------------------------------------------------------------------------------
-
-
-class SingleTurn:
-    """One round of a load on one server, run in slices. The client's own cost is in each latency, the same for all."""
-
-    def __init__(self, load: SingleLoad, server: Server, requests: int) -> None:
-        self.server = server
-        self.requests = requests
-        with Link(server.port) as first:
-            first.ask(b"FLUSHALL")
-            first.prepare(load.prepare(requests + WARM_REQUESTS))
-        self._waiting = iter([packed([load.request(number)]) for number in range(requests + WARM_REQUESTS)])
-        self._links = [Link(server.port) for _ in range(load.connections)]
-        self._ages_s: list[float] = []
-        self._spent_s = 0.0
-        self._cpu_us: list[float] = []  # a request, slice by slice
-        drive(self._links, self._waiting, WARM_REQUESTS)
-
-    def slice(self, count: int) -> None:
-        was_ns, began_s = cpu_ns(self.server.pid), time.perf_counter()
-        self._ages_s += drive(self._links, self._waiting, count)
-        self._spent_s += time.perf_counter() - began_s
-        self._cpu_us.append((cpu_ns(self.server.pid) - was_ns) / count / 1000)
-
-    def close(self) -> None:
-        for link in self._links:
-            link.close()
-
-    def figures(self) -> Row:
-        """The CPU time is that of the cheaper half of the slices: wake-ups cost more on some pairs of processors."""
-        p50, p99, p999 = percentiles(self._ages_s)
-        cpu_us = fmean(sorted(self._cpu_us)[: SLICES // 2])
-        rate = len(self._ages_s) / self._spent_s
-        return {"p50_ms": p50, "p99_ms": p99, "p999_ms": p999, "rate": rate, "cpu_us": cpu_us}
-
-
-def run_single(load: SingleLoad, started: list[Server], scale: float) -> dict[str, Row]:
-    """One round of a load: each server runs a slice in turn, so that all see the same noise."""
-    turns = [SingleTurn(load, server, int(load.requests * scale / server.slowness)) for server in started]
-    for _ in range(SLICES):
-        for turn in turns:
-            turn.slice(turn.requests // SLICES)
-    for turn in turns:
-        turn.close()
-    return {turn.server.name: turn.figures() for turn in turns}
-
-
-def drive(links: list[Link], requests: Iterator[bytes], count: int) -> list[float]:
-    """Ages in seconds of so many replies. A reply must come in one piece: the loads' are short."""
-    ages_s: list[float] = []
-    sent_s: dict[int, float] = {}
-    sockets = {link.socket.fileno(): link.socket for link in links}
-    clock = time.perf_counter
-    left = count
-    with select.epoll() as poll:
-        for number, socket in sockets.items():
-            poll.register(number, select.EPOLLIN)
-            if left:
-                left -= 1
-                sent_s[number] = clock()
-                socket.sendall(next(requests))
-        while len(ages_s) < count:
-            for number, _ in poll.poll(LONGEST_WAIT_S):
-                socket = sockets[number]
-                reply = socket.recv(SHORT_REPLY_BYTES)
-                now_s = clock()
-                ages_s.append(now_s - sent_s[number])
-                assert reply[-2:] == b"\r\n" and reply[:1] != b"-", f"answered {reply[:200]!r}"
-                if left:
-                    left -= 1
-                    sent_s[number] = now_s
-                    socket.send(next(requests))
-    return ages_s
-
-
-def one_at_a_time(started: list[Server], rounds: int, scale: float, compared: Sequence[str]) -> Table:
-    """load -> server -> the best of each figure over the rounds."""
-    found: Table = {}
-    for load in ONE_AT_A_TIME:
-        of_server: dict[str, list[Row]] = {server.name: [] for server in started}
-        for _ in range(rounds):
-            for name, row in run_single(load, started, scale).items():
-                of_server[name].append(row)
-        found[load.name] = {name: best(rows) for name, rows in of_server.items()}
-        print(load.name, *(f"{name:<10} {latencies(row)}" for name, row in found[load.name].items()), sep="\n  ")
-        for name in compared[1:]:
-            of_first = found[load.name][name]["cpu_us"] / found[load.name][compared[0]]["cpu_us"]
-            print(f"  CPU {name} : {compared[0]} {of_first:.2f}", flush=True)
-    return found
-
-
-def best(rows: list[Row]) -> Row:
-    figures = {name: min(row[name] for row in rows) for name in ("p50_ms", "p99_ms", "p999_ms", "cpu_us")}
-    return figures | {"rate": max(row["rate"] for row in rows)}
-
-
-def latencies(row: Row) -> str:
-    return (
-        f"{row['rate']:8.0f}/s  p50 {row['p50_ms']:.3f} ms  p99 {row['p99_ms']:.3f}  p99.9 {row['p999_ms']:.3f}"
-        f"  CPU {row['cpu_us']:.1f} us"
-    )

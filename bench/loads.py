@@ -47,17 +47,6 @@ class Load:
     goal: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SingleLoad:
-    """Requests sent one at a time by each of so many connections; `request` is made from its number."""
-
-    name: str
-    request: Callable[[int], Request]
-    prepare: Callable[[int], Requests]
-    connections: int
-    requests: int
-
-
 def entry_id(number: int) -> bytes:
     return b"%d-%d" % (FIRST_MS + number // ENTRIES_A_MS, number % ENTRIES_A_MS)
 
@@ -258,16 +247,3 @@ LOADS: Final = (
     Load("transaction-100", transactions, requests=102 * 200, batch=IN_TRANSACTION + 2),
     Load("ping", repeated(b"PING"), requests=40_000),
 )  # fmt: skip
-
-ONE_AT_A_TIME: Final = tuple(
-    SingleLoad(f"{name}, {connections} connection{'s'[: connections - 1]}", request, prepare, connections, requests)
-    for connections, requests in ((1, 8_000), (50, 40_000))
-    for name, request, prepare in (
-        ("PING", lambda _: (b"PING",), nothing),
-        ("SET", lambda number: (b"SET", b"key%d" % (number % 100), SHORT), nothing),
-        ("XADD", lambda _: ADD, empty),
-        ("XREADGROUP", lambda _: read(1), entries),
-        ("XREADGROUP of nothing new", lambda _: read(1), empty),
-        ("XACK", acknowledge, delivered),
-    )
-)
