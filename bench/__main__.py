@@ -6,7 +6,7 @@ Each part may be run alone. Its figures are kept in bench/results, and the docum
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 from bench import costs, latency, log, policies, report, scale, singles, snapshots
 from bench.loads import LOADS, RESTRICTED
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
+from bench.singles import ONE_AT_A_TIME
 
 MILLION: Final = 1_000_000
 POLICIES: Final = ("no", "everysec", "always", "off")
@@ -67,7 +68,7 @@ def named_path(text: str) -> tuple[str, Path]:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Penstock beside other servers.")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"by comma (default: {','.join(PARTS)})")
-    parser.add_argument("--loads", default="", help="of the part `loads`: beginnings of names, by comma (default: all)")
+    parser.add_argument("--loads", default="", help="of the parts `loads` and `singles`: beginnings of names, by comma")
     parser.add_argument(
         "--servers", default=None, help=f"by comma (default: {','.join(NAMES)}; with --builds: {','.join(PEERS)})"
     )
@@ -137,17 +138,22 @@ def started(candidates: list[Candidate], *flags: str) -> Iterator[list[Server]]:
         yield servers
 
 
-def run_loads(plan: Plan) -> dict[str, Any]:
-    chosen = [load for load in LOADS if load.name.startswith(tuple(plan.args.loads.split(",")))]
-    kept = report.kept("loads")
-    found: dict[str, Any] = dict(kept[1]) if kept and len(chosen) < len(LOADS) else {}
+def by_log(plan: Plan, part: str, loads: Sequence[Any], measure: Callable[..., Mapping[str, Any]]) -> dict[str, Any]:
+    """load -> figures of those that --loads names, each on servers that keep its log; of the others what was kept."""
+    chosen = [load for load in loads if load.name.startswith(tuple(plan.args.loads.split(",")))]
+    kept = report.kept(part)
+    found: dict[str, Any] = dict(kept[1]) if kept and len(chosen) < len(loads) else {}
     for policy in dict.fromkeys(load.log for load in chosen):
         flags = ("--appendonly", "yes", "--appendfsync", policy) if policy else ("--appendonly", "no")
         with started(plan.candidates, *flags) as servers:
             print(f"{'log ' + (policy or 'off'):<22}" + "".join(f" {server.name:>9}" for server in servers))
             of_policy = [load for load in chosen if load.log == policy]
-            found |= costs.pipelined(of_policy, servers, plan.rounds, plan.scale, plan.compared)
+            found |= measure(of_policy, servers, plan.rounds, plan.scale, plan.compared)
     return found
+
+
+def run_loads(plan: Plan) -> dict[str, Any]:
+    return by_log(plan, "loads", LOADS, costs.pipelined)
 
 
 def run_restricted(plan: Plan) -> dict[str, Any]:
@@ -156,9 +162,8 @@ def run_restricted(plan: Plan) -> dict[str, Any]:
         return dict(costs.restricted(chosen, servers, plan.rounds, plan.scale))
 
 
-def run_tail(plan: Plan) -> dict[str, Any]:
-    with started(plan.candidates, "--appendonly", "no") as servers:
-        return dict(singles.one_at_a_time(servers, plan.rounds, plan.scale, plan.compared))
+def run_singles(plan: Plan) -> dict[str, Any]:
+    return by_log(plan, "singles", ONE_AT_A_TIME, singles.one_at_a_time)
 
 
 def run_wakeups(plan: Plan) -> dict[str, Any]:
@@ -227,7 +232,7 @@ def spark() -> Any:
 PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "loads": run_loads,
     "restricted": run_restricted,
-    "tail": run_tail,
+    "singles": run_singles,
     "wakeups": run_wakeups,
     "stalls": run_stalls,
     "steady": run_steady,

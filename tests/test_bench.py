@@ -32,7 +32,18 @@ def test_a_load_is_measured_on_two_builds_in_one_run() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
-    ["restricted", "tail", "wakeups", "stalls", "memory", "growth", "policies", "group-commit", "loading", "snapshots"],
+    [
+        "restricted",
+        "singles",
+        "wakeups",
+        "stalls",
+        "memory",
+        "growth",
+        "policies",
+        "group-commit",
+        "loading",
+        "snapshots",
+    ],
 )
 def test_a_part_runs_on_plain_penstock(part: str) -> None:
     ran = bench("--parts", part, "--servers", "plain", "--entries", "20000")
