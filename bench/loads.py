@@ -4,6 +4,7 @@
 allows it, so that every server answers the same bytes.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -166,9 +167,9 @@ def read_after(number: int) -> Request:
 def mixed(count: int) -> Requests:
     """Four short commands in turn, so that no two neighbours are of one command."""
     for number in range(count):
-        key = b"key%d" % (number // 4 % 25)
+        name = b"key%d" % (number // 4 % 25)
         yield (
-            (b"SET", key, SHORT), (b"GET", key), (b"XADD", STREAM, b"MAXLEN", b"100", b"*", b"field", SHORT),
+            (b"SET", name, SHORT), (b"GET", name), (b"XADD", STREAM, b"MAXLEN", b"100", b"*", b"field", SHORT),
             (b"XACK", STREAM, GROUP, entry_id(0)),
         )[number % 4]  # fmt: skip
 
@@ -182,6 +183,60 @@ def transactions(count: int) -> Requests:
         place = number % (IN_TRANSACTION + 2)
         yield (b"MULTI",) if place == 0 else (b"EXEC",) if place > IN_TRANSACTION else ADD_TRIMMING
 
+
+# -- other types: small values under a hundred keys -------------------------------------------------------------------
+
+KEYS: Final = 100
+SCRIPT: Final = b"redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])"
+SCRIPT_SHA: Final = hashlib.sha1(SCRIPT).hexdigest().encode()
+
+
+def key(number: int) -> bytes:
+    return b"key%d" % (number % KEYS)
+
+
+def strings(_: int) -> Requests:
+    for number in range(KEYS):
+        yield b"SET", key(number), SHORT
+
+
+def lists(count: int) -> Requests:
+    """An element for each request."""
+    for number in range(count):
+        yield b"RPUSH", key(number), SHORT
+
+
+def loaded(_: int) -> Requests:
+    yield b"SCRIPT", b"LOAD", SCRIPT
+
+
+def in_tens(request: Callable[[int], Request]) -> Callable[[int], Requests]:
+    """MULTI, ten requests, EXEC."""
+
+    def timed(count: int) -> Requests:
+        for number in range(0, count - TEN - 1, TEN + 2):
+            yield (b"MULTI",)
+            yield from map(request, range(number, number + TEN))
+            yield (b"EXEC",)
+
+    return timed
+
+
+TEN: Final = 10
+DEPTH: Final = 16
+
+# name -> a request from its number, what is prepared, the goal
+TYPES: Final[dict[str, tuple[Callable[[int], Request], Callable[[int], Requests], float]]] = {
+    "set": (lambda n: (b"SET", key(n), SHORT), nothing, 1.0),
+    "get": (lambda n: (b"GET", key(n)), strings, 1.0),
+    "incr": (lambda n: (b"INCR", key(n)), nothing, 1.0),
+    "lpush": (lambda n: (b"LPUSH", key(n), SHORT), nothing, 1.0),
+    "rpop": (lambda n: (b"RPOP", key(n)), lists, 1.0),
+    "hset": (lambda n: (b"HSET", key(n), b"field%d" % (n // KEYS % 10), SHORT), nothing, 1.0),
+    "sadd": (lambda n: (b"SADD", key(n), b"member%d" % (n // KEYS)), nothing, 1.0),
+    "zadd": (lambda n: (b"ZADD", key(n), b"%d" % (n * 7919 % 1000), b"member%d" % (n // KEYS)), nothing, 1.0),
+    "evalsha": (lambda n: (b"EVALSHA", SCRIPT_SHA, b"1", key(n), SHORT), loaded, 1.3),
+}
 
 FIVE: Final = tuple([word for number in range(5) for word in (b"field%d" % number, SHORT)])
 ADD: Final = (b"XADD", STREAM, b"*", b"field", VALUE)
@@ -242,7 +297,10 @@ LOADS: Final = (
     Load("xackdel-1", numbered(lambda n: acknowledge_and_delete(n, 1)), delivered, 20_000, 100, goal=1.0),
     Load("xackdel-10", numbered(lambda n: acknowledge_and_delete(n, 10)), tens(delivered), 4_000, 50, goal=1.0),
     Load("xnack-100", numbered(release_hundred), hundreds(delivered), 500, LARGE),
-    Load("set-16", repeated(b"SET", b"key", SHORT), batch=16),
+    *(Load(f"{name}-{DEPTH}", numbered(request), prepare, batch=DEPTH, goal=goal)
+      for name, (request, prepare, goal) in TYPES.items()),
+    *(Load(f"{name}-transaction", in_tens(request), prepare, 2000 * (TEN + 2), TEN + 2, goal=goal)
+      for name, (request, prepare, goal) in TYPES.items()),
     Load("mixed-100", mixed, empty),
     Load("transaction-100", transactions, requests=102 * 200, batch=IN_TRANSACTION + 2),
     Load("ping", repeated(b"PING"), requests=40_000),
