@@ -3,32 +3,14 @@
 The words after `serve` are parsed as redis-server parses its own (config/config_file.py), not by argparse.
 """
 
-import argparse
-import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from penstock import check_log, redis_server_script
 from penstock.config import config_file, directive_help
-from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
+from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
-from penstock.observe import doctor, top
 from penstock.server.command_line import hide_secrets
-from penstock.testing import seed_command
-from penstock.transfer import cli as transfer
-
-VERSION_LINE: Final = f"penstock {PENSTOCK_VERSION} ({BUILD} build, Python {platform.python_version()})"
-
-COMMANDS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
-    "check-log": check_log.main,
-    "import": transfer.main,
-    "export": transfer.main,
-    "seed": seed_command.main,
-    "top": top.main,
-    "doctor": doctor.main,
-    "install-redis-server": redis_server_script.main,
-}
 
 SERVE_USAGE: Final = """\
 usage: {program} [--check] [redis.conf | -] [--directive value ...]
@@ -52,31 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from penstock.pipeline.cli import main as pipeline  # imported late: only this subcommand needs it
 
         return pipeline(words[1:])
-    parsed = parser().parse_args(words)
-    command = COMMANDS.get(parsed.subcommand)
-    if command is not None:
-        return command(parsed)
-    sys.stdout.write(VERSION_LINE + "\n")
-    return 0
+    from penstock.subcommands import run  # imported late: a server starts without what the others need
 
-
-def parser() -> argparse.ArgumentParser:
-    """The parser for all subcommands except `serve` and `pipeline`."""
-    parser = argparse.ArgumentParser("penstock", description="A stream server that speaks the Redis protocol.")
-    parser.add_argument("--version", action="version", version=VERSION_LINE)
-    subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
-    subcommands.add_parser("serve", help="run a server; see `penstock serve --help`", add_help=False)
-    check_log.add_parser(subcommands)
-    transfer.add_parsers(subcommands)
-    seed_command.add_parser(subcommands)
-    top.add_parser(subcommands)
-    doctor.add_parser(subcommands)
-    redis_server_script.add_parser(subcommands)
-    subcommands.add_parser(
-        "pipeline", help="jobs and pipelines on Spark; see `penstock pipeline --help`", add_help=False
-    )
-    subcommands.add_parser("version", help="print the version")
-    return parser
+    return run(words)
 
 
 def redis_server_main(arguments: Sequence[str] | None = None) -> int:

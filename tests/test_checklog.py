@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import check_log, cli
+from penstock import check_log, subcommands
 from penstock.check_log import DAMAGED, FINE, UNUSABLE
 from penstock.engine.effects import pack
 from penstock.storage.aof.disk import SystemDisk
@@ -37,7 +37,7 @@ class Checked:
 
     def check(self, *flags: str, path: Path | None = None) -> int:
         out, errors = io.StringIO(), io.StringIO()
-        parser = cli.parser()
+        parser = subcommands.parser()
         code = check_log.run(parser.parse_args(["check-log", *flags, str(path or self.root)]), out, errors)
         self.out, self.errors = out.getvalue(), errors.getvalue()
         return code
@@ -266,7 +266,7 @@ def test_a_long_file_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(check_log, "find_spec", (lambda name: check_log) if has_tqdm else (lambda name: None))
     log = Checked(tmp_path, last=lines("SET a 1") * 50_000)
     terminal = Terminal()
-    words = cli.parser().parse_args(["check-log", str(tmp_path)])
+    words = subcommands.parser().parse_args(["check-log", str(tmp_path)])
 
     assert check_log.run(words, io.StringIO(), terminal) == FINE
     assert "%" in terminal.getvalue()
