@@ -122,10 +122,20 @@ def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
     if at + 4 > end or data[at] != mark:
         return NONE
     start: i64 = at + 1
+    number: i64 = data[start]
+    number -= _ZERO
+    if 0 <= number <= 9 and number <= largest:  # one digit or two, which most headers have
+        digit: i64 = data[start + 1]
+        if digit == _CR:
+            return number if data[start + 2] == _LF else NONE
+        digit -= _ZERO
+        if number > 0 and 0 <= digit <= 9 and at + 5 <= end and data[start + 2] == _CR:
+            number = number * 10 + digit
+            return number if data[start + 3] == _LF and number <= largest else NONE
     at = start
-    number: i64 = 0
+    number = 0
     while at < end:
-        digit: i64 = data[at]
+        digit = data[at]
         digit -= _ZERO
         if digit < 0 or digit > 9:
             break

@@ -21,6 +21,8 @@ from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
 MOST_SIZED: Final = 64  # of more requests the bytes are estimated by their number: measuring takes as long as parsing
+NEW_ENTRIES: Final = b">"  # the last word of a worker's XREADGROUP
+LONGEST_KEPT: Final = 1024  # bytes of a request that is kept
 STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser gets at a time; it gives back those behind a request
 
 
@@ -31,14 +33,17 @@ class RequestReader:
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
     bytes, which a fast parser could not read. `_is_plain`: there is nothing but `_text`.
 
+    `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
+    it: a worker asks for the same again and again.
+
     pending: bytes fed and not taken; of many requests that were put back, an estimate by their number. Whole words of
     an unfinished request count as taken, as in Redis.
     shapes: of the batches of commands that have one, by their names in upper and lower case.
     """
 
     __slots__ = (
-        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_ready", "_ready_size", "_shapes", "_strict",
-        "_strict_size", "_taken", "_taken_size", "_text", "pending",
+        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_ready", "_ready_size", "_repeated",
+        "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "_text", "pending",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, shapes: dict[bytes, int] | None = None) -> None:
@@ -53,6 +58,8 @@ class RequestReader:
         self._ready_size = 0
         self._taken: list[RequestBatch] = []
         self._taken_size = 0
+        self._repeated: RequestBatch | None = None
+        self._repeated_text = b""
         self._strict_size = 0
         self._failure: bytes | None = None
         self._is_plain = True
@@ -149,12 +156,18 @@ class RequestReader:
         """Whole ordinary requests at the start of the unread bytes; none if the strict parser must read on."""
         if self._at == len(self._text) and not self._move_up():
             return NOTHING
+        text, start = self._text, self._at
+        if self._repeated is not None and text == self._repeated_text and not start:
+            self._taken, self._taken_size = [self._repeated], len(text)
+            self._at, self.pending = len(text), 0
+            return self._taken
         if IS_COMPILED:
             found: list[RequestBatch] = []
-            start = self._at
-            self._at = native_parser.batches(self._text, start, limit, self._shapes, found)
-            self.pending = len(self._text) - self._at
+            self._at = native_parser.batches(text, start, limit, self._shapes, found)
+            self.pending = len(text) - self._at
             self._taken, self._taken_size = found, self._at - start
+            if not start and not self.pending and len(found) == 1:
+                self._keep_read(found[0])
             return found
         block = self._text
         if self._at or len(block) > BLOCK:
@@ -164,7 +177,9 @@ class RequestReader:
             if request is not None and not (request[0][:2] in WEB_INITIALS and is_web(request[0])):
                 self._at = len(block)
                 self.pending = 0
-                return [one(request)]
+                lone = one(request)
+                self._keep_read(lone)
+                return [lone]
         requests = self._hiredis.requests(block)
         if requests is None:
             self._strict_size = len(block)
@@ -184,6 +199,11 @@ class RequestReader:
         self._taken, self._taken_size = found, self._hiredis.size
         self._count_pending()
         return found
+
+    def _keep_read(self, batch: RequestBatch) -> None:
+        """Keep what `_text` asks for, as a whole, if it is one short read of new entries."""
+        if batch.count == 1 and batch.prefix[-1] == NEW_ENTRIES and len(self._text) <= LONGEST_KEPT:
+            self._repeated, self._repeated_text = batch, self._text
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:
         ready = self._ready

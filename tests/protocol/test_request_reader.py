@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given, settings
@@ -414,3 +415,31 @@ def test_a_long_pipeline_of_odd_requests_is_read_in_time_that_grows_with_its_len
 @given(st.lists(words, max_size=5))
 def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None:
     assert packed_bytes(request) == len(packed(request)) == len(pack(*request))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            (
+                packed([b"XREADGROUP", b"GROUP", b"g", b"ann", b"STREAMS", b"s", b">"]),
+                packed([b"XREADGROUP", b"GROUP", b"g", b"ben", b"STREAMS", b"s", b">"]),
+                packed([b"XREADGROUP", b"GROUP", b"g", b"ann", b"STREAMS", b"s", b">"]) * 2,
+                packed([b"XREADGROUP", b"GROUP", b"g", b"ann", b"STREAMS", b"s", b">"])[:30],
+                packed([b"XREADGROUP", b"GROUP", b"g", b"ann", b"STREAMS", b"s", b">"])[30:],
+                packed([b"XREADGROUP", b"n" * 2000, b">"]),
+                packed([b"XACK", b"s", b"g", b"1-1"]),
+                PING,
+            )
+        )
+    ),
+    st.booleans(),
+)
+def test_a_read_that_is_sent_again_is_read_as_it_was(pieces: list[bytes], is_put_back: bool) -> None:
+    reader, oracle = fast(), plain()
+    for piece in pieces:
+        reader.feed(piece)
+        with suppress(ProtocolError):  # it is told again
+            if is_put_back:
+                reader.put_back(reader.take(1000))
+        assert taken(reader) == read(oracle, [piece])
