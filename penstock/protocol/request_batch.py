@@ -119,21 +119,18 @@ class RequestBatch:
     def word_bytes(self) -> int:
         """Bytes of the words alone. O(words)."""
         if self._requests is not None:
-            return sum([sum(map(len, request)) for request in self._requests])
-        each = 0
-        for word in self.prefix:
-            each += len(word)
+            total = 0
+            for request in self._requests:
+                total += bytes_of(request)
+            return total
+        each = bytes_of(self.prefix)
         if self.count == 1:
             return each
-        for word in self.middle:
-            each += len(word)
-        for word in self.names:
-            each += len(word)
-        total = self.count * each
+        total = self.count * (each + bytes_of(self.middle) + bytes_of(self.names))
         for column in self.own:
-            total += sum(map(len, column))
+            total += bytes_of(column)
         for column in self.columns:
-            total += sum(map(len, column))
+            total += bytes_of(column)
         return total
 
     def size(self) -> int:
@@ -146,6 +143,14 @@ class RequestBatch:
         for column in self.own:
             size += words_bytes(column)
         return size + sum([len(tail) for tail in self.tails()])
+
+
+def bytes_of(words: list[bytes]) -> int:
+    """Bytes of words. O(words)."""
+    total = 0
+    for word in words:
+        total += len(word)
+    return total
 
 
 def one(request: list[bytes]) -> RequestBatch:

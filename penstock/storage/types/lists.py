@@ -4,7 +4,7 @@ A list is a deque. An operation in the middle rotates the deque, or copies it as
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -12,10 +12,10 @@ from penstock.storage.streams.listpack_nodes import text_size, texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 
 SAMPLED: Final = 64  # items measured for the estimate of memory_usage
-NODE_BYTES: Final = {-1: 4096, -2: 8192, -3: 16384, -4: 32768, -5: 65536}  # list-max-listpack-size below 0
+NODE_BYTES: Final = [0, 4096, 8192, 16384, 32768, 65536]  # by the negative of list-max-listpack-size
 LARGEST_NODE: Final = 8192  # bytes, where list-max-listpack-size counts items
 LISTPACK_BYTES: Final = 7  # of an empty one
-UNLIMITED: Final = 1 << 62
+UNLIMITED: Final = 1 << 61
 
 
 class List(Collection):
@@ -53,11 +53,13 @@ class List(Collection):
 
     # -- the encoding of Redis --------------------------------------------------------------------------------------
 
-    def grow(self, items: Sequence[bytes], limit: int) -> None:
+    def grow(self, items: list[bytes], limit: int) -> None:
         """Take note that items are about to be added, or one of them set. limit: list-max-listpack-size."""
         if not self.is_quicklist:
             most_items, most_bytes = _node_limits(limit)
-            size = self.packed_bytes + sum(map(len, items))
+            size = self.packed_bytes
+            for item in items:
+                size += len(item)
             self.is_quicklist = size > most_bytes or len(self.items) + len(items) > most_items
 
     def shrink(self, limit: int) -> None:
@@ -75,7 +77,7 @@ class List(Collection):
 
     # -- the ends ---------------------------------------------------------------------------------------------------
 
-    def push(self, left: bool, items: Sequence[bytes]) -> None:
+    def push(self, left: bool, items: list[bytes]) -> None:
         """Add items one by one at one end. O(items)."""
         if left:
             self.items.extendleft(items)
@@ -196,5 +198,5 @@ class List(Collection):
 def _node_limits(limit: int) -> tuple[int, int]:
     """How many items, and how many bytes, a listpack may have by list-max-listpack-size."""
     if limit < 0:
-        return UNLIMITED, NODE_BYTES[max(limit, -5)]
-    return max(limit, 1), LARGEST_NODE
+        return UNLIMITED, NODE_BYTES[-limit if limit > -5 else 5]
+    return limit if limit else 1, LARGEST_NODE
