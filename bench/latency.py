@@ -3,7 +3,6 @@
 Every age counts from when the request was due, so that a late answer also makes those behind it late.
 """
 
-import resource
 import select
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from bench.servers import (
     Link,
     Request,
     Server,
+    allow_open_files,
     cpu_ns,
     information,
     packed,
@@ -43,7 +43,6 @@ def told(name: str, figures: dict[str, float]) -> str:
 
 READERS: Final = (1, 100, 1_000, 10_000)
 MOST_OF_FAKE: Final = 1_000  # it has a thread for each
-OPEN_FILES: Final = 21_000
 WAKE_UPS: Final = 500
 WARM_WAKE_UPS: Final = 20
 SLOW_S: Final = 0.05  # a server whose first wake-ups take this long is not asked for more
@@ -55,9 +54,7 @@ ADDITION: Final = packed([ADD])
 
 def wakeups(candidates: Sequence[Candidate], most: int) -> dict[str, Rows]:
     """server -> number of readers -> figures."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = max(soft, OPEN_FILES) if hard == resource.RLIM_INFINITY else min(hard, max(soft, OPEN_FILES))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    allow_open_files()
     found: dict[str, Rows] = {}
     for count in READERS:
         for candidate in candidates:

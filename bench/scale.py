@@ -1,17 +1,28 @@
-"""What a large stream costs: memory of an entry and of a pending entry, CPU of each command as the stream grows."""
+"""What much data costs: memory of an entry and of other things, CPU of each command as a stream grows."""
 
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from bench.loads import FIRST_MS, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entries, entry_id, read
-from bench.servers import Candidate, Link, Request, Server, cpu_ns, packed, resident_bytes, running
+from bench.loads import FIRST_MS, FIVE, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entries, entry_id, read
+from bench.servers import (
+    Candidate,
+    Link,
+    Request,
+    Server,
+    allow_open_files,
+    cpu_ns,
+    packed,
+    resident_bytes,
+    running,
+)  # fmt: skip
 
 WITHOUT_LOG: Final = ("--appendonly", "no")
 
-# -- memory: resident bytes of an entry and of a pending entry, each in a fresh process -------------------------------
+# -- memory: resident bytes of an entry, of a pending entry and of other things, each in a fresh process --------------
 #
 # Best pattern: read by one consumer, a thousand at a time. Worst: one entry a millisecond, read one by one by eight
 # consumers in turn, half of them acknowledged out of order and the others claimed one by one.
@@ -56,8 +67,54 @@ PATTERNS: Final[dict[str, tuple[Callable[[int], Requests], Callable[[int], Reque
 }
 
 
+FIELDS_OF_HASH: Final = 10
+ITEMS_OF_LIST: Final = 100
+MOST_IDLE: Final = 10_000
+
+
+def five_fields(count: int) -> Requests:
+    for number in range(count):
+        yield b"XADD", STREAM, entry_id(number), *FIVE
+
+
+def small_strings(count: int) -> Requests:
+    for number in range(count):
+        yield b"SET", b"key:%d" % number, b"%016d" % number
+
+
+def hashes(count: int) -> Requests:
+    for number in range(count):
+        fields = [word for at in range(FIELDS_OF_HASH) for word in (b"field%d" % at, b"value:%d" % (number + at))]
+        yield b"HSET", b"hash:%d" % number, *fields
+
+
+def lists(count: int) -> Requests:
+    for number in range(count):
+        yield b"RPUSH", b"list:%d" % number, *[b"item:%d" % (number + at) for at in range(ITEMS_OF_LIST)]
+
+
+# what is made, and how many of it there are to an entry of the part
+THINGS: Final[dict[str, tuple[Callable[[int], Requests], int]]] = {
+    "entry of five fields": (five_fields, 1),
+    "small string": (small_strings, 1),
+    f"hash of {FIELDS_OF_HASH} fields": (hashes, FIELDS_OF_HASH),
+    f"list of {ITEMS_OF_LIST}": (lists, ITEMS_OF_LIST),
+}
+IDLE: Final = "idle connection"
+
+
+def idle_connection(server: Server, count: int) -> float:
+    """Bytes of a connection that has asked once and asks no more."""
+    empty = resident_bytes(server.pid)
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(Link(server.port)).ask(b"PING")
+        return (resident_bytes(server.pid) - empty) / count
+
+
 def memory(candidates: Sequence[Candidate], count: int) -> dict[str, dict[str, float]]:
     """server -> what -> bytes."""
+    allow_open_files()
     found: dict[str, dict[str, float]] = {}
     for candidate in candidates:
         figures = found[candidate.name] = {}
@@ -69,6 +126,13 @@ def memory(candidates: Sequence[Candidate], count: int) -> dict[str, dict[str, f
                 link.prepare(delivery(count))
                 figures[f"entry, {pattern}"] = (full - empty) / count
                 figures[f"pending, {pattern}"] = (resident_bytes(server.pid) - full) / (count * pending_share)
+        for thing, (addition, entries_each) in THINGS.items():
+            with running(candidate, *WITHOUT_LOG) as server, Link(server.port) as link:
+                empty = resident_bytes(server.pid)
+                link.prepare(addition(count // entries_each))
+                figures[thing] = (resident_bytes(server.pid) - empty) / (count // entries_each)
+        with running(candidate, *WITHOUT_LOG, "--maxclients", "15000") as server:
+            figures[IDLE] = idle_connection(server, min(MOST_IDLE, count // 10))
         print(
             f"{candidate.name:<10}", *(f"{what} {figure:.0f}" for what, figure in figures.items()), sep="  ", flush=True
         )
