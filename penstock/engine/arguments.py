@@ -4,6 +4,8 @@ from typing import Final
 
 from penstock.engine import refusals
 from penstock.errors import ReplyError
+from penstock.storage.streams import native_ids
+from penstock.storage.streams.columns import IS_COMPILED
 
 MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
@@ -23,7 +25,12 @@ def is_integer(word: bytes) -> bool:
 
 def integer(word: bytes) -> int:
     """A canonical signed 64-bit integer, else `ERR value is not an integer or out of range`."""
-    if word.isdigit() and len(word) < 19 and word[0] != 48:  # most are
+    if IS_COMPILED:
+        size = len(word)
+        number, stop = native_ids.number_at(word, 0, size)
+        if number >= 0 and stop == size and (size == 1 or word[0] != 48):  # most are
+            return number
+    elif word.isdigit() and len(word) < 19 and word[0] != 48:
         return int(word)
     if not is_integer(word):
         raise refusals.not_an_integer()

@@ -177,7 +177,8 @@ class Engine(EngineState):
                     replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
                 self.changed = effects.units != units
                 if self.changed:
-                    logged.extend(range(before, len(replies)))
+                    for told in range(before, len(replies)):
+                        logged.append(told)
                 if at == count and place == last:
                     return NONE_LEFT
                 if (

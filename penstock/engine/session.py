@@ -28,6 +28,8 @@ class Session:
         "_monitors",
         "_queue",
         "_reply_skip",
+        "add_head",
+        "add_words",
         "address",
         "args_memory",
         "asks_for",
@@ -104,6 +106,8 @@ class Session:
         self.blocked: BlockedRequest | None = None
         self.read_args: list[bytes] = []  # its last XREADGROUP, and what that asks for
         self.read_words: object = None
+        self.add_head: list[bytes] = []  # likewise of its last XADD with options
+        self.add_words: object = None
         self.fieldsets: dict[bytes, list[bytes]] = {}  # names of fields by name, for HIMPORT
         # pub/sub
         self.channels: dict[bytes, None] = {}

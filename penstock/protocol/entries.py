@@ -9,7 +9,12 @@ def encode(entry_id: bytes, fields: list[bytes]) -> bytes:
     >>> encode(b"1-0", [b"f", b"v"])
     b'*2\\r\\n$3\\r\\n1-0\\r\\n*2\\r\\n$1\\r\\nf\\r\\n$1\\r\\nv\\r\\n'
     """
-    return b"*2\r\n" + reply.bulk(entry_id) + reply.bulks(fields)
+    return of_words(reply.bulk(entry_id), len(fields), reply.words(fields))
+
+
+def of_words(id_reply: bytes, count: int, words: bytes) -> bytes:
+    """As `encode`, of an id and so many fields and values that are encoded already."""
+    return b"".join([b"*2\r\n", id_reply, reply.array_header(count), words])
 
 
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:

@@ -6,6 +6,8 @@ Functions take `resp3: bool` if the two protocols differ.
 from collections.abc import Sequence
 from typing import Final
 
+from librt.strings import BytesWriter
+
 OK: Final = b"+OK\r\n"
 PONG: Final = b"+PONG\r\n"
 QUEUED: Final = b"+QUEUED\r\n"
@@ -58,13 +60,18 @@ def bulks(texts: list[bytes]) -> bytes:
     >>> bulks([b"XLEN", b"s"])
     b'*2\\r\\n$4\\r\\nXLEN\\r\\n$1\\r\\ns\\r\\n'
     """
-    parts = [array_header(len(texts))]
+    return array_header(len(texts)) + words(texts)
+
+
+def words(texts: list[bytes]) -> bytes:
+    """Bulk strings one behind the other: an array without its header."""
+    found = BytesWriter()
     for text in texts:
         size = len(text)
-        parts.append(_BULK_HEADERS[size] if size < _SMALL else b"$%d\r\n" % size)
-        parts.append(text)
-        parts.append(_LINE_END)
-    return b"".join(parts)
+        found.write(_BULK_HEADERS[size] if size < _SMALL else b"$%d\r\n" % size)
+        found.write(text)
+        found.write(_LINE_END)
+    return found.getvalue()
 
 
 def null(resp3: bool) -> bytes:

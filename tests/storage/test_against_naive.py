@@ -12,7 +12,7 @@ from penstock.protocol import entries
 from penstock.storage.streams.entry_deletion import delete_all
 from penstock.storage.streams.group import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.ids import MAX, columns, text
+from penstock.storage.streams.ids import HALF, MAX, columns, text
 from penstock.storage.streams.listpack_nodes import NodeLimits
 from penstock.storage.streams.pending_block import RELEASED as NOBODYS
 from penstock.storage.streams.pending_list import each_of, id_of, in_runs
@@ -61,7 +61,7 @@ class Model(RuleBasedStateMachine):
             if entry_id > MAX:
                 return
             entry = entries.encode(text(entry_id), [b"f", b"v" * size])
-            self.stream.append(entry_id, entry, [b"f", b"v" * size])
+            self.stream.append(entry_id >> 64, entry_id & HALF, entry, [b"f", b"v" * size])
             self.naive.entries[entry_id] = entry
             self.naive.last_id = entry_id
 

@@ -57,7 +57,8 @@ def append(ctx: Context, request: list[bytes]) -> bool:
     if entry_id <= stream.last_id or engine.heeds_changes or engine.notified or engine.blocking.by_key:
         return False
     fields = request[3:]
-    stream.append(entry_id, entries.encode(ids.text(entry_id), fields), fields)
+    ms, seq = entry_id >> 64, entry_id & ids.HALF
+    stream.append(ms, seq, entries.encode(ids.text_of(ms, seq), fields), fields)
     ctx.dirty += 1
     return True
 
@@ -97,9 +98,9 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     for end in _ends_of_neighbours(columns):
         if end - at < MIN_BATCH:
             for target in range(at, end):
-                stream.append(columns.id_at(target), encoded[target], fields[target])
+                stream.append(columns.ms[target], columns.seq[target], encoded[target], fields[target])
         else:
-            stream.append_run(columns.id_at(at), encoded[at:end], fields[at:end])
+            stream.append_run(columns.ms[at], columns.seq[at], encoded[at:end], fields[at:end])
         at = end
     ctx.dirty += len(run)
     return len(run)

@@ -14,8 +14,8 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.ids import IdHalves, StreamId
+from penstock.storage.streams.stream import NO_ID_LEFT, Stream
 from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES
 
 LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
@@ -25,7 +25,7 @@ _HALF: Final = 2**64 - 1
 
 
 class AddArguments:
-    """The arguments of an XADD. `auto_ms` is the ms of an id `<ms>-*`, else NO_ID."""
+    """The arguments of an XADD. `auto_ms` is the ms of an id `<ms>-*`, else NO_ID. Shared: not changed once read."""
 
     __slots__ = (
         "auto_ms", "entry_id", "fields_at", "id_at", "iid", "make_stream", "pid", "references", "referred", "trim",
@@ -50,13 +50,22 @@ def _plain() -> AddArguments:
     return add
 
 
-_PLAIN: Final = _plain()  # `XADD key * field value ...`; shared, must not be changed
+_PLAIN: Final = _plain()  # `XADD key * field value ...`
 
 
 def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
-    """Read an XADD and refuse errors in Redis's order: options up to the id, then contradictions between options."""
+    """Read an XADD and refuse errors in Redis's order: options up to the id, then contradictions between options.
+
+    The session keeps the last options, because a producer sends the same ones repeatedly.
+    """
     if args[2] == b"*" and len(args) & 1 and len(args) > 3:
         return _PLAIN
+    session = ctx.session
+    known = session.add_words
+    if isinstance(known, AddArguments) and args[2 : known.fields_at] == session.add_head:
+        pairs = len(args) - known.fields_at
+        if pairs >= 2 and not pairs & 1:
+            return known
     add = AddArguments()
     last = len(args) - 1
     at = 2
@@ -88,6 +97,8 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
         raise refusals.arity(b"xadd")
     if add.entry_id == ids.ZERO:
         raise ReplyError(b"ERR The ID specified in XADD must be greater than 0-0")
+    if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
+        session.add_head, session.add_words = args[2 : add.fields_at], add
     return add
 
 
@@ -182,18 +193,19 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
             return _reply_duplicate(ctx, args, add, stream, recorded)
     else:
         iid = b""
-    entry_id = _resolve(ctx, add, stream)
-    id_text = ids.text(entry_id)
-    entry = entries.encode(id_text, fields)
+    ms, seq = _resolve(ctx, add, stream)
+    id_reply = reply.bulk(ids.text_of(ms, seq))
+    words = reply.words(fields)
+    entry = entries.of_words(id_reply, len(fields), words)
     if len(entry) > LARGEST_ENTRY and sum([len(word) for word in fields]) > LARGEST_ENTRY:
         if is_new:
             _create(ctx, key, stream)
         raise ReplyError(b"ERR Elements are too large to be stored")
     if is_new:
         _create(ctx, key, stream)
-    stream.append(entry_id, entry, fields)
+    stream.append(ms, seq, entry, fields)
     if add.pid:
-        stream.producers.record(add.pid, iid, entry_id)
+        stream.producers.record(add.pid, iid, stream.last_id)
     ctx.dirty += 1
     ctx.touch(key)
     ctx.signal(key)
@@ -202,10 +214,10 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     if add.trim.given and stream.trim(add.trim.trim(add.references, stream.limits.max_entries), removed_ids):
         ctx.event("t", b"xtrim", key)
     if ctx.effects.log is not None:
-        _log_add(ctx, args, add, stream, id_text, removed_ids)
+        _log_add(ctx, args, add, stream, id_reply, words, removed_ids)
     if stream.policies is not None:
         settling.settle(ctx, key, stream)
-    return reply.bulk(id_text)
+    return id_reply
 
 
 def _create(ctx: Context, key: bytes, stream: Stream) -> None:
@@ -213,19 +225,24 @@ def _create(ctx: Context, key: bytes, stream: Stream) -> None:
     ctx.event("n", b"new", key)
 
 
-def _resolve(ctx: Context, add: AddArguments, stream: Stream) -> StreamId:
+def _resolve(ctx: Context, add: AddArguments, stream: Stream) -> IdHalves:
     """The id of the new entry."""
     if add.entry_id == NO_ID and add.auto_ms == NO_ID:
-        next_id = stream.next_id(ctx.now_ms)
-        if next_id is None:
+        ms, seq = stream.next_id(ctx.now_ms)
+        if ms < 0:
             raise _exhausted()
-        return next_id
+        return ms, seq
     if stream.last_id == ids.MAX:
         raise _exhausted()
-    entry_id = stream.next_id_of(add.auto_ms) if add.auto_ms != NO_ID else add.entry_id
-    if entry_id is None or entry_id <= stream.last_id:
+    if add.auto_ms != NO_ID:
+        ms, seq = stream.next_id_of(add.auto_ms)
+    elif add.entry_id > stream.last_id:
+        ms, seq = add.entry_id >> 64, add.entry_id & ids.HALF
+    else:
+        ms, seq = NO_ID_LEFT
+    if ms < 0:
         raise ReplyError(b"ERR The ID specified in XADD is equal or smaller than the target stream top item")
-    return entry_id
+    return ms, seq
 
 
 def _exhausted() -> ReplyError:
@@ -250,35 +267,36 @@ def _replays_duplicate(add: AddArguments, stream: Stream, recorded: StreamId | N
 
 
 def _log_add(
-    ctx: Context, args: list[bytes], add: AddArguments, stream: Stream, id_text: bytes, removed_ids: list[StreamId]
+    ctx: Context,
+    args: list[bytes],
+    add: AddArguments,
+    stream: Stream,
+    id_reply: bytes,
+    words: bytes,
+    removed_ids: list[StreamId],
 ) -> None:
-    """Log the request with the id that was chosen, and with a trim that has the same result when replayed."""
-    effect = list(args)
-    if add.entry_id == NO_ID:
-        effect[add.id_at] = id_text
-    dialect = ctx.effects.dialect
-    if (add.pid and not dialect.idempotence) or (add.referred and not dialect.references):
-        _log_for_older_redis(ctx, effect, add, stream, removed_ids)
-        return
-    if add.trim.given and add.references == ACKNOWLEDGED:
+    """Log the request with the id that was chosen, and with a trim that has the same result when replayed.
+
+    words: the fields and values, packed.
+    """
+    head, trim, dialect = args[: add.id_at], add.trim, ctx.effects.dialect
+    is_acked_trim = trim.given and add.references == ACKNOWLEDGED
+    is_older = (add.pid and not dialect.idempotence) or (add.referred and not dialect.references)
+    if is_older:  # a Redis without some of the options gets a plain XADD, then its other effects
+        head = [b"XADD", args[1], *(_exact_trim(args, trim, stream) if trim.given and not is_acked_trim else [])]
+    elif is_acked_trim:
         producer = [b"IDMP", add.pid, add.iid or content_iid(args[add.fields_at :])] if add.pid else []
-        ctx.log(args[0], args[1], *producer, effect[add.id_at], *args[add.fields_at :])
+        head = [*args[:2], *producer]
+    elif trim.approximate:
+        _make_exact(head, trim, stream)
+    if add.entry_id != NO_ID:
+        id_reply = reply.bulk(args[add.id_at])  # as it was given
+    header = reply.array_header(len(head) + 1 + len(args) - add.fields_at)
+    ctx.effects.add_packed(ctx.db_index, b"".join([header, reply.words(head), id_reply, words]))
+    if is_older:
+        _log_removed(ctx, args[1], stream, add.references, removed_ids)
+    elif is_acked_trim:
         trim_effects.log_acked_trim(ctx, args[1], stream, removed_ids, True)
-        return
-    if add.trim.approximate:
-        _make_exact(effect, add.trim, stream)
-    ctx.log(*effect)
-
-
-def _log_for_older_redis(
-    ctx: Context, effect: list[bytes], add: AddArguments, stream: Stream, removed_ids: list[StreamId]
-) -> None:
-    """Log an append for a Redis without some of the request's options: a plain XADD, then its other effects."""
-    trim = add.trim
-    by_trim = trim.given and add.references != ACKNOWLEDGED
-    trimming = _exact_trim(effect, trim, stream) if by_trim else []
-    ctx.log(b"XADD", effect[1], *trimming, *effect[add.id_at :])
-    _log_removed(ctx, effect[1], stream, add.references, removed_ids)
 
 
 def _exact_trim(args: list[bytes], trim: TrimArguments, stream: Stream) -> list[bytes]:

@@ -63,21 +63,21 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
     With a trim, there must be fewer entries than the length that it leaves (see Stream.lengths_of_trims).
     """
     key, names, columns, tails, count = batch.prefix[1], batch.names, batch.columns, batch.tails(), batch.count
-    first_id = stream.next_id(ctx.now_ms)
-    if first_id is None or (first_id & HALF) + count > HALF or sum([len(tail) for tail in tails]) > LARGEST_ENTRY:
+    ms, seq = stream.next_id(ctx.now_ms)
+    if ms < 0 or seq + count > HALF or sum([len(tail) for tail in tails]) > LARGEST_ENTRY:
         return 0
     if batch.own:
         stream.producers.sweep(ctx.now_ms)
-        count = _record_new(stream.producers, batch, first_id)
+        count = _record_new(stream.producers, batch, ms << 64 | seq)
         if not count:
             return 0
         if count < batch.count:
             tails, columns = tails[:count], [column[:count] for column in columns]
-    texts = _id_replies(first_id >> 64, first_id & HALF, count)
+    texts = _id_replies(ms, seq, count)
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = [opening + texts[at] + pairs + tail for at, tail in enumerate(tails)]
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
-    stream.append_same_fields(first_id, entries, SameFieldEntries(names, columns))
+    stream.append_same_fields(ms, seq, entries, SameFieldEntries(names, columns))
     if trim is not None:
         stream.trim(Trim(True, lengths[-1], trim.approximate, 0, trim.references), [])
     ctx.dirty += count

@@ -88,16 +88,21 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _read_plainly(ctx: Context, options: ReadArguments) -> bytes:
-    """Fast path for the most common call: new entries of one stream for an existing consumer. Else b""."""
+    """Fast path for the most common calls: new entries of one stream for an existing consumer, or none, not waited for.
+
+    Else b"".
+    """
     target = known_target(ctx, options)
     consumer = None if target is None else target.group.consumers.get(options.consumer)
     if target is None or consumer is None or target.group.policy is not None:
         return b""
     runs = target.stream.unread(target.group, options.count)
-    if not runs:
+    if not runs and options.block_ms != read_arguments.NOT_GIVEN:
         return b""
     ctx.engine.statistics.hits += 2  # Redis looks the key up twice and counts both
     consumer.seen_ms = ctx.now_ms
+    if not runs:
+        return reply.null_array(ctx.resp3)
     return streams_reply([(target.key, handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
 
 

@@ -27,10 +27,10 @@ def append(ctx: Context, target: bytes, fields: list[bytes]) -> None:
         stream = ctx.engine.new_stream()
         ctx.db.put(target, stream)
         ctx.event("n", b"new", target)
-    entry_id = stream.next_id(ctx.now_ms)
-    assert entry_id is not None, "the caller looked"
-    text = ids.text(entry_id)
-    stream.append(entry_id, entries.encode(text, fields), fields)
+    ms, seq = stream.next_id(ctx.now_ms)
+    assert ms >= 0, "the caller looked"
+    text = ids.text_of(ms, seq)
+    stream.append(ms, seq, entries.encode(text, fields), fields)
     ctx.log(b"XADD", target, text, *fields)
     ctx.dirty += 1
     ctx.touch(target)

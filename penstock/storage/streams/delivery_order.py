@@ -100,16 +100,17 @@ class ArrivalQueue:
 class DeliveryOrder:
     """The queues of one group, and how far the id order reaches.
 
-    Invariants: `recent` ascends by time; every slot in id order has an id <= `id_order_end` and a time <=
-    `id_order_end_ms`; such slots ascend both by id and by time; `recent` and `out_of_order` are empty while `queued_ms`
-    is NO_TIME.
+    Invariants: `recent` ascends by time; every slot in id order has an id <= `id_order_end`, whose halves are `last_ms`
+    (NO_ID: there is none) and `last_seq`, and a time <= `id_order_end_ms`; such slots ascend both by id and by time;
+    `recent` and `out_of_order` are empty while `queued_ms` is NO_TIME.
     """
 
     __slots__ = (
         "claimable_from",
         "deleted_pending",
-        "id_order_end",
         "id_order_end_ms",
+        "last_ms",
+        "last_seq",
         "nack_zone",
         "out_of_order",
         "queued_ms",
@@ -118,7 +119,8 @@ class DeliveryOrder:
     )
 
     def __init__(self) -> None:
-        self.id_order_end: StreamId = NO_ID
+        self.last_ms = NO_ID
+        self.last_seq = 0
         self.id_order_end_ms = 0
         self.queued_ms = NO_TIME  # the highest time ever queued
         self.claimable_from: StreamId = 0  # no slot in id order below this id can be claimed
@@ -129,14 +131,19 @@ class DeliveryOrder:
         self.deleted_pending: SortedList[tuple[int, int, StreamId]] = SortedList()
         self.serial = 0  # the last one used in `out_of_order`
 
-    def fits_id_order(self, entry_id: StreamId, time_ms: int) -> bool:
-        """Whether an entry (and entries with higher ids and the same time) may be added in id order. O(1)."""
-        return entry_id > self.id_order_end and time_ms >= self.id_order_end_ms and time_ms > self.queued_ms
+    @property
+    def id_order_end(self) -> StreamId:
+        """The highest id that was added in id order; NO_ID if none was. O(1)."""
+        return NO_ID if self.last_ms == NO_ID else self.last_ms << 64 | self.last_seq
 
-    def extend_id_order(self, last_id: StreamId, time_ms: int) -> None:
-        """Entries up to `last_id`, delivered at `time_ms`, were added in id order. O(1)."""
-        self.id_order_end = last_id
-        self.id_order_end_ms = time_ms
+    def fits_id_order(self, ms: int, seq: int, time_ms: int) -> bool:
+        """Whether an entry (and entries with higher ids and the same time) may be added in id order. O(1)."""
+        is_above = ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq)
+        return is_above and time_ms >= self.id_order_end_ms and time_ms > self.queued_ms
+
+    def extend_id_order(self, ms: int, seq: int, time_ms: int) -> None:
+        """Entries up to this id, delivered at `time_ms`, were added in id order. O(1)."""
+        self.last_ms, self.last_seq, self.id_order_end_ms = ms, seq, time_ms
 
     def fits_recent(self, time_ms: int) -> bool:
         """Whether an entry with this time may be appended to `recent`. O(1)."""
@@ -169,7 +176,7 @@ class DeliveryOrder:
     def copy(self) -> "DeliveryOrder":
         """A copy that shares nothing. O(cells)."""
         twin = DeliveryOrder()
-        twin.id_order_end, twin.id_order_end_ms = self.id_order_end, self.id_order_end_ms
+        twin.last_ms, twin.last_seq, twin.id_order_end_ms = self.last_ms, self.last_seq, self.id_order_end_ms
         twin.queued_ms = self.queued_ms
         twin.claimable_from, twin.serial = self.claimable_from, self.serial
         twin.nack_zone, twin.recent = self.nack_zone.copy(), self.recent.copy()

@@ -65,7 +65,7 @@ class Group(PendingList):
 
     __slots__ = (
         "_emptied", "_free_numbers", "consumers", "entries_read", "last_id", "name", "numbers", "policy",
-        "read_segment", "read_slot", "redeliveries",
+        "read_id", "read_segment", "read_slot", "redeliveries",
     )  # fmt: skip
 
     def __init__(self, name: bytes, last_id: StreamId, entries_read: int) -> None:
@@ -77,8 +77,9 @@ class Group(PendingList):
         self.numbers: list[Consumer | None] = [None] * FIRST_NUMBER
         self._free_numbers: list[int] = []
         self._emptied: PendingBlock | None = None  # the last block that became empty, kept for reuse
-        self.read_segment: Segment | None = None  # where `>` stopped; valid while the slot has the last-delivered id
+        self.read_segment: Segment | None = None  # where `>` stopped: the slot that has `read_id`
         self.read_slot = 0
+        self.read_id: StreamId = last_id  # XGROUP SETID may set `last_id` to another one
         self.redeliveries = 0  # deliveries after an entry's first, since the process has the group; not stored
         self.policy: GroupPolicy | None = None
 
@@ -214,8 +215,9 @@ class Group(PendingList):
         if block.owner_counts[consumer.number] == length:
             consumer.owned_blocks.add(block)
         order = self.order
-        if order.fits_id_order(block.id_at(start), time_ms):
-            order.extend_id_order(block.id_at(stop - 1), time_ms)
+        ms, seq = block.segment.ms, block.segment.seq
+        if order.fits_id_order(ms[start], seq[start], time_ms):
+            order.extend_id_order(ms[stop - 1], seq[stop - 1], time_ms)
         else:
             self._queue_run(block, start, stop, time_ms)
 

@@ -15,6 +15,8 @@ from penstock.storage.streams import native_ids
 from penstock.storage.streams.columns import IS_COMPILED, repeated
 
 StreamId: TypeAlias = int
+IdHalves: TypeAlias = tuple[int, int]
+"""Milliseconds and sequence number: cheaper than a StreamId, which is too large to be anything but an object."""
 
 HALF: Final = 2**64 - 1
 ZERO: Final[StreamId] = 0
@@ -33,6 +35,11 @@ def text(entry_id: StreamId) -> bytes:
     b'5-1'
     """
     return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
+
+
+def text_of(ms: int, seq: int) -> bytes:
+    """As `text`, for an id in two halves."""
+    return b"%d-" % ms + decimal(seq)
 
 
 def last_at_most(ascending: list[StreamId], entry_id: StreamId, guess: int) -> int:

@@ -56,22 +56,27 @@ class Node:
         "first",
         "first_ms",
         "first_seq",
-        "last",
+        "last_ms",
+        "last_seq",
         "live",
         "total",
     )
 
-    def __init__(self, entry_id: StreamId) -> None:
-        self.first = entry_id
-        self.first_ms = entry_id >> 64
-        self.first_seq = entry_id & HALF
-        self.last = entry_id
+    def __init__(self, ms: int, seq: int) -> None:
+        self.first: StreamId = ms << 64 | seq
+        self.first_ms = self.last_ms = ms
+        self.first_seq = self.last_seq = seq
         self.live = 0
         self.total = 0  # all entries, deleted ones included
         self.entries_size = 0
         self._names: list[bytes] = []  # the first entry's field names
         # Size of an entry with the same names, without its values and ids, minus the names, which are not repeated.
         self._same_fields_size = 0
+
+    @property
+    def last(self) -> StreamId:
+        """The id of the last entry, deleted or not. O(1)."""
+        return self.last_ms << 64 | self.last_seq
 
     def has_room(self, size: int, limits: NodeLimits) -> bool:
         """Whether one more entry fits; `size` is the total size in bytes of its fields and values. O(1)."""
@@ -80,8 +85,8 @@ class Node:
         max_size = limits.max_bytes - size
         return self.entries_size + _LARGEST_COUNTS < max_size or self.size < max_size
 
-    def add(self, entry_id: StreamId, ms: int, seq: int, fields: list[bytes], size: int) -> None:
-        """Add an entry, given as its id, that id's halves, and fields and values in turn. O(fields).
+    def add(self, ms: int, seq: int, fields: list[bytes], size: int) -> None:
+        """Add an entry, given as its id, and fields and values in turn. O(fields).
 
         size: bytes of the fields and values together.
         """
@@ -91,7 +96,7 @@ class Node:
             self._names = names
             self._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
             self.entries_size = 7 + _integer_size(count) + texts_size(names) + 2
-        self.last = entry_id
+        self.last_ms, self.last_seq = ms, seq
         self.live += 1
         self.total += 1
         ms -= self.first_ms
@@ -107,14 +112,16 @@ class Node:
             count = len(names)
             self.entries_size += 2 + _integer_size(count) + texts_size(fields) + _integer_size(2 * count + 4) + distance
 
-    def add_run(self, first_id: StreamId, run: "SameFieldEntries", start: int, limits: NodeLimits) -> int:
+    def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, limits: NodeLimits) -> int:
         """Add as many entries of `run` from index `start` on as certainly fit; returns how many.
 
-        Their ids are consecutive from `first_id` on. Stops before the first entry for which only `has_room` can decide,
+        Their ids are consecutive from this one on. Stops before the first entry for which only `has_room` can decide,
         or whose sequence number takes another size; the caller adds that one by `add`. O(1) while all are known to fit
         by the largest size in the run, else O(entries added).
         """
-        ms, seq = (first_id >> 64) - self.first_ms, (first_id & HALF) - self.first_seq
+        first_ms, first_seq = ms, seq
+        ms -= self.first_ms
+        seq -= self.first_seq
         if run.names != self._names or not -4096 <= seq <= 4095:
             return 0
         seq_limit = 0 if seq < 0 else 128 if seq < 128 else 4096  # sequence numbers below this have equal size
@@ -135,7 +142,7 @@ class Node:
             self.entries_size = size
             self.live += at - start
             self.total += at - start
-            self.last = first_id + at - start - 1
+            self.last_ms, self.last_seq = first_ms, first_seq + at - start - 1
         return at - start
 
     @property
@@ -145,8 +152,9 @@ class Node:
 
     def copy(self) -> "Node":
         """A copy; the list of field names, which never changes, is shared. O(1)."""
-        twin = Node(self.first)
-        twin.last, twin.live, twin.total, twin.entries_size = self.last, self.live, self.total, self.entries_size
+        twin = Node(self.first_ms, self.first_seq)
+        twin.last_ms, twin.last_seq = self.last_ms, self.last_seq
+        twin.live, twin.total, twin.entries_size = self.live, self.total, self.entries_size
         twin._names, twin._same_fields_size = self._names, self._same_fields_size
         return twin
 
@@ -155,8 +163,9 @@ def node_of_layout(
     first_id: StreamId, last_id: StreamId, live: int, deleted: int, layout_size: int, names: list[bytes]
 ) -> Node:
     """A node that takes so many bytes as Redis lays it out, its first entry having these field names.  O(names)."""
-    node = Node(first_id)
-    node.last, node.live, node.total = last_id, live, live + deleted
+    node = Node(first_id >> 64, first_id & HALF)
+    node.last_ms, node.last_seq = last_id >> 64, last_id & HALF
+    node.live, node.total = live, live + deleted
     node._names = names
     count = len(names)
     node._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))

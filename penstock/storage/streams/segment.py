@@ -126,10 +126,10 @@ class Segment:
         self.size += len(entry)
         self.live += 1
 
-    def append_run(self, first_id: StreamId, entries: list[bytes], start: int) -> int:
+    def append_run(self, ms: int, seq: int, entries: list[bytes], start: int) -> int:
         """Append entries[start:], until the segment is full; returns how many were appended. O(entries appended).
 
-        Their ids are consecutive from `first_id` on, all in one millisecond.
+        Their ids are consecutive from this one on, all in one millisecond.
         """
         taken = entries[start : start + MOST_SLOTS - len(self.parts)]
         size = self.size + sum([len(entry) for entry in taken])
@@ -138,8 +138,7 @@ class Segment:
             del taken[max(bisect_left(ends, MOST_BYTES), 1) :]
             size = ends[len(taken)]
         count = len(taken)
-        seq = first_id & HALF
-        self.ms.extend(repeated(first_id >> 64, count))
+        self.ms.extend(repeated(ms, count))
         if seq + count <= len(_NUMBERS):
             self.seq.extend(_NUMBERS[seq : seq + count])
         else:

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.ids import HALF, MAX, ZERO, StreamId, last_at_most
+from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, StreamId, last_at_most
 from penstock.storage.streams.listpack_nodes import (
     Node,
     NodeLimits,
@@ -20,6 +20,9 @@ from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 
 SEGMENTS_SAMPLED: Final = 64  # segments and groups from which the memory is estimated
 GROUPS_SAMPLED: Final = 16
+
+NOT_JOINED: Final = -1
+NO_ID_LEFT: Final[IdHalves] = (-1, -1)
 
 SegmentRun: TypeAlias = tuple[Segment, int, int]  # the live slots [start, stop) of a segment
 
@@ -35,8 +38,8 @@ class Stream:
     """
 
     __slots__ = (
-        "_closed", "_found_at", "_node_found", "entries_added", "firsts", "groups", "last_id", "length", "limits",
-        "max_deleted_id", "nodes", "policies", "producers", "rewound", "segments",
+        "_closed", "_found_at", "_last_id", "_node_found", "entries_added", "firsts", "groups", "last_ms", "last_seq",
+        "length", "limits", "max_deleted_id", "nodes", "policies", "producers", "rewound", "segments",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits, producers: Producers) -> None:
@@ -47,7 +50,8 @@ class Stream:
         self.firsts: list[StreamId] = []
         self.nodes: list[Node] = []
         self.length = 0
-        self.last_id: StreamId = ZERO
+        self.last_ms = self.last_seq = 0  # the halves of last_id
+        self._last_id: StreamId = ZERO  # NOT_JOINED: nobody asked for it since the halves changed
         self.max_deleted_id: StreamId = ZERO
         self.entries_added = 0
         self.groups: dict[bytes, Group] = {}
@@ -69,94 +73,109 @@ class Stream:
             return self.firsts[0]
         return head.id_at(head.first_live())
 
+    @property
+    def last_id(self) -> StreamId:
+        """The highest id that an entry has had here, or that XSETID said. O(1)."""
+        if self._last_id == NOT_JOINED:
+            self._last_id = self.last_ms << 64 | self.last_seq
+        return self._last_id
+
+    @last_id.setter
+    def last_id(self, last_id: StreamId) -> None:
+        self._last_id = last_id
+        self.last_ms, self.last_seq = last_id >> 64, last_id & HALF
+
     # -- appending --------------------------------------------------------------------------------------------------
 
-    def next_id(self, now_ms: int) -> StreamId | None:
-        """The id for `*`; None if there is none left. O(1)."""
-        if now_ms > self.last_id >> 64:
-            return now_ms << 64
-        return None if self.last_id == MAX else self.last_id + 1
+    def next_id(self, now_ms: int) -> IdHalves:
+        """The id for `*`; NO_ID_LEFT if there is none. O(1)."""
+        if now_ms > self.last_ms:
+            return now_ms, 0
+        if self.last_seq < HALF:
+            return self.last_ms, self.last_seq + 1
+        return NO_ID_LEFT if self.last_ms == HALF else (self.last_ms + 1, 0)
 
-    def next_id_of(self, ms: int) -> StreamId | None:
-        """The id for `<ms>-*`; None if it would not be above the last one. O(1)."""
-        last_ms = self.last_id >> 64
-        if ms > last_ms:
-            return ms << 64
-        return None if ms < last_ms or self.last_id & HALF == HALF else self.last_id + 1
+    def next_id_of(self, ms: int) -> IdHalves:
+        """The id for `<ms>-*`; NO_ID_LEFT if it would not be above the last one. O(1)."""
+        if ms > self.last_ms:
+            return ms, 0
+        return NO_ID_LEFT if ms < self.last_ms or self.last_seq == HALF else (ms, self.last_seq + 1)
 
-    def append(self, entry_id: StreamId, entry: bytes, fields: list[bytes]) -> None:
+    def append(self, ms: int, seq: int, entry: bytes, fields: list[bytes]) -> None:
         """Append an entry, given as the bytes to send and as fields and values in turn. Its id must be above last_id.
 
         O(bytes), whatever the length of the stream; while groups have rewound pending entries, O(g) more, and
         Group.revive for each of them with this id.
         """
-        assert entry_id > self.last_id, "ids ascend"
-        size = sum([len(word) for word in fields])
+        assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
+        size = 0
+        for word in fields:
+            size += len(word)
         nodes = self.nodes
         if not nodes or not nodes[-1].has_room(size, self.limits):
-            nodes.append(Node(entry_id))
-        ms, seq = entry_id >> 64, entry_id & HALF
-        nodes[-1].add(entry_id, ms, seq, fields, size)
-        segment = self._open_segment(entry_id)
+            nodes.append(Node(ms, seq))
+        nodes[-1].add(ms, seq, fields, size)
+        segment = self._open_segment(ms, seq)
         segment.append(ms, seq, entry)
         self.length += 1
-        self.last_id = entry_id
+        self.last_ms, self.last_seq, self._last_id = ms, seq, NOT_JOINED
         self.entries_added += 1
         if self.rewound:
             for group in self.groups.values():
-                group.revive(entry_id, segment, len(segment) - 1)
+                group.revive(self.last_id, segment, len(segment) - 1)
         if segment.is_full():
             segment.seal()
 
-    def append_run(self, first_id: StreamId, entries: list[bytes], fields: list[list[bytes]]) -> None:
-        """As `append` for entries with consecutive ids from `first_id` on, all in one millisecond. O(entries).
+    def append_run(self, ms: int, seq: int, entries: list[bytes], fields: list[list[bytes]]) -> None:
+        """As `append` for entries with consecutive ids from one on, all in one millisecond. O(entries).
 
         There must be no rewound pending entries.
         """
         run = same_field_entries(fields)
         if run is not None:
-            self.append_same_fields(first_id, entries, run)
+            self.append_same_fields(ms, seq, entries, run)
             return
         for at, entry in enumerate(entries):
-            self.append(first_id + at, entry, fields[at])
+            self.append(ms, seq + at, entry, fields[at])
 
-    def append_same_fields(self, first_id: StreamId, entries: list[bytes], run: SameFieldEntries) -> None:
+    def append_same_fields(self, ms: int, seq: int, entries: list[bytes], run: SameFieldEntries) -> None:
         """As `append_run` for entries with the same field names."""
-        assert first_id > self.last_id and not self.rewound, "ids ascend, and nothing is to be revived"
+        assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
+        assert not self.rewound, "nothing is to be revived"
         count = len(entries)
-        self._note_in_nodes(first_id, run)
+        self._note_in_nodes(ms, seq, run)
         at = 0
         while at < count:
-            segment = self._open_segment(first_id + at)
-            at += segment.append_run(first_id + at, entries, at)
+            segment = self._open_segment(ms, seq + at)
+            at += segment.append_run(ms, seq + at, entries, at)
             if segment.is_full():
                 segment.seal()
         self.length += count
-        self.last_id = first_id + count - 1
+        self.last_ms, self.last_seq, self._last_id = ms, seq + count - 1, NOT_JOINED
         self.entries_added += count
 
-    def _note_in_nodes(self, first_id: StreamId, run: SameFieldEntries) -> None:
+    def _note_in_nodes(self, ms: int, seq: int, run: SameFieldEntries) -> None:
         nodes, limits = self.nodes, self.limits
         at, count = 0, len(run)
         while at < count:
-            taken = nodes[-1].add_run(first_id + at, run, at, limits) if nodes else 0
+            taken = nodes[-1].add_run(ms, seq + at, run, at, limits) if nodes else 0
             if taken:
                 at += taken
                 continue
             size = run.words_sizes[at]
             if not nodes or not nodes[-1].has_room(size, limits):
-                nodes.append(Node(first_id + at))
-            nodes[-1].add(first_id + at, first_id >> 64, (first_id & HALF) + at, run.fields(at), size)
+                nodes.append(Node(ms, seq + at))
+            nodes[-1].add(ms, seq + at, run.fields(at), size)
             at += 1
 
-    def _open_segment(self, next_id: StreamId) -> Segment:
-        """The segment for the next entry, created if need be."""
+    def _open_segment(self, ms: int, seq: int) -> Segment:
+        """The segment for the next entry, which has this id, created if need be."""
         segments = self.segments
         if segments and not segments[-1].sealed and not self._closed:
             return segments[-1]
         segment = Segment()
         segments.append(segment)
-        self.firsts.append(next_id)
+        self.firsts.append(ms << 64 | seq)
         self._closed = False
         return segment
 
@@ -206,7 +225,7 @@ class Stream:
             and segment.first <= slot
             and slot + max_count <= len(segment.ms)
             and segment.deleted is None
-            and segment.ms[slot - 1] << 64 | segment.seq[slot - 1] == last_id
+            and group.read_id == last_id
         ):
             return [(segment, slot, slot + max_count)]
         return self.runs(last_id + 1, MAX, max_count)
@@ -490,12 +509,12 @@ class Stream:
         segment, start, _ = runs[0]
         first = segment.ms[start] << 64 | segment.seq[start]
         last_segment, _, stop = runs[-1]
-        group.read_segment, group.read_slot = last_segment, stop - 1
         self._step(group, first)
         count = count_of(runs)
+        last = first if count == 1 else last_segment.id_at(stop - 1)
+        group.read_segment, group.read_slot, group.read_id = last_segment, stop - 1, last
         if count == 1:
             return
-        last = last_segment.id_at(stop - 1)
         if group.entries_read >= 0 and not self.has_tombstone_from(first):
             group.entries_read += count - 1  # no deleted entry can be among the remaining ones
             group.last_id = last
@@ -570,4 +589,7 @@ class Stream:
 
 def count_of(runs: list[SegmentRun]) -> int:
     """The number of entries in runs. O(runs)."""
-    return sum([stop - start for _, start, stop in runs])
+    count = 0
+    for _, start, stop in runs:
+        count += stop - start
+    return count
