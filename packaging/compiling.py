@@ -39,6 +39,7 @@ NEEDED: Final = (
     "anycrc",
     "librt",
     "python-neo-lzf",
+    "zstandard",
 )
 # Hidden: nobody outside calls our functions, so that calls between files need no table.
 FLAGS: Final = ("-fvisibility=hidden", "-Wno-error")

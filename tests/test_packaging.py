@@ -241,6 +241,7 @@ def test_what_every_user_installs_is_five_packages() -> None:
         "sortedcontainers",
         "uvloop",
         "xxhash",
+        "zstandard",
     ]
 
 

@@ -205,6 +205,12 @@ USED: Final = (
         "Maximum bytes of a stream's listpack node, where approximate trims stop; 0 for no limit.",
     ),
     Directive("stream-node-max-entries", "100", Number(0, LONG), "Maximum entries of such a node; 0 for no limit."),
+    Directive(
+        "stream-compress-after",
+        "16384",
+        Number(0, LONG),
+        "Entries at a stream's end that are kept as they are sent; older ones are compressed. 0: none is.",
+    ),
     Directive("stream-idmp-duration", "100", Number(1, 86400), "Seconds that a new stream remembers idempotent ids."),
     Directive(
         "stream-idmp-maxsize", "100", Number(1, 10000), "Idempotent ids that a new stream remembers for each producer."

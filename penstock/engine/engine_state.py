@@ -59,7 +59,7 @@ from penstock.protocol import reply
 from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.lazy_free import LARGEST_AT_ONCE, LazyFree, effort
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.streams.stream import Stream
 
 
@@ -103,10 +103,11 @@ class EngineState:
         self._heed_needed_replicas()
         self.compatibility = client_compat.of(settings)
         self.policies = PolicyState(self.compatibility)
-        self.node_limits = NodeLimits(0, 0)
-        self._set_node_limits()
-        settings.watch("stream-node-max-bytes", self._set_node_limits)
-        settings.watch("stream-node-max-entries", self._set_node_limits)
+        self.stream_limits = StreamLimits(0, 0)
+        self._set_stream_limits()
+        settings.watch("stream-node-max-bytes", self._set_stream_limits)
+        settings.watch("stream-node-max-entries", self._set_stream_limits)
+        settings.watch("stream-compress-after", self._set_stream_limits)
         self._measure_sets()
         for name in encodings.SET_LIMITS:
             settings.watch(name, self._measure_sets)
@@ -325,7 +326,7 @@ class EngineState:
         """An empty stream, with the settings of this moment for its idempotent producers."""
         settings = self.settings
         producers = Producers(settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize"))
-        return Stream(self.node_limits, producers)
+        return Stream(self.stream_limits, producers)
 
     def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
         """Tell of a keyspace event of a class (a letter), if the class is wanted."""
@@ -335,9 +336,13 @@ class EngineState:
     def _set_notified(self) -> None:
         self.notify_of(notifications.wanted(self.settings))
 
-    def _set_node_limits(self) -> None:
+    def _set_stream_limits(self) -> None:
         settings = self.settings
-        self.node_limits.set(settings.number("stream-node-max-bytes"), settings.number("stream-node-max-entries"))
+        self.stream_limits.set(
+            settings.number("stream-node-max-bytes"),
+            settings.number("stream-node-max-entries"),
+            settings.number("stream-compress-after"),
+        )
 
     def _measure_sets(self) -> None:
         self.set_limits = encodings.set_limits(self.settings)

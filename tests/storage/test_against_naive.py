@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.protocol import entries
+from penstock.storage.compression import Compressor
 from penstock.storage.streams.entry_deletion import delete_all
 from penstock.storage.streams.group import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT, Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, columns, text
-from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.streams.pending_block import RELEASED as NOBODYS
 from penstock.storage.streams.pending_list import each_of, id_of, in_runs
 from penstock.storage.streams.stream import Stream
@@ -36,7 +37,9 @@ class Model(RuleBasedStateMachine):
         super().__init__()
         self.now_ms = 1000
         self.naive = NaiveStream()
-        self.stream = Stream(NodeLimits(300, 7), Producers(100, 100))
+        limits = StreamLimits(300, 7, ready_entries=1)
+        limits.compressor = Compressor(most_ready=1)
+        self.stream = Stream(limits, Producers(100, 100))
 
     @initialize()
     def make_groups(self) -> None:

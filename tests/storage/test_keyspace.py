@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.storage.keyspace import Database, Keyspace, Value
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.scan_order import HashOrder
 
@@ -33,7 +33,7 @@ class AnyDatabase(RuleBasedStateMachine):
 
     @rule(key=names)
     def put_a_stream(self, key: bytes) -> None:
-        self.values[key] = stream = Stream(NodeLimits(0, 0), Producers(1, 1))
+        self.values[key] = stream = Stream(StreamLimits(0, 0), Producers(1, 1))
         self.database.put(key, stream)
 
     @rule(key=names)

@@ -19,7 +19,7 @@ from penstock.storage.rdb.stream_writer import node_blob
 from penstock.storage.rdb.string_writer import length
 from penstock.storage.streams.entry_run import EntryRun
 from penstock.storage.streams.ids import HALF
-from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.listpack_nodes import StreamLimits
 from tests.support.seeds import seeds
 
 Entry = tuple[int, int, list[bytes]]
@@ -81,7 +81,7 @@ def read(blob: bytes, first_id: tuple[int, int], read_node: ReadNode | None) -> 
     """What a reader has after one node; None where it refuses it."""
     key = first_id[0].to_bytes(8, "big") + first_id[1].to_bytes(8, "big")
     body = b"\x01\x10" + key + length(len(blob)) + blob
-    reader = StreamReader(Source(body), STREAM, StreamDefaults(NodeLimits(0, 0), 1, 1, entries.encode, read_node))
+    reader = StreamReader(Source(body), STREAM, StreamDefaults(StreamLimits(0, 0), 1, 1, entries.encode, read_node))
     try:
         reader.read_node()
     except BadRdb:

@@ -44,7 +44,7 @@ def value_from(payload: bytes, engine: EngineState, now_us: int) -> Value:
     if payload.startswith(MARK):
         return _value_from_old(payload, engine, now_us)
     try:
-        value = dump_payload.value_of(payload, rdb_values.stream_defaults(engine.settings, engine.node_limits))
+        value = dump_payload.value_of(payload, rdb_values.stream_defaults(engine.settings, engine.stream_limits))
     except dump_payload.WrongFooter:
         raise wrong_footer() from None
     except BadRdb:

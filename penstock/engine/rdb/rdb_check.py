@@ -11,7 +11,7 @@ from penstock.storage.rdb import rdb_reader
 from penstock.storage.rdb.errors import BadRdb, shown
 from penstock.storage.rdb.rdb_reader import RdbReader
 from penstock.storage.rdb.source import FileSource
-from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.listpack_nodes import StreamLimits
 
 STEPS: Final = 1000  # between two tellings of how far it is
 
@@ -45,7 +45,7 @@ def look_through(disk: Disk, path: str, progress: Callable[[int], None]) -> RdbF
     """Read everything as a start does, a key at a time. `progress` is told the bytes done."""
     found = RdbFindings()
     settings = Settings()
-    reader = RdbReader(FileSource(disk, path), rdb_values.stream_defaults(settings, NodeLimits(0, 0)), verifies=True)
+    reader = RdbReader(FileSource(disk, path), rdb_values.stream_defaults(settings, StreamLimits(0, 0)), verifies=True)
     try:
         reader.begin()
         found.version = reader.version

@@ -54,7 +54,7 @@ class RdbLoading:
         self._keeps_expired = keeps_expired
         self._merges = merges
         self._tell = tell
-        defaults = rdb_values.stream_defaults(engine.settings, engine.node_limits)
+        defaults = rdb_values.stream_defaults(engine.settings, engine.stream_limits)
         self._reader = RdbReader(FileSource(disk, path), defaults, engine.settings.yes("rdbchecksum"))
         self.end = 0
         self.keys = 0

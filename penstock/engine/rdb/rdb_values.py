@@ -12,7 +12,7 @@ from penstock.storage.rdb.stream_reader import StreamDefaults
 from penstock.storage.rdb.stream_writer import EntryForms
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
 from penstock.storage.streams.columns import IS_COMPILED
-from penstock.storage.streams.listpack_nodes import NodeLimits
+from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
 from penstock.storage.types.sets import Set
@@ -21,7 +21,7 @@ from penstock.storage.types.sorted_sets import SortedSet
 ZERO: Final = 0.0
 
 
-def stream_defaults(settings: Settings, limits: NodeLimits) -> StreamDefaults:
+def stream_defaults(settings: Settings, limits: StreamLimits) -> StreamDefaults:
     """`limits` are shared by all streams of an engine."""
     duration_s, max_size = settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize")
     read_node = native_nodes.read_node if IS_COMPILED else None

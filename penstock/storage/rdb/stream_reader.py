@@ -17,7 +17,7 @@ from penstock.storage.streams.entry_run import EntryRun
 from penstock.storage.streams.group import MAX_COUNT, NEVER, UNKNOWN
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, StreamId
-from penstock.storage.streams.listpack_nodes import NodeLimits, node_of_layout
+from penstock.storage.streams.listpack_nodes import StreamLimits, node_of_layout
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.stream_builder import (
     LoadedConsumer,
@@ -60,7 +60,7 @@ class StreamDefaults:
 
     def __init__(
         self,
-        limits: NodeLimits,
+        limits: StreamLimits,
         idmp_duration_s: int,
         idmp_max_size: int,
         encode: Encode,

@@ -15,8 +15,10 @@ from itertools import accumulate
 from operator import add
 from typing import Final
 
+from penstock.storage.compression import Compressor
 from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.streams.ids import HALF, StreamId
+from penstock.storage.streams.segment import MOST_SLOTS
 
 NO_LIMIT_BYTES: Final = 1 << 30  # used for 0 and for any larger setting
 MAX_INT64: Final = 2**63 - 1
@@ -27,20 +29,29 @@ _LARGEST_COUNTS: Final = 20  # maximum size in bytes of the two counts
 _TEXT_SURPLUS: Final = bytes(64) + b"\1" * 62 + b"\2" * (_LONGEST_SHORT - 125)  # by length; see _surplus
 
 
-class NodeLimits:
-    """The size at which a node is full. All streams share one object, so that CONFIG SET changes the limits of all."""
+class StreamLimits:
+    """The size at which a node is full, and which entries are compressed: one object for all streams (CONFIG SET).
 
-    __slots__ = ("max_bytes", "max_entries")
+    ready_segments: so many of a stream, the newest, are kept as they are sent, and older ones compressed; 0: none is.
+    """
 
-    def __init__(self, max_bytes: int, max_entries: int) -> None:
+    __slots__ = ("compressor", "max_bytes", "max_entries", "ready_segments")
+
+    def __init__(self, max_bytes: int, max_entries: int, ready_entries: int = 0) -> None:
         self.max_bytes = 0
         self.max_entries = 0
-        self.set(max_bytes, max_entries)
+        self.ready_segments = 0
+        self.compressor = Compressor()
+        self.set(max_bytes, max_entries, ready_entries)
 
-    def set(self, max_bytes: int, max_entries: int) -> None:
-        """Set the limits: bytes (0: NO_LIMIT_BYTES) and entries (0: no limit) of a node."""
+    def set(self, max_bytes: int, max_entries: int, ready_entries: int = 0) -> None:
+        """Set the limits: bytes (0: NO_LIMIT_BYTES) and entries (0: no limit) of a node.
+
+        ready_entries: so many of a stream are not compressed, rounded up to whole segments; 0: none is.
+        """
         self.max_bytes = max_bytes if 0 < max_bytes < NO_LIMIT_BYTES else NO_LIMIT_BYTES
         self.max_entries = max_entries  # 0: no limit
+        self.ready_segments = -(-ready_entries // MOST_SLOTS)
 
 
 class Node:
@@ -78,7 +89,7 @@ class Node:
         """The id of the last entry, deleted or not. O(1)."""
         return self.last_ms << 64 | self.last_seq
 
-    def has_room(self, size: int, limits: NodeLimits) -> bool:
+    def has_room(self, size: int, limits: StreamLimits) -> bool:
         """Whether one more entry fits; `size` is the total size in bytes of its fields and values. O(1)."""
         if 0 < limits.max_entries <= self.total:
             return False
@@ -112,7 +123,7 @@ class Node:
             count = len(names)
             self.entries_size += 2 + _integer_size(count) + texts_size(fields) + _integer_size(2 * count + 4) + distance
 
-    def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, limits: NodeLimits) -> int:
+    def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, limits: StreamLimits) -> int:
         """Add as many entries of `run` from index `start` on as certainly fit; returns how many.
 
         Their ids are consecutive from this one on. Stops before the first entry for which only `has_room` can decide,
@@ -273,6 +284,21 @@ class SameFieldEntries:
         """The fields and values of one entry, in turn. O(fields)."""
         values = [column[at] for column in self.columns]
         return [word for pair in zip(self.names, values, strict=True) for word in pair]
+
+
+def add_to_nodes(nodes: list[Node], ms: int, seq: int, run: SameFieldEntries, limits: StreamLimits) -> None:
+    """Add all entries of `run`, whose ids are consecutive from this one on, to a stream's last nodes. O(entries)."""
+    at, count = 0, len(run)
+    while at < count:
+        taken = nodes[-1].add_run(ms, seq + at, run, at, limits) if nodes else 0
+        if taken:
+            at += taken
+            continue
+        size = run.words_sizes[at]
+        if not nodes or not nodes[-1].has_room(size, limits):
+            nodes.append(Node(ms, seq + at))
+        nodes[-1].add(ms, seq + at, run.fields(at), size)
+        at += 1
 
 
 def same_field_entries(run: list[list[bytes]]) -> SameFieldEntries | None:

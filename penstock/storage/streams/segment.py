@@ -7,22 +7,29 @@ This module does not look into the bytes.
 from array import array
 from bisect import bisect_left
 from itertools import accumulate, pairwise
-from typing import Final
+from operator import sub
+from typing import TYPE_CHECKING, Final
 
 from penstock.storage.streams.columns import first_at_least, repeated
 from penstock.storage.streams.ids import HALF, StreamId, decimal
+
+if TYPE_CHECKING:
+    from penstock.storage.compression import Compressor
 
 MOST_SLOTS: Final = 128
 MOST_BYTES: Final = 64 * 1024
 NO_SLOT: Final = -1
 _NUMBERS: Final = array("Q", range(1000))  # the usual sequence numbers, ready to be sliced
+_NO_OFFSETS: Final = array("I")
+_SIZE_BYTES: Final = 4
+_SAVES_AT_LEAST: Final = 8  # an eighth, or a segment stays as it is
 
 
 class Segment:
     """Up to MOST_SLOTS entries, ascending by id, each in a slot whose number never changes.
 
     An open segment (the stream's last) has its entries one by one in `parts`. A sealed one has one `blob`: the entry of
-    slot i is blob[offsets[i]:offsets[i + 1]].
+    slot i is blob[offsets[i]:offsets[i + 1]]. One that is compressed has both only after it was read, for a while.
 
     Invariants: `ms`, `seq` and the entries have one element for each slot, ascending; `first` is the first slot that
     was not trimmed; `deleted`, if there is one, marks the deleted slots and is long enough for the highest of them;
@@ -40,14 +47,19 @@ class Segment:
     Costs: a segment has at most 128 slots, so O(slots) is bounded.
     """
 
-    __slots__ = ("blob", "deleted", "first", "live", "ms", "offsets", "parts", "sealed", "seq", "size")
+    __slots__ = (
+        "_compressor", "blob", "compressed", "deleted", "first", "live", "ms", "offsets", "parts", "sealed", "seq",
+        "size",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.ms: array[int] = array("Q")
         self.seq: array[int] = array("Q")
         self.parts: list[bytes] = []
         self.blob = b""
-        self.offsets: array[int] = array("I")
+        self.offsets: array[int] = _NO_OFFSETS
+        self.compressed = b""  # the entries' sizes, four bytes each, and the entries; empty: it is not compressed
+        self._compressor: Compressor | None = None
         self.sealed = False
         self.size = 0  # bytes of all entries, trimmed and deleted ones included
         self.first = 0
@@ -168,9 +180,39 @@ class Segment:
         """Take entries again, unless the segment, which is sealed, is full. O(slots)."""
         if len(self.ms) < MOST_SLOTS and self.size < MOST_BYTES:
             self.parts = self.entry_list(0, len(self.ms))
-            self.blob = b""
-            self.offsets = array("I")
+            self.forget_ready()
+            self.compressed = b""
             self.sealed = False
+
+    # -- compression ------------------------------------------------------------------------------------------------
+
+    def compress(self, compressor: "Compressor") -> None:
+        """Keep the entries of a sealed segment compressed, if that saves enough. O(bytes)."""
+        if self.compressed or not self.blob:
+            return
+        sizes = array("I", map(sub, self.offsets[1:], self.offsets))
+        packed = compressor.compressed(sizes.tobytes() + self.blob)
+        if len(packed) * _SAVES_AT_LEAST <= self.size * (_SAVES_AT_LEAST - 1):
+            self.compressed, self._compressor = packed, compressor
+            self.forget_ready()
+
+    def forget_ready(self) -> None:
+        """Let the entries go as they are sent: they are kept in another form. O(1), but for freeing the bytes."""
+        self.blob, self.offsets = b"", _NO_OFFSETS
+
+    def make_ready(self) -> None:
+        """Decompress the entries, if they are not there as they are sent. O(bytes)."""
+        compressor = self._compressor
+        if self.blob or not self.compressed or compressor is None:
+            return
+        text = compressor.expanded(self.compressed)
+        sizes: array[int] = array("I")
+        sizes.frombytes(text[: len(self.ms) * _SIZE_BYTES])
+        self.offsets = array("I", accumulate(sizes, initial=0))
+        self.blob = text[len(self.ms) * _SIZE_BYTES :]
+        compressor.keep_ready(self)
+
+    # -- what is live -----------------------------------------------------------------------------------------------
 
     def is_live(self, slot: int) -> bool:
         """Whether the entry of a slot is neither trimmed nor deleted. O(1)."""
@@ -188,12 +230,16 @@ class Segment:
     def entry(self, slot: int) -> bytes:
         """The bytes of the entry in one slot, which must be live. O(bytes)."""
         if self.sealed:
+            if not self.blob:
+                self.make_ready()
             return self.blob[self.offsets[slot] : self.offsets[slot + 1]]
         return self.parts[slot]
 
     def entries(self, start: int, stop: int) -> bytes:
         """The bytes of the slots [start, stop), which must all be live, joined. O(bytes)."""
         if self.sealed:
+            if not self.blob:
+                self.make_ready()
             return self.blob[self.offsets[start] : self.offsets[stop]]
         return self.parts[start] if stop - start == 1 else b"".join(self.parts[start:stop])
 
@@ -201,6 +247,8 @@ class Segment:
         """The bytes of each of the slots [start, stop), which must all be live. O(bytes)."""
         if not self.sealed:
             return self.parts[start:stop]
+        if not self.blob:
+            self.make_ready()
         blob = self.blob
         return [blob[begin:end] for begin, end in pairwise(self.offsets[start : stop + 1])]
 
@@ -270,11 +318,16 @@ class Segment:
         """No entry is live any more: free the bytes, keep the ids. O(1), but for freeing the bytes."""
         self.first = len(self.ms)
         self.live = 0
-        self.blob = b""
+        self.forget_ready()
+        self.compressed = b""
         self.parts = []
         self.deleted = None
-        self.offsets = array("I")
         self.sealed = True
+
+    def memory_usage(self) -> int:
+        """An estimate in bytes: entries, ids, objects. O(1)."""
+        entries = len(self.compressed) if self.compressed else self.size + 4 * len(self.ms)
+        return entries + 16 * len(self.ms) + 600 + 34 * len(self.parts)
 
     def copy(self) -> "Segment":
         """A copy; data that never changes is shared. O(slots)."""
@@ -282,7 +335,10 @@ class Segment:
         twin.sealed, twin.size, twin.first, twin.live = self.sealed, self.size, self.first, self.live
         twin.deleted = None if self.deleted is None else bytearray(self.deleted)
         if self.sealed:
-            twin.ms, twin.seq, twin.blob, twin.offsets = self.ms, self.seq, self.blob, self.offsets
+            twin.ms, twin.seq = self.ms, self.seq
+            twin.compressed, twin._compressor = self.compressed, self._compressor
+            if not self.compressed:
+                twin.blob, twin.offsets = self.blob, self.offsets
         else:
             twin.ms, twin.seq, twin.parts = self.ms[:], self.seq[:], self.parts[:]
         return twin
@@ -294,6 +350,8 @@ class Segment:
         assert len(self.ms) == len(self.seq)
         assert self.live == sum(self.is_live(slot) for slot in range(len(self.ms))), "live is miscounted"
         if self.live and self.sealed:
+            if self.compressed:
+                self.make_ready()
             assert len(self.offsets) == len(self.ms) + 1
             assert self.offsets[-1] == len(self.blob) == self.size
         elif self.live:

@@ -10,8 +10,9 @@ from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, StreamId, last_at_most
 from penstock.storage.streams.listpack_nodes import (
     Node,
-    NodeLimits,
     SameFieldEntries,
+    StreamLimits,
+    add_to_nodes,
     last_node_from,
     same_field_entries,
 )
@@ -39,10 +40,11 @@ class Stream:
 
     __slots__ = (
         "_closed", "_found_at", "_last_id", "_node_found", "entries_added", "firsts", "groups", "last_ms", "last_seq",
-        "length", "limits", "max_deleted_id", "nodes", "policies", "producers", "rewound", "segments",
+        "length", "limits", "loaded_segments", "max_deleted_id", "nodes", "policies", "producers", "rewound",
+        "segments",
     )  # fmt: skip
 
-    def __init__(self, limits: NodeLimits, producers: Producers) -> None:
+    def __init__(self, limits: StreamLimits, producers: Producers) -> None:
         self.limits = limits
         self.producers = producers
         self.policies: StreamPolicies | None = None
@@ -56,6 +58,7 @@ class Stream:
         self.entries_added = 0
         self.groups: dict[bytes, Group] = {}
         self._found_at = self._node_found = 0  # the segment and the node found last
+        self.loaded_segments = 0  # so many segments, the oldest, may still have to be compressed
         self.rewound = False  # whether a group may have rewound pending entries
         self._closed = False  # no entry may be added to the last segment, even if it is not sealed
 
@@ -124,7 +127,7 @@ class Stream:
             for group in self.groups.values():
                 group.revive(self.last_id, segment, len(segment) - 1)
         if segment.is_full():
-            segment.seal()
+            self._seal(segment)
 
     def append_run(self, ms: int, seq: int, entries: list[bytes], fields: list[list[bytes]]) -> None:
         """As `append` for entries with consecutive ids from one on, all in one millisecond. O(entries).
@@ -143,30 +146,31 @@ class Stream:
         assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
         assert not self.rewound, "nothing is to be revived"
         count = len(entries)
-        self._note_in_nodes(ms, seq, run)
+        add_to_nodes(self.nodes, ms, seq, run, self.limits)
         at = 0
         while at < count:
             segment = self._open_segment(ms, seq + at)
             at += segment.append_run(ms, seq + at, entries, at)
             if segment.is_full():
-                segment.seal()
+                self._seal(segment)
         self.length += count
         self.last_ms, self.last_seq, self._last_id = ms, seq + count - 1, NOT_JOINED
         self.entries_added += count
 
-    def _note_in_nodes(self, ms: int, seq: int, run: SameFieldEntries) -> None:
-        nodes, limits = self.nodes, self.limits
-        at, count = 0, len(run)
-        while at < count:
-            taken = nodes[-1].add_run(ms, seq + at, run, at, limits) if nodes else 0
-            if taken:
-                at += taken
-                continue
-            size = run.words_sizes[at]
-            if not nodes or not nodes[-1].has_room(size, limits):
-                nodes.append(Node(ms, seq + at))
-            nodes[-1].add(ms, seq + at, run.fields(at), size)
-            at += 1
+    def _seal(self, segment: Segment) -> None:
+        """The last segment takes no more entries; compress the one that is no longer among the newest. O(bytes).
+
+        And one of those that are not compressed yet because the stream was loaded, the newest of them.
+        """
+        segment.seal()
+        limits = self.limits
+        at = len(self.segments) - 1 - limits.ready_segments
+        if at < 0 or not limits.ready_segments:
+            return
+        self.segments[at].compress(limits.compressor)
+        if self.loaded_segments:
+            self.loaded_segments = min(self.loaded_segments, at + 1) - 1
+            self.segments[self.loaded_segments].compress(limits.compressor)
 
     def _open_segment(self, ms: int, seq: int) -> Segment:
         """The segment for the next entry, which has this id, created if need be."""
@@ -544,6 +548,7 @@ class Stream:
         twin.nodes = [node.copy() for node in self.nodes]
         twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
         twin.entries_added, twin.rewound, twin._closed = self.entries_added, self.rewound, self._closed
+        twin.loaded_segments = self.loaded_segments
         twin.policies = None if self.policies is None else self.policies.copy()
         twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
         return twin
@@ -553,7 +558,7 @@ class Stream:
         count, size = len(self.segments), 0
         segments = self.segments if count <= SEGMENTS_SAMPLED else self.segments[:: count // SEGMENTS_SAMPLED]
         for segment in segments:
-            size += segment.size + len(segment.ms) * 20 + 600 + 34 * len(segment.parts)
+            size += segment.memory_usage()
         if count > len(segments):
             size = size * count // len(segments)
         size += len(self.nodes) * 200 + 800
