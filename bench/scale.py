@@ -1,5 +1,6 @@
 """What much data costs: memory of an entry and of other things, CPU of each command as a stream grows."""
 
+import hashlib
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from bench.loads import FIRST_MS, FIVE, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entries, entry_id, read
+from bench.loads import FIRST_MS, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entry_id, read
 from bench.servers import (
     Candidate,
     Link,
@@ -35,10 +36,22 @@ def sparse_id(number: int) -> bytes:
     return b"%d-0" % (FIRST_MS + number)
 
 
+def digits(number: int) -> bytes:
+    """64 hexadecimal digits, others for each number: a server that compresses finds half of them superfluous."""
+    return hashlib.sha256(b"%d" % number).hexdigest().encode()
+
+
+def dense_entries(count: int) -> Requests:
+    """Ten entries a millisecond."""
+    for number in range(count):
+        yield b"XADD", STREAM, entry_id(number), b"field", digits(number)
+    yield b"XGROUP", b"CREATE", STREAM, GROUP, b"0"
+
+
 def sparse_entries(count: int) -> Requests:
     """One entry a millisecond."""
     for number in range(count):
-        yield b"XADD", STREAM, sparse_id(number), b"field", VALUE
+        yield b"XADD", STREAM, sparse_id(number), b"field", digits(number)
     yield b"XGROUP", b"CREATE", STREAM, GROUP, b"0"
 
 
@@ -62,7 +75,7 @@ def read_one_by_one(count: int) -> Requests:
 
 # how entries are added, how they are delivered, and the share that stays pending
 PATTERNS: Final[dict[str, tuple[Callable[[int], Requests], Callable[[int], Requests], float]]] = {
-    "best": (entries, read_by_the_thousand, 1.0),
+    "best": (dense_entries, read_by_the_thousand, 1.0),
     "worst": (sparse_entries, read_one_by_one, 0.5),
 }
 
@@ -74,7 +87,15 @@ MOST_IDLE: Final = 10_000
 
 def five_fields(count: int) -> Requests:
     for number in range(count):
-        yield b"XADD", STREAM, entry_id(number), *FIVE
+        text = digits(number)
+        words = [word for at in range(5) for word in (b"field%d" % at, text[at * 12 : at * 12 + 12])]
+        yield b"XADD", STREAM, entry_id(number), *words
+
+
+def random_bytes(count: int) -> Requests:
+    chance = random.Random(SEED)
+    for number in range(count):
+        yield b"XADD", STREAM, entry_id(number), b"field", chance.randbytes(64)
 
 
 def small_strings(count: int) -> Requests:
@@ -96,6 +117,7 @@ def lists(count: int) -> Requests:
 # what is made, and how many of it there are to an entry of the part
 THINGS: Final[dict[str, tuple[Callable[[int], Requests], int]]] = {
     "entry of five fields": (five_fields, 1),
+    "entry of random bytes": (random_bytes, 1),
     "small string": (small_strings, 1),
     f"hash of {FIELDS_OF_HASH} fields": (hashes, FIELDS_OF_HASH),
     f"list of {ITEMS_OF_LIST}": (lists, ITEMS_OF_LIST),

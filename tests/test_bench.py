@@ -95,5 +95,5 @@ def test_the_report_keeps_what_people_wrote_around_its_part(tmp_path: Path, monk
 
     text = document.read_text()
     assert text.startswith(f"before\n{report.BEGIN}\n\n## Memory\n")
-    assert "| plain | 148 |" in text
+    assert "| entry, best | 148 |  |" in text
     assert text.endswith(f"{report.END}\nafter\n")
