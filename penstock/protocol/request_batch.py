@@ -67,13 +67,17 @@ class RequestBatch:
             return self._requests[at]
         if not self.columns:
             return self.prefix
-        values = [column[at] for column in self.columns]
-        head = self.prefix
+        words = self.prefix[:]
         if self.own:
-            head = head + [column[at] for column in self.own] + self.middle
-        if not self.names:
-            return head + values
-        return head + [word for pair in zip(self.names, values, strict=True) for word in pair]
+            for column in self.own:
+                words.append(column[at])
+            words += self.middle
+        names = self.names
+        for place, column in enumerate(self.columns):
+            if names:
+                words.append(names[place])
+            words.append(column[at])
+        return words
 
     def is_one_repeated(self) -> bool:
         """Whether all its requests have the same words. O(words)."""

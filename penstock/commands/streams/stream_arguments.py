@@ -8,7 +8,7 @@ from typing import Final
 from penstock.engine import arguments, refusals
 from penstock.errors import ReplyError
 from penstock.storage.streams import ids
-from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.ids import IdColumns, IdHalves, StreamId
 from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Trim
 
 REFERENCE_WORDS: Final = {
@@ -22,6 +22,14 @@ def stream_id(word: bytes) -> StreamId:
     """An id, not `-` or `+`; a missing sequence number is 0."""
     try:
         return ids.parse(word)
+    except ValueError:
+        raise refusals.bad_id() from None
+
+
+def id_halves(word: bytes) -> IdHalves:
+    """As `stream_id`."""
+    try:
+        return ids.parse_halves(word)
     except ValueError:
         raise refusals.bad_id() from None
 

@@ -38,7 +38,8 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
     if stream is None or group is None:
         return reply.ZERO  # Redis does not check the ids in this case
     if len(args) == 4:
-        acknowledged = int(group.acknowledge(stream_arguments.stream_id(args[3])))
+        ms, seq = stream_arguments.id_halves(args[3])
+        acknowledged = int(group.acknowledge(ms, seq))
     else:
         acknowledged = group.acknowledge_all(stream_arguments.id_columns(args[3:])).count(1)
     if acknowledged:

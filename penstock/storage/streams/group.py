@@ -10,7 +10,7 @@ from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import counts_up, is_constant, repeated
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
 from penstock.storage.streams.group_memory import of_blocks, of_consumers
-from penstock.storage.streams.ids import HALF, IdColumns, StreamId
+from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
 from penstock.storage.streams.pending_list import (
     NONE_LIVE,
@@ -439,12 +439,12 @@ class Group(PendingList):
         if not block.pending:
             self._remove(block)
 
-    def acknowledge(self, entry_id: StreamId) -> bool:
+    def acknowledge(self, ms: int, seq: int) -> bool:
         """Remove an id from the pending list, whoever owns it; returns whether it was there.
 
         O(1) for the id after the last one removed, which is the usual case; else O(log b). Then as `forget`.
         """
-        pending_slot = self._near(entry_id >> 64, entry_id & HALF)
+        pending_slot = self._near(ms, seq)
         if pending_slot is None:
             return False
         block, slot = pending_slot

@@ -88,6 +88,16 @@ def parse(word: bytes, missing_seq: int = 0) -> StreamId:
     return _parse_lenient(word, missing_seq)
 
 
+def parse_halves(word: bytes) -> IdHalves:
+    """As `parse`; cheaper, in the compiled build, for who wants no StreamId."""
+    if IS_COMPILED:
+        ms, seq = native_ids.read_id(word)
+        if ms >= 0:
+            return ms, seq
+    entry_id = parse(word)
+    return entry_id >> 64, entry_id & HALF
+
+
 def _parse_lenient(word: bytes, missing_seq: int) -> StreamId:
     """Forms that C's strtoull accepts: leading white space, a plus sign, leading zeros, anything after a NUL byte."""
     if len(word) > LONGEST_TEXT:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.storage.streams.columns import is_constant, owner_column, repeated
-from penstock.storage.streams.ids import HALF, StreamId
+from penstock.storage.streams.ids import HALF, StreamId, text_of
 from penstock.storage.streams.segment import Segment
 
 NOT_PENDING: Final = 0  # in the owner column: the slot is not pending
@@ -61,7 +61,7 @@ class PendingBlock:
 
     def id_text(self, slot: int) -> bytes:
         """The text of a slot's id. O(1)."""
-        return b"%d-%d" % (self.segment.ms[slot], self.segment.seq[slot])
+        return text_of(self.segment.ms[slot], self.segment.seq[slot])
 
     def find(self, entry_id: StreamId) -> int:
         """The slot of a pending id; NO_SLOT if it is not pending here. O(log slots)."""

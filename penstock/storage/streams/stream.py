@@ -324,7 +324,7 @@ class Stream:
 
     def drop_references(self, entry_id: StreamId) -> int:
         """Remove an id from every group's pending list; returns in how many it was. O(g log b)."""
-        return sum(group.acknowledge(entry_id) for group in self.groups.values())
+        return sum([group.acknowledge(entry_id >> 64, entry_id & HALF) for group in self.groups.values()])
 
     # -- trimming ---------------------------------------------------------------------------------------------------
 
