@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.engines import value_of
 
 DIALOGUES = {
     "set": [
@@ -125,3 +126,15 @@ def test_a_long_walk_meets_every_field_that_stays(dialogue: Dialogue) -> None:
 
     assert end == b"0"
     assert {*met, *rest} >= {f"f{number}".encode() for number in range(2000)} - {b"f5"}
+
+
+def test_hashes_of_one_kind_share_the_names_of_their_fields(dialogue: Dialogue) -> None:
+    for number in range(5000):
+        dialogue(f"HSET other{number} field{number} v")  # more names than are remembered
+    dialogue("HSET a name x address y", "HSET b name x address y", "HSET c address y")
+    dialogue.words(b"RESTORE", b"d", b"0", dialogue("DUMP a"))
+
+    shown = [value_of(dialogue.engine, key).fields for key in (b"a", b"b", b"c", b"d")]
+
+    assert len({id(field) for fields in shown for field in fields}) == 2
+    assert dialogue("HGETALL d") == [b"name", b"x", b"address", b"y"]

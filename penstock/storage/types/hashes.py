@@ -10,6 +10,22 @@ from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.scan_order import HashOrder
 
 SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
+SHARED_FIELDS: Final = 64  # of a hash: the first ones
+LONGEST_SHARED: Final = 64  # bytes of a name
+MOST_SHARED: Final = 4096  # names
+_names: Final[dict[bytes, bytes]] = {}  # the names of fields that were put last
+
+
+def shared_name(name: bytes) -> bytes:
+    """An equal object that other hashes may have, too: hashes of one kind have the same fields. O(1)."""
+    known = _names.get(name)
+    if known is not None:
+        return known
+    if len(name) <= LONGEST_SHARED:
+        if len(_names) >= MOST_SHARED:
+            _names.clear()
+        _names[name] = name
+    return name
 
 
 class Hash(Collection):
@@ -70,6 +86,8 @@ class Hash(Collection):
         O(1); O(log n) for a new one during a scan.
         """
         new = field not in self.fields
+        if new and len(self.fields) < SHARED_FIELDS:
+            field = shared_name(field)
         self.fields[field] = value
         if new:
             if self.scan_order is not None:
