@@ -8,20 +8,18 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import SegmentRun, Stream
+from penstock.storage.streams.stream import SegmentRun, Stream, count_of
 
 EVERYTHING: Final = 2**63
 
 
 def entries_of(runs: list[SegmentRun]) -> bytes:
     """The reply for live entries: the stored bytes, joined. O(bytes)."""
-    count = 0
-    parts = [b""]
-    for segment, start, stop in runs:
-        count += stop - start
-        parts.append(segment.entries(start, stop))
-    parts[0] = b"*%d\r\n" % count
-    return b"".join(parts)
+    if len(runs) == 1:
+        segment, start, stop = runs[0]
+        return reply.array_header(stop - start) + segment.entries(start, stop)
+    parts = [segment.entries(start, stop) for segment, start, stop in runs]
+    return reply.array_header(count_of(runs)) + b"".join(parts)
 
 
 @command(
