@@ -88,7 +88,7 @@ def test_a_stream_that_was_loaded_is_compressed_bit_by_bit_as_it_grows() -> None
     loaded: Stream = value_of(client.engine, b"t")
     assert compressed(loaded) == []
 
-    for _ in range(SEGMENTS * MOST_SLOTS):
+    for _ in range(3 * SEGMENTS * MOST_SLOTS):
         client("XADD t * event x")
 
     assert len(compressed(loaded)) == len(loaded.segments) - 2
