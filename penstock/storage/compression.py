@@ -6,9 +6,9 @@ of their size and less, of random bytes to two thirds.
 
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from zstandard import ZstdCompressor, ZstdDecompressor
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
+if TYPE_CHECKING:
     from penstock.storage.streams.segment import Segment
 
 LEVEL: Final = 1
@@ -25,26 +25,21 @@ class Compressor:
 
     def __init__(self, most_ready: int = MOST_READY) -> None:
         self._most_ready = most_ready
-        self._compressor: ZstdCompressor | None = None
-        self._decompressor: ZstdDecompressor | None = None
+        self._compressor = ZstdCompressor(level=LEVEL)  # each takes its memory when it is first used
+        self._decompressor = ZstdDecompressor()
         self._ready: list[Segment] = []  # a ring: `_next` is the one read longest ago
         self._next = 0
 
     def compressed(self, text: bytes) -> bytes:
-        """O(n)."""
-        if self._compressor is None:
-            from zstandard import ZstdCompressor  # imported late: small servers never need it
-
-            self._compressor = ZstdCompressor(level=LEVEL)
-        packed = self._compressor.compress(text)
+        """The text compressed; the text itself where there is no memory for that. O(n)."""
+        try:
+            packed = self._compressor.compress(text)
+        except (MemoryError, ZstdError):
+            return text
         return packed[:-1] + packed[-1:]  # a copy: the library's has been shrunk, and splits the room that is free now
 
     def expanded(self, packed: bytes) -> bytes:
         """What was compressed. O(n)."""
-        if self._decompressor is None:
-            from zstandard import ZstdDecompressor
-
-            self._decompressor = ZstdDecompressor()
         return self._decompressor.decompress(packed)
 
     def keep_ready(self, segment: "Segment") -> None:
