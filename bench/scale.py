@@ -33,6 +33,7 @@ SEED: Final = 6
 
 
 def sparse_id(number: int) -> bytes:
+    """Of one entry a millisecond."""
     return b"%d-0" % (FIRST_MS + number)
 
 
@@ -41,18 +42,15 @@ def digits(number: int) -> bytes:
     return hashlib.sha256(b"%d" % number).hexdigest().encode()
 
 
-def dense_entries(count: int) -> Requests:
-    """Ten entries a millisecond."""
-    for number in range(count):
-        yield b"XADD", STREAM, entry_id(number), b"field", digits(number)
-    yield b"XGROUP", b"CREATE", STREAM, GROUP, b"0"
+def entries_with(id_of: Callable[[int], bytes]) -> Callable[[int], Requests]:
+    """A stream of so many entries, and a group that has read none."""
 
+    def entries(count: int) -> Requests:
+        for number in range(count):
+            yield b"XADD", STREAM, id_of(number), b"field", digits(number)
+        yield b"XGROUP", b"CREATE", STREAM, GROUP, b"0"
 
-def sparse_entries(count: int) -> Requests:
-    """One entry a millisecond."""
-    for number in range(count):
-        yield b"XADD", STREAM, sparse_id(number), b"field", digits(number)
-    yield b"XGROUP", b"CREATE", STREAM, GROUP, b"0"
+    return entries
 
 
 def read_by_the_thousand(count: int) -> Requests:
@@ -75,8 +73,8 @@ def read_one_by_one(count: int) -> Requests:
 
 # how entries are added, how they are delivered, and the share that stays pending
 PATTERNS: Final[dict[str, tuple[Callable[[int], Requests], Callable[[int], Requests], float]]] = {
-    "best": (dense_entries, read_by_the_thousand, 1.0),
-    "worst": (sparse_entries, read_one_by_one, 0.5),
+    "best": (entries_with(entry_id), read_by_the_thousand, 1.0),
+    "worst": (entries_with(sparse_id), read_one_by_one, 0.5),
 }
 
 

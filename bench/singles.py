@@ -50,6 +50,8 @@ Table = dict[str, dict[str, Row]]  # load -> server -> figures
 class SingleLoad:
     """`clients` makes so many connections' clients, who send `requests` in a round; `log` is as that of a `Load`.
 
+    may_block: a read with BLOCK may wait for an entry, so that its age says nothing and is left out.
+
     `goal` and `goal_plain` are the ratios of CPU time to the better of Redis and Valkey that are aimed at.
     """
 
@@ -59,6 +61,7 @@ class SingleLoad:
     connections: int = FIFTY
     requests: int = 40_000
     log: str = ""
+    may_block: bool = False
     goal: float = 1.0
     goal_plain: float = 1.6
 
@@ -193,7 +196,7 @@ ONE_AT_A_TIME: Final = (
         for of_log in (f", log {log}" if log else "",)
         for load in (
             SingleLoad(f"{WORKER}{of_log}", workers, entries, log=log, requests=20_000),
-            SingleLoad(f"{DAY}{of_log}", day, streams_and_cache, log=log, goal_plain=1.8),
+            SingleLoad(f"{DAY}{of_log}", day, streams_and_cache, log=log, may_block=True, goal_plain=1.8),
         )
     ),
 )
@@ -205,7 +208,7 @@ ONE_AT_A_TIME: Final = (
 class Crowd:
     """Clients on connections to one server. What a client asks next waits from one call of `run` to the next.
 
-    may_block: a read with BLOCK may wait for an entry, so that its age says nothing and is left out.
+    may_block: as that of a `SingleLoad`.
     """
 
     def __init__(self, port: int, clients: Sequence[Client], may_block: bool) -> None:
@@ -270,7 +273,7 @@ class SingleTurn:
             first.ask(b"FLUSHALL")
             first.prepare(load.prepare(requests + WARM_REQUESTS))
         clients = load.clients(load.connections, requests + WARM_REQUESTS + load.connections)
-        self._crowd = Crowd(server.port, clients, load.clients is day)
+        self._crowd = Crowd(server.port, clients, load.may_block)
         self._ages_s: list[float] = []
         self._answered = 0
         self._spent_s = 0.0
