@@ -57,7 +57,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
     if entry_id <= stream.last_id or engine.heeds_changes or engine.notified or engine.blocking.by_key:
         return False
     fields = request[3:]
-    ms, seq = entry_id >> 64, entry_id & ids.HALF
+    ms, seq = ids.halves(entry_id)
     stream.append(ms, seq, entries.encode(ids.text_of(ms, seq), fields), fields)
     ctx.dirty += 1
     return True

@@ -237,7 +237,7 @@ def _resolve(ctx: Context, add: AddArguments, stream: Stream) -> IdHalves:
     if add.auto_ms != NO_ID:
         ms, seq = stream.next_id_of(add.auto_ms)
     elif add.entry_id > stream.last_id:
-        ms, seq = add.entry_id >> 64, add.entry_id & ids.HALF
+        ms, seq = ids.halves(add.entry_id)
     else:
         ms, seq = NO_ID_LEFT
     if ms < 0:

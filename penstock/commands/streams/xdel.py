@@ -13,7 +13,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams.entry_deletion import delete_all
 from penstock.storage.streams.group import Group
-from penstock.storage.streams.ids import HALF, IdColumns, StreamId
+from penstock.storage.streams.ids import IdColumns, StreamId, halves
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES
 
@@ -128,7 +128,8 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
 
 def _take(stream: Stream, group: Group, entry_id: StreamId, references: int) -> bytes:
     """Acknowledge one entry, and delete it unless some group still needs it: what XACKDEL answers. O(g log b)."""
-    if not group.acknowledge(entry_id >> 64, entry_id & HALF):
+    ms, seq = halves(entry_id)
+    if not group.acknowledge(ms, seq):
         return ABSENT
     if references == ACKNOWLEDGED and stream.is_referenced(entry_id):
         return REFERENCED

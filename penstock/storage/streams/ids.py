@@ -37,6 +37,11 @@ def text(entry_id: StreamId) -> bytes:
     return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
 
 
+def halves(entry_id: StreamId) -> IdHalves:
+    """The milliseconds and the sequence number of an id."""
+    return entry_id >> 64, entry_id & HALF
+
+
 def text_of(ms: int, seq: int) -> bytes:
     """As `text`, for an id in two halves."""
     return b"%d-" % ms + decimal(seq)
@@ -94,8 +99,7 @@ def parse_halves(word: bytes) -> IdHalves:
         ms, seq = native_ids.read_id(word)
         if ms >= 0:
             return ms, seq
-    entry_id = parse(word)
-    return entry_id >> 64, entry_id & HALF
+    return halves(parse(word))
 
 
 def _parse_lenient(word: bytes, missing_seq: int) -> StreamId:

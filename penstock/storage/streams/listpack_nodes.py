@@ -17,7 +17,7 @@ from typing import Final
 
 from penstock.storage.compression import Compressor
 from penstock.storage.streams.columns import IS_COMPILED
-from penstock.storage.streams.ids import HALF, StreamId
+from penstock.storage.streams.ids import StreamId, halves
 from penstock.storage.streams.segment import MOST_SLOTS
 
 NO_LIMIT_BYTES: Final = 1 << 30  # used for 0 and for any larger setting
@@ -174,8 +174,9 @@ def node_of_layout(
     first_id: StreamId, last_id: StreamId, live: int, deleted: int, layout_size: int, names: list[bytes]
 ) -> Node:
     """A node that takes so many bytes as Redis lays it out, its first entry having these field names.  O(names)."""
-    node = Node(first_id >> 64, first_id & HALF)
-    node.last_ms, node.last_seq = last_id >> 64, last_id & HALF
+    ms, seq = halves(first_id)
+    node = Node(ms, seq)
+    node.last_ms, node.last_seq = halves(last_id)
     node.live, node.total = live, live + deleted
     node._names = names
     count = len(names)

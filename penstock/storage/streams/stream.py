@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, StreamId, last_at_most
+from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, StreamId, halves, last_at_most
 from penstock.storage.streams.listpack_nodes import (
     Node,
     SameFieldEntries,
@@ -86,7 +86,7 @@ class Stream:
     @last_id.setter
     def last_id(self, last_id: StreamId) -> None:
         self._last_id = last_id
-        self.last_ms, self.last_seq = last_id >> 64, last_id & HALF
+        self.last_ms, self.last_seq = halves(last_id)
 
     # -- appending --------------------------------------------------------------------------------------------------
 
@@ -145,9 +145,8 @@ class Stream:
         """As `append_run` for entries with the same field names."""
         assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
         assert not self.rewound, "nothing is to be revived"
-        count = len(entries)
         add_to_nodes(self.nodes, ms, seq, run, self.limits)
-        at = 0
+        at, count = 0, len(entries)
         while at < count:
             segment = self._open_segment(ms, seq + at)
             at += segment.append_run(ms, seq + at, entries, at)
@@ -324,7 +323,8 @@ class Stream:
 
     def drop_references(self, entry_id: StreamId) -> int:
         """Remove an id from every group's pending list; returns in how many it was. O(g log b)."""
-        return sum([group.acknowledge(entry_id >> 64, entry_id & HALF) for group in self.groups.values()])
+        ms, seq = halves(entry_id)
+        return sum([group.acknowledge(ms, seq) for group in self.groups.values()])
 
     # -- trimming ---------------------------------------------------------------------------------------------------
 
