@@ -1,9 +1,10 @@
 """Reads a log's bytes as requests with their offsets: for the loading server, `check-log` and the pipeline.
 
-hiredis parses. Its result is used only if it is lists of byte strings and nothing else, with as many line ends as they
-need, up to a place where another request or an annotation (`#...`) begins: so a damaged length or a reply among the
-requests is never taken for a request. Everything else is read by `next_request`, in plain Python, which knows offsets.
-A private line (`#penstock ...`, private_lines.py) is a request; any other annotation has no words.
+Ordinary requests are parsed fast, everything else is read by `next_request`, in plain Python, which knows offsets.
+The compiled build parses as it parses a client's requests (native_words.py), the uncompiled one by hiredis. What that
+reads is used only if it is lists of byte strings and nothing else, with as many line ends as they need, up to a place
+where another request or an annotation (`#...`) begins: so a damaged length or a reply among the requests is never taken
+for a request. A private line (`#penstock ...`, private_lines.py) is a request; any other annotation has no words.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Final, TypeAlias
 
 import hiredis
 
-from penstock.protocol import private_lines
+from penstock.protocol import native_words, private_lines
 
 BLOCK_BYTES: Final = 64 * 1024  # hiredis is slower, the more bytes it has at once
 LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
@@ -117,6 +118,12 @@ def whole_requests(text: bytes, offset: int = 0) -> LogBlock:
     at = 0
     try:
         while at < len(text):
+            if native_words.IS_COMPILED:
+                at = native_words.cut_requests(text, at, requests)
+                if at < len(text):
+                    request, at = next_request(text, at)
+                    requests.append(request)
+                continue
             end = _segment_end(text, at, last)
             if not text.startswith(ANNOTATION, at) and end < len(text):
                 quick = quick_requests(text[at:end])

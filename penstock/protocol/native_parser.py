@@ -1,32 +1,19 @@
-"""Parses requests byte by byte: how the compiled build reads ordinary input.
+"""Parses a client's requests into batches, byte by byte: how the compiled build reads ordinary input.
 
-In C a byte costs a nanosecond and an object twenty; in Python a byte costs more than an object, so the uncompiled build
-uses hiredis. Uncompiled, as in some tests, these loops give the same result, slowly.
-
-The 64-bit numbers are offsets into the data and sizes of words, which are bounded.
+See native_words.py for the reasons.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.protocol.limits import BLOCK
+from penstock.protocol.native_words import NONE, cut_request, header_of, size_of_word
 from penstock.protocol.request_batch import NO_COLUMNS, OWN_WORDS, REQUESTS, RequestBatch, alike, layout, one
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # whether this module was loaded as a compiled one
-
-NONE: Final = -1  # instead of an offset or a size
-_MOST_WORDS: Final = 999
-_LARGEST_WORD: Final = BLOCK - 1  # the strict parser reads larger words, which proto-max-bulk-len may forbid
-_CR: Final = 13
-_LF: Final = 10
-_STAR: Final = 42
-_ZERO: Final = 48
-_DOLLAR: Final = 36
 _O: Final = 79  # the second letter of all WEB_INITIALS
 _SMALL_O: Final = 111
 
@@ -87,76 +74,6 @@ def cut_alike(data: bytes, first: i64, at: i64, requests: list[list[bytes]]) -> 
         requests.append(words)
         at = stop
     return at
-
-
-def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
-    """Append the words of the request at an offset; the offset behind it, or NONE if it is not whole or ordinary."""
-    count: i64 = number_at(data, at, end, _STAR, _MOST_WORDS)
-    if count < 1:
-        return NONE
-    at += header_of(count)
-    while count > 0:
-        size: i64 = size_of_word(data, at, end)
-        if size < 0:
-            return NONE
-        at += header_of(size)
-        words.append(data[at : at + size])
-        at += size + 2
-        count -= 1
-    return at
-
-
-def size_of_word(data: bytes, at: i64, end: i64) -> i64:
-    """The size of the word whose header `$<size>` is at an offset; NONE if there is no whole ordinary word."""
-    size: i64 = number_at(data, at, end, _DOLLAR, _LARGEST_WORD)
-    if size < 0:
-        return NONE
-    word_end: i64 = at + header_of(size) + size
-    if word_end + 2 > end or data[word_end] != _CR or data[word_end + 1] != _LF:
-        return NONE
-    return size
-
-
-def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
-    """The number of the header at an offset: a type, digits without a leading zero, a line end; or NONE."""
-    if at + 4 > end or data[at] != mark:
-        return NONE
-    start: i64 = at + 1
-    number: i64 = data[start]
-    number -= _ZERO
-    if 0 <= number <= 9 and number <= largest:  # one digit or two, which most headers have
-        digit: i64 = data[start + 1]
-        if digit == _CR:
-            return number if data[start + 2] == _LF else NONE
-        digit -= _ZERO
-        if number > 0 and 0 <= digit <= 9 and at + 5 <= end and data[start + 2] == _CR:
-            number = number * 10 + digit
-            return number if data[start + 3] == _LF and number <= largest else NONE
-    at = start
-    number = 0
-    while at < end:
-        digit = data[at]
-        digit -= _ZERO
-        if digit < 0 or digit > 9:
-            break
-        number = number * 10 + digit
-        if number > largest:
-            return NONE
-        at += 1
-    if at == start or at + 2 > end or data[at] != _CR or data[at + 1] != _LF:
-        return NONE
-    return NONE if at > start + 1 and data[start] == _ZERO else number
-
-
-def header_of(number: i64) -> i64:
-    """Bytes of a header: type, digits, line end."""
-    if number < 10:
-        return 4
-    if number < 100:
-        return 5
-    if number < 1000:
-        return 6
-    return 7 if number < 10000 else 8
 
 
 def size_of_prefix(words: list[bytes], width: i64) -> i64:

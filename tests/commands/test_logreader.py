@@ -1,10 +1,11 @@
-"""Reading a log's bytes: what hiredis is believed is what `next_request` gives; offsets, blocks and ends."""
+"""Reading a log's bytes: what a fast parser is believed is what `next_request` gives; offsets, blocks and ends."""
 
 from functools import partial
 
 import pytest
 
 from penstock.engine.effects import pack
+from penstock.protocol import native_words
 from penstock.protocol.log_reader import (
     BLOCK_BYTES,
     Damage,
@@ -68,6 +69,19 @@ def blocks_of(reader: LogReader) -> list[LogBlock]:
 def test_whatever_a_byte_becomes_a_block_is_read_exactly(at: int) -> None:
     altered = [LOG[:at] + bytes([value]) + LOG[at + 1 :] for value in range(256)]
     assert [quickly(text) for text in altered] == [exactly(text) for text in altered]
+
+
+@pytest.mark.parametrize("at", range(len(LOG)))
+def test_whatever_a_byte_becomes_the_parser_of_the_compiled_build_reads_no_other_requests(at: int) -> None:
+    for value in range(256):
+        altered = LOG[:at] + bytes([value]) + LOG[at + 1 :]
+        requests, offsets, taken, _ = exactly(altered)
+
+        found: list[list[bytes]] = []
+        end = native_words.cut_requests(altered, 0, found)
+
+        assert found == requests[: len(found)]
+        assert end == [*offsets, taken][len(found)]
 
 
 @pytest.mark.parametrize("size", range(len(LOG)))

@@ -3,7 +3,7 @@
 native_node_writer.py has the way back.
 
 Without compilation, and for what is not ordinary here, storage/rdb/stream_reader.py and stream_writer.py do it element
-by element; they own the error texts. The tests compare both. See protocol/native_parser.py for the reasons.
+by element; they own the error texts. The tests compare both. See protocol/native_words.py for the reasons.
 
 An entry is `*2 $size id *words $size word ...`, each followed by CR LF (protocol/entries.py); a listpack's element is
 its encoding, its data, and the length of both (storage/rdb/listpack.py).

@@ -1,6 +1,6 @@
 """Reads ids digit by digit, for the compiled build. Without compilation, splits and joins are faster (ids.py).
 
-See protocol/native_parser.py for the reasons. The tests compare this with the Python version in ids.py.
+See protocol/native_words.py for the reasons. The tests compare this with the Python version in ids.py.
 """
 
 from __future__ import annotations
