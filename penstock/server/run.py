@@ -39,9 +39,6 @@ from penstock.storage.aof.disk import Disk, SystemDisk
 CLEAN: Final = 0
 FAILED: Final = 1
 
-# Loaded values live long: they are frozen, so that the garbage collector never goes through them again. The thresholds
-# are larger than Python's defaults, because requests make few reference cycles.
-GC_THRESHOLDS: Final = (50_000, 20, 100)
 FAREWELL_S: Final = 2.0  # how long clients may take to receive their last replies
 FAREWELL_STEP_S: Final = 0.01
 SLICE_S: Final = 0.02  # of loading, before clients are answered
@@ -152,8 +149,7 @@ class Server:
                 connection.abort()
             raise
         gc.collect()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        gc.freeze()  # loaded values live long: the garbage collector is never to go through them again
         if not self._over.is_set():
             master = settings.words("replicaof")
             if master:
