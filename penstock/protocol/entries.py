@@ -1,20 +1,28 @@
 """Stream entries as bytes: encoded once, when they are added, in the form that every read sends."""
 
+from librt.strings import BytesWriter
+
 from penstock.protocol import reply
 
 
-def encode(entry_id: bytes, fields: list[bytes]) -> bytes:
-    """An entry as a reply: [id, [field, value, ...]].
+def encode(entry_id: bytes, words: list[bytes], first: int = 0) -> bytes:
+    """An entry as a reply, its fields and values being the words from `first` on: [id, [field, value, ...]].
 
     >>> encode(b"1-0", [b"f", b"v"])
     b'*2\\r\\n$3\\r\\n1-0\\r\\n*2\\r\\n$1\\r\\nf\\r\\n$1\\r\\nv\\r\\n'
     """
-    return of_words(reply.bulk(entry_id), len(fields), reply.words(fields))
+    encoded = BytesWriter()
+    encoded.write(b"*2\r\n")
+    reply.write_word(encoded, entry_id)
+    encoded.write(reply.array_header(len(words) - first))
+    for at in range(first, len(words)):
+        reply.write_word(encoded, words[at])
+    return encoded.getvalue()
 
 
 def of_words(id_reply: bytes, count: int, words: bytes) -> bytes:
     """As `encode`, of an id and so many fields and values that are encoded already."""
-    return b"".join([b"*2\r\n", id_reply, reply.array_header(count), words])
+    return b"*2\r\n" + id_reply + reply.array_header(count) + words
 
 
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:

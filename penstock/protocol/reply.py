@@ -67,11 +67,16 @@ def words(texts: list[bytes]) -> bytes:
     """Bulk strings one behind the other: an array without its header."""
     found = BytesWriter()
     for text in texts:
-        size = len(text)
-        found.write(_BULK_HEADERS[size] if size < _SMALL else b"$%d\r\n" % size)
-        found.write(text)
-        found.write(_LINE_END)
+        write_word(found, text)
     return found.getvalue()
+
+
+def write_word(to: BytesWriter, text: bytes) -> None:
+    """As `bulk`, behind what is there already."""
+    size = len(text)
+    to.write(_BULK_HEADERS[size] if size < _SMALL else b"$%d\r\n" % size)
+    to.write(text)
+    to.write(_LINE_END)
 
 
 def null(resp3: bool) -> bytes:

@@ -5,7 +5,6 @@ consecutive entries is compared with the texts of the stream's ids; if they are 
 become pending by slices. XACKs in one group, one after another, are run as one XACK with all their ids.
 """
 
-from operator import lt
 from typing import Final
 
 from penstock.commands.streams.xack import xack
@@ -16,13 +15,15 @@ from penstock.engine.table.command_table import replayed
 from penstock.errors import ReplyError
 from penstock.protocol import entries
 from penstock.storage.streams import ids
+from penstock.storage.streams.listpack_nodes import same_field_entries
 from penstock.storage.streams.stream import SegmentRun, Stream
 
 MIN_XADD_ARGUMENTS: Final = 5  # XADD key id field value; a damaged line may have fewer
 MIN_BATCH: Final = 4  # with fewer lines or consecutive ids, a batch is not faster
 MIN_XACK_ARGUMENTS: Final = 4  # XACK key group id
 MIN_XCLAIM_ARGUMENTS: Final = 17  # with fewer, the comparison is not faster
-_IDS_AT: Final = 5
+_FIELDS_AT: Final = 3  # of an XADD
+_IDS_AT: Final = 5  # of an XCLAIM
 _TAIL: Final = 8  # TIME t RETRYCOUNT n FORCE JUSTID LASTID id
 
 
@@ -56,7 +57,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
     engine = ctx.engine
     if entry_id <= stream.last_id or engine.heeds_changes or engine.notified or engine.blocking.by_key:
         return False
-    fields = request[3:]
+    fields = request[_FIELDS_AT:]
     ms, seq = ids.halves(entry_id)
     stream.append(ms, seq, entries.encode(ids.text_of(ms, seq), fields), fields)
     ctx.dirty += 1
@@ -89,30 +90,44 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
         columns = ids.parse_all([request[2] for request in run])
     except ValueError:
         return 0
-    pairs = list(zip(columns.ms, columns.seq, strict=True))
-    if columns.id_at(0) <= stream.last_id or not all(map(lt, pairs, pairs[1:])):
+    ms, seq = columns.ms.tolist(), columns.seq.tolist()
+    ends = _ends_of_neighbours(ms, seq)
+    if not ends or columns.id_at(0) <= stream.last_id:
         return 0
-    fields = [request[3:] for request in run]
-    encoded = [entries.encode(b"%d-%d" % pair, words) for pair, words in zip(pairs, fields, strict=True)]
     at = 0
-    for end in _ends_of_neighbours(columns):
-        if end - at < MIN_BATCH:
-            for target in range(at, end):
-                stream.append(columns.ms[target], columns.seq[target], encoded[target], fields[target])
+    for end in ends:
+        alike = same_field_entries(run[at:end], _FIELDS_AT) if end - at >= MIN_BATCH else None
+        if alike is None:
+            for place in range(at, end):
+                fields = run[place][_FIELDS_AT:]
+                stream.append(ms[place], seq[place], entries.encode(ids.text_of(ms[place], seq[place]), fields), fields)
         else:
-            stream.append_run(columns.ms[at], columns.seq[at], encoded[at:end], fields[at:end])
+            encoded: list[bytes] = []
+            for place in range(at, end):
+                encoded.append(entries.encode(ids.text_of(ms[place], seq[place]), run[place], _FIELDS_AT))
+            stream.append_same_fields(ms[at], seq[at], encoded, alike)
         at = end
     ctx.dirty += len(run)
     return len(run)
 
 
-def _ends_of_neighbours(columns: ids.IdColumns) -> list[int]:
-    """The indexes at which runs of consecutive ids in one millisecond end."""
-    ms, seq = columns.ms, columns.seq
-    count = len(ms)
-    if ms[0] == ms[-1] and seq[-1] - seq[0] == count - 1:
-        return [count]
-    return [at for at in range(1, count) if ms[at] != ms[at - 1] or seq[at] != seq[at - 1] + 1] + [count]
+def _ends_of_neighbours(ms: list[int], seq: list[int]) -> list[int]:
+    """The indexes at which runs of consecutive ids in one millisecond end; none if the ids do not ascend."""
+    ends: list[int] = []
+    last_ms, last_seq = ms[0], seq[0]
+    for at in range(1, len(ms)):
+        next_ms, next_seq = ms[at], seq[at]
+        if next_ms != last_ms:
+            if next_ms < last_ms:
+                return []
+            ends.append(at)
+        elif next_seq != last_seq + 1:
+            if next_seq <= last_seq:
+                return []
+            ends.append(at)
+        last_ms, last_seq = next_ms, next_seq
+    ends.append(len(ms))
+    return ends
 
 
 @replayed("XACK")

@@ -43,8 +43,24 @@ def halves(entry_id: StreamId) -> IdHalves:
 
 
 def text_of(ms: int, seq: int) -> bytes:
-    """As `text`, for an id in two halves."""
-    return b"%d-" % ms + decimal(seq)
+    """As `text`, for an id in two halves. Cheaper while the milliseconds are those of the last call."""
+    last_ms, head = _heads.last
+    if ms != last_ms:
+        head = b"%d-" % ms
+        _heads.last = ms, head
+    return head + decimal(seq)
+
+
+class _Heads:
+    """The milliseconds that were written last, and their text up to the dash: one tuple, because of other threads."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last: tuple[int, bytes] = (0, b"0-")
+
+
+_heads: Final = _Heads()
 
 
 def last_at_most(ascending: list[StreamId], entry_id: StreamId, guess: int) -> int:

@@ -302,16 +302,24 @@ def add_to_nodes(nodes: list[Node], ms: int, seq: int, run: SameFieldEntries, li
         at += 1
 
 
-def same_field_entries(run: list[list[bytes]]) -> SameFieldEntries | None:
-    """The entries, given as fields and values in turn; None if their field names differ. O(words)."""
+def same_field_entries(run: list[list[bytes]], first: int) -> SameFieldEntries | None:
+    """The entries whose fields and values, in turn, are the words from `first` on; None if their field names differ.
+
+    O(words).
+    """
     width = len(run[0])
-    if list(map(len, run)).count(width) != len(run):
-        return None
-    columns = list(map(list, zip(*run, strict=True)))
-    names = run[0][::2]
-    if any(column.count(name) != len(run) for name, column in zip(names, columns[::2], strict=True)):
-        return None
-    return SameFieldEntries(names, columns[1::2])
+    names = run[0][first::2]
+    columns: list[list[bytes]] = [[] for _ in names]
+    for words in run:
+        if len(words) != width:
+            return None
+        at = first
+        for place in range(len(names)):
+            if words[at] != names[place]:
+                return None
+            columns[place].append(words[at + 1])
+            at += 2
+    return SameFieldEntries(names, columns)
 
 
 def _back_length(payload: int) -> int:

@@ -14,7 +14,6 @@ from penstock.storage.streams.listpack_nodes import (
     StreamLimits,
     add_to_nodes,
     last_node_from,
-    same_field_entries,
 )
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
@@ -129,20 +128,11 @@ class Stream:
         if segment.is_full():
             self._seal(segment)
 
-    def append_run(self, ms: int, seq: int, entries: list[bytes], fields: list[list[bytes]]) -> None:
-        """As `append` for entries with consecutive ids from one on, all in one millisecond. O(entries).
-
-        There must be no rewound pending entries.
-        """
-        run = same_field_entries(fields)
-        if run is not None:
-            self.append_same_fields(ms, seq, entries, run)
-            return
-        for at, entry in enumerate(entries):
-            self.append(ms, seq + at, entry, fields[at])
-
     def append_same_fields(self, ms: int, seq: int, entries: list[bytes], run: SameFieldEntries) -> None:
-        """As `append_run` for entries with the same field names."""
+        """As `append` for entries with the same field names, whose ids are consecutive from one on, in one millisecond.
+
+        O(entries). There must be no rewound pending entries.
+        """
         assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
         assert not self.rewound, "nothing is to be revived"
         add_to_nodes(self.nodes, ms, seq, run, self.limits)
