@@ -4,11 +4,11 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.storage.types.sorted_sets import LexBound, ScoreBound, SortedSet
+from penstock.storage.types.sorted_sets import MOST_LISTED, LexBound, ScoreBound, SortedSet
 
 MEMBERS = st.sampled_from([b"", b"a", b"aa", b"ab", b"b", b"c", b"\xff", b"\xff\xff", b"B", b"\0"])
 SCORES = st.sampled_from([0.0, -0.0, 1.0, 1.5, -1.0, inf, -inf, 5e-324, -5e-324, 1e308])
@@ -70,6 +70,30 @@ class BesideADictionary(RuleBasedStateMachine):
 TestBesideADictionary = BesideADictionary.TestCase
 
 
+class ManyBesideADictionary(BesideADictionary):
+    """The same with so many members that a list becomes a SortedList, sooner or later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for number in range(MOST_LISTED - 3):
+            self.put(b"%d" % number, float(number % 7))
+
+
+TestManyBesideADictionary = ManyBesideADictionary.TestCase
+TestManyBesideADictionary.settings = settings(max_examples=10, stateful_step_count=20, deadline=None)
+
+
+def test_beyond_a_thousand_members_the_order_is_no_plain_list() -> None:
+    held = SortedSet((float(number), b"%d" % number) for number in range(MOST_LISTED))
+    assert isinstance(held.order, list)
+
+    held.put(b"one more", 0.5)
+
+    assert not isinstance(held.order, list)
+    assert held.order[:3] == [(0.0, b"0"), (0.5, b"one more"), (1.0, b"1")]
+    assert not isinstance(held.copy().order, list)
+
+
 def lies_between(score: Any, low: Any, high: Any) -> Any:
     above = score > low.score if low.excludes else score >= low.score
     return above and (score < high.score if high.excludes else score <= high.score)
@@ -118,7 +142,8 @@ def test_a_range_of_bytes_in_a_set_of_unequal_scores_is_what_redis_makes_of_a_sm
     held = SortedSet([(1.0, b"b"), (2.0, b"a"), (3.0, b"d"), (4.0, b"c")])
     start, stop = held.lex_range(lex(low), lex(high), backwards)
 
-    assert [member for _, member in held.order.islice(start, stop, reverse=backwards)] == members
+    found = held.order[start:stop]
+    assert [member for _, member in (reversed(found) if backwards else found)] == members
 
 
 def test_a_copy_shares_nothing_that_changes() -> None:

@@ -106,7 +106,10 @@ def found_pairs(zset: SortedSet, options: RangeArguments) -> list[Pair]:
         else:
             start = min(start + options.offset, stop)
             stop = stop if options.count < 0 else min(stop, start + options.count)
-    return list(zset.order.islice(start, stop, reverse=options.backwards))
+    found = zset.order[start:stop]
+    if options.backwards:
+        found.reverse()
+    return found
 
 
 def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | None) -> bytes:

@@ -1,5 +1,6 @@
 """Sorted sets: members ordered by score, and by their bytes where scores are equal."""
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import inf, nextafter
@@ -11,6 +12,7 @@ from penstock.storage.types.collection import PART_OVERHEAD, Collection
 from penstock.storage.types.scan_order import HashOrder
 
 SAMPLED: Final = 64  # members measured for the estimate of memory_usage
+MOST_LISTED: Final = 1000  # pairs that are one list: as many as SortedList has in one of its own
 
 Pair: TypeAlias = tuple[float, bytes]  # a score and its member: the sort key
 
@@ -54,6 +56,8 @@ class LexBound:
 class SortedSet(Collection):
     """Members and scores.
 
+    `order` is a list, and a SortedList from the time on when there are more than MOST_LISTED pairs.
+
     Invariants: `order` has exactly the pairs (scores[member], member); `scan_order` (created by the first ZSCAN of a
     large set, dropped at the end of the scan), if it is there, has every member. No score is NaN. In the costs, n is
     the number of members.
@@ -66,8 +70,9 @@ class SortedSet(Collection):
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         """Takes pairs with different members, in any order. O(n log n)."""
-        self.order: SortedList[Pair] = SortedList(pairs)
-        self.scores: dict[bytes, float] = {member: score for score, member in self.order}
+        listed = sorted(pairs)
+        self.order: list[Pair] | SortedList[Pair] = listed if len(listed) <= MOST_LISTED else SortedList(listed)
+        self.scores: dict[bytes, float] = {member: score for score, member in listed}
         self.scan_order: HashOrder | None = None
         self.is_large = False
 
@@ -97,25 +102,39 @@ class SortedSet(Collection):
         """Add a member, or change its score. O(log n)."""
         old = self.scores.get(member)
         if old is not None:
-            self.order.remove((old, member))
+            self._drop(old, member)
         elif self.scan_order is not None:
             self.scan_order.add(member)
         self.scores[member] = score
-        self.order.add((score, member))
+        order = self.order
+        if isinstance(order, list):
+            insort(order, (score, member))
+            if len(order) > MOST_LISTED:
+                self.order = SortedList(order)
+        else:
+            order.add((score, member))
+
+    def _drop(self, score: float, member: bytes) -> None:
+        """Take a pair out of `order`."""
+        order = self.order
+        if isinstance(order, list):
+            del order[bisect_left(order, (score, member))]
+        else:
+            order.remove((score, member))
 
     def remove(self, member: bytes) -> bool:
         """Remove a member; returns whether it was there. O(log n)."""
         score = self.scores.pop(member, None)
         if score is None:
             return False
-        self.order.remove((score, member))
+        self._drop(score, member)
         if self.scan_order is not None:
             self.scan_order.remove(member)
         return True
 
     def pop_range(self, start: int, stop: int) -> list[Pair]:
         """Remove and return the pairs at the indexes [start, stop), in order. O(log n) for each."""
-        taken = list(self.order.islice(start, stop))
+        taken = self.order[start:stop]
         if len(taken) == len(self.scores):
             self.order.clear()
         else:
@@ -130,7 +149,12 @@ class SortedSet(Collection):
 
     def rank(self, member: bytes) -> int:
         """The index of a member, which must be there. O(log n)."""
-        return self.order.bisect_left((self.scores[member], member))
+        return self._before((self.scores[member], member))
+
+    def _before(self, pair: Pair) -> int:
+        """How many pairs are below one. O(log n)."""
+        order = self.order
+        return bisect_left(order, pair) if isinstance(order, list) else order.bisect_left(pair)
 
     def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
         """The indexes [start, stop) of the members whose scores are between two bounds. O(log n)."""
@@ -139,10 +163,10 @@ class SortedSet(Collection):
         return start, max(start, stop)
 
     def _index_from(self, score: float) -> int:
-        return self.order.bisect_left((score, b""))
+        return self._before((score, b""))
 
     def _index_after(self, score: float) -> int:
-        return len(self.order) if score == inf else self.order.bisect_left((nextafter(score, inf), b""))
+        return len(self.order) if score == inf else self._before((nextafter(score, inf), b""))
 
     def lex_range(self, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
         """The indexes [start, stop) of the members between two bounds, if all scores are equal. O(log n).
@@ -173,7 +197,10 @@ class SortedSet(Collection):
         if bound.side:
             return 0 if bound.side < 0 else len(self.order)
         pair = (score, bound.member)
-        return self.order.bisect_right(pair) if after else self.order.bisect_left(pair)
+        if not after:
+            return self._before(pair)
+        order = self.order
+        return bisect_right(order, pair) if isinstance(order, list) else order.bisect_right(pair)
 
     # -- scanning ---------------------------------------------------------------------------------------------------
 
