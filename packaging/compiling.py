@@ -1,6 +1,6 @@
 """The build step of a compiled wheel: mypyc turns modules into C, and several compilers at a time make a library.
 
-Three folders are compiled, and of the server what every request goes through.
+Four folders are compiled, and of the server and the settings what every request goes through.
 
 Off, unless PENSTOCK_COMPILE is 1: then `pip wheel .` gives a wheel for this machine's Python, with the source beside
 the library. An editable installation is never compiled. PENSTOCK_COMPILE_LEVEL is the compiler's -O (default 2).
@@ -20,8 +20,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDERS: Final = ("protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
-    "server/client_eviction.py", "server/connection.py", "server/log_writer.py", "server/limits.py",
-    "server/script_thread.py", "server/turn.py",
+    "config/settings.py", "server/client_eviction.py", "server/connection.py", "server/limits.py",
+    "server/log_writer.py", "server/script_thread.py", "server/turn.py",
 )  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "engine/scripting/lua_machine.py",  # speaks to lupa, which is dynamic and not always there

@@ -24,10 +24,12 @@ _OBSOLETE: Final = frozenset({
 
 # Read once, because a process may have many servers. A folder's value depends on the working directory.
 _FOLDERS: Final = tuple(row for row in DIRECTIVES.values() if isinstance(row.kind, Folder))
-_DEFAULTS: Final = {
+_DEFAULTS: Final[dict[str, str]] = {
     row.name: row.kind.read([row.default], row.default) for row in DIRECTIVES.values() if row not in _FOLDERS
 }
-_DEFAULT_NUMBERS: Final = {name: DIRECTIVES[name].kind.number(value) for name, value in _DEFAULTS.items()}
+_DEFAULT_NUMBERS: Final[dict[str, int]] = {
+    name: DIRECTIVES[name].kind.number(value) for name, value in _DEFAULTS.items()
+}
 
 
 class Settings:
@@ -40,9 +42,13 @@ class Settings:
     empty new name, the command is removed. users: the words of each `user` line after the first word.
     """
 
+    __slots__ = (
+        "_numbers", "_values", "_watched_always", "_watchers", "file", "renamed", "set_at_start", "users",
+    )  # fmt: skip
+
     def __init__(self) -> None:
-        self._values = dict(_DEFAULTS)
-        self._numbers = dict(_DEFAULT_NUMBERS)
+        self._values: dict[str, str] = dict(_DEFAULTS)
+        self._numbers: dict[str, int] = dict(_DEFAULT_NUMBERS)
         self._watchers: dict[str, list[Callable[[], None]]] = {}
         self._watched_always: set[str] = set()
         self.file: str | None = None
