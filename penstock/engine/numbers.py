@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 
 from penstock.engine import shortest_double
 from penstock.errors import ReplyError
+from penstock.storage.streams import native_ids
+from penstock.storage.streams.columns import IS_COMPILED
 
 EXACT: Final = 2.0**62  # whole numbers up to this are written with all their digits
 PLAIN_ZEROS: Final = 7  # noughts that may stand behind the digits, or between them and the point, before an e is better
@@ -40,7 +42,7 @@ def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
     (-1500.0, 16.0, inf)
     """
     if word.isdigit() and len(word) < 16:
-        return float(int(word))
+        return float(native_ids.number_at(word, 0, len(word))[0] if IS_COMPILED else int(word))
     number = decimal(word)
     if number is None:
         number = _hexadecimal(word)

@@ -45,9 +45,12 @@ def _push(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) -
         found = ctx.value(key)
         if found is not None and not isinstance(found, List):
             break
-        items = [item for at in range(done, stop) for item in batch.request(at)[2:]]
-        length = push(ctx, key, found, left, items)
-        for total in range(length - len(items) + each, length + 1, each):
+        items: list[bytes] = []
+        for at in range(done, stop):
+            items += batch.request(at)[2:]
+        total = push(ctx, key, found, left, items) - len(items)
+        for _ in range(done, stop):
+            total += each
             replies.append(reply.integer(total))
         ctx.dirty += len(items)
         done = stop
@@ -63,7 +66,8 @@ def _pop(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) ->
     popped: list[int] = []
     done = size = 0
     while done < len(keys) and size < REPLY_BYTES:
-        key, first, stop = keys[done], done, batch_keys.stretch_end(keys, done)
+        key, stop = keys[done], batch_keys.stretch_end(keys, done)
+        before = len(popped)
         found = ctx.value(key)
         if found is None:
             replies.extend([null] * (stop - done))
@@ -75,8 +79,8 @@ def _pop(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) ->
             item = found.pop_one(left)
             replies.append(reply.bulk(item))
             size += len(item)
+            popped.append(done)
             done += 1
-        notify_popped(ctx, key, found, left, done - first)
-        popped.extend(range(first, done))
+        notify_popped(ctx, key, found, left, len(popped) - before)
     batch_keys.log_each(ctx, batch, popped)
     return done

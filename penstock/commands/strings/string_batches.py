@@ -4,13 +4,18 @@ Run in a row by their handlers, they take two to three times as much time. A bat
 than its like: its key has another type, its time is over, somebody waits for it, or the request is refused.
 """
 
+from typing import Final
+
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import overwrite
-from penstock.engine.arguments import MAX_INT64, is_integer
+from penstock.engine.arguments import MAX_INT64, integer
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import REPLY_BYTES, batched
+from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import REQUESTS, RequestBatch
+
+MOST_COUNTED: Final = 2**60  # below it the compiled build has numbers that are no objects
 
 
 @batched("GET", REQUESTS)
@@ -54,16 +59,20 @@ def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> 
     while done < most:
         key, stop = keys[done], batch_keys.stretch_end(keys, done)
         text = ctx.value(key)
-        if text is None:
-            text = b"0"
-        elif not isinstance(text, bytes) or not is_integer(text):
+        number = 0
+        if isinstance(text, bytes):
+            try:
+                number = integer(text)
+            except ReplyError:
+                break
+        elif text is not None:
             break
-        count, number = stop - done, int(text)
-        if number > MAX_INT64 - count:
+        if number > MOST_COUNTED and number > MAX_INT64 - (stop - done):
             break
-        ctx.put(key, b"%d" % (number + count))
-        for total in range(number + 1, number + 1 + count):
-            replies.append(b":%d\r\n" % total)
+        for _ in range(done, stop):
+            number += 1
+            replies.append(reply.integer(number))
+        ctx.put(key, b"%d" % number)
         done = stop
     return _changed(ctx, batch, done)
 

@@ -79,11 +79,19 @@ class List(Collection):
 
     def push(self, left: bool, items: list[bytes]) -> None:
         """Add items one by one at one end. O(items)."""
+        if len(items) == 1:
+            item = items[0]
+            if left:
+                self.items.appendleft(item)
+            else:
+                self.items.append(item)
+            self.packed_bytes += text_size(item)
+            return
         if left:
             self.items.extendleft(items)
         else:
             self.items.extend(items)
-        self.packed_bytes += text_size(items[0]) if len(items) == 1 else texts_size(items)
+        self.packed_bytes += texts_size(items)
 
     def pop_one(self, left: bool) -> bytes:
         """Remove and return the item at one end; there must be one. O(1)."""
