@@ -22,7 +22,6 @@ _INTEGERS: Final = [b":%d\r\n" % number for number in range(_SMALL)]
 _BULK_HEADERS: Final = [b"$%d\r\n" % size for size in range(_SMALL)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % count for count in range(_SMALL)]
 _LINE_END: Final = b"\r\n"
-_field_names: Final[dict[bytes, bytes]] = {}  # the first ones that were asked for, encoded
 _FLAT: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -99,16 +98,12 @@ def mapping(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
 
 def fields(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
     """A map whose keys are given as bytes, not encoded: fields([(b"length", integer(3))], resp3)."""
-    parts = [map_header(len(pairs), resp3)]
+    written = BytesWriter()
+    written.write(map_header(len(pairs), resp3))
     for name, value in pairs:
-        encoded = _field_names.get(name)
-        if encoded is None:
-            encoded = bulk(name)
-            if len(_field_names) < _SMALL:
-                _field_names[name] = encoded
-        parts.append(encoded)
-        parts.append(value)
-    return b"".join(parts)
+        write_word(written, name)
+        written.write(value)
+    return written.getvalue()
 
 
 def set_of(replies: Sequence[bytes], resp3: bool) -> bytes:

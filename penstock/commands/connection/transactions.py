@@ -63,6 +63,8 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
 def _watches_overdue(ctx: Context) -> bool:
     """Whether a watched key has expired since WATCH, which removed keys that were expired then."""
     databases, session = ctx.engine.keyspace.databases, ctx.session
+    if not session.watched:
+        return False
     return any(
         databases[db_index].expires.get(key, ctx.now_ms) < ctx.now_ms
         for db_index, key in session.watched - session.watched_stale

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from penstock.protocol import reply
 from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.group import Consumer, Group
@@ -28,14 +30,14 @@ class PendingRows:
 
     __slots__ = (
         "_begin", "_begin_ms", "_count", "_heads", "_owner", "_tail", "_time_ms",
-        "end_id", "group", "latest_ms", "left", "parts", "rows",
+        "_written", "end_id", "group", "latest_ms", "left", "rows",
     )  # fmt: skip
 
     def __init__(self, group: Group, heads: list[bytes], max_count: int) -> None:
         self.group = group
         self.left = max_count
         self.rows = 0
-        self.parts: list[bytes] = []
+        self._written = BytesWriter()
         self.end_id: StreamId = MAX
         self.latest_ms = ANY_TIME
         self._heads = heads
@@ -50,7 +52,7 @@ class PendingRows:
 
     def as_array(self) -> bytes:
         """All rows. O(rows)."""
-        return reply.array_header(self.rows) + b"".join(self.parts)
+        return reply.array_header(self.rows) + self._written.getvalue()
 
     def add_from(self, start: StreamId, consumer: Consumer | None) -> None:
         """Add the rows of the group's entries from an id on, or only of a consumer's.
@@ -97,7 +99,7 @@ class PendingRows:
         if stop - start > FEW and block.is_uniform(start, stop):
             self._add_alike(block, start, stop)
             return
-        heads, parts, latest_ms, left = self._heads, self.parts, self.latest_ms, self.left
+        heads, written, latest_ms, left = self._heads, self._written, self.latest_ms, self.left
         begin, begin_ms, tail = self._begin, self._begin_ms, self._tail
         last_owner, last_ms, last_count = self._owner, self._time_ms, self._count
         ms_column, seq_column = block.segment.ms, block.segment.seq
@@ -116,9 +118,9 @@ class PendingRows:
             if owner != last_owner or time_ms != last_ms or count != last_count:
                 last_owner, last_ms, last_count = owner, time_ms, count
                 tail = b"\r\n" + self.tail(owner, time_ms, count)
-            parts.append(heads[len(text)])
-            parts.append(text)
-            parts.append(tail)
+            written.write(heads[len(text)])
+            written.write(text)
+            written.write(tail)
         self.rows += self.left - left
         self.left = left
         self._begin, self._begin_ms, self._tail = begin, begin_ms, tail
@@ -129,12 +131,12 @@ class PendingRows:
         owner, time_ms, count = block.owners[start], block.times[start], block.counts[start]
         if self.latest_ms != ANY_TIME and time_ms > self.latest_ms and owner != RELEASED:
             return
-        heads, parts = self._heads, self.parts
+        heads, written = self._heads, self._written
         tail = b"\r\n" + self.tail(owner, time_ms, count)
         texts = block.segment.id_texts(start, min(stop, start + self.left))
         for text in texts:
-            parts.append(heads[len(text)])
-            parts.append(text)
-            parts.append(tail)
+            written.write(heads[len(text)])
+            written.write(text)
+            written.write(tail)
         self.rows += len(texts)
         self.left -= len(texts)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.pending_rows import PendingRows, row_heads
 from penstock.engine import arguments, refusals
@@ -83,21 +85,23 @@ def _summary(ctx: Context, group: Group) -> bytes:
     if not group.pending:
         return reply.array([reply.ZERO, null, null, reply.null_array(ctx.resp3)])
     owners = 0
-    rows: list[bytes] = []
+    rows = BytesWriter()
     for consumer in group.consumers_by_name():
         if consumer.pending:
             owners += 1
-            rows += OWNER_ROW, reply.bulk(consumer.name), reply.bulk(ids.decimal(consumer.pending))
+            rows.write(OWNER_ROW)
+            reply.write_word(rows, consumer.name)
+            reply.write_word(rows, ids.decimal(consumer.pending))
     first, first_slot = group.first()
     last, last_slot = group.last()
-    heading = [
-        SUMMARY,
-        reply.integer(group.pending),
-        reply.bulk(first.id_text(first_slot)),
-        reply.bulk(last.id_text(last_slot)),
-        reply.array_header(owners),
-    ]
-    return b"".join(heading + rows)
+    told = BytesWriter()
+    told.write(SUMMARY)
+    told.write(reply.integer(group.pending))
+    reply.write_word(told, first.id_text(first_slot))
+    reply.write_word(told, last.id_text(last_slot))
+    told.write(reply.array_header(owners))
+    told.write(rows.getvalue())
+    return told.getvalue()
 
 
 class IdleRows(PendingRows):
