@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench import costs, latency, log, policies, report, scale, singles, snapshots
+from bench import costs, latency, log, report, scale, singles
 from bench.loads import LOADS, RESTRICTED
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 from bench.singles import ONE_AT_A_TIME
@@ -190,7 +190,7 @@ def run_growth(plan: Plan) -> dict[str, Any]:
 
 
 def run_policies(plan: Plan) -> dict[str, Any]:
-    return dict(policies.policies(plan.real, plan.entries))
+    return dict(latency.policies(plan.real, plan.entries))
 
 
 def run_group_commit(plan: Plan) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def run_loading(plan: Plan) -> dict[str, Any]:
 
 
 def run_snapshots(plan: Plan) -> dict[str, Any]:
-    return dict(snapshots.snapshots(plan.real, plan.entries, plan.few_rounds))
+    return dict(scale.snapshots(plan.real, plan.entries, plan.few_rounds))
 
 
 def run_spark_read(plan: Plan) -> dict[str, Any]:

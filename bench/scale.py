@@ -1,7 +1,9 @@
-"""What much data costs: memory of an entry and of other things, CPU of each command as a stream grows."""
+"""What much data costs: memory of an entry and of other things, CPU of each command as a stream grows, RDB files."""
 
 import hashlib
 import random
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -9,7 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from bench.loads import FIRST_MS, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entry_id, read
+from bench.log import FIRST_MS as LOGS_FIRST_MS
+from bench.log import LONG_START_S
+from bench.log import VALUE as SHORT_VALUE
 from bench.servers import (
+    WITHOUT_LOG,
     Candidate,
     Link,
     Request,
@@ -20,8 +26,6 @@ from bench.servers import (
     resident_bytes,
     running,
 )  # fmt: skip
-
-WITHOUT_LOG: Final = ("--appendonly", "no")
 
 # -- memory: resident bytes of an entry, of a pending entry and of other things, each in a fresh process --------------
 #
@@ -315,3 +319,87 @@ def cost_us(link: Link, pid: int, requests: list[Request]) -> float | None:
             return None
     cheaper = sorted(costs)[: max(1, len(costs) // 2)]
     return sum(cheaper) / len(cheaper)
+
+
+# -- RDB files: CPU seconds of SAVE, and of a start that loads the file less those of an empty start -------------------
+#
+# Each server saves and loads its own file of the same data: a stream of entries of one field and one of five, which
+# come by the hundred in a millisecond, or as many small keys.
+
+FILE: Final = "dump.rdb"
+
+Seconds = dict[str, dict[str, float]]  # server -> figures
+
+
+def entry_ids(count: int) -> Iterator[bytes]:
+    return (b"%d-%d" % (LOGS_FIRST_MS + number // 100, number % 100) for number in range(count))
+
+
+def entries_of_one_field(count: int) -> Iterator[Request]:
+    return ((b"XADD", b"s", one_id, b"field", SHORT_VALUE) for one_id in entry_ids(count))
+
+
+def entries_of_five_fields(count: int) -> Iterator[Request]:
+    for number, one_id in enumerate(entry_ids(count)):
+        flight, delay = b"%d" % (1000 + number % 4000), b"%d" % (number % 90 - 20)
+        words = (b"carrier", b"UA", b"flight", flight, b"origin", b"EWR", b"dest", b"IAH", b"delay", delay)
+        yield b"XADD", b"s", one_id, *words
+
+
+def small_keys(count: int) -> Iterator[Request]:
+    return ((b"SET", b"key:%d" % number, b"value of %d" % number) for number in range(count))
+
+
+DATA: Final[dict[str, Callable[[int], Iterator[Request]]]] = {
+    "entries": entries_of_one_field,
+    "entries of five fields": entries_of_five_fields,
+    "small keys": small_keys,
+}
+
+
+def snapshots(candidates: Sequence[Candidate], count: int, rounds: int) -> Seconds:
+    """server -> what -> CPU seconds, the best of the rounds."""
+    found: Seconds = {candidate.name: {} for candidate in candidates}
+    with tempfile.TemporaryDirectory(prefix="bench-snapshots-") as folder:
+        for candidate in candidates:
+            for what, requests in DATA.items():
+                directory = Path(folder, candidate.name, what)
+                directory.mkdir(parents=True)
+                with running(candidate, *WITHOUT_LOG) as server, Link(server.port) as link:
+                    link.prepare(requests(count))
+                    assert link.ask(b"SAVE") == b"OK"
+                    shutil.copy(server.directory / FILE, directory)
+        empty_s: dict[str, float] = {}
+        for _ in range(rounds):
+            for candidate in candidates:
+                with running(candidate, *WITHOUT_LOG) as server:
+                    keep_best(empty_s, candidate.name, cpu_ns(server.pid) / 1e9)
+            for what in DATA:
+                for candidate in candidates:
+                    time_files(candidate, Path(folder, candidate.name, what), what, found[candidate.name])
+    for name, row in found.items():
+        for what in DATA:
+            row[load_of(what)] -= empty_s[name]
+        print(f"{name:<10}", *(f"{what} {figure:.3f} s" for what, figure in row.items()), sep="  ", flush=True)
+    return found
+
+
+def time_files(candidate: Candidate, directory: Path, what: str, row: dict[str, float]) -> None:
+    with (
+        running(candidate, *WITHOUT_LOG, directory=directory, start_s=LONG_START_S) as server,
+        Link(server.port) as link,
+    ):
+        spent_ns = cpu_ns(server.pid)
+        keep_best(row, load_of(what), spent_ns / 1e9)
+        assert link.ask(b"DBSIZE"), f"{candidate.name} has nothing of {what}"
+        spent_ns = cpu_ns(server.pid)
+        assert link.ask(b"SAVE") == b"OK"
+        keep_best(row, f"save: {what}", (cpu_ns(server.pid) - spent_ns) / 1e9)
+
+
+def load_of(what: str) -> str:
+    return f"load: {what}"
+
+
+def keep_best(row: dict[str, float], what: str, spent_s: float) -> None:
+    row[what] = min(spent_s, row.get(what, spent_s))

@@ -31,6 +31,7 @@ LOOK_EVERY_S: Final = 0.02
 RECEIVE_BYTES: Final = 1 << 20
 OPEN_FILES: Final = 21_000
 PREPARED_AT_ONCE: Final = 1000
+WITHOUT_LOG: Final = ("--appendonly", "no")
 NO_RDB: Final = ("--save", "")
 UNFINISHED: Final = object()
 

@@ -20,7 +20,8 @@ import pyarrow
 import redis
 from pyspark.sql.datasource import DataSource
 
-from bench.rounds import Row, in_turns
+from bench.costs import SparkRow as Row
+from bench.costs import in_turns
 from bench.servers import LOCALHOST, ROOT, Candidate, cpu_ns, running
 from bench.servers import Server as Process
 from penstock.pipeline.connector.connection.client import Access, Client

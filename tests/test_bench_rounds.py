@@ -1,6 +1,6 @@
 """The rounds of `make bench`'s parts about Spark: which of them count."""
 
-from bench.rounds import in_turns
+from bench.costs import in_turns
 
 QUIET, LOUD = 0.01, 1.0
 
