@@ -16,7 +16,7 @@ from penstock.protocol import native_parser
 from penstock.protocol.hiredis_parser import HiredisParser, lone_request
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.native_words import IS_COMPILED
-from penstock.protocol.request_batch import RequestBatch, batches_of, one
+from penstock.protocol.request_batch import NO_COLUMNS, NO_WORDS, RequestBatch, batches_of, one
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
@@ -157,7 +157,7 @@ class RequestReader:
         if self._at == len(self._text) and not self._move_up():
             return NOTHING
         text, start = self._text, self._at
-        if self._repeated is not None and text == self._repeated_text and not start:
+        if text == self._repeated_text and not start and self._repeated is not None:
             self._taken, self._taken_size = [self._repeated], len(text)
             self._at, self.pending = len(text), 0
             return self._taken
@@ -166,19 +166,20 @@ class RequestReader:
             self._at = native_parser.batches(text, start, limit, self._shapes, found)
             self.pending = len(text) - self._at
             self._taken, self._taken_size = found, self._at - start
-            if not start and not self.pending and len(found) == 1:
+            if not start and not self.pending and len(found) == 1 and found[0].prefix[-1] == NEW_ENTRIES:
                 self._keep_read(found[0])
             return found
-        block = self._text
-        if self._at or len(block) > BLOCK:
+        block = text
+        if start or len(block) > BLOCK:
             block = self._block(BLOCK)
         else:
             request = lone_request(block)
             if request is not None and not (request[0][:2] in WEB_INITIALS and is_web(request[0])):
                 self._at = len(block)
                 self.pending = 0
-                lone = one(request)
-                self._keep_read(lone)
+                lone = RequestBatch(request, NO_WORDS, NO_COLUMNS, 1)
+                if request[-1] == NEW_ENTRIES:
+                    self._keep_read(lone)
                 return [lone]
         requests = self._hiredis.requests(block)
         if requests is None:
@@ -201,8 +202,8 @@ class RequestReader:
         return found
 
     def _keep_read(self, batch: RequestBatch) -> None:
-        """Keep what `_text` asks for, as a whole, if it is one short read of new entries."""
-        if batch.count == 1 and batch.prefix[-1] == NEW_ENTRIES and len(self._text) <= LONGEST_KEPT:
+        """Keep what `_text` asks for, as a whole, if it is one and short. Its last word is NEW_ENTRIES."""
+        if batch.count == 1 and len(self._text) <= LONGEST_KEPT:
             self._repeated, self._repeated_text = batch, self._text
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:

@@ -101,26 +101,26 @@ class Connection:
         if self.gone:
             return
         size = len(data)
-        session = self.session
+        session, turn, reader = self.session, self._turn, self._reader
         session.reads += 1
         session.input_bytes += size
-        statistics = self._turn.engine.statistics
+        statistics = turn.engine.statistics
         statistics.reads += 1
         statistics.input_bytes += size
         try:
-            self._reader.feed(data)
+            reader.feed(data)
         except ProtocolError:
             self._end_for_requests()
             return
-        if self not in self._turn.going:
+        if not turn.going or self not in turn.going:
             self.go_on(True)
-        if self._reader.pending != session.query_buffer:
+        if reader.pending != session.query_buffer:
             self.note_waiting()
         if self.gone:
             return
-        if session.queued_bytes and session.queued_bytes + self._reader.pending > self._limits.query_buffer_limit:
+        if session.queued_bytes and session.queued_bytes + reader.pending > self._limits.query_buffer_limit:
             self._end_for_requests()
-        elif self._turn.client_eviction.limit:
+        elif turn.client_eviction.limit:
             self._note_memory()
 
     def _end_for_requests(self) -> None:

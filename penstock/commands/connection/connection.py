@@ -6,6 +6,7 @@ from penstock.commands.connection.client_names import name_of_client
 from penstock.engine import arguments, refusals
 from penstock.engine.access import users
 from penstock.engine.context import Context
+from penstock.engine.state import SUBSCRIBED
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -131,7 +132,7 @@ def ping(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2:
         raise refusals.arity(b"ping")
     session = ctx.session
-    if session.resp == 2 and session.is_subscribed:
+    if session.state & SUBSCRIBED and session.resp == 2:
         return reply.bulks([b"pong", args[1] if len(args) == 2 else b""])
     return reply.bulk(args[1]) if len(args) == 2 else reply.PONG
 

@@ -1,6 +1,5 @@
 """A row of the command table: what is known of a command. Sessions, statistics and blocked requests keep rows."""
 
-import sys
 from typing import Final
 
 from penstock.engine.table import command_syntax as grammar
@@ -8,6 +7,7 @@ from penstock.protocol.request_batch import REQUESTS
 
 # Of commands that touch data only.
 ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array")
+MOST_WORDS: Final = 2**31  # of a request that may have any number: no protocol limit is above it
 
 
 class Row:
@@ -59,7 +59,7 @@ class Row:
         self.deprecated = deprecated  # since when, and what to use instead
         self.arity = arity or grammar.arity(name, syntax)
         self.least_words = abs(self.arity)  # of a request
-        self.most_words = self.arity if self.arity > 0 else sys.maxsize
+        self.most_words = self.arity if self.arity > 0 else MOST_WORDS
         self.is_container = is_container  # nothing without a subcommand: XGROUP, not COMMAND
         self.ordinary = not is_container and (group in ORDINARY_GROUPS or name == "PING")
         self.hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see

@@ -101,8 +101,8 @@ class Node:
 
         size: bytes of the fields and values together.
         """
-        names = fields[::2]
         if not self.total:
+            names = fields[::2]
             count = len(names)
             self._names = names
             self._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
@@ -113,15 +113,25 @@ class Node:
         ms -= self.first_ms
         seq -= self.first_seq
         distance = 4 if 0 <= ms <= 127 and 0 <= seq <= 127 else _integer_size(ms) + _integer_size(seq)
-        if names == self._names:
+        if self._has_names_of(fields):
             self.entries_size += self._same_fields_size + distance + size
             for at in range(1, len(fields), 2):
                 value = fields[at]
                 if len(value) >= 64 or value.isdigit() or value[:1] == b"-":
                     self.entries_size += _surplus(value)
         else:
-            count = len(names)
+            count = len(fields) // 2
             self.entries_size += 2 + _integer_size(count) + texts_size(fields) + _integer_size(2 * count + 4) + distance
+
+    def _has_names_of(self, fields: list[bytes]) -> bool:
+        """Whether the first entry's field names are those of an entry, given as fields and values in turn. O(fields)."""
+        names = self._names
+        if len(fields) != 2 * len(names):
+            return False
+        for at in range(len(names)):
+            if fields[2 * at] != names[at]:
+                return False
+        return True
 
     def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, limits: StreamLimits) -> int:
         """Add as many entries of `run` from index `start` on as certainly fit; returns how many.
