@@ -215,7 +215,11 @@ class Segment:
         text = compressor.expanded(self.compressed)
         sizes: array[int] = array("I")
         sizes.frombytes(text[: len(self.ms) * _SIZE_BYTES])
-        self.offsets = array("I", accumulate(sizes, initial=0))
+        ends, end = [0], 0
+        for size in sizes.tolist():
+            end += size
+            ends.append(end)
+        self.offsets = array("I", ends)
         self.blob = text[len(self.ms) * _SIZE_BYTES :]
         compressor.keep_ready(self)
 
