@@ -124,13 +124,15 @@ class Node:
             self.entries_size += 2 + _integer_size(count) + texts_size(fields) + _integer_size(2 * count + 4) + distance
 
     def _has_names_of(self, fields: list[bytes]) -> bool:
-        """Whether the first entry's field names are those of an entry, given as fields and values in turn. O(fields)."""
+        """Whether an entry, given as fields and values in turn, has the first entry's field names. O(fields)."""
         names = self._names
         if len(fields) != 2 * len(names):
             return False
-        for at in range(len(names)):
-            if fields[2 * at] != names[at]:
+        at = 0
+        for name in names:
+            if fields[at] != name:
                 return False
+            at += 2
         return True
 
     def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, limits: StreamLimits) -> int:
