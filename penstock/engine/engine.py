@@ -283,6 +283,8 @@ class Engine(EngineState):
         together = not self.state & SEEN
         began_us = self._now_ns() // 1000
         for place, (row, batch) in enumerate(queue):
+            if not row.ordinary:
+                self.only_data = False
             command = command_of(row)
             at, takes_batch = 0, together and batch.count > 1
             if takes_batch and ctx.session.state & RESTRICTED:

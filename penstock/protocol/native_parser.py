@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.protocol.native_words import NONE, cut_request, header_of, size_of_word
+from penstock.protocol.native_words import NONE, cut_request, cut_requests, header_of, size_of_word
 from penstock.protocol.request_batch import NO_COLUMNS, OWN_WORDS, REQUESTS, RequestBatch, alike, layout, one
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
@@ -35,7 +35,7 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
         shape = shapes.get(name, 0) if stop < end else 0
         if shape == REQUESTS:
             several = [words]
-            at = cut_alike(data, at, stop, several)
+            at = cut_requests(data, stop, data[at : at + size_of_prefix(words, 1)], several)
             found.append(alike(several))
             limit -= len(several)
             continue
@@ -54,24 +54,6 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
                 continue
         found.append(one(words))
         limit -= 1
-        at = stop
-    return at
-
-
-def cut_alike(data: bytes, first: i64, at: i64, requests: list[list[bytes]]) -> i64:
-    """Append the whole requests from an offset on with the name and the number of words of another; the offset behind.
-
-    requests: that one, which begins at `first`.
-    """
-    end: i64 = len(data)
-    start: i64 = size_of_prefix(requests[0], 1)
-    head = data[first : first + start]
-    while data[at : at + start] == head:
-        words: list[bytes] = []
-        stop: i64 = cut_request(data, at, end, words)
-        if stop < 0:
-            break
-        requests.append(words)
         at = stop
     return at
 

@@ -27,10 +27,11 @@ _ZERO: Final = 48
 _DOLLAR: Final = 36
 
 
-def cut_requests(data: bytes, at: i64, requests: list[list[bytes]]) -> i64:
-    """Append the words of the whole ordinary requests from an offset on; the offset behind them."""
+def cut_requests(data: bytes, at: i64, head: bytes, requests: list[list[bytes]]) -> i64:
+    """Append the words of the whole ordinary requests from an offset on that begin with `head`; the offset behind."""
     end: i64 = len(data)
-    while at < end:
+    size: i64 = len(head)
+    while at < end and data[at : at + size] == head:
         words: list[bytes] = []
         stop: i64 = cut_request(data, at, end, words)
         if stop < 0:

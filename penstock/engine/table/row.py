@@ -5,8 +5,11 @@ from typing import Final
 from penstock.engine.table import command_syntax as grammar
 from penstock.protocol.request_batch import REQUESTS
 
-# Of commands that touch data only.
-ORDINARY_GROUPS: Final = ("stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array")
+TRANSACTIONS: Final = "transactions"
+# Of commands that touch data only; EXEC does if what it runs does.
+ORDINARY_GROUPS: Final = (
+    "stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array", TRANSACTIONS,
+)  # fmt: skip
 MOST_WORDS: Final = 2**31  # of a request that may have any number: no protocol limit is above it
 
 
@@ -67,7 +70,7 @@ class Row:
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
         self.write = "write" in self.flags
         self.fast = "fast" in self.flags
-        is_quick = self.fast and self.ordinary and "blocking" not in self.flags
+        is_quick = self.fast and self.ordinary and group != TRANSACTIONS and "blocking" not in self.flags
         self.batch_shape = REQUESTS if is_quick else 0  # which neighbours in a pipeline go together
         self.denyoom = "denyoom" in self.flags
         self.loading = "loading" in self.flags
