@@ -3,7 +3,6 @@
 The words after `serve` are parsed as redis-server parses its own (config/config_file.py), not by argparse.
 """
 
-import gc
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -13,8 +12,6 @@ from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server.command_line import hide_secrets
 
-# Larger than Python's defaults: modules that are imported stay, requests make few reference cycles.
-GC_THRESHOLDS: Final = (50_000, 20, 100)
 SERVE_USAGE: Final = """\
 usage: {program} [--check] [redis.conf | -] [--directive value ...]
 
@@ -30,7 +27,6 @@ directive of a redis.conf as a flag; what comes later wins. With --check, says w
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command `penstock`; returns the exit code."""
-    gc.set_threshold(*GC_THRESHOLDS)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["serve"]:  # argparse cannot parse this: every directive is a flag and may take several words
         return serve(words[1:], "penstock serve")
@@ -45,7 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def redis_server_main(arguments: Sequence[str] | None = None) -> int:
     """The command `redis-server`, for programs that start a server by that name; returns the exit code."""
-    gc.set_threshold(*GC_THRESHOLDS)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] in (["-v"], ["--version"]):
         sys.stdout.write(

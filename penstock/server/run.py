@@ -39,6 +39,7 @@ from penstock.storage.aof.disk import Disk, SystemDisk
 CLEAN: Final = 0
 FAILED: Final = 1
 
+GC_THRESHOLDS: Final = (50_000, 20, 100)  # larger than Python's: lines of a log and requests make few reference cycles
 FAREWELL_S: Final = 2.0  # how long clients may take to receive their last replies
 FAREWELL_STEP_S: Final = 0.01
 SLICE_S: Final = 0.02  # of loading, before clients are answered
@@ -141,6 +142,7 @@ class Server:
         await doors.open(lambda: cast(asyncio.Protocol, Connection(turn)))
         for address in doors.addresses:
             server_log.notice(f"Listening on {address}")
+        gc.set_threshold(*GC_THRESHOLDS)
         try:
             await self._load_all(log_writer, loop)
         except UsageError:
