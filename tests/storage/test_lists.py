@@ -1,9 +1,14 @@
 """Lists beside a plain Python list that is asked the same."""
 
 import random
+import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from penstock.storage.types.list_nodes import count_of, item_at, items_of, may_have, node_of
 from penstock.storage.types.lists import List
 
 ITEMS = [b"%d" % number for number in range(200)]
@@ -16,7 +21,7 @@ def test_a_slice_is_what_a_plain_list_gives_and_leaves_the_list_as_it_was(start:
     held = List(ITEMS)
 
     assert held.slice(min(start, stop), stop) == ITEMS[min(start, stop) : stop]
-    assert list(held.items) == ITEMS
+    assert list(held) == ITEMS
 
 
 @pytest.mark.parametrize("left", [True, False])
@@ -26,7 +31,7 @@ def test_items_are_popped_outermost_first(left: bool, count: int) -> None:
     ordered = ITEMS if left else ITEMS[::-1]
 
     assert held.pop(left, count) == ordered[:count]
-    assert list(held.items if left else reversed(held.items)) == ordered[count:]
+    assert (list(held) if left else list(held)[::-1]) == ordered[count:]
 
 
 @pytest.mark.parametrize("kept", [(0, 200), (1, 199), (0, 10), (150, 151), (30, 190), (0, 0)])
@@ -35,7 +40,7 @@ def test_a_trimmed_list_keeps_the_range(kept: tuple[int, int]) -> None:
 
     held.trim(*kept)
 
-    assert list(held.items) == ITEMS[kept[0] : kept[1]]
+    assert list(held) == ITEMS[kept[0] : kept[1]]
 
 
 def naively_removed(items: list[bytes], item: bytes, most: int, from_left: bool) -> list[bytes]:
@@ -56,7 +61,7 @@ def test_removing_takes_the_nearest_equals(seed: int, from_left: bool) -> None:
 
     removed = held.remove(b"a", most, from_left)
 
-    assert list(held.items) == naively_removed(items, b"a", most, from_left)
+    assert list(held) == naively_removed(items, b"a", most, from_left)
     assert removed == len(items) - len(held)
 
 
@@ -78,7 +83,7 @@ def test_a_copy_shares_nothing_that_changes() -> None:
     held = List([b"a"])
     copied = held.copy()
 
-    held.items.append(b"b")
+    held.push(False, [b"b"])
 
     assert list(copied.parts()) == [b"a"]
 
@@ -88,3 +93,109 @@ def test_the_estimate_of_memory_grows_with_what_is_held() -> None:
 
     assert few.memory_usage() < many.memory_usage() < large.memory_usage()
     assert large.memory_usage() > 1_000_000
+
+
+TEXTS = some.sampled_from([b"", b"a", b"bb", b"a" * 255, b"a" * 256, b"-12", b"c" * 70])
+MANY = some.lists(TEXTS, min_size=1, max_size=50)
+
+
+class BesideAPlainList(RuleBasedStateMachine):
+    """Everything that a list does, asked of a plain Python list, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held, self.plain = List(), list[bytes]()
+
+    @rule(left=some.booleans(), items=some.one_of(MANY, some.lists(TEXTS, min_size=1, max_size=1)))
+    def push(self, left: bool, items: list[bytes]) -> None:
+        self.held.push(left, items)
+        self.plain = items[::-1] + self.plain if left else self.plain + items
+
+    @rule(left=some.booleans(), count=some.integers(0, 60))
+    def pop(self, left: bool, count: int) -> None:
+        kept = self.plain[count:] if left else self.plain[: max(len(self.plain) - count, 0)]
+        taken = self.plain[:count] if left else self.plain[::-1][:count]
+        assert self.held.pop(left, count) == taken
+        self.plain = kept
+
+    @precondition(lambda self: self.plain)
+    @rule(left=some.booleans())
+    def pop_one(self, left: bool) -> None:
+        assert self.held.pop_one(left) == self.plain.pop(0 if left else -1)
+
+    @precondition(lambda self: self.plain)
+    @rule(place=some.integers(0), item=TEXTS)
+    def replace(self, place: int, item: bytes) -> None:
+        at = place % len(self.plain)
+        self.held.replace(at, item)
+        self.plain[at] = item
+        assert self.held.item(at) == item
+
+    @rule(place=some.integers(0), item=TEXTS)
+    def insert(self, place: int, item: bytes) -> None:
+        at = place % (len(self.plain) + 1)
+        self.held.insert(at, item)
+        self.plain.insert(at, item)
+
+    @rule(item=TEXTS, most=some.integers(0, 5), from_left=some.booleans())
+    def remove(self, item: bytes, most: int, from_left: bool) -> None:
+        kept = naively_removed(self.plain, item, most, from_left)
+        assert self.held.remove(item, most, from_left) == len(self.plain) - len(kept)
+        self.plain = kept
+
+    @rule(start=some.integers(0, 80), stop=some.integers(0, 200))
+    def trim(self, start: int, stop: int) -> None:
+        stop = min(stop, len(self.plain))
+        start = min(start, stop)
+        self.held.trim(start, stop)
+        self.plain = self.plain[start:stop]
+
+    @rule(start=some.integers(0, 200), stop=some.integers(0, 200))
+    def slice(self, start: int, stop: int) -> None:
+        stop = min(stop, len(self.plain))
+        start = min(start, stop)
+        assert self.held.slice(start, stop) == self.plain[start:stop]
+
+    @rule(item=TEXTS, from_left=some.booleans())
+    def positions(self, item: bytes, from_left: bool) -> None:
+        places = [place for place, one in enumerate(self.plain) if one == item]
+        ordered = places if from_left else places[::-1]
+        assert self.held.positions(item, 0, EVERYTHING, EVERYTHING, from_left) == ordered
+
+    @rule()
+    def copy(self) -> None:
+        """The copy goes on; the original is changed, which it must not see."""
+        copied = self.held.copy()
+        self.held.push(True, [b"not in the copy"] * 40)
+        self.held = copied
+
+    @invariant()
+    def they_agree(self) -> None:
+        assert list(self.held) == self.plain
+        assert len(self.held) == len(self.plain)
+        if self.plain:
+            self.held.check()
+            places = range(0, len(self.plain), 7)
+            assert [self.held.item(at) for at in places] == [self.plain[at] for at in places]
+
+
+TestBesideAPlainList = BesideAPlainList.TestCase
+TestBesideAPlainList.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+
+
+@given(some.lists(some.binary(max_size=300), min_size=1, max_size=31))
+def test_a_node_gives_back_what_it_was_made_of(items: list[bytes]) -> None:
+    node = node_of(items.copy())
+
+    assert items_of(node) == items
+    assert count_of(node) == len(items)
+    assert [item_at(node, at) for at in range(len(items))] == items
+    assert all(may_have(node, item) for item in items)
+
+
+def test_a_long_list_of_short_items_takes_less_than_half_of_what_their_objects_would() -> None:
+    held = List([b"item:%d" % number for number in range(100_000)])
+
+    nodes = held._nodes
+    assert nodes is not None
+    assert sum(sys.getsizeof(node) for node in nodes) < sum(sys.getsizeof(item) for item in held) / 2.5

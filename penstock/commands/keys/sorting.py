@@ -147,7 +147,7 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
     if value is None:
         return []
     if isinstance(value, List):
-        return list(value.items)
+        return list(value)
     if isinstance(value, SortedSet):
         value.is_large = True  # Redis converts a small one, and keeps it so
         return [member for _, member in value.order]

@@ -75,7 +75,7 @@ def _pop(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) ->
             continue
         if not isinstance(found, List):
             break
-        while done < stop and found.items and size < REPLY_BYTES:
+        while done < stop and found.length and size < REPLY_BYTES:
             item = found.pop_one(left)
             replies.append(reply.bulk(item))
             size += len(item)

@@ -51,7 +51,7 @@ def notify_popped(ctx: Context, key: bytes, found: List, left: bool, count: int)
 
 def notify_removed(ctx: Context, key: bytes, found: List) -> None:
     """After items were removed: mark the key as changed, or remove it if the list is empty."""
-    if found.items:
+    if found.length:
         found.shrink(listpack_size(ctx))
         ctx.touch(key)
     else:
@@ -69,7 +69,7 @@ def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[b
     else:
         ctx.touch(key)
     ctx.event("l", b"lpush" if left else b"rpush", key)
-    return len(pushed.items)
+    return pushed.length
 
 
 # -- pushing ---------------------------------------------------------------------------------------------------------
@@ -216,4 +216,4 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
 )
 def llen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_list(ctx, args[1])
-    return reply.ZERO if found is None else reply.integer(len(found.items))
+    return reply.ZERO if found is None else reply.integer(found.length)

@@ -37,9 +37,9 @@ def lindex(ctx: Context, args: list[bytes]) -> bytes:
     if found is None:
         return reply.null(ctx.resp3)
     at = arguments.integer(args[2])
-    if not -len(found.items) <= at < len(found.items):
+    if not -found.length <= at < found.length:
         return reply.null(ctx.resp3)
-    return reply.bulk(found.items[at])
+    return reply.bulk(found.item(at % found.length))
 
 
 @command(
@@ -57,7 +57,7 @@ def lrange(ctx: Context, args: list[bytes]) -> bytes:
     found = read_list(ctx, args[1])
     if found is None:
         return reply.EMPTY_ARRAY
-    start, stop = bounds(start, stop, len(found.items))
+    start, stop = bounds(start, stop, found.length)
     return reply.bulks(found.slice(start, stop)) if stop else reply.EMPTY_ARRAY
 
 
@@ -78,9 +78,9 @@ def lset(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.no_such_key()
     at = arguments.integer(args[2])
     found.grow(args[3:], listpack_size(ctx))  # before the index is looked at, as in Redis
-    if not -len(found.items) <= at < len(found.items):
+    if not -found.length <= at < found.length:
         raise ReplyError(b"ERR index out of range")
-    found.replace(at, args[3])
+    found.replace(at % found.length, args[3])
     found.shrink(listpack_size(ctx))
     _notify(ctx, key, b"lset")
     ctx.log_request(args)
@@ -111,7 +111,7 @@ def linsert(ctx: Context, args: list[bytes]) -> bytes:
     found.insert(places[0] + (where.upper() == b"AFTER"), item)
     _notify(ctx, key, b"linsert")
     ctx.log_request(args)
-    return reply.integer(len(found.items))
+    return reply.integer(found.length)
 
 
 def _notify(ctx: Context, key: bytes, name: bytes) -> None:
@@ -163,12 +163,12 @@ def ltrim(ctx: Context, args: list[bytes]) -> bytes:
     found = list_at(ctx, key)
     if found is None:
         return reply.OK
-    length = len(found.items)
+    length = found.length
     found.trim(*bounds(start, stop, length))
     ctx.event("l", b"ltrim", key)
     notify_removed(ctx, key, found)
-    if len(found.items) < length:
-        ctx.dirty += length - len(found.items)
+    if found.length < length:
+        ctx.dirty += length - found.length
         ctx.log_request(args)
     return reply.OK
 

@@ -25,7 +25,7 @@ def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[
     elif isinstance(value, LargeString):
         yield pack((b"SET", key, value.text()))
     elif isinstance(value, List):
-        yield from _in_lines(b"RPUSH", key, value.items)
+        yield from _in_lines(b"RPUSH", key, value)
     elif isinstance(value, Set):
         yield from _in_lines(b"SADD", key, value.listed())
     elif isinstance(value, SortedSet):

@@ -123,7 +123,7 @@ class ValueWriter:
         elif isinstance(value, Stream):
             yield from stream_parts(self.strings, value, kind, self._forms)
         elif isinstance(value, List):
-            yield from self._nodes(value) if kind == rdb_format.QUICKLIST_2 else self._strings(value.items, len(value))
+            yield from self._nodes(value) if kind == rdb_format.QUICKLIST_2 else self._strings(value, len(value))
         elif isinstance(value, Set):
             if kind == rdb_format.SET_INTSET:
                 yield self.strings.blob(old_blobs.packed_intset(sorted(map(int, value.members))))
@@ -148,7 +148,7 @@ class ValueWriter:
         nodes: list[bytes | list[bytes | int]] = []
         held: list[bytes | int] = []
         size = 0
-        for item in value.items:
+        for item in value:
             added = len(item) + ITEM_OVERHEAD
             if size + added > NODE_BYTES and held:
                 nodes.append(held)

@@ -1,7 +1,7 @@
 """The base class of lists, hashes, sets and sorted sets.
 
-Penstock is built for streams; these types are kept simple: Python's own containers and sortedcontainers. An empty
-collection must not stay in a database: the command that removes its last part also removes the key.
+Penstock is built for streams; these types are kept simple: mostly Python's own containers and sortedcontainers. An
+empty collection must not stay in a database: the command that removes its last part also removes the key.
 """
 
 from collections.abc import Iterator

@@ -1,21 +1,35 @@
 """Lists: items in order, pushed and popped at both ends.
 
-A list is a deque. An operation in the middle rotates the deque, or copies it as a whole; both are loops in C.
+Both ends of a list are plain lists of a few items, where pushing and popping is cheap. What lies between is in nodes
+(list_nodes.py), which take a quarter of the memory. An end that has grown to twice a node's items gives half of them to
+a node; an end that is empty takes the next node's items.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
 from penstock.storage.streams.listpack_nodes import text_size, texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
+from penstock.storage.types.list_nodes import (
+    MOST_ITEMS,
+    NODE_ITEMS,
+    ListNode,
+    count_of,
+    item_at,
+    items_of,
+    may_have,
+    node_of,
+)  # fmt: skip
 
-SAMPLED: Final = 64  # items measured for the estimate of memory_usage
 NODE_BYTES: Final = [0, 4096, 8192, 16384, 32768, 65536]  # by the negative of list-max-listpack-size
 LARGEST_NODE: Final = 8192  # bytes, where list-max-listpack-size counts items
 LISTPACK_BYTES: Final = 7  # of an empty one
 UNLIMITED: Final = 1 << 61
+OWN_BYTES: Final = 350  # of the object and its containers, about
+NODES_BYTES: Final = 600  # of an empty deque
+NODE_OVERHEAD: Final = 41  # bytes of a node beside its items
 
 
 class List(Collection):
@@ -24,32 +38,55 @@ class List(Collection):
     is_quicklist: Redis would keep it as a quicklist, which it is once it outgrew one listpack, until it has shrunk to
     half of that. (Redis looks whether the rest is in one node; here it is taken for such.)
     packed_bytes: what the items take in one listpack. In the costs, n is the number of items.
+
+    Invariants: the items are `_left` backwards, those of `_nodes`, then `_right`, `length` in all; `_nodes` is None
+    where there is none; each end has less than MOST_ITEMS items. `_is_even`: each node has NODE_ITEMS items, so that
+    the place of an item can be computed.
     """
 
-    __slots__ = ("is_quicklist", "items", "packed_bytes")
+    __slots__ = ("_is_even", "_left", "_nodes", "_right", "is_quicklist", "length", "packed_bytes")
 
-    def __init__(self, items: Iterable[bytes] = ()) -> None:
-        self.items: deque[bytes] = deque(items)
-        self.packed_bytes = LISTPACK_BYTES + texts_size(self.items)
+    def __init__(self, items: list[bytes] | None = None) -> None:
+        self._left: list[bytes] = []
+        self._right: list[bytes] = []
+        self._nodes: deque[ListNode] | None = None
+        self._is_even = True
+        self.length = 0
+        self.packed_bytes = LISTPACK_BYTES
         self.is_quicklist = False
+        if items is not None:
+            self.push(False, items)
 
     def __len__(self) -> int:
-        return len(self.items)
+        return self.length
 
     def copy(self) -> "List":
         copied = List()
-        copied.items = self.items.copy()
+        copied._left = self._left.copy()
+        copied._right = self._right.copy()
+        copied._nodes = None if self._nodes is None else self._nodes.copy()
+        copied._is_even = self._is_even
+        copied.length = self.length
         copied.packed_bytes = self.packed_bytes
         copied.is_quicklist = self.is_quicklist
         return copied
 
     def memory_usage(self) -> int:
-        count = len(self.items)
-        sampled = [len(item) for item in islice(self.items, SAMPLED)]
-        return 700 + count * PART_OVERHEAD + sum(sampled) * count // max(len(sampled), 1)
+        size = OWN_BYTES + self.packed_bytes + (len(self._left) + len(self._right)) * PART_OVERHEAD
+        if self._nodes is not None:
+            size += NODES_BYTES + len(self._nodes) * NODE_OVERHEAD
+        return size
 
     def parts(self) -> Iterator[bytes]:
-        yield from self.items
+        return iter(self)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """All items. The list must not change meanwhile."""
+        yield from reversed(self._left)
+        if self._nodes is not None:
+            for node in self._nodes:
+                yield from items_of(node)
+        yield from self._right
 
     # -- the encoding of Redis --------------------------------------------------------------------------------------
 
@@ -60,7 +97,7 @@ class List(Collection):
             size = self.packed_bytes
             for item in items:
                 size += len(item)
-            self.is_quicklist = size > most_bytes or len(self.items) + len(items) > most_items
+            self.is_quicklist = size > most_bytes or self.length + len(items) > most_items
 
     def shrink(self, limit: int) -> None:
         """Take note that items were removed, or one of them was set."""
@@ -68,50 +105,88 @@ class List(Collection):
             most_items, most_bytes = _node_limits(limit)
             if limit < 0:
                 most_bytes //= 2
-            self.is_quicklist = self.packed_bytes > most_bytes or len(self.items) > most_items // 2
+            self.is_quicklist = self.packed_bytes > most_bytes or self.length > most_items // 2
 
     def settle(self, limit: int) -> None:
         """Choose the encoding by the items, where their history is not known: read from a file."""
         most_items, most_bytes = _node_limits(limit)
-        self.is_quicklist = self.packed_bytes > most_bytes or len(self.items) > most_items
+        self.is_quicklist = self.packed_bytes > most_bytes or self.length > most_items
 
     # -- the ends ---------------------------------------------------------------------------------------------------
 
     def push(self, left: bool, items: list[bytes]) -> None:
         """Add items one by one at one end. O(items)."""
+        end = self._left if left else self._right
         if len(items) == 1:
-            item = items[0]
-            if left:
-                self.items.appendleft(item)
-            else:
-                self.items.append(item)
-            self.packed_bytes += text_size(item)
-            return
-        if left:
-            self.items.extendleft(items)
+            end.append(items[0])
+            self.packed_bytes += text_size(items[0])
         else:
-            self.items.extend(items)
-        self.packed_bytes += texts_size(items)
+            end += items
+            self.packed_bytes += texts_size(items)
+        self.length += len(items)
+        if len(end) >= MOST_ITEMS:
+            self._give(end, left)
+
+    def _give(self, end: list[bytes], left: bool) -> None:
+        """Give the inner items of an end to nodes, all but NODE_ITEMS to twice as many."""
+        if self._nodes is None:
+            self._nodes = deque()
+        nodes = self._nodes
+        given = len(end) // NODE_ITEMS * NODE_ITEMS - NODE_ITEMS
+        for start in range(0, given, NODE_ITEMS):
+            inner = end[start : start + NODE_ITEMS]
+            if left:
+                inner.reverse()
+                nodes.appendleft(node_of(inner))
+            else:
+                nodes.append(node_of(inner))
+        del end[:given]
+
+    def _take(self, left: bool) -> list[bytes]:
+        """An end that has items, unless the list is empty; the outermost is the last one of it.
+
+        An end that had none takes the next node's items, or half of the other end's.
+        """
+        end = self._left if left else self._right
+        if end:
+            return end
+        nodes = self._nodes
+        if nodes is not None:
+            end += items_of(nodes.popleft() if left else nodes.pop())
+            if not nodes:
+                self._nodes = None
+                self._is_even = True
+            if left:
+                end.reverse()
+            return end
+        other = self._right if left else self._left
+        half = (len(other) + 1) // 2
+        end += other[:half]
+        end.reverse()
+        del other[:half]
+        return end
 
     def pop_one(self, left: bool) -> bytes:
         """Remove and return the item at one end; there must be one. O(1)."""
-        item = self.items.popleft() if left else self.items.pop()
+        item = ((self._left if left else self._right) or self._take(left)).pop()
         self.packed_bytes -= text_size(item)
+        self.length -= 1
         return item
 
     def pop(self, left: bool, count: int) -> list[bytes]:
         """Remove and return `count` items, or all if there are fewer, from one end; the outermost first. O(count)."""
-        items = self.items
-        if count >= len(items):
-            popped = list(items)
-            items.clear()
-            self.packed_bytes = LISTPACK_BYTES
-            if not left:
-                popped.reverse()
-            return popped
-        take = items.popleft if left else items.pop
-        popped = [take() for _ in range(count)]
+        popped: list[bytes] = []
+        while len(popped) < count:
+            end = self._take(left)
+            if not end:
+                break
+            rest = max(len(end) - (count - len(popped)), 0)
+            outer = end[rest:]
+            outer.reverse()
+            popped += outer
+            del end[rest:]
         self.packed_bytes -= texts_size(popped)
+        self.length -= len(popped)
         return popped
 
     def trim(self, start: int, stop: int) -> None:
@@ -119,88 +194,196 @@ class List(Collection):
 
         O(items removed) if at most half of them are removed, else as `slice`.
         """
-        items = self.items
-        length = len(items)
+        length = self.length
         if stop - start < length // 2:
-            self.items = deque(self.slice(start, stop))
-            self.packed_bytes = LISTPACK_BYTES + texts_size(self.items)
+            self._set(self.slice(start, stop))
             return
         self.pop(True, start)
         self.pop(False, length - stop)
 
+    def _set(self, items: list[bytes]) -> None:
+        """Have these items and no other. O(items)."""
+        self._left = []
+        self._right = []
+        self._nodes = None
+        self._is_even = True
+        self.length = 0
+        self.packed_bytes = LISTPACK_BYTES
+        self.push(False, items)
+
     # -- the middle -------------------------------------------------------------------------------------------------
 
+    def _between(self) -> int:
+        """How many items are in nodes. O(1)."""
+        return self.length - len(self._left) - len(self._right)
+
+    def _place(self, at: int) -> tuple[int, int]:
+        """The node that has the item at an index between the ends' items, and where. O(1), or O(nodes) if uneven."""
+        assert self._nodes is not None, "there are nodes"
+        if self._is_even:
+            return at // NODE_ITEMS, at % NODE_ITEMS
+        for index, node in enumerate(self._nodes):
+            count = count_of(node)
+            if at < count:
+                return index, at
+            at -= count
+        raise AssertionError("the index is not between the ends' items")
+
+    def item(self, at: int) -> bytes:
+        """The item at an index. O(n), a step for every thousandth item; O(nodes) after items were put between."""
+        left = self._left
+        if at < len(left):
+            return left[-1 - at]
+        behind = at - (self.length - len(self._right))
+        if behind >= 0:
+            return self._right[behind]
+        index, inside = self._place(at - len(left))
+        assert self._nodes is not None, "there are nodes"
+        return item_at(self._nodes[index], inside)
+
     def slice(self, start: int, stop: int) -> list[bytes]:
-        """The items from `start` up to `stop` (not included). O(stop - start), and a rotation of O(start) and back."""
-        items = self.items
-        if stop - start == len(items):
-            return list(items)
-        items.rotate(-start)
-        found = list(islice(items, stop - start))
-        items.rotate(start)
+        """The items from `start` up to `stop` (not included). O(stop - start), and to find the first as `item`."""
+        found = self._left[::-1][start:stop]
+        start, stop = max(start - len(self._left), 0), stop - len(self._left)
+        between = self._between()
+        if start < min(stop, between) and self._nodes is not None:
+            index, inside = self._place(start)
+            wanted = min(stop, between) - start + inside
+            taken: list[bytes] = []
+            for node in islice(self._nodes, index, None):
+                taken += items_of(node)
+                if len(taken) >= wanted:
+                    break
+            found += taken[inside:wanted]
+        if stop > between:
+            found += self._right[max(start - between, 0) : stop - between]
         return found
 
     def replace(self, at: int, item: bytes) -> None:
-        """Set the item at an index, which may be negative. O(n)."""
-        self.packed_bytes += text_size(item) - text_size(self.items[at])
-        self.items[at] = item
+        """Set the item at an index. O(n), as `item`."""
+        self.packed_bytes += text_size(item) - text_size(self.item(at))
+        left = self._left
+        if at < len(left):
+            left[-1 - at] = item
+            return
+        behind = at - (self.length - len(self._right))
+        if behind >= 0:
+            self._right[behind] = item
+            return
+        index, inside = self._place(at - len(left))
+        assert self._nodes is not None, "there are nodes"
+        items = items_of(self._nodes[index])
+        items[inside] = item
+        self._nodes[index] = node_of(items)
 
     def insert(self, at: int, item: bytes) -> None:
-        """Insert an item before the one at an index. O(n)."""
-        self.items.insert(at, item)
+        """Insert an item before the one at an index, or behind all. O(n), as `item`."""
+        left, right = self._left, self._right
+        behind = at - (self.length - len(right))
         self.packed_bytes += text_size(item)
+        self.length += 1
+        if at <= len(left):
+            left.insert(len(left) - at, item)
+            if len(left) >= MOST_ITEMS:
+                self._give(left, True)
+            return
+        if behind >= 0:
+            right.insert(behind, item)
+            if len(right) >= MOST_ITEMS:
+                self._give(right, False)
+            return
+        index, inside = self._place(at - len(left))
+        nodes = self._nodes
+        assert nodes is not None, "there are nodes"
+        items = items_of(nodes[index])
+        items.insert(inside, item)
+        self._is_even = False
+        if len(items) == MOST_ITEMS:
+            nodes[index] = node_of(items[NODE_ITEMS:])
+            nodes.insert(index, node_of(items[:NODE_ITEMS]))
+        else:
+            nodes[index] = node_of(items)
 
     def remove(self, item: bytes, max_count: int, from_left: bool) -> int:
         """Remove at most `max_count` items that equal `item`, from one end; returns how many. O(n)."""
-        found = min(self.items.count(item), max_count)
-        self.packed_bytes -= found * text_size(item)
-        if found <= 1 and from_left:
-            if found:
-                self.items.remove(item)
-            return found
-        kept = list(self.items)
-        if not from_left:
-            kept.reverse()
-        parts: list[bytes] = []
-        after = 0
-        for _ in range(found):
-            at = kept.index(item, after)
-            parts += kept[after:at]
-            after = at + 1
-        if found:
-            parts += kept[after:]
-            if not from_left:
-                parts.reverse()
-            self.items = deque(parts)
-        return found
+        removed = _without(self._left if from_left else self._right, item, max_count, False)
+        nodes = self._nodes
+        if nodes is not None and removed < max_count:
+            changed: list[tuple[int, list[bytes]]] = []
+            last = len(nodes) - 1
+            for at, node in enumerate(nodes if from_left else reversed(nodes)):
+                if may_have(node, item):
+                    items = items_of(node)
+                    found = _without(items, item, max_count - removed, from_left)
+                    if found:
+                        changed.append((at if from_left else last - at, items))
+                        removed += found
+                        if removed == max_count:
+                            break
+            for at, items in changed:
+                nodes[at] = node_of(items) if items else b""
+            if changed:
+                kept = deque([node for node in nodes if node])
+                self._nodes = kept or None
+                self._is_even = not kept
+        if removed < max_count:
+            removed += _without(self._right if from_left else self._left, item, max_count - removed, True)
+        self.packed_bytes -= removed * text_size(item)
+        self.length -= removed
+        return removed
 
     def positions(self, item: bytes, skipped: int, max_count: int, max_scanned: int, from_left: bool) -> list[int]:
         """Positions of an item, searched from one end: at most `max_count` after the first `skipped`.
 
         O(items searched). Only the first `max_scanned` items are searched. Positions always count from the left.
         """
-        looked_at = min(max_scanned, len(self.items))
-        if from_left and not skipped and max_count == 1:
-            try:
-                return [self.items.index(item, 0, looked_at)]
-            except ValueError:
-                return []
-        searched = list(islice(self.items if from_left else reversed(self.items), looked_at))
         found: list[int] = []
-        after = 0
-        try:
-            while len(found) < skipped + max_count:
-                after = searched.index(item, after) + 1
-                found.append(after - 1)
-        except ValueError:
-            pass
-        places = found[skipped:]
-        return places if from_left else [len(self.items) - 1 - index for index in places]
+        passed = 0
+        for node in self._all_nodes(from_left):
+            if may_have(node, item):
+                items = items_of(node)
+                if not from_left:
+                    items.reverse()
+                at = -1
+                for _ in range(items.count(item)):
+                    at = items.index(item, at + 1)
+                    if passed + at < max_scanned:
+                        found.append(passed + at)
+            passed += count_of(node)
+            if passed >= max_scanned or len(found) - skipped >= max_count:
+                break
+        places = found[skipped:][:max_count]
+        return places if from_left else [self.length - 1 - place for place in places]
+
+    def _all_nodes(self, from_left: bool) -> Iterator[ListNode]:
+        """All items, each end as a node, from one end."""
+        yield self._left[::-1] if from_left else self._right
+        if self._nodes is not None:
+            yield from self._nodes if from_left else reversed(self._nodes)
+        yield self._right if from_left else self._left[::-1]
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self.items, "an empty list is no value"
-        assert self.packed_bytes == LISTPACK_BYTES + texts_size(self.items), "the size is not that of the items"
+        assert self.length, "an empty list is no value"
+        assert self.packed_bytes == LISTPACK_BYTES + texts_size(list(self)), "the size is not that of the items"
+        assert len(self._left) < MOST_ITEMS and len(self._right) < MOST_ITEMS, "an end is too long"
+        counts = [count_of(node) for node in self._nodes or ()]
+        assert self._between() == sum(counts), "the count of the items in nodes is wrong"
+        assert all(0 < count < MOST_ITEMS for count in counts), "a node is empty or too long"
+        assert not self._is_even or all(count == NODE_ITEMS for count in counts), "nodes of other sizes"
+        assert self._nodes is None or counts, "no nodes, but room for them"
+
+
+def _without(items: list[bytes], item: bytes, max_count: int, forward: bool) -> int:
+    """Remove at most `max_count` items that equal `item`, in place; returns how many. O(items)."""
+    found = min(items.count(item), max_count)
+    if found and not forward:
+        items.reverse()
+    for _ in range(found):
+        items.remove(item)
+    if found and not forward:
+        items.reverse()
+    return found
 
 
 def _node_limits(limit: int) -> tuple[int, int]:

@@ -1,0 +1,63 @@
+"""A node of a list: items that lie between its two ends, packed into one bytes object where they are short.
+
+A packed node is the number of items, the length of each, and their texts in a row: a byte for the number and for each
+length. An item costs its length and one byte then, where an object of its own takes 41 bytes more. Items of which one
+is longer than 255 bytes stay objects, in a list: there is little to save.
+"""
+
+from typing import Final, TypeAlias
+
+from librt.strings import BytesWriter
+
+NODE_ITEMS: Final = 16  # of a node that was filled from an end
+MOST_ITEMS: Final = 2 * NODE_ITEMS  # any node has less
+LONGEST_PACKED: Final = 255  # bytes
+
+ListNode: TypeAlias = bytes | list[bytes]
+"""Never changed: who has it may share it. At least one item, less than MOST_ITEMS."""
+
+
+def node_of(items: list[bytes]) -> ListNode:
+    """A node of items, whose list it may take over. O(bytes)."""
+    packed = BytesWriter()
+    packed.append(len(items))
+    for item in items:
+        length = len(item)
+        if length > LONGEST_PACKED:
+            return items
+        packed.append(length)
+    for item in items:
+        packed.write(item)
+    return packed.getvalue()
+
+
+def count_of(node: ListNode) -> int:
+    """How many items it has. O(1)."""
+    return node[0] if isinstance(node, bytes) else len(node)
+
+
+def items_of(node: ListNode) -> list[bytes]:
+    """Its items, in a list of the caller's own. O(bytes)."""
+    if isinstance(node, list):
+        return node.copy()
+    count = node[0]
+    start = count + 1
+    items = []
+    for at in range(1, count + 1):  # not range(1, start): mypyc looks at `start` again each time
+        end = start + node[at]
+        items.append(node[start:end])
+        start = end
+    return items
+
+
+def item_at(node: ListNode, at: int) -> bytes:
+    """One item. O(items)."""
+    if isinstance(node, list):
+        return node[at]
+    start = node[0] + 1 + sum(node[1 : at + 1])
+    return node[start : start + node[at + 1]]
+
+
+def may_have(node: ListNode, item: bytes) -> bool:
+    """False only if no item equals it: a quick look at the bytes. O(bytes)."""
+    return item in node
