@@ -137,6 +137,8 @@ class Statistics:
         self.error_replies = 0
         self.errors: dict[bytes, int] = {}  # by code
         self.rows: dict[str, RowStatistics] = {}  # by the row's name
+        self._last_row: Row | None = None  # whose statistics were asked for last, and these
+        self._last = RowStatistics()
         self._sampled = (0, 0, 0)  # commands, bytes in, bytes out
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=SAMPLES)  # the same, a second
 
@@ -144,12 +146,13 @@ class Statistics:
         counted = self.rows.get(row.name)
         if counted is None:
             counted = self.rows[row.name] = RowStatistics()
+        self._last_row, self._last = row, counted
         return counted
 
     def ran(self, row: Row, usec: int, failure: bytes | None, is_counted: bool = False) -> None:
         """A request was run; `failure` is its error text, if it has one. is_counted: the error was counted before."""
         self.commands += 1
-        counted = self.rows.get(row.name) or self.of(row)
+        counted = self._last if row is self._last_row else self.of(row)
         counted.calls += 1
         if usec < 0:
             usec = 0  # the clock was set back
@@ -166,7 +169,7 @@ class Statistics:
     def ran_together(self, row: Row, usec: int, calls: int) -> None:
         """Alike requests were run at once, none of them refused: each counts with its share of the time."""
         usec = max(usec, 0)
-        counted = self.of(row)
+        counted = self._last if row is self._last_row else self.of(row)
         self.commands += calls
         counted.calls += calls
         counted.usec += usec
