@@ -21,7 +21,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FOLDERS: Final = ("protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
     "config/settings.py", "server/client_eviction.py", "server/connection.py", "server/limits.py",
-    "server/log_writer.py", "server/script_thread.py", "server/turn.py",
+    "server/log_writer.py", "server/script_thread.py", "server/turn.py", "system_time.py",
 )  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "engine/scripting/lua_machine.py",  # speaks to lupa, which is dynamic and not always there

@@ -85,7 +85,6 @@ class Engine(EngineState):
         settings.watch("latency-monitor-threshold", self._set_thresholds)
         self.only_data = False  # whether the last handle_batches met requests only that touch data
         self.changed = False  # whether the last request changed something that was logged
-        self._now_ns = clock.now_ns  # at hand: it is called twice for each request
         self.began_us = 0  # when the last handle_batches began
         self.ended_us = 0  # when the last request was over
         self.context = Context(self, Session(0))
@@ -131,7 +130,7 @@ class Engine(EngineState):
                 return self.handle_batches(session, batches, most_bytes, replies, logged, most_us, is_locked=True)
         self.only_data = True
         ctx, effects = self.context, self.effects
-        self.began_us = began_us = self._now_ns() // 1000
+        self.began_us = began_us = self.now_us()
         until_us = began_us + most_us
         last = len(batches) - 1
         sent = len(replies)  # replies whose bytes are counted
@@ -217,7 +216,7 @@ class Engine(EngineState):
         if together and row.batch_handler is not None and at + 1 < batch.count:
             done = row.batch_handler(ctx, batch.after(at), replies)
             if done:
-                self.ended_us = self._now_ns() // 1000
+                self.ended_us = self.now_us()
                 usec = self.ended_us - began_us
                 ctx.session.handled += done
                 self.statistics.ran_together(row, usec, done)
@@ -243,7 +242,7 @@ class Engine(EngineState):
                 replies.append(answer)
             if ctx.session.privileged:
                 return 1
-            self.ended_us = self._now_ns() // 1000
+            self.ended_us = self.now_us()
             if not is_blocked:
                 usec = self.ended_us - began_us
                 if ctx.attempt is None:
@@ -281,7 +280,7 @@ class Engine(EngineState):
         """
         self.effects.is_one_unit = True
         together = not self.state & SEEN
-        began_us = self._now_ns() // 1000
+        began_us = self.now_us()
         for place, (row, batch) in enumerate(queue):
             if not row.ordinary:
                 self.only_data = False
@@ -330,7 +329,7 @@ class Engine(EngineState):
             elif session.queue is not None:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)
-            self.ended_us = self._now_ns() // 1000
+            self.ended_us = self.now_us()
             self.only_data = False
             self._end_caching(session, row)
             replies.append(reply.error(refusal.text))
@@ -343,7 +342,7 @@ class Engine(EngineState):
             session.enqueue(row, left)
         session.last_command = row.title
         replies.extend([reply.QUEUED] * left.count)
-        self.ended_us = self._now_ns() // 1000
+        self.ended_us = self.now_us()
         return None, left.count
 
     def named_row(self, request: list[bytes]) -> Row:

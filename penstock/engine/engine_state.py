@@ -6,7 +6,8 @@ requests.
 
 import random
 
-from penstock.clock import Clock
+from penstock import system_time
+from penstock.clock import Clock, SystemClock
 from penstock.config.settings import Settings
 from penstock.engine import encodings
 from penstock.engine.access.access_control import AccessControl, Sessions
@@ -87,6 +88,7 @@ class EngineState:
         self.settings = settings
         self.state = 0  # bits of state.py: why a request may not simply be run
         self.clock = clock
+        self._has_system_time = type(clock) is SystemClock
         self.chance = chance
         self.rows = rows
         self.cluster: SlotRules | None = None
@@ -147,6 +149,10 @@ class EngineState:
         self.to_close: list[Session] = []
         self.wanted_rewrite = False
         self.wanted_shutdown = False
+
+    def now_us(self) -> int:
+        """Unix time in microseconds. Every request reads it twice, so compiled, the machine's time is a call in C."""
+        return system_time.now_us() if self._has_system_time else self.clock.now_us()
 
     # -- what engine.py does ----------------------------------------------------------------------------------------
 
@@ -455,12 +461,12 @@ class EngineState:
         self.note_waited(blocked)
         self.release(blocked, answer)
 
-    def note_delay(self, event: bytes, began_ns: int) -> None:
+    def note_delay(self, event: bytes, began_us: int) -> None:
         """Something besides a command is over that began at a time of the clock: LATENCY tells if it took long."""
         threshold_us = self.settings.number("latency-monitor-threshold") * 1000
         if not threshold_us:
             return
-        usec = (self.clock.now_ns() - began_ns) // 1000
+        usec = self.clock.now_us() - began_us
         if usec >= threshold_us:
             self.latency.note(event, self.clock.now_us(), usec)
 

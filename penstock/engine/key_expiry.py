@@ -21,12 +21,12 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
     """
     ctx = engine.context
     ctx.begin(NOBODY, now_us)
-    began_ns = engine.clock.now_ns()
+    began_us = engine.clock.now_us()
     left = EXPIRED_A_TICK
     for db_index, db in enumerate(engine.keyspace.databases):
         if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
             ctx.select(db_index)
-            left = _expire_keys(ctx, left, began_ns // 1000 + MOST_US)
+            left = _expire_keys(ctx, left, began_us + MOST_US)
             if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
                 engine.expiry_is_behind = True
         if db.fields_due.first_ms() < ctx.now_ms:
@@ -35,8 +35,8 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
             if db.fields_due.first_ms() < ctx.now_ms:
                 engine.expiry_is_behind = True
     if left < EXPIRED_A_TICK:
-        engine.statistics.expiry_usec += (engine.clock.now_ns() - began_ns) // 1000
-    engine.note_delay(b"expire-cycle", began_ns)
+        engine.statistics.expiry_usec += engine.clock.now_us() - began_us
+    engine.note_delay(b"expire-cycle", began_us)
 
 
 def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
@@ -45,12 +45,12 @@ def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
     is_timed = engine.settings.number("latency-monitor-threshold") > 0  # then one after the other: LATENCY tells each
     at_once = 1 if is_timed else LOOKED_AT
     while most > 0:
-        began_ns = engine.clock.now_ns()
+        began_us = engine.clock.now_us()
         wanted = min(most, at_once)
         expired = ctx.expire_overdue(wanted)
         engine.statistics.expired_active += expired
         if is_timed:
-            engine.note_delay(b"expire-del", began_ns)
+            engine.note_delay(b"expire-del", began_us)
         most -= expired
         if expired < wanted:
             break

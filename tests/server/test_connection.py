@@ -211,7 +211,7 @@ def test_a_client_that_kills_itself_hears_of_it_first(fake_server: FakeServer) -
 def test_a_bug_costs_only_the_connection_that_met_it(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     unlucky, other = fake_server.connect(), fake_server.connect()
     with monkeypatch.context() as patch:
-        patch.setattr(fake_server.engine, "_now_ns", lambda: 1 // 0)
+        patch.setattr(fake_server.engine.clock, "now_us", lambda: 1 // 0)
         unlucky.says(b"PING\r\n")
 
     assert unlucky.transport.aborted
