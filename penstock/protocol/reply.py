@@ -22,6 +22,7 @@ _INTEGERS: Final = [b":%d\r\n" % number for number in range(_SMALL)]
 _BULK_HEADERS: Final = [b"$%d\r\n" % size for size in range(_SMALL)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % count for count in range(_SMALL)]
 _LINE_END: Final = b"\r\n"
+_NEXT_HEADERS: Final = [_LINE_END + header for header in _BULK_HEADERS]  # behind another bulk string
 _FLAT: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -64,9 +65,19 @@ def bulks(texts: list[bytes]) -> bytes:
 
 def words(texts: list[bytes]) -> bytes:
     """Bulk strings one behind the other: an array without its header."""
+    if not texts:
+        return b""
     found = BytesWriter()
+    headers = _BULK_HEADERS
     for text in texts:
-        write_word(found, text)
+        size = len(text)
+        if size < _SMALL:
+            found.write(headers[size])
+        else:
+            found.write(b"\r\n$%d\r\n" % size if len(found) else b"$%d\r\n" % size)
+        found.write(text)
+        headers = _NEXT_HEADERS
+    found.write(_LINE_END)
     return found.getvalue()
 
 

@@ -146,32 +146,32 @@ def log_position(ctx: Context, key: bytes, group: Group) -> None:
     stream = ctx.db.values.get(key)
     assert isinstance(stream, Stream), "the group is of a stream that is there"
     if group.entries_read <= stream.entries_added:
-        ctx.log(*_position(key, group))
+        ctx.effects.add_packed(ctx.db_index, reply.bulks(_position(key, group)))
         return
     for words in position_words(key, stream, [group]):
-        ctx.log(*words)
+        ctx.effects.add_packed(ctx.db_index, reply.bulks(words))
 
 
-def position_words(key: bytes, stream: Stream, groups: list[Group]) -> list[tuple[bytes, ...]]:
+def position_words(key: bytes, stream: Stream, groups: list[Group]) -> list[list[bytes]]:
     """Requests that set where groups are.
 
     A group that has read more than was ever added (XSETID may say so) would not be believed: it is told in between
     that more was added.
     """
-    lines: list[tuple[bytes, ...]] = []
+    lines: list[list[bytes]] = []
     most_read = max([group.entries_read for group in groups], default=0)
     last_id = ids.text(stream.last_id)
     if most_read > stream.entries_added:
-        lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % most_read))
+        lines.append([b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % most_read])
     lines += [_position(key, group) for group in groups]
     if most_read > stream.entries_added:
-        lines.append((b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % stream.entries_added))
+        lines.append([b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % stream.entries_added])
     return lines
 
 
-def _position(key: bytes, group: Group) -> tuple[bytes, ...]:
+def _position(key: bytes, group: Group) -> list[bytes]:
     read = b"%d" % group.entries_read
-    return (b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read)
+    return [b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read]
 
 
 def log_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:

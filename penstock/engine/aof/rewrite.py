@@ -118,7 +118,7 @@ class StreamLines:
         counters = (b"ENTRIESADDED", b"%d" % stream.entries_added, b"MAXDELETEDID", ids.text(stream.max_deleted_id))
         yield pack((b"XSETID", key, ids.text(stream.last_id), *counters))
         for words in group_effects.position_words(key, stream, self._groups):
-            yield pack(words)
+            yield reply.bulks(words)
 
     # -- entries ----------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def text(entry_id: StreamId) -> bytes:
     >>> text(5 << 64 | 1)
     b'5-1'
     """
-    return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
+    return text_of(entry_id >> 64, entry_id & HALF)
 
 
 def halves(entry_id: StreamId) -> IdHalves:
