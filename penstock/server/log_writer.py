@@ -36,8 +36,8 @@ LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync in progress
 SYNC_EVERY_MS: Final = 900  # cron runs ten times a second: a sync begins before a unit is a second old
 RETRY_MS: Final = 1000
 
-Release: TypeAlias = Callable[[], None]
-Refuse: TypeAlias = Callable[[bytes], None]
+Finish: TypeAlias = Callable[[bytes | None], None]
+"""Sends a turn's replies. It gets None, or the error's text for those of requests whose units may not be written."""
 
 
 class AofWriter:
@@ -67,7 +67,7 @@ class AofWriter:
         self.syncing = SyncThread(self.threads)
         self.aof_rewrite = AofRewrite(self, rewriting or RewriteChild(self.disk, engine.keyspace, settings))
         self.snapshots = Snapshots(settings, engine, self.disk, self.tell)
-        self._waiting: list[tuple[Release, Refuse | None]] = []  # turns whose replies wait for the log
+        self._waiting: list[Finish] = []  # of turns whose replies wait for the log
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
         self._tried_ms = 0
@@ -138,29 +138,28 @@ class AofWriter:
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 
-    def end_of_turn(self, release: Release, refuse: Refuse | None = None) -> None:
+    def end_of_turn(self, finish: Finish) -> None:
         """Write the turn's units, sync them if the policy is `always`, then have the turn's replies sent.
 
-        One of the two functions is called, once, now or later; turns end in order. `release` sends the replies.
-        `refuse` gets an error's text and sends the replies too, except for requests that have units in the log: they
-        are answered with the error, because it is unknown whether their units were written.
+        `finish` is called once, now or later; turns end in order. If it gets an error's text, requests that have units
+        in the log are answered with it, because it is unknown whether their units were written.
         """
         log = self.log
         engine = self.engine
         if log is None:
-            release()
+            finish(None)
         elif engine.trouble is not None or not (self._waiting or (log.buffered and not log.held)):
             # While writers are refused no write is tried. There may be a change all the same, by a blocked reader that
             # was served: it gets the error.
-            _end(release, refuse, engine.trouble if log.appended > self._turn_began_at else None)
+            finish(engine.trouble if log.appended > self._turn_began_at else None)
         elif self._waiting or self._sync_lasts():
             if not self._waiting:
                 self._waits_since_ms = self.now_ms()
-            self._waiting.append((release, refuse))
+            self._waiting.append(finish)
             self._flush()
         else:
             is_written = self.write(log)
-            _end(release, refuse, None if is_written else self.engine.trouble)
+            finish(None if is_written else self.engine.trouble)
         if log is not None:
             self._turn_began_at = log.appended
         if engine.wanted_rewrite:
@@ -183,8 +182,8 @@ class AofWriter:
 
     def _end_turns(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for release, refuse in waiting:
-            _end(release, refuse, self.engine.trouble)
+        for finish in waiting:
+            finish(self.engine.trouble)
 
     def write(self, log: AppendLog) -> bool:
         """Write, and sync if the policy is `always`; whether that worked."""
@@ -413,14 +412,6 @@ class AofWriter:
         else:
             self.begin_anew()
         return problem
-
-
-def _end(release: Release, refuse: Refuse | None, trouble: bytes | None) -> None:
-    """Have a turn's replies sent; see AofWriter.end_of_turn."""
-    if trouble is None or refuse is None:
-        release()
-    else:
-        refuse(trouble)
 
 
 def _ignore(answer: object) -> None:

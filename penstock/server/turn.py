@@ -32,10 +32,10 @@ def in_trouble(owed: Owed, trouble: bytes) -> Owed:
 class LogWriter(Protocol):
     """Writes the log: AofWriter (log_writer.py), or in tests a class of their own."""
 
-    def end_of_turn(self, release: Callable[[], None], refuse: Callable[[bytes], None]) -> None:
-        """Write the turn's changes, and call `release` when its replies may be sent: now or later, turns in order.
+    def end_of_turn(self, finish: Callable[[bytes | None], None]) -> None:
+        """Write the turn's changes, and call `finish` when its replies may be sent: now or later, turns in order.
 
-        If that fails, `refuse` is called instead, with an error's text for the requests that were to be logged.
+        It gets None, or, if that failed, an error's text for the requests that were to be logged.
         """
 
     def cron(self) -> None:
@@ -262,17 +262,12 @@ class Turn:
         self._units = self.engine.effects.units
         self._held += 1
 
-        def release() -> None:
+        def finish(trouble: bytes | None) -> None:
             self._held -= 1
             for connection, owed in sending:
-                connection.deliver(owed)
+                connection.deliver(owed if trouble is None else in_trouble(owed, trouble))
 
-        def refuse(trouble: bytes) -> None:
-            self._held -= 1
-            for connection, owed in sending:
-                connection.deliver(in_trouble(owed, trouble))
-
-        self.log_writer.end_of_turn(release, refuse)
+        self.log_writer.end_of_turn(finish)
         replication = self.engine.replication
         if replication.is_active and self.replicas is not None:
             self.replicas.end_of_turn()

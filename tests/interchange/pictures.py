@@ -50,7 +50,7 @@ class Ours:
 
     def ask(self, *words: str) -> Any:
         answer = self.engine.handle(self.session, [word.encode() for word in words])
-        self.durability.end_of_turn(lambda: None)
+        self.durability.end_of_turn(lambda trouble: None)
         return decoded(answer)
 
     def lines(self, *lines: str) -> None:

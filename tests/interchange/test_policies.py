@@ -39,7 +39,7 @@ def tell(server: Ours, seed: int) -> None:
         server.ask(*request.split())
         server.clock.advance(chance.choice((0, 1, 100, 600)))
         server.engine.tick()
-        server.durability.end_of_turn(lambda: None)
+        server.durability.end_of_turn(lambda trouble: None)
 
 
 def oldest(server: Ours, group: str) -> str:

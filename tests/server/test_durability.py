@@ -54,7 +54,7 @@ class Server:
     def turn(self, *lines: str) -> Any:
         """Requests that arrive together, and the turn's end; the last reply, whether it was sent or not."""
         answer = self.client(*lines)
-        self.durability.end_of_turn(lambda: self.turns.append("sent"), self.turns.append)
+        self.durability.end_of_turn(lambda trouble: self.turns.append(trouble or "sent"))
         return answer
 
     def later(self, ms: int) -> None:
@@ -96,7 +96,7 @@ def test_always_syncs_once_for_all_requests_of_a_turn(server: Server) -> None:
 
 def test_always_syncs_before_the_replies(server: Server) -> None:
     server.client("SET a 1")
-    server.durability.end_of_turn(lambda: server.turns.append(server.disk.points[-1]))
+    server.durability.end_of_turn(lambda trouble: server.turns.append(server.disk.points[-1]))
     assert server.turns == ["synced"]
 
 
@@ -442,7 +442,7 @@ class RealServer:
             time.sleep(0.01)  # a process of its own writes the base
             self.durability.cron()
 
-    def _answer(self) -> None:
+    def _answer(self, trouble: bytes | None) -> None:
         self.answered += 1
 
     def until_reported(self) -> dict[str, str]:

@@ -125,24 +125,22 @@ class FakeLogWriter:
     def __init__(self) -> None:
         self.holds = False
         self.trouble: bytes | None = None
-        self.held: list[Callable[[], None]] = []
+        self.held: list[Callable[[bytes | None], None]] = []
         self.turns = 0
         self.closed = False
 
-    def end_of_turn(self, release: Callable[[], None], refuse: Callable[[bytes], None]) -> None:
+    def end_of_turn(self, finish: Callable[[bytes | None], None]) -> None:
         self.turns += 1
-        if self.trouble is not None:
-            refuse(self.trouble)
-        elif self.holds:
-            self.held.append(release)
+        if self.trouble is None and self.holds:
+            self.held.append(finish)
         else:
-            release()
+            finish(self.trouble)
 
     def sync(self) -> None:
         """Everything that waited goes out."""
         held, self.held = self.held, []
-        for release in held:
-            release()
+        for finish in held:
+            finish(None)
 
     def cron(self) -> None:
         """Nothing to do."""
