@@ -53,7 +53,8 @@ def about() -> dict[str, str]:
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "commit": commit.stdout.strip() + (" with changes" if changed else ""),
-        "machine": f"{os.cpu_count()} cores, {processor()}, {platform.system()} {platform.release()}",
+        "machine": f"{os.cpu_count()} cores, {processor()}, {platform.system()} {platform.release()}, "
+        f"{platform.python_implementation()} {platform.python_version()}",
         "load": f"{os.getloadavg()[1]:.1f}",
     }
 
