@@ -19,7 +19,7 @@ def tell_changed(ctx: Context, key: bytes, found: Hash, event: bytes, changes: i
 
 def remove_if_empty(ctx: Context, key: bytes, found: Hash) -> bool:
     """Remove the key of a hash that has lost its last field; whether it has."""
-    if found.fields:
+    if len(found):
         return False
     ctx.remove(key)
     ctx.event("g", b"del", key)

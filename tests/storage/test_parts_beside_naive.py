@@ -59,7 +59,7 @@ def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps: Any) -> 
     found, model = Hash(), {b"stays": b"1"}
     times: dict[bytes, int] = {}
     found.put(b"stays", b"1")
-    found.scan_order, found.indexed = HashOrder(found.fields, 0), IndexedNames(found.fields)
+    found.scan_order, found.indexed = HashOrder(found.names(), 0), IndexedNames(found.names())
     for step, field, when_ms in steps:
         if step == "put":
             assert found.put(field, b"%d" % when_ms) == (field not in model)
@@ -72,7 +72,7 @@ def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps: Any) -> 
         elif field in model:
             found.expire_at(field, when_ms)
             times[field] = when_ms
-        assert (found.fields, found.expires) == (model, times)
+        assert (dict(found.pairs()), found.expires) == (model, times)
         found.check()
     assert found.first_due_ms() == min(times.values(), default=NEVER)
     assert list(found.copy().parts()) == list(found.parts())

@@ -55,11 +55,11 @@ def _shown(ctx: Context, key: bytes, value: Value | None) -> Hash | None:
     if ctx.engine.keeps_expired(ctx.now_ms):
         return _without_expired(value, ctx.now_ms)
     expire_fields(ctx, key, value, len(value.expires))
-    return value if value.fields else None
+    return value if len(value) else None
 
 
 def _without_expired(found: Hash, now_ms: int) -> Hash | None:
     """A copy without the expired fields, for use while they must stay."""
     shown = found.copy()
     shown.remove(shown.overdue(now_ms, len(shown)))
-    return shown if shown.fields else None
+    return shown if len(shown) else None

@@ -31,13 +31,9 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         elif not isinstance(found, Hash) or found.due is not None:
             break
         for at in range(done, stop):
-            words = batch.request(at)
-            new = 0
-            for place in range(2, len(words), 2):
-                new += found.put(words[place], words[place + 1])
-            if not found.is_large:
-                note_size(ctx, found, words[2:])
-            replies.append(reply.integer(new))
+            words = batch.request(at)[2:]
+            replies.append(reply.integer(found.put_all(words)))
+            note_size(ctx, found, words)
         tell_changed(ctx, key, found, b"hset", (stop - done) * (batch.width - 2) // 2)
         done = stop
     batch_keys.log_first(ctx, batch, done)

@@ -61,7 +61,8 @@ def hincrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
 
 def _text_in(ctx: Context, key: bytes, field: bytes) -> bytes:
     found = hash_at(ctx, key)
-    return b"0" if found is None else found.fields.get(field, b"0")
+    text = None if found is None else found.get(field)
+    return b"0" if text is None else text
 
 
 def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> Hash:

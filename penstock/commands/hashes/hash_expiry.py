@@ -96,7 +96,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     changed: list[bytes] = []
     passed = has_passed(ctx, when_ms)
     for field in fields:
-        if field not in found.fields:
+        if not found.has(field):
             replies.append(NO_FIELD)
         elif not _condition_holds(condition, found.expires.get(field), when_ms):
             replies.append(NOT_MET)
@@ -232,7 +232,7 @@ def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool)
     found = read_hash(ctx, args[1])
     replies: list[bytes] = []
     for field in fields_at_three(args):
-        if found is None or field not in found.fields:
+        if found is None or not found.has(field):
             replies.append(NO_FIELD)
             continue
         when_ms = found.expires.get(field)
@@ -265,7 +265,7 @@ def hpersist(ctx: Context, args: list[bytes]) -> bytes:
         return reply.array([NO_FIELD] * len(fields))
     replies: list[bytes] = []
     for field in fields:
-        if field not in found.fields:
+        if not found.has(field):
             replies.append(NO_FIELD)
         else:
             replies.append(SET if found.persist(field) else NO_EXPIRY)

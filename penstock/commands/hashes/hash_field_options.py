@@ -140,7 +140,7 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     replies = values_of(found, options.fields, ctx.resp3)
     if found is None or not (options.expires or options.persists):
         return reply.array(replies)
-    there = [field for field in options.fields if field in found.fields]
+    there = [field for field in options.fields if found.has(field)]
     if options.persists:
         changes = sum([found.persist(field) for field in there])
         if changes:
@@ -188,9 +188,9 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     options = _read(ctx, args, b"hsetex", b"KEEPTTL", 2)
     found = hash_at(ctx, key)
     fields = options.fields[::2]
-    if options.existence == b"FXX" and (found is None or not found.fields.keys() >= set(fields)):
+    if options.existence == b"FXX" and (found is None or not all(found.has(field) for field in fields)):
         return reply.ZERO
-    if options.existence == b"FNX" and found is not None and not found.fields.keys().isdisjoint(fields):
+    if options.existence == b"FNX" and found is not None and any(found.has(field) for field in fields):
         return reply.ZERO
     found = hash_or_new(ctx, key)
     for field, value in zip(fields, options.fields[1::2], strict=True):

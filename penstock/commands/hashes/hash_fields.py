@@ -52,11 +52,12 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
         raise refusals.arity(name)
     key = args[1]
     found = hash_or_new(ctx, key)
-    new = 0
-    for at in range(2, len(args), 2):
-        new += found.put(args[at], args[at + 1])
-        found.persist(args[at])
-    note_size(ctx, found, args[2:])
+    words = args[2:]
+    new = found.put_all(words)
+    if found.due is not None:
+        for field in words[::2]:
+            found.persist(field)
+    note_size(ctx, found, words)
     tell_changed(ctx, key, found, b"hset", (len(args) - 2) // 2)
     ctx.log_request(args)
     return new
@@ -74,7 +75,7 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
 def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     _, key, field, value = args
     found = hash_at(ctx, key)
-    if found is not None and field in found.fields:
+    if found is not None and found.has(field):
         return reply.ZERO
     found = hash_or_new(ctx, key)
     found.put(field, value)
@@ -98,7 +99,7 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
 )
 def hget(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
-    value = None if found is None else found.fields.get(args[2])
+    value = None if found is None else found.get(args[2])
     return reply.null(ctx.resp3) if value is None else reply.bulk(value)
 
 
@@ -120,7 +121,7 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
     """The values of fields as replies; null for a missing field or hash."""
     if found is None:
         return [reply.null(resp3)] * len(fields)
-    values = [found.fields.get(field) for field in fields]
+    values = [found.get(field) for field in fields]
     require_fitting(sum([len(value) for value in values if value is not None]))
     return [reply.null(resp3) if value is None else reply.bulk(value) for value in values]
 
@@ -138,7 +139,7 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
 )
 def hgetall(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
-    pairs = [] if found is None else list(found.fields.items())
+    pairs = [] if found is None else list(found.pairs())
     return reply.mapping([(reply.bulk(field), reply.bulk(value)) for field, value in pairs], ctx.resp3)
 
 
@@ -155,7 +156,7 @@ def hgetall(ctx: Context, args: list[bytes]) -> bytes:
 )
 def hkeys(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
-    return reply.bulks([] if found is None else list(found.fields))
+    return reply.bulks([] if found is None else list(found.names()))
 
 
 @command(
@@ -171,7 +172,7 @@ def hkeys(ctx: Context, args: list[bytes]) -> bytes:
 )
 def hvals(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
-    return reply.bulks([] if found is None else list(found.fields.values()))
+    return reply.bulks([] if found is None else list(found.values()))
 
 
 @command(
@@ -199,7 +200,7 @@ def hlen(ctx: Context, args: list[bytes]) -> bytes:
 )
 def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
-    return reply.integer(0 if found is None else len(found.fields.get(args[2], b"")))
+    return reply.integer(0 if found is None else len(found.get(args[2]) or b""))
 
 
 @command(
@@ -213,7 +214,7 @@ def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
 )
 def hexists(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
-    return reply.ONE if found is not None and args[2] in found.fields else reply.ZERO
+    return reply.ONE if found is not None and found.has(args[2]) else reply.ZERO
 
 
 # -- removing --------------------------------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ def himport_set(ctx: Context, args: list[bytes]) -> bytes:
     imported = Hash()
     effect = [b"HSET", key]
     for field, value in zip(fields, values, strict=True):
-        imported.put(field, value)
         effect += (field, value)
+    imported.put_all(effect[2:])
     note_size(ctx, imported, effect[2:])
     if ctx.value(key) is not None:
         ctx.log(b"DEL", key)

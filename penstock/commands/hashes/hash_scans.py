@@ -43,15 +43,15 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
-    fields = list(found.fields) if count >= len(found) else random_names(found.by_index(), count, ctx.engine.chance)
+    fields = list(found.names()) if count >= len(found) else random_names(found.by_index(), count, ctx.engine.chance)
     if count < 0:
         if not with_values:
             return repeated_bulks(fields)
-        return repeated_pairs(fields, {field: reply.bulk(found.fields[field]) for field in set(fields)}, ctx.resp3)
+        return repeated_pairs(fields, {field: reply.bulk(found.value(field)) for field in set(fields)}, ctx.resp3)
     if not with_values:
         return reply.bulks(fields)
     if ctx.resp3:
-        return reply.array([reply.bulks([field, found.fields[field]]) for field in fields])
+        return reply.array([reply.bulks([field, found.value(field)]) for field in fields])
     return reply.bulks(_with_values(found, fields))
 
 
@@ -77,14 +77,14 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     scan = collection_scan.read_options(ctx, args, cursor, has_values=True)
     following = 0
     if not found.is_large:
-        fields = scan.matching(found.fields)
+        fields = scan.matching(found.names())
     else:
-        fields, following, found.scan_order = scan.step(found.scan_order, found.fields)
+        fields, following, found.scan_order = scan.step(found.scan_order, found.names())
     return collection_scan.answer(following, fields if scan.only_names else _with_values(found, fields))
 
 
 def _with_values(found: Hash, fields: list[bytes]) -> list[bytes]:
     parts: list[bytes] = []
     for field in fields:
-        parts += (field, found.fields[field])
+        parts += (field, found.value(field))
     return parts

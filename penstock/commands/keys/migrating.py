@@ -123,7 +123,7 @@ def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[by
         if isinstance(value, Hash) and value.first_due_ms() < ctx.now_ms:
             value = value.copy()
             value.remove(value.overdue(ctx.now_ms, len(value)))
-            if not value.fields:
+            if not len(value):
                 continue
         request = [b"RESTORE", key, b"%d" % ttl_ms, payloads.payload_of(value, ctx.engine.settings)]
         requests.append([*request, b"REPLACE"] if options.replaces else request)

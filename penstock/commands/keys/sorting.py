@@ -63,7 +63,7 @@ class Pattern:
         if not self.field:
             return text_of(found)
         fields = hash_at(ctx, key) if isinstance(found, Hash) else None
-        return None if fields is None else fields.fields.get(self.field)
+        return None if fields is None else fields.get(self.field)
 
 
 class SortArguments:

@@ -60,7 +60,7 @@ def _of_array(key: bytes, value: Array) -> Iterator[bytes]:
 
 
 def _in_pairs(key: bytes, value: Hash) -> Iterator[bytes]:
-    fields = iter(value.fields.items())
+    fields = iter(value.pairs())
     while some := list(islice(fields, ITEMS_A_LINE)):
         words: list[bytes] = []
         for field, text in some:

@@ -122,12 +122,12 @@ def _set(value: Set, sampled: int) -> int:
 def _hash(value: Hash, sampled: int) -> int:
     count, timed = len(value), len(value.expires)
     if not value.is_large:
-        size = LISTPACK_BYTES + texts_size([*value.fields, *value.fields.values()])
+        size = LISTPACK_BYTES + texts_size([*value.names(), *value.values()])
         if value.due is not None:
             size += timed * LISTPACK_TIME + (count - timed) * LISTPACK_NO_TIME
         return size
     inside, outside = HASH_FIELD
-    pairs = islice(value.fields.items(), sampled)
+    pairs = islice(value.pairs(), sampled)
     sizes = [allocated(len(field) + len(text) + inside) + outside for field, text in pairs]
     return _slots(count) + _scaled(sizes, count) + timed * FIELD_TIME
 

@@ -105,7 +105,7 @@ class RdbLoading:
             now_ms = NEVER_EXPIRED
         if isinstance(value, Hash) and value.first_due_ms() < now_ms:
             value.remove(value.overdue(now_ms, len(value)))
-        if 0 <= reader.expires_ms < now_ms or (isinstance(value, Hash) and not value.fields):
+        if 0 <= reader.expires_ms < now_ms or (isinstance(value, Hash) and not len(value)):
             self.expired += 1
             return
         rdb_values.fit_to_settings(value, engine.settings)

@@ -12,7 +12,7 @@ from penstock.storage.rdb import listpack, old_blobs
 from penstock.storage.rdb.errors import BadRdb, EmptyValue
 from penstock.storage.rdb.rdb_format import PACKED_NODE, PLAIN_NODE
 from penstock.storage.rdb.source import Source
-from penstock.storage.types.hashes import SHARED_FIELDS, Hash, shared_name
+from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
 from penstock.storage.types.sets import Form, Set
 from penstock.storage.types.sorted_sets import SortedSet
@@ -116,9 +116,7 @@ def hash_of(words: list[bytes]) -> Hash:
     if len(words) % 2:
         raise BadRdb("a hash has a field without a value")
     made = Hash()
-    names = words[::2] if len(words) > 2 * SHARED_FIELDS else map(shared_name, words[::2])
-    made.fields = dict(zip(names, words[1::2], strict=True))
-    if 2 * len(made.fields) != len(words):
+    if 2 * made.put_all(words) != len(words):
         raise BadRdb("a hash has a field twice")
     return made
 

@@ -92,7 +92,7 @@ class ValueWriter:
             return rdb_format.ZSET_LISTPACK if compact else rdb_format.ZSET
         if isinstance(value, Array):
             return rdb_format.ARRAY
-        compact = len(value) <= MOST_HASH_FIELDS and _is_short(chain(value.fields, value.fields.values()))
+        compact = len(value) <= MOST_HASH_FIELDS and _is_short(chain(value.names(), value.values()))
         if value.expires and self.field_times:
             return rdb_format.HASH_TIMES_LISTPACK if compact else rdb_format.HASH_TIMES
         return rdb_format.HASH_LISTPACK if compact and self.version >= LISTPACKS_SINCE else rdb_format.HASH
@@ -182,12 +182,12 @@ class ValueWriter:
         times = value.expires
         words: list[bytes | int] = []
         if kind == rdb_format.HASH_LISTPACK:
-            for pair in value.fields.items():
+            for pair in value.pairs():
                 words += pair
             yield self.strings.blob(listpack.packed(words))
         elif kind == rdb_format.HASH:
             yield length(len(value))
-            for field, text in value.fields.items():
+            for field, text in value.pairs():
                 yield self.strings.string(field) + self.strings.string(text)
         else:
             earliest_ms = min(times.values())
@@ -195,13 +195,13 @@ class ValueWriter:
             if kind == rdb_format.HASH_TIMES_LISTPACK:
                 for field in [
                     *sorted(times, key=times.__getitem__),
-                    *[one for one in value.fields if one not in times],
+                    *[one for one in value.names() if one not in times],
                 ]:
-                    words += (field, value.fields[field], times.get(field, 0))
+                    words += (field, value.value(field), times.get(field, 0))
                 yield self.strings.blob(listpack.packed(words))
                 return
             yield length(len(value))
-            for field, text in value.fields.items():
+            for field, text in value.pairs():
                 distance = times[field] - earliest_ms + 1 if field in times else 0
                 yield length(distance) + self.strings.string(field) + self.strings.string(text)
 

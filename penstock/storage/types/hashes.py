@@ -1,11 +1,12 @@
 """Hashes: fields and their values. A field may have a time of expiry."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Final
 
 from penstock.storage.deadlines import NEVER, Deadlines
-from penstock.storage.types.collection import PART_OVERHEAD, Collection
+from penstock.storage.types import collection
+from penstock.storage.types.collection import PART_OVERHEAD
 from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.scan_order import HashOrder
 
@@ -28,28 +29,28 @@ def shared_name(name: bytes) -> bytes:
     return name
 
 
-class Hash(Collection):
+class Hash(collection.Collection):
     """Fields and values, in the order in which the fields were added.
 
     `due` has the fields with a time of expiry, once a request gave one. is_large: Redis would use its encoding for
     large hashes, which it keeps for good once a hash was large. `scan_order` is created by the first HSCAN of a large
     hash and dropped at the end of the scan; `indexed` is created by the first HRANDFIELD.
 
-    Invariants: every name in `due` is a field of `fields`; `scan_order` and `indexed`, if they are there, have every
+    Invariants: every name in `due` is a field; `scan_order` and `indexed`, if they are there, have every
     field. In the costs, n is the number of fields.
     """
 
-    __slots__ = ("due", "fields", "indexed", "is_large", "scan_order")
+    __slots__ = ("_fields", "due", "indexed", "is_large", "scan_order")
 
     def __init__(self) -> None:
-        self.fields: dict[bytes, bytes] = {}
+        self._fields: dict[bytes, bytes] = {}
         self.due: Deadlines | None = None
         self.is_large = False
         self.scan_order: HashOrder | None = None
         self.indexed: IndexedNames | None = None
 
     def __len__(self) -> int:
-        return len(self.fields)
+        return len(self._fields)
 
     @property
     def expires(self) -> dict[bytes, int]:
@@ -58,24 +59,24 @@ class Hash(Collection):
 
     def copy(self) -> "Hash":
         copied = Hash()
-        copied.fields = dict(self.fields)
+        copied._fields = dict(self._fields)
         copied.is_large = self.is_large
         if self.due is not None:
             copied.due = self.due.copy()
         return copied
 
     def memory_usage(self) -> int:
-        count = len(self.fields)
-        sampled = [len(field) + len(value) for field, value in islice(self.fields.items(), SAMPLED)]
+        count = len(self._fields)
+        sampled = [len(field) + len(value) for field, value in islice(self._fields.items(), SAMPLED)]
         beside = 60 if self.scan_order is not None else 0
         beside += 100 if self.indexed is not None else 0
         size = 250 + count * (2 * PART_OVERHEAD + 92 + beside) + sum(sampled) * count // max(len(sampled), 1)
         return size + len(self.expires) * 200
 
     def parts(self) -> Iterator[bytes]:
-        for field in sorted(self.fields):
+        for field in sorted(self._fields):
             yield field
-            yield self.fields[field]
+            yield self._fields[field]
             yield b"%d" % self.expires.get(field, 0)
 
     # -- changing ---------------------------------------------------------------------------------------------------
@@ -85,15 +86,22 @@ class Hash(Collection):
 
         O(1); O(log n) for a new one during a scan.
         """
-        new = field not in self.fields
-        if new and len(self.fields) < SHARED_FIELDS:
+        new = field not in self._fields
+        if new and len(self._fields) < SHARED_FIELDS:
             field = shared_name(field)
-        self.fields[field] = value
+        self._fields[field] = value
         if new:
             if self.scan_order is not None:
                 self.scan_order.add(field)
             if self.indexed is not None:
                 self.indexed.add(field)
+        return new
+
+    def put_all(self, words: list[bytes]) -> int:
+        """As `put`, for fields and values in turn; returns how many fields are new. O(words)."""
+        new = 0
+        for at in range(0, len(words), 2):
+            new += self.put(words[at], words[at + 1])
         return new
 
     def remove(self, fields: Iterable[bytes]) -> list[bytes]:
@@ -103,7 +111,7 @@ class Hash(Collection):
         """
         removed: list[bytes] = []
         for field in fields:
-            if self.fields.pop(field, None) is None:
+            if self._fields.pop(field, None) is None:
                 continue
             removed.append(field)
             if self.due is not None:
@@ -116,7 +124,7 @@ class Hash(Collection):
 
     def outgrow(self, words: list[bytes], max_fields: int, max_bytes: int) -> None:
         """Take note that fields and values in turn were set: the hash may be large by this. O(words)."""
-        if len(self.fields) > max_fields or len(words) > 2 * max_fields:
+        if len(self._fields) > max_fields or len(words) > 2 * max_fields:
             self.is_large = True
             return
         for word in words:
@@ -126,8 +134,8 @@ class Hash(Collection):
 
     def settle(self, max_fields: int, max_bytes: int) -> None:
         """Choose the encoding by the fields, where their history is not known: read from a file. O(n)."""
-        words = chain(self.fields, self.fields.values())
-        self.is_large = len(self.fields) > max_fields or any(len(word) > max_bytes for word in words)
+        words = chain(self._fields, self._fields.values())
+        self.is_large = len(self._fields) > max_fields or any(len(word) > max_bytes for word in words)
 
     def keep_times(self) -> Deadlines:
         """The times of expiry, for which there is room from now on (Redis converts a small hash for it). O(1)."""
@@ -145,6 +153,30 @@ class Hash(Collection):
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
+    def get(self, field: bytes) -> bytes | None:
+        """The value of a field; None if there is no such field. O(1)."""
+        return self._fields.get(field)
+
+    def value(self, field: bytes) -> bytes:
+        """The value of an existing field. O(1)."""
+        return self._fields[field]
+
+    def has(self, field: bytes) -> bool:
+        """Whether there is such a field. O(1)."""
+        return field in self._fields
+
+    def names(self) -> Collection[bytes]:
+        """The fields, in order: valid until the next change. O(1)."""
+        return self._fields.keys()
+
+    def values(self) -> Iterable[bytes]:
+        """The values, in the order of the fields: valid until the next change. O(1)."""
+        return self._fields.values()
+
+    def pairs(self) -> Iterable[tuple[bytes, bytes]]:
+        """The fields with their values, in order: valid until the next change. O(1)."""
+        return self._fields.items()
+
     def first_due_ms(self) -> int:
         """When the first field is due; NEVER if none is. O(1)."""
         return NEVER if self.due is None else self.due.first_ms()
@@ -156,16 +188,16 @@ class Hash(Collection):
     def by_index(self) -> IndexedNames:
         """The fields by index, to choose random ones. O(n) when first called; then it is kept up to date."""
         if self.indexed is None:
-            self.indexed = IndexedNames(self.fields)
+            self.indexed = IndexedNames(self._fields)
         return self.indexed
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self.fields, "an empty hash is no value"
+        assert self._fields, "an empty hash is no value"
         if self.due is not None:
             self.due.check()
-            assert self.due.times.keys() <= self.fields.keys(), "an expiry without a field"
+            assert self.due.times.keys() <= self._fields.keys(), "an expiry without a field"
         if self.scan_order is not None:
-            self.scan_order.check(self.fields)
+            self.scan_order.check(self._fields)
         if self.indexed is not None:
-            self.indexed.check(self.fields)
+            self.indexed.check(self._fields)
