@@ -139,8 +139,8 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
 )
 def hgetall(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
-    pairs = [] if found is None else list(found.pairs())
-    return reply.mapping([(reply.bulk(field), reply.bulk(value)) for field, value in pairs], ctx.resp3)
+    words = [] if found is None else found.words()
+    return reply.map_header(len(words) // 2, ctx.resp3) + reply.words(words)
 
 
 @command(

@@ -1,4 +1,10 @@
-"""Hashes: fields and their values. A field may have a time of expiry."""
+"""Hashes: fields and their values. A field may have a time of expiry.
+
+A small hash whose fields were all set by one request, or read from a file, is packed: it has the table of its names
+from field_names.py, which other hashes share, and its values in one bytes object (list_nodes.py). That takes a third
+of a dict's memory. The first request that sets or removes a field makes it a dict for good: to set a field in the
+packed form costs several times as much.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
@@ -7,26 +13,14 @@ from typing import Final
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.types import collection
 from penstock.storage.types.collection import PART_OVERHEAD
+from penstock.storage.types.field_names import FieldNames, shared_name, shared_names
+from penstock.storage.types.list_nodes import item_at, items_of, node_of
 from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.scan_order import HashOrder
 
 SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
 SHARED_FIELDS: Final = 64  # of a hash: the first ones
-LONGEST_SHARED: Final = 64  # bytes of a name
-MOST_SHARED: Final = 4096  # names
-_names: Final[dict[bytes, bytes]] = {}  # the names of fields that were put last
-
-
-def shared_name(name: bytes) -> bytes:
-    """An equal object that other hashes may have, too: hashes of one kind have the same fields. O(1)."""
-    known = _names.get(name)
-    if known is not None:
-        return known
-    if len(name) <= LONGEST_SHARED:
-        if len(_names) >= MOST_SHARED:
-            _names.clear()
-        _names[name] = name
-    return name
+OWN_BYTES: Final = 250  # of the object and its containers, about
 
 
 class Hash(collection.Collection):
@@ -36,21 +30,23 @@ class Hash(collection.Collection):
     large hashes, which it keeps for good once a hash was large. `scan_order` is created by the first HSCAN of a large
     hash and dropped at the end of the scan; `indexed` is created by the first HRANDFIELD.
 
-    Invariants: every name in `due` is a field; `scan_order` and `indexed`, if they are there, have every
+    Invariants: `_fields` is a dict of the fields where `_names` is None; else it has the values packed, in the order of
+    `_names`. Every name in `due` is a field; `scan_order` and `indexed`, if they are there, have every
     field. In the costs, n is the number of fields.
     """
 
-    __slots__ = ("_fields", "due", "indexed", "is_large", "scan_order")
+    __slots__ = ("_fields", "_names", "due", "indexed", "is_large", "scan_order")
 
     def __init__(self) -> None:
-        self._fields: dict[bytes, bytes] = {}
+        self._names: FieldNames | None = None
+        self._fields: dict[bytes, bytes] | bytes = {}
         self.due: Deadlines | None = None
         self.is_large = False
         self.scan_order: HashOrder | None = None
         self.indexed: IndexedNames | None = None
 
     def __len__(self) -> int:
-        return len(self._fields)
+        return len(self._fields) if self._names is None else len(self._names.names)
 
     @property
     def expires(self) -> dict[bytes, int]:
@@ -59,24 +55,27 @@ class Hash(collection.Collection):
 
     def copy(self) -> "Hash":
         copied = Hash()
-        copied._fields = dict(self._fields)
+        copied._names = self._names
+        copied._fields = self._fields.copy() if isinstance(self._fields, dict) else self._fields
         copied.is_large = self.is_large
         if self.due is not None:
             copied.due = self.due.copy()
         return copied
 
     def memory_usage(self) -> int:
-        count = len(self._fields)
-        sampled = [len(field) + len(value) for field, value in islice(self._fields.items(), SAMPLED)]
+        count = len(self)
         beside = 60 if self.scan_order is not None else 0
         beside += 100 if self.indexed is not None else 0
-        size = 250 + count * (2 * PART_OVERHEAD + 92 + beside) + sum(sampled) * count // max(len(sampled), 1)
-        return size + len(self.expires) * 200
+        size = OWN_BYTES + count * beside + len(self.expires) * 200
+        if not isinstance(self._fields, dict):
+            return size + len(self._fields)
+        sampled = [len(field) + len(value) for field, value in islice(self._fields.items(), SAMPLED)]
+        return size + count * (2 * PART_OVERHEAD + 92) + sum(sampled) * count // max(len(sampled), 1)
 
     def parts(self) -> Iterator[bytes]:
-        for field in sorted(self._fields):
+        for field, value in sorted(self.pairs()):
             yield field
-            yield self._fields[field]
+            yield value
             yield b"%d" % self.expires.get(field, 0)
 
     # -- changing ---------------------------------------------------------------------------------------------------
@@ -84,12 +83,13 @@ class Hash(collection.Collection):
     def put(self, field: bytes, value: bytes) -> bool:
         """Set a field, whose time of expiry stays; returns whether it is new.
 
-        O(1); O(log n) for a new one during a scan.
+        O(1); O(log n) for a new one during a scan, O(n) for the first change of a packed hash.
         """
-        new = field not in self._fields
-        if new and len(self._fields) < SHARED_FIELDS:
+        fields = self._unpacked()
+        new = field not in fields
+        if new and len(fields) < SHARED_FIELDS:
             field = shared_name(field)
-        self._fields[field] = value
+        fields[field] = value
         if new:
             if self.scan_order is not None:
                 self.scan_order.add(field)
@@ -99,6 +99,8 @@ class Hash(collection.Collection):
 
     def put_all(self, words: list[bytes]) -> int:
         """As `put`, for fields and values in turn; returns how many fields are new. O(words)."""
+        if not self._fields and self._pack(words[::2], words[1::2]):
+            return len(words) // 2
         new = 0
         for at in range(0, len(words), 2):
             new += self.put(words[at], words[at + 1])
@@ -107,11 +109,13 @@ class Hash(collection.Collection):
     def remove(self, fields: Iterable[bytes]) -> list[bytes]:
         """Remove fields with their times of expiry; returns those that existed, in order.
 
-        For each field O(1), or O(log n) if it has a time of expiry or during a scan.
+        For each field O(1), or O(log n) if it has a time of expiry or during a scan. O(n) for the first change of a
+        packed hash.
         """
+        held = self._unpacked()
         removed: list[bytes] = []
         for field in fields:
-            if self._fields.pop(field, None) is None:
+            if held.pop(field, None) is None:
                 continue
             removed.append(field)
             if self.due is not None:
@@ -122,9 +126,33 @@ class Hash(collection.Collection):
                 self.indexed.remove(field)
         return removed
 
+    def _pack(self, names: list[bytes], values: list[bytes]) -> bool:
+        """Take these as the fields of an empty hash, packed; whether that can be. O(n)."""
+        if self.scan_order is not None or self.indexed is not None:
+            return False
+        shared = shared_names(names)
+        if shared is None:
+            return False
+        packed = node_of(values)
+        if not isinstance(packed, bytes):
+            return False  # a value is long
+        self._names = shared
+        self._fields = packed
+        return True
+
+    def _unpacked(self) -> dict[bytes, bytes]:
+        """The fields as a dict, which they are from now on."""
+        fields = self._fields
+        if isinstance(fields, dict):
+            return fields
+        unpacked = dict(self.pairs())
+        self._names = None
+        self._fields = unpacked
+        return unpacked
+
     def outgrow(self, words: list[bytes], max_fields: int, max_bytes: int) -> None:
         """Take note that fields and values in turn were set: the hash may be large by this. O(words)."""
-        if len(self._fields) > max_fields or len(words) > 2 * max_fields:
+        if len(self) > max_fields or len(words) > 2 * max_fields:
             self.is_large = True
             return
         for word in words:
@@ -134,8 +162,8 @@ class Hash(collection.Collection):
 
     def settle(self, max_fields: int, max_bytes: int) -> None:
         """Choose the encoding by the fields, where their history is not known: read from a file. O(n)."""
-        words = chain(self._fields, self._fields.values())
-        self.is_large = len(self._fields) > max_fields or any(len(word) > max_bytes for word in words)
+        words = chain(self.names(), self.values())
+        self.is_large = len(self) > max_fields or any(len(word) > max_bytes for word in words)
 
     def keep_times(self) -> Deadlines:
         """The times of expiry, for which there is room from now on (Redis converts a small hash for it). O(1)."""
@@ -154,28 +182,49 @@ class Hash(collection.Collection):
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def get(self, field: bytes) -> bytes | None:
-        """The value of a field; None if there is no such field. O(1)."""
-        return self._fields.get(field)
+        """The value of a field; None if there is no such field. O(1), O(n) where packed."""
+        fields, names = self._fields, self._names
+        if isinstance(fields, dict):
+            return fields.get(field)
+        assert names is not None, "a packed hash has names"
+        place = names.places.get(field, -1)
+        return item_at(fields, place) if place >= 0 else None
 
     def value(self, field: bytes) -> bytes:
-        """The value of an existing field. O(1)."""
-        return self._fields[field]
+        """The value of an existing field. O(1), O(n) where packed."""
+        found = self.get(field)
+        assert found is not None, "the field exists"
+        return found
 
     def has(self, field: bytes) -> bool:
         """Whether there is such a field. O(1)."""
-        return field in self._fields
+        fields, names = self._fields, self._names
+        if isinstance(fields, dict):
+            return field in fields
+        assert names is not None, "a packed hash has names"
+        return field in names.places
 
     def names(self) -> Collection[bytes]:
         """The fields, in order: valid until the next change. O(1)."""
-        return self._fields.keys()
+        fields, names = self._fields, self._names
+        if isinstance(fields, dict):
+            return fields.keys()
+        assert names is not None, "a packed hash has names"
+        return names.places.keys()
 
     def values(self) -> Iterable[bytes]:
-        """The values, in the order of the fields: valid until the next change. O(1)."""
-        return self._fields.values()
+        """The values, in the order of the fields: valid until the next change. O(1), O(n) where packed."""
+        fields = self._fields
+        return fields.values() if isinstance(fields, dict) else items_of(fields)
+
+    def words(self) -> list[bytes]:
+        """The fields and their values in turn, in a list of the caller's own. O(n)."""
+        return list(chain.from_iterable(self.pairs()))
 
     def pairs(self) -> Iterable[tuple[bytes, bytes]]:
-        """The fields with their values, in order: valid until the next change. O(1)."""
-        return self._fields.items()
+        """The fields with their values, in order: valid until the next change. O(1), O(n) where packed."""
+        fields = self._fields
+        return fields.items() if isinstance(fields, dict) else zip(self.names(), items_of(fields), strict=True)
 
     def first_due_ms(self) -> int:
         """When the first field is due; NEVER if none is. O(1)."""
@@ -188,16 +237,18 @@ class Hash(collection.Collection):
     def by_index(self) -> IndexedNames:
         """The fields by index, to choose random ones. O(n) when first called; then it is kept up to date."""
         if self.indexed is None:
-            self.indexed = IndexedNames(self._fields)
+            self.indexed = IndexedNames(self.names())
         return self.indexed
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self._fields, "an empty hash is no value"
+        assert len(self), "an empty hash is no value"
+        assert isinstance(self._fields, dict) is (self._names is None), "names belong to a packed hash"
+        assert len(list(self.pairs())) == len(self), "a packed hash has a value for each name"
         if self.due is not None:
             self.due.check()
-            assert self.due.times.keys() <= self._fields.keys(), "an expiry without a field"
+            assert self.due.times.keys() <= set(self.names()), "an expiry without a field"
         if self.scan_order is not None:
-            self.scan_order.check(self._fields)
+            self.scan_order.check(self.names())
         if self.indexed is not None:
-            self.indexed.check(self._fields)
+            self.indexed.check(self.names())

@@ -1,5 +1,7 @@
 """A node of a list: items that lie between its two ends, packed into one bytes object where they are short.
 
+The values of a small hash are packed in the same form, by the functions here (hashes.py).
+
 A packed node is the number of items, the length of each, and their texts in a row: a byte for the number and for each
 length. An item costs its length and one byte then, where an object of its own takes 41 bytes more. Items of which one
 is longer than 255 bytes stay objects, in a list: there is little to save.
@@ -54,7 +56,9 @@ def item_at(node: ListNode, at: int) -> bytes:
     """One item. O(items)."""
     if isinstance(node, list):
         return node[at]
-    start = node[0] + 1 + sum(node[1 : at + 1])
+    start = node[0] + 1
+    for place in range(1, at + 1):
+        start += node[place]
     return node[start : start + node[at + 1]]
 
 

@@ -1,0 +1,107 @@
+"""Hashes that keep their values packed, beside plain dicts."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.storage.types import field_names
+from penstock.storage.types.field_names import FieldNames, shared_names
+from penstock.storage.types.hashes import Hash
+
+FIELDS = some.sampled_from([b"", b"a", b"name", b"n" * field_names.LONGEST_SHARED, b"n" * 65])
+VALUES = some.one_of(some.binary(max_size=4), some.sampled_from([b"v" * 255, b"v" * 256]))
+PAIRS = some.dictionaries(FIELDS, VALUES, min_size=1)
+STEPS = some.tuples(some.sampled_from(["put", "put_all", "remove", "copy", "walk"]), PAIRS)
+
+
+def words_of(fields: dict[bytes, bytes]) -> list[bytes]:
+    return [word for pair in fields.items() for word in pair]
+
+
+def second_of_its_kind(fields: dict[bytes, bytes]) -> Hash:
+    """A hash that finds a table of its names."""
+    Hash().put_all(words_of(fields))
+    made = Hash()
+    assert made.put_all(words_of(fields)) == len(fields)
+    return made
+
+
+@given(PAIRS, some.lists(STEPS))
+def test_a_packed_hash_does_what_a_dict_does(fields: dict[bytes, bytes], steps: Any) -> None:
+    found, model = second_of_its_kind(fields), fields.copy()
+    for step, pairs in [("copy", fields), *steps]:
+        if step == "put":
+            for field, value in pairs.items():
+                assert found.put(field, value) == (field not in model)
+                model[field] = value
+        elif step == "put_all":
+            assert found.put_all(words_of(pairs)) == len(pairs.keys() - model.keys())
+            model |= pairs
+        elif step == "remove":
+            assert found.remove(list(pairs)) == [field for field in pairs if model.pop(field, None) is not None]
+        elif step == "walk":
+            found.by_index()
+        else:
+            found = found.copy()
+        assert len(found) == len(model)
+        assert list(found.pairs()) == list(model.items())
+        assert (list(found.names()), list(found.values())) == (list(model), list(model.values()))
+        assert [found.get(field) for field in pairs] == [model.get(field) for field in pairs]
+        assert [found.has(field) for field in pairs] == [field in model for field in pairs]
+        assert [found.value(field) for field in model] == list(model.values())
+        assert list(found.parts()) == [word for field in sorted(model) for word in (field, model[field], b"0")]
+        if model:
+            found.check()
+
+
+def test_a_copy_of_a_packed_hash_stays_as_it_is() -> None:
+    found = second_of_its_kind({b"a": b"1", b"b": b"2"})
+    copied = found.copy()
+
+    found.put(b"a", b"3")
+
+    assert dict(copied.pairs()) == {b"a": b"1", b"b": b"2"}
+    assert dict(found.pairs()) == {b"a": b"3", b"b": b"2"}
+
+
+def test_the_second_hash_of_a_kind_takes_little_memory() -> None:
+    fields = {b"field%d" % number: b"value:%d" % number for number in range(10)}
+    packed = second_of_its_kind(fields)
+    size = packed.memory_usage()
+
+    packed.put(b"field0", b"value:0")
+
+    assert size < packed.memory_usage() / 4
+
+
+def test_a_field_that_comes_twice_is_set_twice() -> None:
+    for _ in range(3):
+        found = Hash()
+        assert found.put_all([b"a", b"1", b"b", b"2", b"a", b"3"]) == 2
+        assert dict(found.pairs()) == {b"a": b"3", b"b": b"2"}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[], [b"n" * 65], [b"a", b"a"], [b"%d" % number for number in range(65)]],
+    ids=["none", "long", "twice", "many"],
+)
+def test_what_has_no_table_of_names(names: list[bytes]) -> None:
+    assert [shared_names(names) for _ in range(3)] == [None, None, None]
+
+
+def test_names_that_are_no_longer_remembered_get_a_new_table() -> None:
+    names = [b"first", b"second"]
+    shared_names(names)
+    table = shared_names(names)
+    for number in range(field_names.MOST_TABLES):
+        shared_names([b"other%d" % number])
+
+    assert isinstance(table, FieldNames)
+    assert shared_names(names) is None
+    again = shared_names(names)
+    assert isinstance(again, FieldNames)
+    assert again is not table
+    assert again.names == table.names == names
