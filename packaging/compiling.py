@@ -24,7 +24,6 @@ MODULES: Final = (  # the way of every request
     "server/log_writer.py", "server/script_thread.py", "server/turn.py", "system_time.py",
 )  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
-    "engine/scripting/lua_machine.py",  # speaks to lupa, which is dynamic and not always there
     "storage/types/string_forms.py",  # a compiled class cannot extend bytes
     "storage/aof/disk.py",  # its class is extended by what has the log fail; calls of the system, compiled or not
 )

@@ -39,6 +39,7 @@ def integer(word: bytes) -> int:
 
 def integer_or(word: bytes, text: bytes) -> int:
     """As `integer`, with another text for the refusal."""
-    if not is_integer(word):
-        raise ReplyError(text)
-    return int(word)
+    try:
+        return integer(word)
+    except ReplyError:
+        raise ReplyError(text) from None

@@ -91,10 +91,12 @@ def _evaluate_kept(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
     if len(args[1]) != SHA_LENGTH:
         raise ReplyError(NO_SCRIPT)
     keys = keys_and_args(args)
-    sha = args[1].lower()
-    if sha not in ctx.engine.scripts.cached:
-        raise ReplyError(NO_SCRIPT)
-    return ctx.engine.scripts.run(ctx, sha, keys, args[3:], read_only)
+    scripts, sha = ctx.engine.scripts, args[1]
+    if sha not in scripts.cached:
+        sha = sha.lower()
+        if sha not in scripts.cached:
+            raise ReplyError(NO_SCRIPT)
+    return scripts.run(ctx, sha, keys, args[3:], read_only)
 
 
 # -- SCRIPT -----------------------------------------------------------------------------------------------------------

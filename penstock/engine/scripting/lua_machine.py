@@ -1,4 +1,4 @@
-"""The Lua that scripts run in: LuaJIT 2.1, interpreting. The one module that knows `lupa`; it is not compiled.
+"""The Lua that scripts run in: LuaJIT 2.1, interpreting. The one module that knows `lupa`.
 
 Nothing but bytes, numbers and booleans passes between the two, and whatever goes wrong here reaches a script as text.
 What scripts see is made by the files in lua/: guard (bounds), tables, text, patterns, numbers, replies, sandbox.
@@ -10,6 +10,7 @@ there would end the process, or hang it.
 
 import hashlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, cast
 
@@ -21,8 +22,8 @@ LIBRARIES: Final = ("cjson", "cmsgpack", "struct")
 SOURCES: Final = Path(__file__).with_name("lua")
 OURS: Final = b"=[penstock]"  # the name of our own chunks
 MIB: Final = 1024 * 1024
-SOFT_LIMIT: Final = 512 * MIB
-HARD_LIMIT: Final = 640 * MIB
+SOFT_LIMIT = 512 * MIB  # these two are not Final: tests set them, also where this is compiled
+HARD_LIMIT = 640 * MIB
 RESERVE: Final = 16 * MIB  # of it, kept for what is small
 MUCH: Final = 64 * MIB  # in use after a script: its garbage is collected at once
 LARGE: Final = 64 * 1024  # words and replies from this size on are weighed before they are handed over
@@ -80,6 +81,12 @@ class Interface(Protocol):
     """What sandbox.lua gives back."""
 
     def __getitem__(self, name: bytes) -> Callable[..., bytes | None]: ...
+
+
+class Tables(Protocol):
+    """What tables.lua gives back."""
+
+    def __getitem__(self, name: bytes) -> Interface: ...
 
 
 def is_name(name: bytes) -> bool:
@@ -161,7 +168,7 @@ class Machine:
 
         guard = made("guard", host)
         shared = made("tables", host, guard)
-        self._shared = cast("dict[bytes, dict[bytes, object]]", shared)
+        self._shared = cast(Tables, shared)
         text = made("text", host, guard, shared, made("patterns"))
         replies = made("replies", host, guard)
         numbers = made("numbers", host, guard, shared)
@@ -171,7 +178,7 @@ class Machine:
             libraries[name.encode()] = library(host, shared, guard)
         return made("sandbox", host, guard, shared, replies, text, numbers, runtime.table_from(libraries))
 
-    def _tables(self) -> dict[bytes, object]:
+    def _tables(self) -> Interface:
         """The library table, for tests."""
         return self._shared[b"tables"]
 
@@ -224,7 +231,7 @@ class Machine:
 
     def compile(self, sha: bytes, code: bytes) -> bytes | None:
         """Make a script ready to run; Lua's complaint where it is none."""
-        return self._guarded(self._compile, len(code), sha, code)
+        return self._guarded(self._compile, len(code), (sha, code))
 
     def forget(self, sha: bytes) -> None:
         self._forget(sha)
@@ -232,30 +239,35 @@ class Machine:
     def run(self, sha: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
         """Run a script to its end: its reply."""
         packed, passed, size = _passed(words)
-        return self._guarded(self._run, size, sha, resp, watched, keys, packed, *passed) or b""
+        return self._guarded(self._run, size, (sha, resp, watched, keys, packed, *passed)) or b""
 
-    def run_in_place(self, sha: bytes, resp: int, steps: int, keys: int, words: list[bytes]) -> bytes | None:
-        """Run a script in so many steps (guard.lua): its reply; None where that is not enough, go_on then."""
-        packed, passed, size = _passed(words)
-        return self._guarded(self._run_in_place, size, sha, resp, steps, keys, packed, *passed)
+    def run_in_place(self, sha: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int) -> bytes | None:
+        """Run a script in so many steps (guard.lua): its reply; None where that is not enough, go_on then.
+
+        size: bytes of all words.
+        """
+        if len(words) <= MOST_PASSED:
+            return self._guarded(self._run_in_place, size, (sha, resp, steps, keys, None, *words))
+        text = _joined(words)
+        return self._guarded(self._run_in_place, len(text), (sha, resp, steps, keys, text))
 
     def go_on(self, sha: bytes) -> bytes:
         """Run the rest of a script, watched: its reply."""
-        return self._guarded(self._go_on, 0, sha) or b""
+        return self._guarded(self._go_on, 0, (sha,)) or b""
 
     def call(self, key: bytes, name: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
         """Run a function of a library to its end: its reply."""
         packed, passed, size = _passed(words)
-        return self._guarded(self._call, size, key, name, resp, watched, keys, packed, *passed) or b""
+        return self._guarded(self._call, size, (key, name, resp, watched, keys, packed, *passed)) or b""
 
     def load(self, code: bytes, found: Callable[[bytes, bool, bytes, bytes], bytes]) -> bytes | None:
         """Run a library's code, which registers its functions; why that failed."""
-        return self._guarded(self._load, len(code), code, self._answering(found))
+        return self._guarded(self._load, len(code), (code, self._answering(found)))
 
     def drop(self, key: bytes) -> None:
         self._drop(key)
 
-    def _guarded(self, function: Callable[..., bytes | None], size: int, *words: object) -> bytes | None:
+    def _guarded(self, function: Callable[..., bytes | None], size: int, words: tuple[object, ...]) -> bytes | None:
         """What a function of the sandbox answers. `size` bytes of words are handed to Lua."""
         if size > LARGE and not self._has_room(3 * size):
             self._collect()
@@ -285,14 +297,13 @@ class Machine:
 def _new_runtime() -> tuple[Runtime, type[Exception]]:
     """LuaJIT, with its allocator's bound, and the exception of its errors."""
     try:
-        import lupa  # an extra
+        import_module("lupa")  # an extra; mypyc's import statement would not ask sys.modules a second time
     except ImportError:
         raise ReplyError(NO_LUA) from None
     try:
-        from lupa import luajit21
+        luajit21 = import_module("lupa.luajit21")
     except ImportError:
         raise ReplyError(NO_LUAJIT) from None
-    assert lupa is not None, "it was imported"
     runtime = luajit21.LuaRuntime(
         encoding=None, register_eval=False, register_builtins=False, attribute_filter=_denied,
         unpack_returned_tuples=False, max_memory=HARD_LIMIT,
@@ -312,5 +323,9 @@ def _passed(words: list[bytes]) -> tuple[bytes | None, list[bytes], int]:
     """Lua's stack is short: many words go as one text. Also how many bytes they are."""
     if len(words) <= MOST_PASSED:
         return None, words, sum(map(len, words))
-    text = b"*%d\r\n%b" % (len(words), b"".join([b"$%d\r\n%b\r\n" % (len(text), text) for text in words]))
+    text = _joined(words)
     return text, [], len(text)
+
+
+def _joined(words: list[bytes]) -> bytes:
+    return b"*%d\r\n%b" % (len(words), b"".join([b"$%d\r\n%b\r\n" % (len(text), text) for text in words]))

@@ -84,7 +84,8 @@ class OwnRequests:
 class Calls:
     """The server, as one script at a time sees it.
 
-    lock: held while a request of the script runs (script_runner.py). give_back: has the C library give free memory back
+    lock: held while a request of the script runs (script_runner.py), unless it runs `in_place`: nobody else acts then
+    until the script is over. give_back: has the C library give free memory back
     to the system.
     """
 
@@ -94,6 +95,7 @@ class Calls:
         self._caller = self._session
         self._read_only = False
         self.lock: Lock = nullcontext()
+        self.in_place = False
         self.killed = False
         self.wrote = False
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
@@ -113,7 +115,7 @@ class Calls:
         session.asks_for = caller
         self._requests.begin(session, now_us)
         self._read_only = read_only
-        self.killed = self.wrote = False
+        self.killed = self.wrote = self.in_place = False
         self.stop_at_us = 0
         self._stop_text = KILLED
 
@@ -139,6 +141,8 @@ class Calls:
         request = _request(words)
         if isinstance(request, bytes):
             return reply.error(request)
+        if self.in_place:
+            return self._run(request)
         with self.lock:
             return self._run(request)
 

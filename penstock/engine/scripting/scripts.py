@@ -182,10 +182,15 @@ class Scripts:
         machine = self._machine or self.machine()
         resp = 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
-        if script.steps > sum(map(len, words)):
-            answer = machine.run_in_place(sha, resp, script.steps, keys, words)
+        size = 0
+        for word in words:
+            size += len(word)
+        if script.steps > size:
+            self.calls.in_place = True
+            answer = machine.run_in_place(sha, resp, script.steps, keys, words, size)
             if answer is not None:
                 return self._ended(ctx, answer)
+            self.calls.in_place = False
             return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.go_on(sha))
         return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.run(sha, resp, True, keys, words))
 
@@ -280,8 +285,9 @@ class Scripts:
 
 def error_of(answer: bytes) -> ReplyError | None:
     """The error that a script ended with, None if it ended well: `!` begins one that a request has counted already."""
-    if answer.startswith((b"-", b"!")):
-        return ReplyError(answer[1:-2], answer.startswith(b"!"))
+    kind = answer[0] if answer else 0
+    if kind == 45 or kind == 33:  # - or !
+        return ReplyError(answer[1:-2], kind == 33)
     return None
 
 
