@@ -59,7 +59,7 @@ class ScriptRequests(OwnRequests):
 
     def run(self, row: Row, request: list[bytes]) -> bytes:
         engine = self._engine
-        return engine.run(self._context, row, request, engine.clock.now_us())
+        return engine.run(self._context, row, request, engine.now_us())
 
     def reject(self, row: Row | None, text: bytes) -> None:
         self._engine.statistics.reject(row, text)
