@@ -79,10 +79,10 @@ def test_an_error_of_the_server_is_text_for_a_script(dialogue: Dialogue, code: s
 class Failing:
     """A server in which everything that a script asks for fails."""
 
-    def call(self, *words: object) -> bytes:
+    def call(self, words: tuple[object, ...]) -> bytes:
         raise ZeroDivisionError
 
-    def allowed(self, *words: object) -> bytes:
+    def allowed(self, words: tuple[object, ...]) -> bytes:
         raise MemoryError
 
     def set_resp(self, version: float) -> None:

@@ -167,6 +167,47 @@ def test_any_bytes_go_in_and_out(dialogue: Dialogue) -> None:
     assert decoded(dialogue.words(b"EVAL", b"return ARGV[1]", b"0", every)) == every
 
 
+@pytest.mark.parametrize("size", [0, 1, 9, 10, 99, 100, 999, 1000, 70_000])
+@pytest.mark.parametrize("first", ["", "\0", "$", ":", "-", "\0-", "\r\n"])
+def test_a_value_of_any_size_and_beginning_reaches_the_script_whole(dialogue: Dialogue, size: int, first: str) -> None:
+    value = (first + "x" * size)[: max(size, len(first))]
+    dialogue.words(b"SET", b"k", value.encode())
+
+    assert script(dialogue, "return {redis.call('GET','k') == ARGV[1], redis.call('GET','k')}", "0", value) == [
+        1,
+        value.encode(),
+    ]
+
+
+KINDS_OF_REPLIES = {
+    "redis.call('SET','k','v')": b"table ok OK",
+    "redis.call('PING')": b"table ok PONG",
+    "redis.call('GET','none')": b"boolean false",
+    "redis.call('LPOP','none',2)": b"boolean false",
+    "redis.call('EXISTS','none')": b"number 0",
+    "redis.call('INCRBY','n',-7)": b"number -7",
+    "redis.call('INCRBY','n','99999999999999')": b"number 99999999999999",
+    "redis.call('INCRBY','n','9007199254740993')": b"number 9.007199254741e+15",
+    "redis.call('INCRBY','n','-9223372036854775808')": b"number -9.2233720368548e+18",
+    "redis.call('LRANGE','none',0,1)": b"table",
+    "redis.pcall('INCRBY','n','x')": b"table err ERR value is not an integer or out of range",
+    "redis.pcall('NONE')": b"table err ERR Unknown Redis command called from script",
+    "redis.setresp(3) or redis.call('GET','none')": b"nil nil",
+    "redis.setresp(3) or redis.call('HGETALL','none')": b"table map",
+}
+
+
+@pytest.mark.parametrize("asked", KINDS_OF_REPLIES)
+def test_a_reply_reaches_the_script_as_the_value_that_it_is_in_redis(dialogue: Dialogue, asked: str) -> None:
+    code = (
+        f"local found = {asked} if type(found) ~= 'table' then return type(found)..' '..tostring(found) end"
+        " local told = 'table' for name, held in pairs(found) do if type(name) == 'string' and type(held) ~= 'boolean'"
+        " then told = told..' '..name..(type(held) == 'string' and ' '..held or '') end end return told"
+    )
+
+    assert script(dialogue, code) == KINDS_OF_REPLIES[asked]
+
+
 def test_a_request_with_many_words_reaches_the_script(dialogue: Dialogue) -> None:
     words = [b"%d" % number for number in range(20_000)]
 

@@ -40,7 +40,7 @@ def run(calls: Calls, sha: bytes, given: list[bytes]) -> bytes:
     if len(given) < FEWEST[sha]:
         return reply.error(b"ERR Lua redis lib command arguments must be strings or integers script: " + sha)
     key, token = given[0], given[1]
-    held = calls.call(b"get", key)
+    held = calls.call((b"get", key))
     if held.startswith(b"-"):
         return held
     if held != reply.bulk(token):
@@ -49,22 +49,22 @@ def run(calls: Calls, sha: bytes, given: list[bytes]) -> bytes:
 
 
 def _release(calls: Calls, key: bytes, given: list[bytes]) -> bytes:
-    return _done(calls.call(b"del", key))
+    return _done(calls.call((b"del", key)))
 
 
 def _reacquire(calls: Calls, key: bytes, given: list[bytes]) -> bytes:
-    return _done(calls.call(b"pexpire", key, given[2]))
+    return _done(calls.call((b"pexpire", key, given[2])))
 
 
 def _extend(calls: Calls, key: bytes, given: list[bytes]) -> bytes:
     """The time is added to what is left, or taken instead of it."""
-    left_ms = int(calls.call(b"pttl", key)[1:-2])
+    left_ms = int(calls.call((b"pttl", key))[1:-2])
     if left_ms < 0:
         return reply.ZERO
     time_ms = given[2]
     if given[3] == b"0" and arguments.is_integer(time_ms):
         time_ms = b"%d" % (int(time_ms) + left_ms)
-    return _done(calls.call(b"pexpire", key, time_ms))
+    return _done(calls.call((b"pexpire", key, time_ms)))
 
 
 def _done(answer: bytes) -> bytes:

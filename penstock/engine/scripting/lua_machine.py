@@ -48,9 +48,9 @@ NULL: Final = (
 class Server(Protocol):
     """What a running script may ask for (script_calls.py)."""
 
-    def call(self, *words: object) -> bytes: ...
+    def call(self, words: tuple[object, ...]) -> bytes: ...
 
-    def allowed(self, *words: object) -> bytes: ...
+    def allowed(self, words: tuple[object, ...]) -> bytes: ...
 
     def set_resp(self, version: float) -> None: ...
 
@@ -108,6 +108,7 @@ class Machine:
         runtime, self._failure = _new_runtime()
         self._runtime = runtime
         self._used = runtime.get_memory_used
+        self._server_call, self._server_allowed = server.call, server.allowed
         self._why_stop = server.why_stop
         self._give_memory_back = server.give_memory_back
         chance = lua_numbers.Chance()
@@ -138,8 +139,8 @@ class Machine:
         }
         host: dict[bytes, object] = {name: self._answering(function) for name, function in functions.items()}
         host |= {
-            b"call": self._requesting(server.call, reply.error),
-            b"allowed": self._requesting(server.allowed, bytes),
+            b"call": self._requested,
+            b"allowed": self._allowed,
             b"null": runtime.execute(NULL),
             b"soft_limit": SOFT_LIMIT,
             b"ours": OURS,
@@ -201,24 +202,32 @@ class Machine:
 
         return answer
 
-    def _requesting(self, function: Callable[..., bytes], refusal: Callable[[bytes], bytes]) -> Callable[..., bytes]:
-        """The function, with a refusal for what cannot be answered, made of its text."""
-        used, no_room = self._used, refusal(OUT_OF_MEMORY)
+    def _requested(self, *words: object) -> bytes | int:
+        """redis.call: the reply as Lua takes it, also where it cannot be answered."""
+        return _handed(self._served(self._server_call, words, reply.error))
 
-        def answer(*words: object) -> bytes:
-            if used() > SOFT_LIMIT:
-                return no_room
-            try:
-                found = function(*words)
-            except MemoryError:
-                return no_room
-            except Exception as failure:
-                return refusal(b"ERR internal error: %b" % type(failure).__name__.encode())
-            if len(found) > LARGE and not self._has_room(len(found)):
-                return no_room
-            return found
+    def _allowed(self, *words: object) -> bytes:
+        """redis.acl_check_cmd: the text, also of why it cannot be answered."""
+        return self._served(self._server_allowed, words, bytes)
 
-        return answer
+    def _served(
+        self,
+        function: Callable[[tuple[object, ...]], bytes],
+        words: tuple[object, ...],
+        refusal: Callable[[bytes], bytes],
+    ) -> bytes:
+        """What the server answers, with a refusal for what cannot be answered, made of its text."""
+        if self._used() > SOFT_LIMIT:
+            return refusal(OUT_OF_MEMORY)
+        try:
+            found = function(words)
+        except MemoryError:
+            return refusal(OUT_OF_MEMORY)
+        except Exception as failure:
+            return refusal(b"ERR internal error: %b" % type(failure).__name__.encode())
+        if len(found) > LARGE and not self._has_room(len(found)):
+            return refusal(OUT_OF_MEMORY)
+        return found
 
     def _has_room(self, size: int) -> bool:
         return self._used() + size < HARD_LIMIT - RESERVE
@@ -309,6 +318,26 @@ def _new_runtime() -> tuple[Runtime, type[Exception]]:
         unpack_returned_tuples=False, max_memory=HARD_LIMIT,
     )  # fmt: skip
     return runtime, luajit21.LuaError
+
+
+def _handed(found: bytes) -> bytes | int:
+    """A reply as sandbox.lua takes it: the commonest as values, any other as RESP behind a NUL.
+
+    A bulk string is itself, unless it begins with a NUL; an integer a number, as long as Lua's hold it exactly; a null
+    False, OK True.
+    """
+    kind = found[0]
+    if kind == 36:  # $
+        if found[1] == 45:  # -
+            return False
+        at = 4 if found[3] == 10 else 5 if found[4] == 10 else found.index(b"\n") + 1
+        if at + 2 == len(found) or found[at] != 0:
+            return found[at:-2]
+    elif kind == 58 and len(found) < 18:  # :
+        return int(found[1:-2])
+    elif found == reply.OK:
+        return True
+    return b"\0" + found
 
 
 def _prepared(code: bytes, is_script: bool) -> bytes:

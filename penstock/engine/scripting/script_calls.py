@@ -85,8 +85,7 @@ class Calls:
     """The server, as one script at a time sees it.
 
     lock: held while a request of the script runs (script_runner.py), unless it runs `in_place`: nobody else acts then
-    until the script is over. give_back: has the C library give free memory back
-    to the system.
+    until the script is over. give_back: has the C library give free memory back to the system.
     """
 
     def __init__(self, requests: OwnRequests) -> None:
@@ -136,7 +135,7 @@ class Calls:
             self.killed = True
         return self._stop_text if self.killed else None
 
-    def call(self, *words: object) -> bytes:
+    def call(self, words: tuple[object, ...]) -> bytes:
         """The reply to a request, an error too."""
         request = _request(words)
         if isinstance(request, bytes):
@@ -188,7 +187,7 @@ class Calls:
         is_bound = flags is not None and b"allow-cross-slot-keys" not in flags
         self._requests.bind_slot(keys[0] if keys else None, is_bound)
 
-    def allowed(self, *words: object) -> bytes:
+    def allowed(self, words: tuple[object, ...]) -> bytes:
         """redis.acl_check_cmd: empty if the caller's user may run a command, else DENIED, or why it cannot be asked."""
         request = _request(words)
         if isinstance(request, bytes):

@@ -9,7 +9,8 @@ local raw_setmetatable, raw_loadstring, setfenv = setmetatable, loadstring, setf
 local raw_load, getinfo = load, debug.getinfo
 local byte, find, sub, concat, floor = string.byte, string.find, string.sub, table.concat, math.floor
 local call, standin, wrong, clean = host.call, shared.standin, guard.wrong, guard.clean
-local parse, flat, spend = replies.parse, replies.flat, guard.spend
+local parse, flat, reply_to, spend = replies.parse, replies.flat, replies.reply, guard.spend
+local begin_replies, begin_guard, run_in_place = replies.begin, guard.begin, guard.run_in_place
 
 -- errors ---------------------------------------------------------------------------------------------------------------
 
@@ -113,27 +114,37 @@ local WORDS_REFUSED = {
     ["ERR Lua redis lib command arguments must be strings or integers"] = true,
 }
 
-local function redis_call(...)
-    local text = call(...)
-    spend(#text)
-    local answer = parse(text, 1)
-    if byte(text, 1) == 45 then -- -
-        if WORDS_REFUSED[answer.err] then
+-- What a request gave, and whether that is an error. The host hands a bulk string over as it is, an integer as a number,
+-- a null as false, OK as true; any other reply as RESP behind a NUL, and so a bulk string that begins with one.
+local function taken(found)
+    if type(found) == "string" then
+        spend(#found)
+        if byte(found, 1) ~= 0 then
+            return found, false
+        end
+        local answer, is_error = parse(found, 2), byte(found, 2) == 45 -- -
+        if is_error and WORDS_REFUSED[answer.err] then
             answer.ignore_error_stats_update = nil
         end
+        return answer, is_error
+    end
+    spend(5)
+    if found == true then
+        return {ok = "OK"}, false
+    end
+    return found, false
+end
+
+local function redis_call(...)
+    local answer, is_error = taken(call(...))
+    if is_error then
         error(answer, 0)
     end
     return answer
 end
 
 local function redis_pcall(...)
-    local text = call(...)
-    spend(#text)
-    local answer = parse(text, 1)
-    if byte(text, 1) == 45 and WORDS_REFUSED[answer.err] then
-        answer.ignore_error_stats_update = nil
-    end
-    return answer
+    return (taken(call(...)))
 end
 
 local function reply_of(field, prefix)
@@ -386,18 +397,6 @@ local usual_meta = getmetatable(library_env)
 
 local scripts, functions = {}, {}
 
--- done, answer: of raw_xpcall; first whether the watch did not stop even that.
-local function finish(name, is_whole, done, answer)
-    guard.finish()
-    if not is_whole then
-        done, answer = false, done
-    end
-    if not done then
-        return replies.failure(type(answer) == "table" and answer or {err = "ERR " .. tostring(answer)}, name)
-    end
-    return answer
-end
-
 local function split(keys, ...)
     if keys == 1 then
         return {(...)}, {select(2, ...)}
@@ -418,8 +417,8 @@ end
 
 local function begin(resp, is_watched, is_function)
     in_library = is_function
-    replies.begin(resp)
-    guard.begin(is_watched)
+    begin_replies(resp)
+    begin_guard(is_watched)
 end
 
 local function words_of(keys, packed, ...)
@@ -452,43 +451,61 @@ function interface.forget(sha)
     scripts[sha] = nil
 end
 
--- The reply of what was run, if it was; called under the watch still.
-local function replied(is_whole, done, answer)
-    if is_whole and done then
-        return replies.reply(answer)
+-- done, answer: of raw_xpcall. The reply of what was run, or nil and why it failed; called under the watch still.
+local function replied(done, answer)
+    if done then
+        return reply_to(answer)
     end
-    return nil, is_whole, done, answer
+    return nil, answer
 end
 
-local function finished(name, is_rendered, text, is_whole, done, answer)
-    if is_rendered and not text then
-        return finish(name, is_whole, done, answer)
+local function run_script(chunk)
+    return replied(raw_xpcall(chunk, located))
+end
+
+local function run_function(body, names, words)
+    return replied(raw_xpcall(body, located, names, words))
+end
+
+-- is_whole: whether nothing stopped even what is to catch all; else text is the problem. The reply of a script that
+-- is over.
+local function finished(name, is_whole, text, problem)
+    guard.finish()
+    if is_whole and text then
+        return text
     end
-    return finish(name, is_rendered, is_rendered and true or text, text)
+    if not is_whole then
+        problem = text
+    end
+    return replies.failure(type(problem) == "table" and problem or {err = "ERR " .. tostring(problem)}, name)
 end
 
 function interface.run(sha, resp, is_watched, keys, packed, ...)
     for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
     begin(resp, is_watched, false)
-    return finished(sha, raw_pcall(replied, raw_pcall(raw_xpcall, scripts[sha], located)))
+    return finished(sha, raw_pcall(run_script, scripts[sha]))
 end
 
-local function run_script(chunk)
-    return raw_pcall(replied, raw_pcall(raw_xpcall, chunk, located))
+local function run_whole(chunk)
+    return raw_pcall(run_script, chunk)
 end
 
-local function ended(name, is_rendered, ...)
-    if is_rendered == nil then
+local function ended(name, is_whole, text, problem)
+    if is_whole == nil then
         return nil
     end
-    return finished(name, is_rendered, ...)
+    return finished(name, is_whole, text, problem)
 end
 
 -- Run a script in place: its reply, or nil where it takes more than so many steps; go_on then.
 function interface.run_in_place(sha, resp, steps, keys, packed, ...)
-    for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
+    if keys == 1 and not packed then
+        for_scripts.KEYS, for_scripts.ARGV = {(...)}, {select(2, ...)}
+    else
+        for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
+    end
     begin(resp, false, false)
-    return ended(sha, guard.run_in_place(steps, run_script, scripts[sha]))
+    return ended(sha, run_in_place(steps, run_whole, scripts[sha]))
 end
 
 function interface.go_on(sha)
@@ -500,7 +517,7 @@ function interface.call(name, shown, resp, is_watched, keys, packed, ...)
     local names, words = words_of(keys, packed, ...)
     begin(resp, is_watched, true)
     usual_meta.__index = for_functions
-    return finished(shown, raw_pcall(replied, raw_pcall(raw_xpcall, functions[name], located, names, words)))
+    return finished(shown, raw_pcall(run_function, functions[name], names, words))
 end
 
 -- What a script left behind, for the collector.
@@ -622,5 +639,8 @@ function interface.load(code, found)
     local text = type(trouble) == "table" and raw_get(trouble, "err") or trouble
     return "ERR Error registering functions: " .. (type(text) == "string" and text or "ERR unknown error")
 end
+
+-- lupa looks for debug.traceback at each call, and does without.
+debug = nil
 
 return interface
