@@ -23,6 +23,7 @@ LongDouble: TypeAlias = Fraction  # what 80 bits can hold; None where one is inf
 PRECISION: Final = 64  # bits
 LEAST_EXPONENT: Final = -16445  # of the lowest bit
 MOST_BITS: Final = 16384  # of a whole number
+MOST_WHOLE_DIGITS: Final = 16  # a whole number of fewer digits is a double
 TOO_LONG: Final = 5120  # bytes of a word
 FAR: Final = 5  # digits; a longer exponent is out of range whatever stands before it
 DECIMALS: Final = 17  # behind the point
@@ -41,8 +42,14 @@ def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
     >>> float_word(b"-1.5e3"), float_word(b"0x10"), float_word(b"inf")
     (-1500.0, 16.0, inf)
     """
-    if word.isdigit() and len(word) < 16:
-        return float(native_ids.number_at(word, 0, len(word))[0] if IS_COMPILED else int(word))
+    size = len(word)
+    if size < MOST_WHOLE_DIGITS:  # most are whole numbers
+        if IS_COMPILED:
+            whole, stop = native_ids.number_at(word, 0, size)
+            if whole >= 0 and stop == size:
+                return float(whole)
+        elif word.isdigit():
+            return float(int(word))
     number = decimal(word)
     if number is None:
         number = _hexadecimal(word)

@@ -69,7 +69,7 @@ def _add(ctx: Context, args: list[bytes], scores: list[float], members: list[byt
             changed += 1
         else:
             continue
-        limits.put(zset, member, score)
+        limits.put(zset, member, score, old)
     _notify_added(ctx, args, b"zadd", added + changed)
     return reply.integer(added + changed if b"CH" in options else added)
 
@@ -140,7 +140,7 @@ def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes,
     if not _allowed(old, score, options):
         return reply.null(ctx.resp3)
     if score != old:
-        limits.put(zset, member, score)
+        limits.put(zset, member, score, old)
         _notify_added(ctx, args, b"zincr", 1)
     return score_reply(score, ctx.resp3)
 

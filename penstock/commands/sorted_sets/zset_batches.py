@@ -41,7 +41,7 @@ def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
             old = found.scores.get(member)
             replies.append(reply.ONE if old is None else reply.ZERO)
             if old is None or old != score:
-                limits.put(found, member, score)
+                limits.put(found, member, score, old)
                 changed.append(at)
         if len(changed) > before:
             ctx.touch(key)

@@ -60,15 +60,14 @@ class Limits:
         if count > self.entries:
             zset.is_large = True
 
-    def put(self, zset: SortedSet, member: bytes, score: float) -> None:
-        """Set a member's score; the set may become a large one by this."""
+    def put(self, zset: SortedSet, member: bytes, score: float, old: float | None) -> None:
+        """Set a member's score; `old` is the present one, None for a new member. The set may become a large one."""
         if not zset.is_large:
-            scores = zset.scores
-            if (len(scores) >= self.entries or len(member) > self.length) and member not in scores:
+            if old is None and (len(zset.scores) >= self.entries or len(member) > self.length):
                 zset.is_large = True
             else:
                 score = score or ZERO
-        zset.put(member, score)
+        zset.put_over(member, score, old)
 
     def set_of(self, pairs: Sequence[Pair], is_large: bool) -> SortedSet:
         """A set of pairs, added in this order. `is_large`: it is large from the start."""

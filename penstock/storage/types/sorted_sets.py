@@ -1,6 +1,6 @@
 """Sorted sets: members ordered by score, and by their bytes where scores are equal."""
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import inf, nextafter
@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from sortedcontainers import SortedList
 
+from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 from penstock.storage.types.scan_order import HashOrder
 
@@ -100,7 +101,10 @@ class SortedSet(Collection):
 
     def put(self, member: bytes, score: float) -> None:
         """Add a member, or change its score. O(log n)."""
-        old = self.scores.get(member)
+        self.put_over(member, score, self.scores.get(member))
+
+    def put_over(self, member: bytes, score: float, old: float | None) -> None:
+        """As `put`, for a caller that has looked up the member's score; `old` is None for a new member. O(log n)."""
         if old is not None:
             self._drop(old, member)
         elif self.scan_order is not None:
@@ -108,7 +112,7 @@ class SortedSet(Collection):
         self.scores[member] = score
         order = self.order
         if isinstance(order, list):
-            insort(order, (score, member))
+            order.insert(_place(order, score, member), (score, member))
             if len(order) > MOST_LISTED:
                 self.order = SortedList(order)
         else:
@@ -118,7 +122,7 @@ class SortedSet(Collection):
         """Take a pair out of `order`."""
         order = self.order
         if isinstance(order, list):
-            del order[bisect_left(order, (score, member))]
+            del order[_place(order, score, member)]
         else:
             order.remove((score, member))
 
@@ -219,6 +223,25 @@ class SortedSet(Collection):
         assert all(score == score for score in self.scores.values()), "a score that is no number"
         if self.scan_order is not None:
             self.scan_order.check(self.scores)
+
+
+def _place(order: list[Pair], score: float, member: bytes) -> int:
+    """The index of the first pair that is not below (score, member). O(log n).
+
+    Compiled, it compares doubles, and members only where scores are equal: a third of the instructions that bisect
+    needs to compare tuples.
+    """
+    if not IS_COMPILED:
+        return bisect_left(order, (score, member))
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) >> 1
+        other, name = order[middle]
+        if other < score or (other == score and name < member):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _is_empty(low: LexBound, high: LexBound) -> bool:
