@@ -131,12 +131,26 @@ class PendingRows:
         owner, time_ms, count = block.owners[start], block.times[start], block.counts[start]
         if self.latest_ms != ANY_TIME and time_ms > self.latest_ms and owner != RELEASED:
             return
-        heads, written = self._heads, self._written
+        stop = min(stop, start + self.left)
+        if start >= stop:
+            return
+        heads, written, segment = self._heads, self._written, block.segment
         tail = b"\r\n" + self.tail(owner, time_ms, count)
-        texts = block.segment.id_texts(start, min(stop, start + self.left))
-        for text in texts:
-            written.write(heads[len(text)])
-            written.write(text)
+        begin_ms = segment.ms[start]
+        is_one_ms = begin_ms == segment.ms[stop - 1]  # usual after a producer's pipeline
+        begin, opening, size = b"%d-" % begin_ms, b"", 0  # `opening`: head and `begin`, before so many digits
+        slot = start
+        for number in segment.seq[start:stop].tolist():
+            if not is_one_ms and segment.ms[slot] != begin_ms:
+                begin_ms = segment.ms[slot]
+                begin, size = b"%d-" % begin_ms, 0
+            slot += 1
+            digits = decimal(number)
+            if len(digits) != size:
+                size = len(digits)
+                opening = heads[len(begin) + size] + begin
+            written.write(opening)
+            written.write(digits)
             written.write(tail)
-        self.rows += len(texts)
-        self.left -= len(texts)
+        self.rows += stop - start
+        self.left -= stop - start

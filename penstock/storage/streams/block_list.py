@@ -30,7 +30,9 @@ class BlockList:
         return self._found_at
 
     def index_from(self, start: StreamId) -> int:
-        """The index of the first block that may have slots with ids from `start` on. O(log b)."""
+        """The index of the first block that may have slots with ids from `start` on. O(log b), O(1) from the first."""
+        if not self.firsts or start <= self.firsts[0]:
+            return 0
         return max(self.index_of(start), 0)
 
     def blocks_from(self, start: StreamId) -> Iterator[PendingBlock]:
