@@ -4,6 +4,7 @@ from typing import Final
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.policies import policy_fields
+from penstock.commands.streams.info_fields import InfoFields
 from penstock.commands.streams.pending_rows import PendingRows, row_heads
 from penstock.commands.streams.xrange import EVERYTHING, entries_of
 from penstock.engine import arguments, refusals
@@ -62,10 +63,12 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that describ
 )
 def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])
+    fields = InfoFields(ctx)
     if len(args) == 3:
-        return reply.fields(
-            ctx.shown([*_heading(stream), *_ends(ctx, stream), *policy_fields.of_stream(ctx, stream)]), ctx.resp3
-        )
+        _add_heading(fields, stream)
+        _add_ends(fields, ctx, stream)
+        fields.add_all(policy_fields.of_stream(ctx, stream))
+        return fields.as_map()
     if args[3].upper() != b"FULL" or len(args) not in (4, 6) or (len(args) == 6 and args[4].upper() != b"COUNT"):
         raise refusals.unknown_or_wrong(args[1], args[0])
     max_count = SHOWN
@@ -74,38 +77,40 @@ def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
         max_count = EVERYTHING if max_count == 0 else SHOWN if max_count < 0 else max_count
     groups = [_full_group(ctx, stream, group, max_count) for group in stream.groups_by_name()]
     entries = entries_of(stream.runs(ids.ZERO, ids.MAX, max_count))
-    shown = [*_heading(stream), (b"entries", entries), (b"groups", reply.array(groups))]
-    shown += policy_fields.of_stream(ctx, stream)
-    return reply.fields(ctx.shown(shown), ctx.resp3)
+    _add_heading(fields, stream)
+    fields.add(b"entries", entries)
+    fields.add(b"groups", reply.array(groups))
+    fields.add_all(policy_fields.of_stream(ctx, stream))
+    return fields.as_map()
 
 
-def _heading(stream: Stream) -> list[tuple[bytes, bytes]]:
+def _add_heading(fields: InfoFields, stream: Stream) -> None:
     """The fields at the beginning of both forms of XINFO STREAM."""
     producers = stream.producers
     nodes = len(stream.nodes)
-    return [
-        (b"length", reply.integer(stream.length)),
-        (b"radix-tree-keys", reply.integer(nodes)),
-        (b"radix-tree-nodes", reply.integer(nodes + 1)),
-        (b"last-generated-id", reply.bulk(ids.text(stream.last_id))),
-        (b"max-deleted-entry-id", reply.bulk(ids.text(stream.max_deleted_id))),
-        (b"entries-added", reply.integer(stream.entries_added)),
-        (b"recorded-first-entry-id", reply.bulk(ids.text(stream.first_id))),
-        (b"idmp-duration", reply.integer(producers.duration_s)),
-        (b"idmp-maxsize", reply.integer(producers.max_size)),
-        (b"pids-tracked", reply.integer(len(producers.pids))),
-        (b"iids-tracked", reply.integer(producers.tracked)),
-        (b"iids-added", reply.integer(producers.added)),
-        (b"iids-duplicates", reply.integer(producers.duplicates)),
-    ]
+    fields.add_number(b"length", stream.length)
+    fields.add_number(b"radix-tree-keys", nodes)
+    fields.add_number(b"radix-tree-nodes", nodes + 1)
+    fields.add(b"last-generated-id", reply.bulk(ids.text(stream.last_id)))
+    fields.add(b"max-deleted-entry-id", reply.bulk(ids.text(stream.max_deleted_id)))
+    fields.add_number(b"entries-added", stream.entries_added)
+    fields.add(b"recorded-first-entry-id", reply.bulk(ids.text(stream.first_id)))
+    fields.add_number(b"idmp-duration", producers.duration_s)
+    fields.add_number(b"idmp-maxsize", producers.max_size)
+    fields.add_number(b"pids-tracked", len(producers.pids))
+    fields.add_number(b"iids-tracked", producers.tracked)
+    fields.add_number(b"iids-added", producers.added)
+    fields.add_number(b"iids-duplicates", producers.duplicates)
 
 
-def _ends(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
+def _add_ends(fields: InfoFields, ctx: Context, stream: Stream) -> None:
     first = last = reply.null(ctx.resp3)
     if stream.length:
         head, tail = stream.segments[0], stream.segments[-1]
         first, last = head.entry(head.first_live()), tail.entry(tail.last_live())
-    return [(b"groups", reply.integer(len(stream.groups))), (b"first-entry", first), (b"last-entry", last)]
+    fields.add_number(b"groups", len(stream.groups))
+    fields.add(b"first-entry", first)
+    fields.add(b"last-entry", last)
 
 
 def _known(ctx: Context, number: int | None) -> bytes:
@@ -139,33 +144,29 @@ def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> b
     pending = TimedRows(group, HEADS, max_count)
     pending.add_from(ids.ZERO, None)
     consumers = [_full_consumer(ctx, group, consumer, max_count) for consumer in group.consumers_by_name()]
-    fields = [
-        (b"name", reply.bulk(group.name)),
-        (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
-        (b"entries-read", _entries_read(ctx, group)),
-        (b"lag", _known(ctx, stream.lag(group))),
-        (b"pel-count", reply.integer(group.pending)),
-        (b"nacked-count", reply.integer(group.released)),
-        (b"pending", pending.as_array()),
-        (b"consumers", reply.array(consumers)),
-        *policy_fields.of_group(ctx, stream, group),
-    ]
-    return reply.fields(ctx.shown(fields), ctx.resp3)
+    fields = InfoFields(ctx)
+    fields.add(b"name", reply.bulk(group.name))
+    fields.add(b"last-delivered-id", reply.bulk(ids.text(group.last_id)))
+    fields.add(b"entries-read", _entries_read(ctx, group))
+    fields.add(b"lag", _known(ctx, stream.lag(group)))
+    fields.add_number(b"pel-count", group.pending)
+    fields.add_number(b"nacked-count", group.released)
+    fields.add(b"pending", pending.as_array())
+    fields.add(b"consumers", reply.array(consumers))
+    fields.add_all(policy_fields.of_group(ctx, stream, group))
+    return fields.as_map()
 
 
 def _full_consumer(ctx: Context, group: Group, consumer: Consumer, max_count: int) -> bytes:
     pending = OwnTimedRows(group, OWN_HEADS, max_count)
     pending.add_from(ids.ZERO, consumer)
-    return reply.fields(
-        [
-            (b"name", reply.bulk(consumer.name)),
-            (b"seen-time", reply.integer(consumer.seen_ms)),
-            (b"active-time", reply.integer(consumer.active_ms)),
-            (b"pel-count", reply.integer(consumer.pending)),
-            (b"pending", pending.as_array()),
-        ],
-        ctx.resp3,
-    )
+    fields = InfoFields(ctx)
+    fields.add(b"name", reply.bulk(consumer.name))
+    fields.add_number(b"seen-time", consumer.seen_ms)
+    fields.add_number(b"active-time", consumer.active_ms)
+    fields.add_number(b"pel-count", consumer.pending)
+    fields.add(b"pending", pending.as_array())
+    return fields.as_map()
 
 
 @command(
