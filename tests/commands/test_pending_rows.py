@@ -100,3 +100,14 @@ def test_the_full_description_lists_the_same(seed: int) -> None:
 
 def mapped(reply: Any) -> dict[bytes, Any]:
     return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def test_rows_name_ids_of_every_length() -> None:
+    texts = [b"9-9", b"9-10", b"9-999", b"9-1000", b"10-0", b"10-1", b"99-0", b"100-0", b"18446744073709551615-5"]
+    client = Dialogue(make_engine(ManualClock(NOW_MS)))
+    client("XGROUP CREATE s g 0 MKSTREAM", *[f"XADD s {text.decode()} f v" for text in texts])
+    client("XREADGROUP GROUP g ann STREAMS s >")
+
+    assert [row[0] for row in client("XPENDING s g - + 20")] == texts
+    assert [row[0] for row in client("XPENDING s g 9-10 + 3 ann")] == texts[1:4]
+    assert client("XPENDING s g")[1:3] == [texts[0], texts[-1]]

@@ -43,21 +43,32 @@ def halves(entry_id: StreamId) -> IdHalves:
 
 
 def text_of(ms: int, seq: int) -> bytes:
-    """As `text`, for an id in two halves. Cheaper while the milliseconds are those of the last call."""
+    """As `text`, for an id in two halves. Cheaper where the milliseconds were among the last two."""
     last_ms, head = _heads.last
     if ms != last_ms:
-        head = b"%d-" % ms
-        _heads.last = ms, head
+        head = _head_before(ms)
     return head + decimal(seq)
 
 
-class _Heads:
-    """The milliseconds that were written last, and their text up to the dash: one tuple, because of other threads."""
+def _head_before(ms: int) -> bytes:
+    """The text of an id up to the dash, for milliseconds other than the last ones; they are the last ones now."""
+    found = _heads.former
+    if found[0] != ms:
+        found = ms, b"%d-" % ms
+    _heads.former, _heads.last = _heads.last, found
+    return found[1]
 
-    __slots__ = ("last",)
+
+class _Heads:
+    """The milliseconds that were written last, and those before: each in a tuple with their text up to the dash,
+    because of other threads. A group's first and last pending id are often asked for in turn.
+    """
+
+    __slots__ = ("former", "last")
 
     def __init__(self) -> None:
         self.last: tuple[int, bytes] = (0, b"0-")
+        self.former: tuple[int, bytes] = (0, b"0-")
 
 
 _heads: Final = _Heads()
