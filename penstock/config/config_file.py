@@ -8,13 +8,12 @@ import errno
 import glob
 import os
 import shlex
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from penstock.config import quoting
+from penstock.config import quoting, whole_file
 from penstock.config.directive_types import BadValue
 from penstock.config.settings import DIRECTIVES, Settings
 from penstock.errors import UsageError, shortened
@@ -115,16 +114,7 @@ def rewrite(settings: Settings, users: Sequence[str] | None = None) -> None:
     text = rewritten(_read(settings.file) if path.exists() else "", settings)
     if users is not None:
         text = with_users(text, users)
-    with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name + ".", delete=False) as temporary:
-        try:
-            temporary.write(text.encode(errors="surrogateescape"))
-            temporary.flush()
-            os.fsync(temporary.fileno())
-            Path(temporary.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-            Path(temporary.name).replace(path)
-        except OSError:
-            Path(temporary.name).unlink()
-            raise
+    whole_file.replace(path, text.encode(errors="surrogateescape"), whole_file.permissions_of(path, 0o644))
 
 
 def rewritten(text: str, settings: Settings) -> str:

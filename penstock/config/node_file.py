@@ -1,8 +1,8 @@
 """Reads and replaces a small file as a whole (nodes.conf)."""
 
-import os
-import tempfile
 from pathlib import Path
+
+from penstock.config import whole_file
 
 
 def read(path: Path) -> str | None:
@@ -15,13 +15,4 @@ def read(path: Path) -> str | None:
 
 def replace(path: Path, text: str) -> None:
     """Write the file anew, so that a crash leaves the old one or the new one. OSError if that fails."""
-    with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name + ".", delete=False) as temporary:
-        try:
-            temporary.write(text.encode(errors="surrogateescape"))
-            temporary.flush()
-            os.fsync(temporary.fileno())
-            Path(temporary.name).chmod(0o644)
-            Path(temporary.name).replace(path)
-        except OSError:
-            Path(temporary.name).unlink()
-            raise
+    whole_file.replace(path, text.encode(errors="surrogateescape"), 0o644)

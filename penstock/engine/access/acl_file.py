@@ -1,11 +1,10 @@
 """The ACL file: one user a line, in the words of ACL LIST (Redis 8.6.3)."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from penstock.config import whole_file
 from penstock.engine.access.rule_error import RuleError
 from penstock.engine.access.selector import UNKNOWN, has_spaces
 from penstock.engine.access.user_rules import Unmatched, UserRules, with_selectors
@@ -65,14 +64,5 @@ def _apply(user: User, words: Sequence[bytes], place: bytes, rules: UserRules) -
 
 def write(path: Path, lines: Sequence[bytes]) -> None:
     """Write the users, by replacing the file as a whole; it keeps its permissions. OSError if that fails."""
-    mode = path.stat().st_mode & 0o777 if path.exists() else PERMISSIONS
-    with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name + ".tmp-", delete=False) as temporary:
-        try:
-            temporary.write(b"".join([line + b"\n" for line in lines]))
-            temporary.flush()
-            os.fsync(temporary.fileno())
-            Path(temporary.name).chmod(mode)
-            Path(temporary.name).replace(path)
-        except OSError:
-            Path(temporary.name).unlink()
-            raise
+    content = b"".join([line + b"\n" for line in lines])
+    whole_file.replace(path, content, whole_file.permissions_of(path, PERMISSIONS))

@@ -1,0 +1,25 @@
+"""Replaces a small file as a whole, so that a crash leaves the old one or the new one."""
+
+import os
+from pathlib import Path
+
+
+def replace(path: Path, content: bytes, permissions: int) -> None:
+    """Write the file anew: beside the old one, synced, then renamed. OSError if that fails; the old one stays then."""
+    import tempfile  # imported late: it brings much that a server's start can do without
+
+    with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name + ".", delete=False) as temporary:
+        try:
+            temporary.write(content)
+            temporary.flush()
+            os.fsync(temporary.fileno())
+            Path(temporary.name).chmod(permissions)
+            Path(temporary.name).replace(path)
+        except OSError:
+            Path(temporary.name).unlink()
+            raise
+
+
+def permissions_of(path: Path, new: int) -> int:
+    """The file's permissions, or `new` if there is none."""
+    return path.stat().st_mode & 0o777 if path.exists() else new
