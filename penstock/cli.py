@@ -3,11 +3,12 @@
 The words after `serve` are parsed as redis-server parses its own (config/config_file.py), not by argparse.
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.config import config_file, directive_help
+from penstock.config import config_file
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server.command_line import hide_secrets
@@ -50,7 +51,12 @@ def redis_server_main(arguments: Sequence[str] | None = None) -> int:
     return serve(words, "redis-server")
 
 
-def _serve_help(program: str) -> str:
+def _serve_help(program: str, directive: str) -> str:
+    """What there is to say of all directives, or of one."""
+    from penstock.config import directive_help  # imported late: a server starts without it
+
+    if directive:
+        return directive_help.described(directive)
     about = f"\nDirectives, by group ({program} --help DIRECTIVE tells of one):\n\n"
     return SERVE_USAGE.format(program=program) + about + directive_help.overview()
 
@@ -58,9 +64,9 @@ def _serve_help(program: str) -> str:
 def serve(words: Sequence[str], program: str) -> int:
     """Run a server until it is stopped, or with --check only read its settings; 0, or 1 if it cannot start."""
     if words[:1] in (["-h"], ["--help"]):
-        told = directive_help.described(words[1]) if len(words) > 1 else _serve_help(program)
-        sys.stdout.write(told)
+        sys.stdout.write(_serve_help(program, "".join(words[1:2])))
         return 0
+    gc.disable()  # what is imported and built from here on lives as long as the server, which turns it on
     only_checks = words[:1] == ["--check"]
     words = words[only_checks:]
     if not hide_secrets(words):
@@ -83,3 +89,5 @@ def serve(words: Sequence[str], program: str) -> int:
     except UsageError as mistake:
         sys.stderr.write(f"{mistake}\n")
         return 1
+    finally:
+        gc.enable()

@@ -4,8 +4,7 @@ Defaults are Redis's; where one differs, its description says why. The directive
 need are in `ignored_directives.py`.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.config.directive_types import (
     INT,
@@ -32,8 +31,7 @@ from penstock.config.directive_types import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(NamedTuple):
     """One row. `about` describes the directive; `alias` is an older name for it.
 
     immutable: cannot change while the server runs. protected: CONFIG SET needs enable-protected-configs. hidden: CONFIG

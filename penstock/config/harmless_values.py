@@ -5,14 +5,12 @@ ignored. A start that sets it to a value that is not harmless is refused with on
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 ANY: Final[tuple[str, ...]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(NamedTuple):
     """Why a directive may be ignored if it has one of the `harmless` values (ANY: with any value).
 
     instead: the error for other values, with what to do.

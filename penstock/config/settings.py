@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Final
 
 from penstock.config import harmless_values
@@ -241,6 +240,8 @@ def _unknown(name: str) -> str:
 
 def nearest(name: str) -> list[str]:
     """The directive with the most similar name; none if there is no similar one."""
+    from difflib import get_close_matches  # imported late: a start without mistakes does without it
+
     return get_close_matches(name, _BY_NAME, 1)
 
 

@@ -142,7 +142,9 @@ class Server:
         await doors.open(lambda: cast(asyncio.Protocol, Connection(turn)))
         for address in doors.addresses:
             server_log.notice(f"Listening on {address}")
+        gc.freeze()  # so far nothing is garbage; what is loaded is looked through without it
         gc.set_threshold(*GC_THRESHOLDS)
+        gc.enable()
         try:
             await self._load_all(log_writer, loop)
         except UsageError:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.commands import registry
 from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.argument_tree import Argument
 
@@ -198,6 +199,16 @@ ARITIES = {
 @pytest.mark.parametrize(("name", "line", "expected"), ARITIES.values(), ids=ARITIES)
 def test_arity_follows_from_the_line(name: str, line: str, expected: int) -> None:
     assert command_syntax.arity(name, line) == expected
+
+
+def test_the_arity_of_every_command_is_that_of_its_tree() -> None:
+    rows = [one for row in registry.table().values() for one in (row, *row.subcommands.values())]
+    for row in rows:
+        if row.syntax:
+            least, is_fixed = argument_tree.extent(command_syntax.parse(row.syntax))
+            own = 2 if "|" in row.name else 1
+            found = command_syntax.arity(row.name, row.syntax)
+            assert found == (own + least if is_fixed else -(own + least)), row.name
 
 
 MALFORMED = [

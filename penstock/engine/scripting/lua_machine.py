@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, cast
 
-from penstock.engine.scripting import lua_numbers, script_source
+from penstock.engine.scripting import lua_numbers
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -118,7 +118,7 @@ class Machine:
             b"log": server.tell,
             b"killed": server.why_stop,
             b"prepare": _prepared,
-            b"spelt": lambda code: b"+" + script_source.spelt(code),
+            b"spelt": _spelt,
             b"number_text": lua_numbers.word,
             b"integer_text": lua_numbers.whole,
             b"unsigned_text": lua_numbers.unsigned_text,
@@ -342,10 +342,19 @@ def _handed(found: bytes) -> bytes | int:
 
 def _prepared(code: bytes, is_script: bool) -> bytes:
     """The code for LuaJIT behind a `+`, or behind a `-` the line and what Lua 5.1 says is wrong there."""
+    from penstock.engine.scripting import script_source  # imported late: a server without scripts starts without it
+
     try:
         return b"+" + script_source.prepared(code, is_script)
     except script_source.Malformed as problem:
         return b"-" + problem.text
+
+
+def _spelt(code: bytes) -> bytes:
+    """What `load` in a script is given, for LuaJIT."""
+    from penstock.engine.scripting import script_source
+
+    return b"+" + script_source.spelt(code)
 
 
 def _passed(words: list[bytes]) -> tuple[bytes | None, list[bytes], int]:

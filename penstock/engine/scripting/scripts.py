@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.scripting import lock_scripts, script_source, shebang
+from penstock.engine.scripting import lock_scripts, shebang
 from penstock.engine.scripting.function_libraries import Libraries
 from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls, OwnRequests
@@ -49,6 +49,8 @@ class Script:
     __slots__ = ("code", "flags", "loaded", "steps")
 
     def __init__(self, code: bytes, body: bytes, flags: frozenset[bytes] | None, loaded: bool) -> None:
+        from penstock.engine.scripting import script_source  # imported late: compiling its expressions takes 2 ms
+
         self.code = code
         self.flags = flags
         self.loaded = loaded

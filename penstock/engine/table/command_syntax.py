@@ -64,8 +64,31 @@ def arity(name: str, syntax: str) -> int:
     own = 2 if "|" in name else 1
     if not syntax:
         return own
-    least, fixed = trees.extent(parse(syntax))
+    least, fixed = _words_outside_brackets(syntax) or trees.extent(parse(syntax))
     return own + least if fixed else -(own + least)
+
+
+def _words_outside_brackets(syntax: str) -> tuple[int, bool] | None:
+    """What `trees.extent` says of the line's tree, without the tree, which a start has no other use for.
+
+    None where a choice or block stands outside square brackets.
+    """
+    least, depth, is_fixed = 0, 0, True
+    for word in _WORDS.findall(syntax):
+        if word == "[":
+            depth += 1
+            is_fixed = False
+        elif word == "]":
+            depth -= 1
+        elif depth:
+            continue
+        elif word in ("<", "("):
+            return None
+        elif word == "...":
+            is_fixed = False
+        elif word != "," and word[0] != "@" and word[-1] != ":":
+            least += 1
+    return least, is_fixed
 
 
 class _Parser:

@@ -1,7 +1,6 @@
 """What a server says of itself: its numbers, and where it runs."""
 
 import os
-import platform
 import random
 import sys
 from typing import Final
@@ -29,5 +28,6 @@ class Identity:
         self.event_loop = "asyncio"
         system = os.uname()
         self.system = f"{system.sysname} {system.release} {system.machine}"
+        name = "CPython" if sys.implementation.name == "cpython" else sys.implementation.name
+        self.interpreter = f"{name} {sys.version.split()[0]}"
         self.bits = 64 if sys.maxsize > 2**32 else 32
-        self.interpreter = f"{platform.python_implementation()} {platform.python_version()}"
