@@ -166,6 +166,10 @@ def run_singles(plan: Plan) -> dict[str, Any]:
     return by_log(plan, "singles", ONE_AT_A_TIME, singles.one_at_a_time)
 
 
+def run_starts(plan: Plan) -> dict[str, Any]:
+    return dict(latency.starts(plan.real, 5 if plan.quick else 21))
+
+
 def run_wakeups(plan: Plan) -> dict[str, Any]:
     return dict(latency.wakeups(plan.candidates, 1_000 if plan.quick else 10_000))
 
@@ -233,6 +237,7 @@ PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "loads": run_loads,
     "restricted": run_restricted,
     "singles": run_singles,
+    "starts": run_starts,
     "wakeups": run_wakeups,
     "stalls": run_stalls,
     "steady": run_steady,

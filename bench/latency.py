@@ -1,15 +1,17 @@
-"""How long a client waits: for an entry that it blocks for, while another's command is long, under a steady load;
-and what a large leased group costs.
+"""How long a client waits: for a start, for an entry that it blocks for, while another command is long, under a steady
+load; and what a large leased group costs.
 
 Every age counts from when the request was due, so that a late answer also makes those behind it late.
 """
 
 import select
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from statistics import median
 from typing import Final
 
 from bench.loads import ADD, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entries, entry_id, read
@@ -40,6 +42,41 @@ Rows = dict[str, dict[str, float]]  # server -> figures
 
 def told(name: str, figures: dict[str, float]) -> str:
     return "  ".join([f"{name:<10}", *(f"{what} {figure:.3f}" for what, figure in figures.items())])
+
+
+# -- starts: how long until a server answers PING ---------------------------------------------------------------------
+
+EMBEDDED: Final = """
+import time
+from penstock.testing.embedded import Server
+began_s = time.perf_counter()
+with Server():
+    print(1000 * (time.perf_counter() - began_s))
+"""
+
+
+def starts(candidates: Sequence[Candidate], rounds: int) -> Rows:
+    """server -> figures: medians of so many starts with an empty log, and of servers inside a process."""
+    found: dict[str, dict[str, list[float]]] = {candidate.name: {} for candidate in candidates}
+    for _ in range(rounds):
+        for candidate in candidates:
+            began_s = time.perf_counter()
+            with running(candidate) as server:
+                figures = {"ms": 1000 * (time.perf_counter() - began_s), "CPU ms": cpu_ns(server.pid) / 1e6}
+            if candidate.is_penstock:
+                figures["ms inside a process, after the import"] = start_inside_ms(candidate)
+            for what, figure in figures.items():
+                found[candidate.name].setdefault(what, []).append(figure)
+    medians = {name: {what: median(each) for what, each in row.items()} for name, row in found.items()}
+    for name, row in medians.items():
+        print(told(name, row), flush=True)
+    return medians
+
+
+def start_inside_ms(candidate: Candidate) -> float:
+    words = [str(candidate.python), "-P", "-c", EMBEDDED]
+    ran = subprocess.run(words, env=candidate.environment(), stdout=subprocess.PIPE, text=True, check=True)
+    return float(ran.stdout)
 
 
 # -- wake-ups: how soon a blocked reader gets an entry, among 1 to 10,000 that block for the same stream --------------

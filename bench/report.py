@@ -82,6 +82,11 @@ def sections() -> Iterator[Lines]:
     yield section("loads", "CPU time of the server, a command", loads)
     yield section("restricted", "A user with few rights", restricted)
     yield section("singles", "One command at a time", singles)
+    yield by_server(
+        "starts",
+        "Starting",
+        "Until the server answers PING, with an empty log; the median. Aims: plain 150 ms, inside a process 5 ms.",
+    )
     yield section("wakeups", "Waking a blocked reader", wakeups)
     yield by_server("stalls", "The longest that another client waits", "In ms, beside {entries} entries.")
     yield by_server(

@@ -37,6 +37,7 @@ def test_a_load_is_measured_on_two_builds_in_one_run() -> None:
         "singles",
         "wakeups",
         "stalls",
+        "starts",
         "memory",
         "growth",
         "policies",
