@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.engine.scripting import script_source
+from penstock.engine.scripting import quick_code
 from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import Late, script
 from tests.support.builds import replaces_functions
@@ -75,20 +75,20 @@ def fresh() -> Dialogue:
 
 @pytest.mark.parametrize("code", IN_PLACE)
 def test_a_script_of_small_calls_begins_in_place(code: Any) -> None:
-    assert script_source.steps_in_place(code.encode())
+    assert quick_code.steps_in_place(code.encode())
 
 
 @pytest.mark.parametrize("code", WATCHED)
 def test_a_script_that_calls_anything_else_is_watched(code: Any) -> None:
-    assert not script_source.steps_in_place(code.encode())
+    assert not quick_code.steps_in_place(code.encode())
 
 
 def test_a_script_whose_texts_may_grow_large_is_watched() -> None:
-    assert script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 5) == script_source.MOST_STEPS
-    assert 0 < script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 9) < script_source.MOST_STEPS
-    assert not script_source.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 40)
-    assert not script_source.steps_in_place(b"local s = ARGV[1] " + b"s = s:upper 'x' .. s " * 40)
-    assert script_source.steps_in_place(b"local s = 'x' " + b"s = 'x:' .. KEYS[1] .. ':y' " * 20)
+    assert quick_code.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 5) == quick_code.MOST_STEPS
+    assert 0 < quick_code.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 9) < quick_code.MOST_STEPS
+    assert not quick_code.steps_in_place(b"local s = 'x' " + b"s = s .. s " * 40)
+    assert not quick_code.steps_in_place(b"local s = ARGV[1] " + b"s = s:upper 'x' .. s " * 40)
+    assert quick_code.steps_in_place(b"local s = 'x' " + b"s = 'x:' .. KEYS[1] .. ':y' " * 20)
 
 
 def test_a_small_script_needs_no_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:
@@ -100,12 +100,12 @@ def test_a_small_script_needs_no_thread(late: Late, threads: list[Callable[[], b
 
 @pytest.mark.parametrize("code", SMALL_SCRIPTS)
 def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_source, "MOST_STEPS", 20_000_000)
+    monkeypatch.setattr(quick_code, "MOST_STEPS", 20_000_000)
     expected = fresh().words(b"EVAL", code.encode(), b"1", b"k", b"w")
     handed_over = Late(UnitLog())
     handed_over.caller("CONFIG SET busy-reply-threshold 60000")
     for steps in range(150, 1200, 100):
-        monkeypatch.setattr(script_source, "MOST_STEPS", steps)
+        monkeypatch.setattr(quick_code, "MOST_STEPS", steps)
         handed_over.caller("FLUSHALL", "SCRIPT FLUSH")
         assert handed_over.caller.words(b"EVAL", code.encode(), b"1", b"k", b"w") == expected
 

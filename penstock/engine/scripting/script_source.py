@@ -58,26 +58,6 @@ SEVERAL: Final = frozenset(
     b"assert collectgarbage gcinfo ipairs load loadstring next pairs pcall rawequal select unpack xpcall".split()
 )
 HOLD_SEVERAL: Final = re.compile(rb"(?:redis|cjson|cmsgpack|struct|string|table|math|coroutine|bit|os)\.[A-Za-z0-9_]+")
-# What a script may call and still run in place: guard.lua sees to it that none of these holds the server for long.
-QUICK: Final = frozenset((
-    b"redis.call", b"redis.pcall", b"redis.error_reply", b"redis.status_reply", b"redis.log", b"redis.setresp",
-    b"redis.sha1hex", b"tonumber", b"tostring", b"type", b"select", b"unpack", b"error", b"assert", b"rawget",
-    b"rawequal", b"math.floor", b"math.ceil", b"math.abs", b"math.max", b"math.min", b"math.fmod", b"math.random",
-    b"string.sub", b"string.len", b"string.upper", b"string.lower", b"string.reverse", b"string.byte", b"string.char",
-    b"string.rep", b"string.format", b"string.find", b"string.match", b"string.gsub", b"table.concat",
-    b"table.insert", b"table.remove", b"table.getn", b"cjson.encode", b"cjson.decode", b"cmsgpack.pack",
-    b"cmsgpack.unpack",
-))  # fmt: skip
-QUICK_WORDS: Final = frozenset(name.split(b".")[0] for name in QUICK)
-LIBRARIES: Final = frozenset(name.split(b".")[0] for name in QUICK if b"." in name)
-METHODS: Final = frozenset(name.split(b".")[1] for name in QUICK if name.startswith(b"string."))
-FIELDS: Final = frozenset((b"redis.LOG_DEBUG", b"redis.LOG_VERBOSE", b"redis.LOG_NOTICE", b"redis.LOG_WARNING",
-    b"cjson.null", b"math.huge", b"math.pi"))  # fmt: skip
-MOST_BYTES: Final = 4000  # of a script that runs in place
-MOST_STEPS: Final = 20_000  # of 100 ns or so, each as much as a byte that is read: two milliseconds
-MANY: Final = 20  # calls that one of a function counts for that may give thousands of values
-FREE_WEIGHT: Final = 200  # texts of MOST_STEPS bytes, made so often: four megabytes
-LOOP: Final = re.compile(rb"\b(?:for|while|repeat|function)\b")
 
 
 class Malformed(Exception):
@@ -377,81 +357,3 @@ class _Calls:
         if last_call < 0 or self._tokens[stop - 1].word == b"]" or self._tokens[stop - 1].kind == "name":
             return None
         return b"".join([token.word for token in self._tokens[first:last_call]])
-
-
-def steps_in_place(text: bytes) -> int:
-    """How many steps a script may take in place (guard.lua), and how many bytes it may be given; 0: it never may.
-
-    It has neither loop nor function of its own, and calls nothing but QUICK ones. Every call is looked at: what is
-    called must be named in full and keep its meaning, so no local may bear a name of QUICK_WORDS, and nothing that
-    was read from a variable or a table is ever called, but by the name of a method that texts have.
-
-    What it does to texts without calling anything cannot be counted while it runs: each `..` may double one, and each
-    call may copy one. So the more of them there are, the fewer are the steps.
-    """
-    found = tokens(text) if len(text) <= MOST_BYTES and LOOP.search(text) is None else None
-    if found is None:
-        return 0
-    calls = joins = 0
-    for index, token in enumerate(found):
-        before = found[index - 1] if index else None
-        if token.kind == "name":
-            if token.word in (b"_G", b"arg"):
-                return 0
-            if token.word in QUICK_WORDS and not _keeps_meaning(found, index):
-                return 0
-        elif token.word == b"..":
-            joins += _may_double(found, index)
-        if before is None or not (token.word in (b"(", b"{") or token.kind in ("text", "long")):
-            continue
-        if before.kind in ("text", "long") or before.word in (b")", b"]", b"}"):
-            return 0  # a call of a value, or of what a call gave
-        if before.kind == "name" and before.word not in KEYWORDS:
-            if not _is_method(found, index) and _path(found, index) not in QUICK:
-                return 0
-            calls += MANY if before.word in (b"unpack", b"byte") else 1
-    steps = min(MOST_STEPS, MOST_STEPS * FREE_WEIGHT // (2**joins * max(1, calls + joins)))
-    return steps if steps > len(text) else 0
-
-
-def _may_double(found: list[Token], index: int) -> bool:
-    """Whether both sides of a `..` may be long: a text that is written there, and begins the expression, is not."""
-    after = found[index + 1] if index + 1 < len(found) else None
-    if after is None or after.kind != "name":
-        return after is not None and after.word in (b"(", b"#", b"-", b"{")
-    is_written = index > 0 and found[index - 1].kind in ("text", "long", "number")
-    begins = index < 2 or (found[index - 2].word in BEFORE_VALUE and found[index - 2].word != b"..")
-    return not (is_written and begins)
-
-
-def _keeps_meaning(found: list[Token], index: int) -> bool:
-    """Whether a name of QUICK_WORDS is called or looked into here, not declared, set or handed on."""
-    if index and found[index - 1].word in (b".", b":"):
-        return True  # a field of that name: no call of it is quick
-    if index and found[index - 1].word in (b"local", b"for"):
-        return False
-    after = found[index + 1].word if index + 1 < len(found) else b""
-    if found[index].word not in LIBRARIES:
-        return after == b"("
-    if after != b"." or index + 2 >= len(found):
-        return False
-    path = found[index].word + b"." + found[index + 2].word
-    return path in QUICK or path in FIELDS
-
-
-def _is_method(found: list[Token], index: int) -> bool:
-    """Whether what is called is a method that texts have. No table holds another function than a QUICK one."""
-    return index >= 2 and found[index - 2].word == b":" and found[index - 1].word in METHODS
-
-
-def _path(found: list[Token], index: int) -> bytes:
-    """The names before a call, `a` or `a.b`; more than two, and methods, are in no list."""
-    parts: list[bytes] = []
-    at = index - 1
-    while at >= 0:
-        parts.append(found[at].word)
-        if at == 0 or found[at - 1].word not in (b".", b":"):
-            break
-        parts.append(found[at - 1].word)
-        at -= 2
-    return b"".join(reversed(parts))

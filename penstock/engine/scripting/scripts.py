@@ -1,6 +1,6 @@
 """The scripts that a server keeps, and the one that runs.
 
-A script without loops begins in place (script_source.py, guard.lua). What takes more than two milliseconds of it, and
+A script without loops begins in place (quick_code.py, guard.lua). What takes more than two milliseconds of it, and
 any other script, is given to the runner that the server hands in (script_runner.py), which runs it in a thread; the
 engine waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is blocked and
 the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
@@ -49,12 +49,12 @@ class Script:
     __slots__ = ("code", "flags", "loaded", "steps")
 
     def __init__(self, code: bytes, body: bytes, flags: frozenset[bytes] | None, loaded: bool) -> None:
-        from penstock.engine.scripting import script_source  # imported late: compiling its expressions takes 2 ms
+        from penstock.engine.scripting import quick_code  # imported late: compiling its expressions takes 2 ms
 
         self.code = code
         self.flags = flags
         self.loaded = loaded
-        self.steps = script_source.steps_in_place(body)
+        self.steps = quick_code.steps_in_place(body)
 
 
 class Transaction:
