@@ -63,15 +63,15 @@ def _serve_help(program: str, directive: str) -> str:
 
 def serve(words: Sequence[str], program: str) -> int:
     """Run a server until it is stopped, or with --check only read its settings; 0, or 1 if it cannot start."""
-    if words[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(_serve_help(program, "".join(words[1:2])))
-        return 0
     gc.disable()  # what is imported and built from here on lives as long as the server, which turns it on
     only_checks = words[:1] == ["--check"]
     words = words[only_checks:]
     if not hide_secrets(words):
         sys.stderr.write("warning: the list of processes shows a password: put it into a configuration file\n")
     try:
+        if words[:1] in (["-h"], ["--help"]):
+            sys.stdout.write(_serve_help(program, "".join(words[1:2])))
+            return 0
         piped = sys.stdin.buffer.read() if words[:1] == [config_file.STANDARD_INPUT] else b""
         settings = config_file.start(words, piped.decode(errors="surrogateescape"))
         for warning in settings.warnings:

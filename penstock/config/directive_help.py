@@ -7,6 +7,7 @@ from typing import Final
 from penstock.config.cluster_directives import CLUSTER
 from penstock.config.directives import USED, Directive
 from penstock.config.settings import DIRECTIVES, nearest
+from penstock.errors import UsageError
 
 WIDTH: Final = 100
 FIRST_OF_GROUP: Final = {  # in the order of the table: the first directive of each group
@@ -49,10 +50,10 @@ def overview() -> str:
 
 
 def described(name: str) -> str:
-    """One directive with its default; for an unknown one, the most similar name."""
+    """One directive with its default. UsageError for an unknown one, with the most similar name."""
     row: Directive | None = DIRECTIVES.get(name.removeprefix("--").lower())
     if row is None:
         near = "".join([f" Did you mean {one}?" for one in nearest(name)])
-        return f"There is no directive {name}.{near}\n"
+        raise UsageError(f"There is no directive {name}.{near}")
     fixed = " It is set at the start only." if row.immutable else ""
     return f"{row.name} (default: {row.default or 'empty'})\n  {row.about}{fixed}\n"
