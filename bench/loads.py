@@ -189,6 +189,12 @@ def transactions(count: int) -> Requests:
 KEYS: Final = 100
 SCRIPT: Final = b"redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])"
 SCRIPT_SHA: Final = hashlib.sha1(SCRIPT).hexdigest().encode()
+LIBRARY: Final = b"""#!lua name=bench
+redis.register_function('same', function(keys, args)
+    redis.call('SET', keys[1], args[1])
+    return redis.call('GET', keys[1])
+end)
+"""
 
 
 def key(number: int) -> bytes:
@@ -208,6 +214,7 @@ def lists(count: int) -> Requests:
 
 def loaded(_: int) -> Requests:
     yield b"SCRIPT", b"LOAD", SCRIPT
+    yield b"FUNCTION", b"LOAD", b"REPLACE", LIBRARY
 
 
 def in_tens(request: Callable[[int], Request]) -> Callable[[int], Requests]:
@@ -236,6 +243,7 @@ TYPES: Final[dict[str, tuple[Callable[[int], Request], Callable[[int], Requests]
     "sadd": (lambda n: (b"SADD", key(n), b"member%d" % (n // KEYS)), nothing, 1.0),
     "zadd": (lambda n: (b"ZADD", key(n), b"%d" % (n * 7919 % 1000), b"member%d" % (n // KEYS)), nothing, 1.0),
     "evalsha": (lambda n: (b"EVALSHA", SCRIPT_SHA, b"1", key(n), SHORT), loaded, 1.3),
+    "fcall": (lambda n: (b"FCALL", b"same", b"1", key(n), SHORT), loaded, 1.3),
 }
 
 FIVE: Final = tuple([word for number in range(5) for word in (b"field%d" % number, SHORT)])

@@ -16,15 +16,19 @@ REPLAY_LIMIT_MS: Final = 5000  # the same, from a log: a slow machine is no reas
 
 
 class Function:
-    """One function. `key` is how Lua finds it; names are told apart without regard to case."""
+    """One function. `key` is how Lua finds it; names are told apart without regard to case.
 
-    __slots__ = ("description", "flags", "key", "name")
+    steps: the most it may take in place, and the most bytes of words that it may be given there, as a Script's.
+    """
 
-    def __init__(self, name: bytes, key: bytes, description: bytes | None, flags: frozenset[bytes]) -> None:
+    __slots__ = ("description", "flags", "key", "name", "steps")
+
+    def __init__(self, name: bytes, key: bytes, description: bytes | None, flags: frozenset[bytes], steps: int) -> None:
         self.name = name
         self.key = key
         self.description = description
         self.flags = flags
+        self.steps = steps
 
 
 class Library:
@@ -89,12 +93,17 @@ class Libraries:
         self._kept[library.name] = library.code
 
     def _compiled(self, name: bytes, code: bytes, body: bytes, limit_ms: int) -> Library:
-        library = Library(name, code)
+        from penstock.engine.scripting import quick_functions  # imported late, as quick_code is
 
-        def found(name: bytes, described: bool, description: bytes, flags: bytes) -> bytes:
+        library = Library(name, code)
+        steps_by_line = quick_functions.steps_by_line(body)
+
+        def found(name: bytes, described: bool, description: bytes, flags: bytes, line: float) -> bytes:
             self._serial += 1
             key = b"%d" % self._serial
-            library.functions.append(Function(name, key, description if described else None, frozenset(flags.split())))
+            about = description if described else None
+            steps = steps_by_line.get(int(line), 0)
+            library.functions.append(Function(name, key, about, frozenset(flags.split()), steps))
             return key
 
         self._calls.begin_load(limit_ms)

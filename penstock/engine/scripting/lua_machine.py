@@ -156,6 +156,7 @@ class Machine:
         self._load = interface[b"load"]
         self._drop = interface[b"drop"]
         self._call = interface[b"call"]
+        self._call_in_place = interface[b"call_in_place"]
         self._clear = interface[b"clear"]
 
     def _sandbox(self, host: object) -> object:
@@ -260,17 +261,27 @@ class Machine:
         text = _joined(words)
         return self._guarded(self._run_in_place, len(text), (sha, resp, steps, keys, text))
 
-    def go_on(self, sha: bytes) -> bytes:
-        """Run the rest of a script, watched: its reply."""
-        return self._guarded(self._go_on, 0, (sha,)) or b""
+    def go_on(self, name: bytes) -> bytes:
+        """Run the rest of a script or function, watched: its reply. Errors tell the name."""
+        return self._guarded(self._go_on, 0, (name,)) or b""
 
     def call(self, key: bytes, name: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
         """Run a function of a library to its end: its reply."""
         packed, passed, size = _passed(words)
         return self._guarded(self._call, size, (key, name, resp, watched, keys, packed, *passed)) or b""
 
-    def load(self, code: bytes, found: Callable[[bytes, bool, bytes, bytes], bytes]) -> bytes | None:
-        """Run a library's code, which registers its functions; why that failed."""
+    def call_in_place(
+        self, key: bytes, name: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int
+    ) -> bytes | None:
+        """As run_in_place, a function of a library."""
+        if len(words) <= MOST_PASSED:
+            return self._guarded(self._call_in_place, size, (key, name, resp, steps, keys, None, *words))
+        text = _joined(words)
+        return self._guarded(self._call_in_place, len(text), (key, name, resp, steps, keys, text))
+
+    def load(self, code: bytes, found: Callable[[bytes, bool, bytes, bytes, float], bytes]) -> bytes | None:
+        """Run a library's code, which registers its functions: name, described, description, flags, line; why that
+        failed."""
         return self._guarded(self._load, len(code), (code, self._answering(found)))
 
     def drop(self, key: bytes) -> None:

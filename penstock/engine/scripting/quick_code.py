@@ -1,7 +1,8 @@
 """Which scripts may begin in place: those of which the text shows that they take little, whatever they are given."""
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from penstock.engine.scripting.script_source import BEFORE_VALUE, KEYWORDS, Token, tokens
 
@@ -23,43 +24,74 @@ FIELDS: Final = frozenset((b"redis.LOG_DEBUG", b"redis.LOG_VERBOSE", b"redis.LOG
 MOST_BYTES: Final = 4000  # of a script that runs in place
 MOST_STEPS: Final = 20_000  # of 100 ns or so, each as much as a byte that is read: two milliseconds
 MANY: Final = 20  # calls that one of a function counts for that may give thousands of values
+MOST_JOINS: Final = 64  # more leave no step
 FREE_WEIGHT: Final = 200  # texts of MOST_STEPS bytes, made so often: four megabytes
 LOOP: Final = re.compile(rb"\b(?:for|while|repeat|function)\b")
+
+
+class Weight(NamedTuple):
+    """What a piece of code may do at most: how many calls, how many `..` that may double a text, of how many bytes."""
+
+    calls: int
+    joins: int
+    size: int
+
+    def steps(self) -> int:
+        """How many steps it may take in place, and how many bytes it may be given; 0: it never may.
+
+        What is done to texts without calling anything cannot be counted while it runs: each `..` may double one, and
+        each call may copy one. So the more of them there are, the fewer are the steps.
+        """
+        if self.size > MOST_BYTES or self.joins > MOST_JOINS or self.calls > MOST_STEPS:
+            return 0
+        steps = min(MOST_STEPS, MOST_STEPS * FREE_WEIGHT // (2**self.joins * max(1, self.calls + self.joins)))
+        return steps if steps > self.size else 0
 
 
 def steps_in_place(text: bytes) -> int:
     """How many steps a script may take in place (guard.lua), and how many bytes it may be given; 0: it never may.
 
-    It has neither loop nor function of its own, and calls nothing but QUICK ones. Every call is looked at: what is
-    called must be named in full and keep its meaning, so no local may bear a name of QUICK_WORDS, and nothing that
-    was read from a variable or a table is ever called, but by the name of a method that texts have.
-
-    What it does to texts without calling anything cannot be counted while it runs: each `..` may double one, and each
-    call may copy one. So the more of them there are, the fewer are the steps.
+    It has neither loop nor function of its own.
     """
     found = tokens(text) if len(text) <= MOST_BYTES and LOOP.search(text) is None else None
-    if found is None:
-        return 0
+    weight = None if found is None else weight_of(found, 0, len(found), len(text), {})
+    return 0 if weight is None else weight.steps()
+
+
+def weight_of(
+    found: list[Token], start: int, stop: int, size: int, own: Mapping[bytes, Weight | None]
+) -> Weight | None:
+    """What some tokens may do that hold no loop, of so many bytes; None where they call what nobody knows.
+
+    own: functions that they may call, and what these may do; None: nobody knows.
+
+    Every call is looked at: what is called is QUICK or `own`, must be named in full and keep its meaning, so no local
+    may bear a name of QUICK_WORDS, and nothing that was read from a variable or a table is ever called, but by the name
+    of a method that texts have.
+    """
     calls = joins = 0
-    for index, token in enumerate(found):
-        before = found[index - 1] if index else None
+    for index in range(start, stop):
+        token = found[index]
+        before = found[index - 1] if index > start else None
         if token.kind == "name":
             if token.word in (b"_G", b"arg"):
-                return 0
+                return None
             if token.word in QUICK_WORDS and not _keeps_meaning(found, index):
-                return 0
+                return None
         elif token.word == b"..":
             joins += _may_double(found, index)
         if before is None or not (token.word in (b"(", b"{") or token.kind in ("text", "long")):
             continue
         if before.kind in ("text", "long") or before.word in (b")", b"]", b"}"):
-            return 0  # a call of a value, or of what a call gave
+            return None  # a call of a value, or of what a call gave
         if before.kind == "name" and before.word not in KEYWORDS:
-            if not _is_method(found, index) and _path(found, index) not in QUICK:
-                return 0
+            if not _is_method(found, index) and (path := _path(found, index)) not in QUICK:
+                called = own.get(path)
+                if called is None:
+                    return None
+                calls, joins, size = calls + called.calls, joins + called.joins, size + called.size
             calls += MANY if before.word in (b"unpack", b"byte") else 1
-    steps = min(MOST_STEPS, MOST_STEPS * FREE_WEIGHT // (2**joins * max(1, calls + joins)))
-    return steps if steps > len(text) else 0
+    return Weight(calls, joins, size)
 
 
 def _may_double(found: list[Token], index: int) -> bool:

@@ -1,9 +1,10 @@
 """The scripts that a server keeps, and the one that runs.
 
-A script without loops begins in place (quick_code.py, guard.lua). What takes more than two milliseconds of it, and
-any other script, is given to the runner that the server hands in (script_runner.py), which runs it in a thread; the
-engine waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session is blocked and
-the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside EXEC, too.
+A script or function without loops begins in place (quick_code.py, quick_functions.py, guard.lua). What takes more than
+two milliseconds of it, and any other, is given to the runner that the server hands in (script_runner.py), which runs it
+in a thread; the engine waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session
+is blocked and the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside
+EXEC, too.
 """
 
 import hashlib
@@ -184,16 +185,11 @@ class Scripts:
         machine = self._machine or self.machine()
         resp = 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
-        size = 0
-        for word in words:
-            size += len(word)
+        size = size_of(words)
         if script.steps > size:
             self.calls.in_place = True
             answer = machine.run_in_place(sha, resp, script.steps, keys, words, size)
-            if answer is not None:
-                return self._ended(ctx, answer)
-            self.calls.in_place = False
-            return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.go_on(sha))
+            return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, sha, False)
         return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.run(sha, resp, True, keys, words))
 
     def call(self, ctx: Context, name: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
@@ -205,11 +201,19 @@ class Scripts:
         read_only = may_only_read(function.flags, read_only)
         machine, resp = self.machine(), 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
-        return self._watch(
-            ctx,
-            self._begun(ctx, function.name, True),
-            lambda: machine.call(function.key, function.name, resp, True, keys, words),
-        )
+        key, shown, size = function.key, function.name, size_of(words)
+        if function.steps > size:
+            self.calls.in_place = True
+            answer = machine.call_in_place(key, shown, resp, function.steps, keys, words, size)
+            return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, shown, True)
+        running = self._begun(ctx, shown, True)
+        return self._watch(ctx, running, lambda: machine.call(key, shown, resp, True, keys, words))
+
+    def _go_on(self, ctx: Context, name: bytes, is_function: bool) -> bytes:
+        """The reply of what took more steps than it may in place."""
+        self.calls.in_place = False
+        machine = self.machine()
+        return self._watch(ctx, self._begun(ctx, name, is_function), lambda: machine.go_on(name))
 
     def _begun(self, ctx: Context, name: bytes, is_function: bool) -> Running:
         return Running(name, ctx.args, ctx.engine.clock.now_us(), is_function)
@@ -283,6 +287,14 @@ class Scripts:
         assert self._runner is not None, "a late script has a runner"
         self.running = None
         return running, self._runner.late
+
+
+def size_of(words: list[bytes]) -> int:
+    """Their bytes."""
+    size = 0
+    for word in words:
+        size += len(word)
+    return size
 
 
 def error_of(answer: bytes) -> ReplyError | None:

@@ -508,9 +508,10 @@ function interface.run_in_place(sha, resp, steps, keys, packed, ...)
     return ended(sha, run_in_place(steps, run_whole, scripts[sha]))
 end
 
-function interface.go_on(sha)
+-- Go on with what was run in place, under a name that errors are to tell.
+function interface.go_on(shown)
     guard.watch()
-    return ended(sha, guard.go_on())
+    return ended(shown, guard.go_on())
 end
 
 function interface.call(name, shown, resp, is_watched, keys, packed, ...)
@@ -518,6 +519,18 @@ function interface.call(name, shown, resp, is_watched, keys, packed, ...)
     begin(resp, is_watched, true)
     usual_meta.__index = for_functions
     return finished(shown, raw_pcall(run_function, functions[name], names, words))
+end
+
+local function call_whole(given)
+    return raw_pcall(run_function, given[1], given[2], given[3])
+end
+
+-- Run a function in place, as run_in_place does a script.
+function interface.call_in_place(name, shown, resp, steps, keys, packed, ...)
+    local names, words = words_of(keys, packed, ...)
+    begin(resp, false, true)
+    usual_meta.__index = for_functions
+    return ended(shown, run_in_place(steps, call_whole, {functions[name], names, words}))
 end
 
 -- What a script left behind, for the collector.
@@ -530,7 +543,14 @@ function interface.drop(name)
     functions[name] = nil
 end
 
--- While a library is loaded it sees little but redis.register_function; `found` gets (name, description, flags...).
+-- The line of a library's text in which a function begins; -1 for one that is no library's.
+local function line_of(body)
+    local place = getinfo(body, "S")
+    return place.source == "@user_function" and place.linedefined or -1
+end
+
+-- While a library is loaded it sees little but redis.register_function; `found` gets (name, described, description,
+-- flags, line).
 function interface.load(code, found)
     local chunk, problem = compiled(code, "@user_function", true)
     if not chunk then
@@ -611,7 +631,7 @@ function interface.load(code, found)
             refuse_function("Function already exists in the library")
         end
         registered[name] = true
-        local key = found(name, described, description, concat(flags, " "))
+        local key = found(name, described, description, concat(flags, " "), line_of(body))
         functions[key] = body
     end
     local loading_redis = {register_function = register, log = redis.log}
