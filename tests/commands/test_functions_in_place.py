@@ -1,4 +1,4 @@
-"""Functions without loops begin in place, where their library's text shows that nothing in them can take long."""
+"""Functions begin in place where their library's text shows that nothing in them can take long unnoticed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support.engines import make_engine
 from tests.support.log import UnitLog
 
 MIB = 1024 * 1024
-LOOPING = "while true do end"
+LOOPING = "for x in next, {} do end"  # nobody knows how long a function may be called
 QUICK_LIBRARIES = (
     "redis.register_function('f', function(keys, args) return redis.call('GET', keys[1]) end)",
     "redis.register_function{function_name='f', callback=function(keys) return keys[1] end, flags={'no-writes'}}",

@@ -1,4 +1,4 @@
-"""Scripts without loops begin in place, and go on in a thread where they take more than a few steps."""
+"""Scripts without functions begin in place, and go on in a thread where they take more than a few steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,9 +22,16 @@ IN_PLACE = (
     "return cjson.encode({a = cjson.decode(ARGV[1])})", "return redis.call('RPUSH', KEYS[1], unpack(ARGV))",
     "return string.format('%s:%d', KEYS[1], ARGV[1])", "return ARGV[1]:sub(1, 2) .. ':' .. ('x'):rep(3)",
     "redis.log(redis.LOG_WARNING, 'x') return tostring(cjson.null == nil)",
+    "local n = 0 for i = 1, 10 do n = n + i end return n", "for i, v in ipairs(KEYS) do redis.call('SET', v, i) end",
+    "local n = 3 while n > 0 do n = n - 1 end repeat n = n + 1 until n > 3 return n",
+    "local t = {} for k, v in pairs({a = 1}) do table.insert(t, k .. ':' .. v) end return t",
+    "for i = 1, 3 do for j = 1, 3 do if j == 2 then break end redis.call('INCR', KEYS[1]) end end return 'x'",
 )  # fmt: skip
 WATCHED = (
-    "while true do end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
+    "for x in next, {} do end", "for x in f do end", "for x in pairs({}), 1 do end", "for x in pairs({})() do end",
+    "local __turn = 1 return __turn", "for x in (pairs)({}) do end", "local pairs = 1 for x in pairs(1) do end",
+    "local s = 'x' while true do s = s .. s s = s .. s s = s .. s s = s .. s s = s .. s end",
+    "local function f() end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
     "local redis = ARGV return redis.call('x')", "return pcall(pcall)", "redis['call']('x')",
     "local t = {call = string.rep} return t.call('x', 9)", "local tonumber = x return tonumber(1)", "x = redis",
     "return redis.call 'x' 'y'", "return (redis.call)('x')", "redis.call[[get]] [[x]]", "local x = {} {}",
@@ -47,6 +54,12 @@ SMALL_SCRIPTS = (
     BIG + "return redis.error_reply('My' .. ' own')", BIG + "table.insert(KEYS, b) return KEYS",
     BIG + "return string.format('%d', b)", BIG + "return b:rep(2):gsub('(x)(', '')",
     BIG + "return table.remove({b, b}, 1)",
+    BIG + "local n = 0 for i = 1, 100 do n = n + #b end return n", BIG + "for i = 1, 20 do b = b .. i end return b",
+    BIG + "for i = 1, 30 do redis.call('INCR', 'n') end return redis.call('GET', 'n')",
+    BIG + "local t = {} for i, v in ipairs({b, 'x', b}) do t[i] = #v end return t",
+    BIG + "repeat b = nil until not b return 1", BIG + "while b do b = nil .. b end",
+    BIG + "for i = 1, 3 do for j = i, 3 do redis.call('RPUSH', 'l', j) end end return redis.call('LRANGE', 'l', 0, -1)",
+    BIG + "for i = 1, 50 do if i == 7 then return i end end", BIG + "for i = 1, 9 do redis.call('GET') end",
 )  # fmt: skip
 
 
@@ -126,6 +139,50 @@ def test_a_script_that_reads_much_goes_on_in_a_thread(
 
     assert not str(script(late.caller, code)).startswith("ERR")
     assert len(threads) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "local n = 0 for i = 1, 1e6 do n = n + 1 end return n", "local n = 1e6 while n > 0 do n = n - 1 end return 1e6",
+        "local n = 0 repeat n = n + 1 until n == 1e6 return n",
+        "for i = 1, 1e6 do for j = 1, 9 do break end end return 1e6",
+        "local s for i = 1, 1e6 do s = i .. 'x' end return 1e6", "for i = 1, 1e6 do end return 1e6",
+        "local s = 'x' for i = 1, 20 do s = s .. s end return #s - 48576",
+    ],
+)  # fmt: skip
+def test_a_long_loop_goes_on_in_a_thread(late: Late, threads: list[Callable[[], bytes]], code: str) -> None:
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+
+    assert script(late.caller, code) == 1_000_000
+    assert len(threads) == 1
+
+
+def test_a_loop_of_requests_that_take_long_goes_on_in_a_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+    late.caller.words(b"RPUSH", b"list", *[b"item %d" % (number * 7919 % 50_000) for number in range(50_000)])
+
+    script(late.caller, "for i = 1, 3 do redis.call('SORT', 'list', 'ALPHA', 'STORE', 'sorted') end")
+    assert len(threads) == 1
+
+
+def test_a_script_whose_loops_cannot_count_their_turns_runs_in_a_thread(
+    late: Late, threads: list[Callable[[], bytes]]
+) -> None:
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+    names = ", ".join([f"a{number}" for number in range(200)])  # as many as a function may have
+
+    assert script(late.caller, f"local {names} = 7 while a1 do end return a0") == 7
+    assert len(threads) == 1
+
+
+def test_what_loops_leave_behind_in_place_is_collected(late: Late, threads: list[Callable[[], bytes]]) -> None:
+    code = "local t = {} for i = 1, 50 do t[i] = ('x'):rep(200) .. i end return #t"
+    for _ in range(1000):
+        assert script(late.caller, code) == 50
+
+    assert threads == []
+    assert late.engine.scripts.memory() < 8 * MIB
 
 
 def test_a_script_given_large_words_runs_in_a_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:

@@ -353,12 +353,21 @@ def _handed(found: bytes) -> bytes | int:
     return b"\0" + found
 
 
-def _prepared(code: bytes, is_script: bool) -> bytes:
-    """The code for LuaJIT behind a `+`, or behind a `-` the line and what Lua 5.1 says is wrong there."""
-    from penstock.engine.scripting import script_source  # imported late: a server without scripts starts without it
+def _prepared(code: bytes, kind: bytes) -> bytes:
+    """The code for LuaJIT behind a `+`, or behind a `-` the line and what Lua 5.1 says is wrong there.
+
+    kind: b"script", b"library", or empty for what a script compiles.
+    """
+    # Imported late: a server without scripts starts without them.
+    from penstock.engine.scripting import quick_code, quick_functions, script_source
 
     try:
-        return b"+" + script_source.prepared(code, is_script)
+        changes: list[quick_code.Change] = []
+        if kind == b"script":
+            changes = quick_code.counted(code)
+        elif kind == b"library":
+            changes = quick_functions.counted(code)
+        return b"+" + script_source.prepared(code, bool(kind), changes)
     except script_source.Malformed as problem:
         return b"-" + problem.text
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from penstock.engine.scripting.script_source import BEFORE_VALUE, KEYWORDS, Token, tokens
 
@@ -14,7 +14,7 @@ QUICK: Final = frozenset((
     b"string.sub", b"string.len", b"string.upper", b"string.lower", b"string.reverse", b"string.byte", b"string.char",
     b"string.rep", b"string.format", b"string.find", b"string.match", b"string.gsub", b"table.concat",
     b"table.insert", b"table.remove", b"table.getn", b"cjson.encode", b"cjson.decode", b"cmsgpack.pack",
-    b"cmsgpack.unpack",
+    b"cmsgpack.unpack", b"ipairs", b"pairs",
 ))  # fmt: skip
 QUICK_WORDS: Final = frozenset(name.split(b".")[0] for name in QUICK)
 LIBRARIES: Final = frozenset(name.split(b".")[0] for name in QUICK if b"." in name)
@@ -26,15 +26,27 @@ MOST_STEPS: Final = 20_000  # of 100 ns or so, each as much as a byte that is re
 MANY: Final = 20  # calls that one of a function counts for that may give thousands of values
 MOST_JOINS: Final = 64  # more leave no step
 FREE_WEIGHT: Final = 200  # texts of MOST_STEPS bytes, made so often: four megabytes
-LOOP: Final = re.compile(rb"\b(?:for|while|repeat|function)\b")
+MOST_JOINS_OF_LOOPS: Final = 4  # in a text with loops; how large texts are is looked at in each turn
+STEPS_OF_REQUEST: Final = 40
+FUNCTION: Final = re.compile(rb"\bfunction\b")
+LOOPS: Final = frozenset((b"for", b"while", b"repeat"))
+ITERATORS: Final = frozenset((b"ipairs", b"pairs"))
+TURN: Final = b"__turn"  # guard.turn, by the name that it has in a text
+BEGIN_COUNTING: Final = b"local __turn = __turn_of_a_loop; "
+
+Change: TypeAlias = tuple[int, int, bytes]  # of a text: from, to, instead
 
 
 class Weight(NamedTuple):
-    """What a piece of code may do at most: how many calls, how many `..` that may double a text, of how many bytes."""
+    """What a piece of code may do at most: how many calls, how many `..` that may double a text, of how many bytes.
+
+    Each loop is counted once: its turns count themselves (`turns`).
+    """
 
     calls: int
     joins: int
     size: int
+    has_loops: bool
 
     def steps(self) -> int:
         """How many steps it may take in place, and how many bytes it may be given; 0: it never may.
@@ -42,7 +54,8 @@ class Weight(NamedTuple):
         What is done to texts without calling anything cannot be counted while it runs: each `..` may double one, and
         each call may copy one. So the more of them there are, the fewer are the steps.
         """
-        if self.size > MOST_BYTES or self.joins > MOST_JOINS or self.calls > MOST_STEPS:
+        most_joins = MOST_JOINS_OF_LOOPS if self.has_loops else MOST_JOINS
+        if self.size > MOST_BYTES or self.joins > most_joins or self.calls > MOST_STEPS:
             return 0
         steps = min(MOST_STEPS, MOST_STEPS * FREE_WEIGHT // (2**self.joins * max(1, self.calls + self.joins)))
         return steps if steps > self.size else 0
@@ -51,17 +64,66 @@ class Weight(NamedTuple):
 def steps_in_place(text: bytes) -> int:
     """How many steps a script may take in place (guard.lua), and how many bytes it may be given; 0: it never may.
 
-    It has neither loop nor function of its own.
+    It has no function of its own. Its loops must be made to count their turns: see `counted`.
     """
-    found = tokens(text) if len(text) <= MOST_BYTES and LOOP.search(text) is None else None
+    return _judged(text)[0]
+
+
+def counted(text: bytes) -> list[Change]:
+    """What makes the loops of a script count their turns, if it may begin in place and has loops."""
+    steps, found = _judged(text)
+    changes = turns(found, 0, len(found), len(text), {}) if steps else []
+    return [(0, 0, BEGIN_COUNTING), *changes] if changes else []
+
+
+def _judged(text: bytes) -> tuple[int, list[Token]]:
+    """The steps of a script in place, and its tokens where there are steps."""
+    found = tokens(text) if len(text) <= MOST_BYTES and FUNCTION.search(text) is None else None
     weight = None if found is None else weight_of(found, 0, len(found), len(text), {})
-    return 0 if weight is None else weight.steps()
+    return (0, []) if weight is None or found is None else (weight.steps(), found)
+
+
+def turns(found: list[Token], start: int, stop: int, size: int, own: Mapping[bytes, Weight | None]) -> list[Change]:
+    """What makes the loops among some tokens, of so many bytes, say how many steps each of their turns takes.
+
+    As many as its text has bytes, and more for requests. own: as in `weight_of`.
+    """
+    changes: list[Change] = []
+    begun: list[tuple[int, int]] = []  # blocks: the place of a loop's change, -1 for another block; its first token
+    of_loop = -1  # where the `for` or `while` stands that waits for its `do`
+    for index in range(start, stop):
+        token = found[index]
+        word = token.word if token.kind == "name" else b""
+        if word in (b"for", b"while"):
+            of_loop = index
+        elif word == b"do" and of_loop >= 0:
+            begun.append((token.place + len(word), of_loop))
+            of_loop = -1
+        elif word == b"repeat":
+            begun.append((token.place + len(word), index))
+        elif word in (b"do", b"if"):
+            begun.append((-1, index))
+        elif word in (b"end", b"until") and begun:
+            place, first = begun.pop()
+            if place >= 0:
+                steps = size if word == b"until" else token.place - found[first].place
+                asks = False
+                for at in range(first, index):
+                    called = own.get(found[at].word)
+                    if called is not None:
+                        steps += called.size + STEPS_OF_REQUEST * called.calls
+                        asks = True
+                    elif found[at].word == b"redis":
+                        steps += STEPS_OF_REQUEST
+                        asks = True
+                changes.append((place, place, b" %b(%d%b); " % (TURN, steps, b", true" if asks else b"")))
+    return changes
 
 
 def weight_of(
     found: list[Token], start: int, stop: int, size: int, own: Mapping[bytes, Weight | None]
 ) -> Weight | None:
-    """What some tokens may do that hold no loop, of so many bytes; None where they call what nobody knows.
+    """What some tokens of so many bytes may do; None where they call what nobody knows.
 
     own: functions that they may call, and what these may do; None: nobody knows.
 
@@ -70,12 +132,17 @@ def weight_of(
     of a method that texts have.
     """
     calls = joins = 0
+    has_loops = False
     for index in range(start, stop):
         token = found[index]
         before = found[index - 1] if index > start else None
         if token.kind == "name":
-            if token.word in (b"_G", b"arg"):
+            if token.word in (b"_G", b"arg", TURN):
                 return None
+            if token.word in LOOPS:
+                has_loops = True
+                if token.word == b"for" and not _counts(found, index, stop):
+                    return None
             if token.word in QUICK_WORDS and not _keeps_meaning(found, index):
                 return None
         elif token.word == b"..":
@@ -90,8 +157,25 @@ def weight_of(
                 if called is None:
                     return None
                 calls, joins, size = calls + called.calls, joins + called.joins, size + called.size
+                has_loops = has_loops or called.has_loops
             calls += MANY if before.word in (b"unpack", b"byte") else 1
-    return Weight(calls, joins, size)
+    return Weight(calls, joins, size, has_loops)
+
+
+def _counts(found: list[Token], index: int, stop: int) -> bool:
+    """Whether a `for` goes through numbers, or through a table by `pairs` or `ipairs` alone."""
+    at = index + 1
+    while at < stop and found[at].word not in (b"=", b"in", b"do"):
+        at += 1
+    if at + 2 >= stop or found[at].word != b"in":
+        return at < stop and found[at].word == b"="
+    if found[at + 1].word not in ITERATORS or found[at + 2].word != b"(":
+        return False
+    depth, at = 1, at + 3
+    while at < stop and depth:
+        depth += (found[at].word == b"(") - (found[at].word == b")")
+        at += 1
+    return at < stop and found[at].word == b"do"
 
 
 def _may_double(found: list[Token], index: int) -> bool:

@@ -8,7 +8,7 @@ for in the whole text.
 
 from typing import Final
 
-from penstock.engine.scripting.quick_code import LOOP, QUICK_WORDS, Weight, weight_of
+from penstock.engine.scripting.quick_code import BEGIN_COUNTING, QUICK_WORDS, Change, Weight, turns, weight_of
 from penstock.engine.scripting.script_source import (
     KEYWORDS,
     LARGEST,
@@ -28,18 +28,33 @@ def steps_by_line(text: bytes) -> dict[int, int]:
 
     Lines without a function are left out; of several functions in a line the fewest steps count. A function begins in
     the lines from its first word to its parameters. A text in which LuaJIT may count other lines has none that may.
-    O(length of the text).
+    Loops must be made to count their turns: see `counted`. O(length of the text).
     """
     try:
-        found = tokens(text) if len(text) <= LARGEST and b"\r" not in text else None
+        return _judged(text)[0]
     except Malformed:
         return {}
+
+
+def counted(text: bytes) -> list[Change]:
+    """What makes the loops of those functions of a library count their turns that may begin in place.
+
+    Malformed where Lua refuses the text.
+    """
+    changes = _judged(text)[1]
+    return [(0, 0, BEGIN_COUNTING), *changes] if changes else []
+
+
+def _judged(text: bytes) -> tuple[dict[int, int], list[Change]]:
+    """Steps by line, and the changes of loops."""
+    found = tokens(text) if len(text) <= LARGEST and b"\r" not in text else None
     places = None if found is None else places_of(found)
     if found is None or places is None:
-        return {}
+        return {}, []
     names = _Names(found, places)
     if not QUICK_WORDS.isdisjoint(names.declared):
-        return {}
+        return {}, []
+    changes: list[Change] = []
     weights: dict[bytes, Weight | None] = {}  # of functions with a name, in the order of the text
     steps: dict[int, int] = {}
     end = -1  # of the outermost function
@@ -59,10 +74,12 @@ def steps_by_line(text: bytes) -> dict[int, int]:
             weight = function.weight(text, names, weights)
             if function.name:
                 weights[function.name] = weight if names.is_kept(function.name) else None
+            if weight is not None and weight.steps():
+                changes += turns(found, function.first, function.stop, weight.size, weights)
         own_steps = 0 if weight is None else weight.steps()
         for each in range(line, last_line + 1):
             steps[each] = min(own_steps, steps.get(each, own_steps))
-    return steps
+    return steps, changes
 
 
 def places_of(found: list[Token]) -> list[bytes] | None:
@@ -159,9 +176,9 @@ class _Function:
         size = found[stop].place - found[self.index].place
         for index in range(first, stop):
             word = found[index].word
-            if found[index].kind == "name" and LOOP.fullmatch(word):
+            if word == b"function":
                 return None
-            if word == b"local":
+            if word in (b"local", b"for"):
                 own.update(names_from(found, index + 1))
         if not self.is_clear or own & names.declared or not QUICK_WORDS.isdisjoint(own):
             return None

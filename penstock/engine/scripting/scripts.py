@@ -1,10 +1,10 @@
 """The scripts that a server keeps, and the one that runs.
 
-A script or function without loops begins in place (quick_code.py, quick_functions.py, guard.lua). What takes more than
-two milliseconds of it, and any other, is given to the runner that the server hands in (script_runner.py), which runs it
-in a thread; the engine waits for it, so that no two threads are at the keyspace. After busy-reply-threshold the session
-is blocked and the server is *busy*: it refuses everybody with BUSY until the script is over or killed. So it is inside
-EXEC, too.
+A script or function whose text shows that it cannot take long unnoticed begins in place (quick_code.py,
+quick_functions.py, guard.lua). What takes more than two milliseconds of it, and any other, is given to the runner that
+the server hands in (script_runner.py), which runs it in a thread; the engine waits for it, so that no two threads are
+at the keyspace. After busy-reply-threshold the session is blocked and the server is *busy*: it refuses everybody with
+BUSY until the script is over or killed. So it is inside EXEC, too.
 """
 
 import hashlib

@@ -92,10 +92,15 @@ end
 
 -- in place -------------------------------------------------------------------------------------------------------------
 
--- A script without loops runs in place, in a coroutine, as long as it takes few steps. What could take long for little
--- code says its cost first; where that is too much the coroutine yields, and goes on in a thread, under the watch.
+-- A script runs in place, in a coroutine, as long as it takes few steps. What could take long for little code says its
+-- cost first, and so does each turn of a loop; where that is too much the coroutine yields, and goes on in a thread,
+-- under the watch.
 
 local in_place, steps_left = false, 0
+local used_before -- KiB when the first turn of a loop began, from when on nothing is collected; nil before it
+local began_at = 0 -- seconds of processor time, then
+local MOST_MADE = 128 -- KiB that loops may make in place
+local LONGEST = 0.01 -- seconds that loops with requests may take in place: nobody counts what a request takes
 local at_rest, handed_over -- coroutines: one for the next script, and one whose script is to go on
 local HANDED_OVER = {}
 
@@ -112,9 +117,33 @@ function guard.is_in_place()
     return in_place
 end
 
+local function collect_again()
+    if used_before then
+        used_before = nil
+        collect("restart")
+    end
+end
+
+-- Called in each turn of a loop, which takes so many steps, and may ask requests. What is made meanwhile is looked at,
+-- too: a script's text says how often it may copy or double one, but not in how many turns.
+function guard.turn(steps, asks)
+    steps_left = steps_left - (steps > 0 and steps or 1)
+    if not in_place then
+        return
+    end
+    if not used_before then
+        used_before, began_at = collect("count"), clock()
+        collect("stop")
+    end
+    if steps_left < 0 or collect("count") - used_before > MOST_MADE or asks and clock() - began_at > LONGEST then
+        guard.leave_place()
+    end
+end
+
 -- Say that nobody knows how many steps follow, or that they cannot be left half-way.
 function guard.leave_place()
     steps_left = math.huge
+    collect_again()
     if in_place then
         in_place = false
         raw_yield(HANDED_OVER)
@@ -135,6 +164,7 @@ local function outcome(thread, done, first, ...)
         return nil
     end
     in_place = false
+    collect_again()
     if not done then
         return false, first
     end
@@ -389,6 +419,7 @@ end
 -- Begin to run what a client sent.
 function guard.begin(watched)
     depth, base, dying = 2, 0, nil
+    collect_again()
     is_watched = false
     if watched then
         guard.watch()

@@ -241,8 +241,9 @@ local redis = {
 local env, library_env
 local in_library = false -- what runs is a function's or a library's
 
--- A chunk of a script's text, or nil and why not. Compiled chunks (byte 27) and our own name are refused.
-local function compiled(code, name, is_script)
+-- A chunk of a script's text, or nil and why not; and whether its loops count their turns, if they are to. kind: what
+-- lua_machine.py says. Compiled chunks (byte 27) and our own name are refused.
+local function compiled(code, name, kind)
     if byte(code, 1) == 27 then
         local shown = select(2, raw_loadstring("@", name))
         if name == code then
@@ -253,7 +254,7 @@ local function compiled(code, name, is_script)
     if name == OURS then
         name = OURS .. " "
     end
-    local ready = host.prepare(code, is_script)
+    local ready = host.prepare(code, kind)
     if not ready then
         error("not enough memory", 0)
     end
@@ -262,10 +263,11 @@ local function compiled(code, name, is_script)
         return nil, shown:gsub(":1: [^:]*$", "") .. ":" .. sub(ready, 2)
     end
     local chunk, problem = raw_loadstring(sub(ready, 2), name)
+    local counts = chunk ~= nil
     if not chunk then -- what we changed is not to be seen in what is said
         chunk, problem = raw_loadstring(sub(host.spelt(code), 2), name)
     end
-    return chunk, problem
+    return chunk, problem, counts
 end
 
 local function in_env(chunk, problem)
@@ -285,7 +287,7 @@ local function loadstring(...)
     if name ~= nil and type(name) ~= "string" and type(name) ~= "number" then
         wrong(2, "string", name, select("#", ...))
     end
-    return in_env(compiled(code, name and name .. "" or code, false))
+    return in_env(compiled(code, name and name .. "" or code, ""))
 end
 
 local function load(...)
@@ -312,7 +314,7 @@ local function load(...)
     if not done then
         return nil, problem
     end
-    return in_env(compiled(concat(pieces), type(name) == "string" and name or "=(load)", false))
+    return in_env(compiled(concat(pieces), type(name) == "string" and name or "=(load)", ""))
 end
 
 -- the globals ----------------------------------------------------------------------------------------------------------
@@ -363,6 +365,8 @@ local function nonexistent(_, name)
         return packed
     elseif name == "__all_results" then
         return all_results
+    elseif name == "__turn_of_a_loop" then
+        return guard.turn
     end
     error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
 end
@@ -396,6 +400,7 @@ local usual_meta = getmetatable(library_env)
 -- running --------------------------------------------------------------------------------------------------------------
 
 local scripts, functions = {}, {}
+local uncounted = {} -- scripts whose loops do not count their turns: they never run in place
 
 local function split(keys, ...)
     if keys == 1 then
@@ -439,15 +444,19 @@ end
 local interface = {}
 
 function interface.compile(sha, code)
-    local chunk, problem = compiled(code, "@user_script", true)
+    local chunk, problem, counts = compiled(code, "@user_script", "script")
     if not chunk then
         return problem
     end
     scripts[sha] = setfenv(chunk, env)
+    uncounted[chunk] = not counts or nil
     return nil
 end
 
 function interface.forget(sha)
+    if scripts[sha] then
+        uncounted[scripts[sha]] = nil
+    end
     scripts[sha] = nil
 end
 
@@ -487,6 +496,9 @@ function interface.run(sha, resp, is_watched, keys, packed, ...)
 end
 
 local function run_whole(chunk)
+    if uncounted[chunk] then
+        guard.leave_place()
+    end
     return raw_pcall(run_script, chunk)
 end
 
@@ -543,16 +555,17 @@ function interface.drop(name)
     functions[name] = nil
 end
 
--- The line of a library's text in which a function begins; -1 for one that is no library's.
-local function line_of(body)
+-- The line of a library's text in which a function begins; -1 for one that is no library's, or has loops that do not
+-- count their turns.
+local function line_of(body, counts)
     local place = getinfo(body, "S")
-    return place.source == "@user_function" and place.linedefined or -1
+    return counts and place.source == "@user_function" and place.linedefined or -1
 end
 
 -- While a library is loaded it sees little but redis.register_function; `found` gets (name, described, description,
 -- flags, line).
 function interface.load(code, found)
-    local chunk, problem = compiled(code, "@user_function", true)
+    local chunk, problem, counts = compiled(code, "@user_function", "library")
     if not chunk then
         return "ERR Error compiling function: " .. problem
     end
@@ -631,7 +644,7 @@ function interface.load(code, found)
             refuse_function("Function already exists in the library")
         end
         registered[name] = true
-        local key = found(name, described, description, concat(flags, " "), line_of(body))
+        local key = found(name, described, description, concat(flags, " "), line_of(body, counts))
         functions[key] = body
     end
     local loading_redis = {register_function = register, log = redis.log}
