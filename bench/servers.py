@@ -35,6 +35,7 @@ WITHOUT_LOG: Final = ("--appendonly", "no")
 NO_RDB: Final = ("--save", "")
 UNFINISHED: Final = object()
 
+OF_PYTHON: Final = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 PLAIN, COMPILED, REDIS, VALKEY, FAKE = NAMES = ("plain", "compiled", "redis", "valkey", "fakeredis")
 OURS: Final = (PLAIN, COMPILED)
 PEERS: Final = (REDIS, VALKEY)
@@ -87,8 +88,8 @@ class Candidate:
         return [f"{found.stdout.strip()}/bin/{self.name}-server", *listening, *NO_RDB]
 
     def environment(self) -> dict[str, str]:
-        """PYTHONPATH names the source folder, or is absent."""
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        """PYTHONPATH names the source folder, or is absent. Python keeps its bytecode, as for a user."""
+        inherited = {name: value for name, value in os.environ.items() if name not in OF_PYTHON}
         return inherited | ({"PYTHONPATH": str(self.source)} if self.source else {})
 
 
