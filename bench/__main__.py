@@ -77,7 +77,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a quarter of the commands, a tenth of the entries")
     parser.add_argument("--entries", type=whole, default=MILLION, help="of a large stream (1e6)")
-    parser.add_argument("--largest", type=whole, default=MILLION, help="of the part `growth` (1e7)")
+    parser.add_argument("--largest", type=whole, default=10 * MILLION, help="of the part `growth` (1e7)")
     parser.add_argument("--rate", type=int, default=20_000, help="commands a second of a steady load")
     parser.add_argument("--policy", default="everysec", choices=POLICIES, help="appendfsync of rewrite and spark-write")
     parser.add_argument("--master", default="local[2]", help="Spark's")
