@@ -1,5 +1,6 @@
 """Functions begin in place where their library's text shows that nothing in them can take long unnoticed."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -7,14 +8,19 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.engine.scripting import quick_code, quick_functions
+from penstock.engine.scripting.lua_machine import Machine
 from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import Late
 from tests.commands.test_scripts_in_place import IN_PLACE, SMALL_SCRIPTS, WATCHED
+from tests.support.builds import replaces_functions
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
 from tests.support.log import UnitLog
+from tests.support.random_libraries import RandomLibrary
 
 MIB = 1024 * 1024
+TOO_LONG = b"in place for too long"
+STOP_SOON = b"require('debug').sethook(function() error('" + TOO_LONG + b"') end, '', 1000000)"
 LOOPING = "for x in next, {} do end"  # nobody knows how long a function may be called
 QUICK_LIBRARIES = (
     "redis.register_function('f', function(keys, args) return redis.call('GET', keys[1]) end)",
@@ -195,3 +201,24 @@ def test_a_function_is_killed_once_it_goes_on_in_a_thread(late: Late) -> None:
     (answer,) = late.caller.arrived()
     assert str(answer).startswith("ERR Script killed by user")
     assert late.other("PING") == b"PONG"
+
+
+@replaces_functions
+@pytest.mark.parametrize("seed", range(8))
+def test_no_function_stays_in_place_for_long(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of random libraries: an error ends what takes a million instructions of Lua in place."""
+    monkeypatch.setattr(Machine, "go_on", lambda machine, name: b"-ERR went on\r\n")
+    chance = random.Random(seed)
+    begun = 0
+    for _ in range(60):
+        engine = make_engine(SystemClock())
+        dialogue = Dialogue(engine)
+        dialogue.words(b"FUNCTION", b"LOAD", b"#!lua name=lib\n" + RandomLibrary(chance).text.encode())
+        quick = [function.name for function in engine.scripts.libraries.functions.values() if function.steps]
+        begun += len(quick)
+        if quick:
+            engine.scripts.machine()._runtime.execute(STOP_SOON)
+        answers = [dialogue.words(b"FCALL", name, b"1", b"key", b"word") for name in quick]
+        assert not [answer for answer in answers if TOO_LONG in answer]
+
+    assert begun
