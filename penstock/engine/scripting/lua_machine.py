@@ -25,8 +25,7 @@ MIB: Final = 1024 * 1024
 SOFT_LIMIT = 512 * MIB  # these two are not Final: tests set them, also where this is compiled
 HARD_LIMIT = 640 * MIB
 RESERVE: Final = 16 * MIB  # of it, kept for what is small
-MUCH: Final = 64 * MIB  # in use after a script: its garbage is collected at once
-COLLECTED_IN_VAIN: Final = 2  # collections in a row that freed nothing, before memory is given back
+MUCH: Final = 24 * MIB  # in use after a script: its garbage is collected at once
 LARGE: Final = 64 * 1024  # words and replies from this size on are weighed before they are handed over
 MOST_PASSED: Final = 200  # words passed one by one; more come as one text
 NO_LUA: Final = (
@@ -307,11 +306,10 @@ class Machine:
         """Free all garbage, which needs memory, too, and give it back to the system."""
         self._runtime.set_max_memory(2 * HARD_LIMIT)
         self._clear()
-        in_vain = 0
-        while in_vain < COLLECTED_IN_VAIN:  # each time LuaJIT halves the buffer in which it makes texts, or every other
+        before = self._used() + 1
+        while self._used() < before:  # each time LuaJIT halves the buffer in which it makes texts
             before = self._used()
             self._runtime.gccollect()
-            in_vain = in_vain + 1 if self._used() >= before else 0
         self._runtime.set_max_memory(HARD_LIMIT)
         self._give_memory_back()
 
