@@ -29,7 +29,8 @@ IN_PLACE = (
 )  # fmt: skip
 WATCHED = (
     "for x in next, {} do end", "for x in f do end", "for x in pairs({}), 1 do end", "for x in pairs({})() do end",
-    "local __turn = 1 return __turn", "for x in (pairs)({}) do end", "local pairs = 1 for x in pairs(1) do end",
+    "local __turn = 1 return __turn", "__turn_of_a_loop[1] = false",
+    "for x in (pairs)({}) do end", "local pairs = 1 for x in pairs(1) do end",
     "local s = 'x' while true do s = s .. s s = s .. s s = s .. s s = s .. s s = s .. s end",
     "local function f() end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
     "local redis = ARGV return redis.call('x')", "return pcall(pcall)", "redis['call']('x')",

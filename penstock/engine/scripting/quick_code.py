@@ -31,8 +31,10 @@ STEPS_OF_REQUEST: Final = 40
 FUNCTION: Final = re.compile(rb"\bfunction\b")
 LOOPS: Final = frozenset((b"for", b"while", b"repeat"))
 ITERATORS: Final = frozenset((b"ipairs", b"pairs"))
-TURN: Final = b"__turn"  # guard.turn, by the name that it has in a text
-BEGIN_COUNTING: Final = b"local __turn = __turn_of_a_loop; "
+TURN: Final = b"__turn"  # guard.turns, by the name that it has in a text
+TURNS: Final = b"__turn_of_a_loop"  # the same, as a global
+BEGIN_COUNTING: Final = b"local %b = %b; " % (TURN, TURNS)
+A_TURN: Final = b" if %b[1] then %b[2](%d%b); end; "
 
 Change: TypeAlias = tuple[int, int, bytes]  # of a text: from, to, instead
 
@@ -116,7 +118,7 @@ def turns(found: list[Token], start: int, stop: int, size: int, own: Mapping[byt
                     elif found[at].word == b"redis":
                         steps += STEPS_OF_REQUEST
                         asks = True
-                changes.append((place, place, b" %b(%d%b); " % (TURN, steps, b", true" if asks else b"")))
+                changes.append((place, place, A_TURN % (TURN, TURN, steps, b", true" if asks else b"")))
     return changes
 
 
@@ -137,7 +139,7 @@ def weight_of(
         token = found[index]
         before = found[index - 1] if index > start else None
         if token.kind == "name":
-            if token.word in (b"_G", b"arg", TURN):
+            if token.word in (b"_G", b"arg", TURN, TURNS):
                 return None
             if token.word in LOOPS:
                 has_loops = True

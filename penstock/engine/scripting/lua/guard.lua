@@ -124,13 +124,10 @@ local function collect_again()
     end
 end
 
--- Called in each turn of a loop, which takes so many steps, and may ask requests. What is made meanwhile is looked at,
--- too: a script's text says how often it may copy or double one, but not in how many turns.
-function guard.turn(steps, asks)
+-- Called in each turn of a loop in place, which takes so many steps, and may ask requests. What is made meanwhile is
+-- looked at, too: a script's text says how often it may copy or double one, but not in how many turns.
+local function turn(steps, asks)
     steps_left = steps_left - (steps > 0 and steps or 1)
-    if not in_place then
-        return
-    end
     if not used_before then
         used_before, began_at = collect("count"), clock()
         collect("stop")
@@ -140,9 +137,14 @@ function guard.turn(steps, asks)
     end
 end
 
+-- What loops look at in each turn: whether to call, and what. Set anew for each script, for any may find it.
+guard.turns = {false, turn}
+local turns = guard.turns
+
 -- Say that nobody knows how many steps follow, or that they cannot be left half-way.
 function guard.leave_place()
     steps_left = math.huge
+    turns[1] = false
     collect_again()
     if in_place then
         in_place = false
@@ -163,7 +165,7 @@ local function outcome(thread, done, first, ...)
         handed_over = thread
         return nil
     end
-    in_place = false
+    in_place, turns[1] = false, false
     collect_again()
     if not done then
         return false, first
@@ -176,6 +178,7 @@ end
 function guard.run_in_place(steps, body, argument)
     local thread = at_rest or create(run_each)
     at_rest, handed_over, in_place, steps_left = nil, nil, true, steps
+    turns[1], turns[2] = true, turn
     return outcome(thread, raw_resume(thread, body, argument))
 end
 

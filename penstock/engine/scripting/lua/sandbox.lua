@@ -366,7 +366,7 @@ local function nonexistent(_, name)
     elseif name == "__all_results" then
         return all_results
     elseif name == "__turn_of_a_loop" then
-        return guard.turn
+        return guard.turns
     end
     error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
 end
