@@ -186,6 +186,14 @@ def test_what_loops_leave_behind_in_place_is_collected(late: Late, threads: list
     assert late.engine.scripts.memory() < 8 * MIB
 
 
+def test_a_watched_script_does_not_turn_the_collector_off_by_counting_turns(late: Late) -> None:
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+    code = "local f = function() local t for i = 1, 1e6 do t = {i} end return collectgarbage('count') end"
+
+    script(late.caller, "return 'in place, with steps left'")
+    assert script(late.caller, "__turn_of_a_loop[2](1) " + code + " return f() < 20000 and 1 or 0") == 1
+
+
 def test_a_script_given_large_words_runs_in_a_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:
     late.caller("CONFIG SET busy-reply-threshold 60000")
 

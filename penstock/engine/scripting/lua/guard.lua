@@ -127,6 +127,9 @@ end
 -- Called in each turn of a loop in place, which takes so many steps, and may ask requests. What is made meanwhile is
 -- looked at, too: a script's text says how often it may copy or double one, but not in how many turns.
 local function turn(steps, asks)
+    if not in_place then
+        return -- a script that is watched has found it
+    end
     steps_left = steps_left - (steps > 0 and steps or 1)
     if not used_before then
         used_before, began_at = collect("count"), clock()
