@@ -138,7 +138,7 @@ def test_a_function_of_small_calls_needs_no_thread(late: Late, threads: list[Cal
 
 @pytest.mark.parametrize("code", WATCHED)
 def test_a_function_that_calls_what_no_script_may_in_place_is_watched(code: str) -> None:
-    assert not any(quick_functions.steps_by_line(as_function(code).encode()).values())
+    assert not any(quick_functions.judged(as_function(code).encode())[0].values())
 
 
 @pytest.mark.parametrize("body", SLOW_LIBRARIES.values(), ids=SLOW_LIBRARIES)
@@ -162,7 +162,7 @@ def test_a_text_that_is_no_library_is_refused_by_lua(text: str) -> None:
 def test_a_function_answers_in_place_as_it_does_in_a_thread(code: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Dialogue(make_engine(SystemClock()))
     with monkeypatch.context() as patched:
-        patched.setattr(quick_functions, "steps_by_line", lambda text: {})
+        patched.setattr(quick_functions, "judged", lambda text: ({}, []))
         load(plain, as_function(code))
     expected = plain.words(b"FCALL", b"f", b"1", b"k", b"w")
     handed_over = Late(UnitLog())

@@ -96,7 +96,7 @@ class Libraries:
         from penstock.engine.scripting import quick_functions  # imported late, as quick_code is
 
         library = Library(name, code)
-        steps_by_line = quick_functions.steps_by_line(body)
+        steps_by_line, changes = quick_functions.judged(body)
 
         def found(name: bytes, described: bool, description: bytes, flags: bytes, line: float) -> bytes:
             self._serial += 1
@@ -107,7 +107,7 @@ class Libraries:
             return key
 
         self._calls.begin_load(limit_ms)
-        trouble = self._machine().load(body, found)
+        trouble = self._machine().load(body, changes, found)
         if trouble is None and not library.functions:
             trouble = b"ERR No functions registered"
         if trouble is not None:

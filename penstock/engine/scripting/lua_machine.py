@@ -12,11 +12,14 @@ import hashlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from penstock.engine.scripting import lua_numbers
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+
+if TYPE_CHECKING:
+    from penstock.engine.scripting.script_source import Change
 
 LIBRARIES: Final = ("cjson", "cmsgpack", "struct")
 SOURCES: Final = Path(__file__).with_name("lua")
@@ -107,6 +110,7 @@ class Machine:
     def __init__(self, server: Server, version: str) -> None:
         runtime, self._failure = _new_runtime()
         self._runtime = runtime
+        self._changes: list[Change] = []  # of the text that is compiled or loaded
         self._used = runtime.get_memory_used
         self._server_call, self._server_allowed = server.call, server.allowed
         self._why_stop = server.why_stop
@@ -117,7 +121,7 @@ class Machine:
             b"set_resp": server.set_resp,
             b"log": server.tell,
             b"killed": server.why_stop,
-            b"prepare": _prepared,
+            b"prepare": self._prepared,
             b"spelt": _spelt,
             b"number_text": lua_numbers.word,
             b"integer_text": lua_numbers.whole,
@@ -211,6 +215,18 @@ class Machine:
         """redis.acl_check_cmd: the text, also of why it cannot be answered."""
         return self._served(self._server_allowed, words, bytes)
 
+    def _prepared(self, code: bytes, is_script: bool) -> bytes:
+        """The code for LuaJIT behind a `+`, or behind a `-` the line and what Lua 5.1 says is wrong there.
+
+        is_script: what is compiled or loaded, to be changed as was said; else what a script compiles.
+        """
+        from penstock.engine.scripting import script_source  # imported late: a server without scripts starts without it
+
+        try:
+            return b"+" + script_source.prepared(code, is_script, self._changes if is_script else ())
+        except script_source.Malformed as problem:
+            return b"-" + problem.text
+
     def _served(
         self,
         function: Callable[[tuple[object, ...]], bytes],
@@ -239,8 +255,9 @@ class Machine:
         """Bytes that Lua uses."""
         return self._used()
 
-    def compile(self, sha: bytes, code: bytes) -> bytes | None:
-        """Make a script ready to run; Lua's complaint where it is none."""
+    def compile(self, sha: bytes, code: bytes, changes: "list[Change]") -> bytes | None:
+        """Make a script ready to run, with changes of its text (quick_code.py); Lua's complaint where it is none."""
+        self._changes = changes
         return self._guarded(self._compile, len(code), (sha, code))
 
     def forget(self, sha: bytes) -> None:
@@ -279,9 +296,14 @@ class Machine:
         text = _joined(words)
         return self._guarded(self._call_in_place, len(text), (key, name, resp, steps, keys, text))
 
-    def load(self, code: bytes, found: Callable[[bytes, bool, bytes, bytes, float], bytes]) -> bytes | None:
-        """Run a library's code, which registers its functions: name, described, description, flags, line; why that
-        failed."""
+    def load(
+        self, code: bytes, changes: "list[Change]", found: Callable[[bytes, bool, bytes, bytes, float], bytes]
+    ) -> bytes | None:
+        """Run a library's code, with changes as in `compile`; why that failed.
+
+        It registers its functions: name, described, description, flags, line.
+        """
+        self._changes = changes
         return self._guarded(self._load, len(code), (code, self._answering(found)))
 
     def drop(self, key: bytes) -> None:
@@ -349,25 +371,6 @@ def _handed(found: bytes) -> bytes | int:
     elif found == reply.OK:
         return True
     return b"\0" + found
-
-
-def _prepared(code: bytes, kind: bytes) -> bytes:
-    """The code for LuaJIT behind a `+`, or behind a `-` the line and what Lua 5.1 says is wrong there.
-
-    kind: b"script", b"library", or empty for what a script compiles.
-    """
-    # Imported late: a server without scripts starts without them.
-    from penstock.engine.scripting import quick_code, quick_functions, script_source
-
-    try:
-        changes: list[quick_code.Change] = []
-        if kind == b"script":
-            changes = quick_code.counted(code)
-        elif kind == b"library":
-            changes = quick_functions.counted(code)
-        return b"+" + script_source.prepared(code, bool(kind), changes)
-    except script_source.Malformed as problem:
-        return b"-" + problem.text
 
 
 def _spelt(code: bytes) -> bytes:

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from penstock.engine.scripting.script_source import BEFORE_VALUE, KEYWORDS, Token, tokens
+from penstock.engine.scripting.script_source import BEFORE_VALUE, KEYWORDS, Change, Malformed, Token, tokens
 
 # What a script may call and still run in place: guard.lua sees to it that none of these holds the server for long.
 QUICK: Final = frozenset((
@@ -36,8 +36,6 @@ TURNS: Final = b"__turn_of_a_loop"  # the same, as a global
 BEGIN_COUNTING: Final = b"local %b = %b; " % (TURN, TURNS)
 A_TURN: Final = b" if %b[1] then %b[2](%d%b); end; "
 
-Change: TypeAlias = tuple[int, int, bytes]  # of a text: from, to, instead
-
 
 class Weight(NamedTuple):
     """What a piece of code may do at most: how many calls, how many `..` that may double a text, of how many bytes.
@@ -63,26 +61,24 @@ class Weight(NamedTuple):
         return steps if steps > self.size else 0
 
 
-def steps_in_place(text: bytes) -> int:
+def judged(text: bytes) -> tuple[int, list[Change]]:
     """How many steps a script may take in place (guard.lua), and how many bytes it may be given; 0: it never may.
 
-    It has no function of its own. Its loops must be made to count their turns: see `counted`.
+    And what makes its loops count their turns, without which it may not. It has no function of its own.
     """
-    return _judged(text)[0]
-
-
-def counted(text: bytes) -> list[Change]:
-    """What makes the loops of a script count their turns, if it may begin in place and has loops."""
-    steps, found = _judged(text)
-    changes = turns(found, 0, len(found), len(text), {}) if steps else []
-    return [(0, 0, BEGIN_COUNTING), *changes] if changes else []
-
-
-def _judged(text: bytes) -> tuple[int, list[Token]]:
-    """The steps of a script in place, and its tokens where there are steps."""
-    found = tokens(text) if len(text) <= MOST_BYTES and FUNCTION.search(text) is None else None
+    try:
+        found = tokens(text) if len(text) <= MOST_BYTES and FUNCTION.search(text) is None else None
+    except Malformed:  # Lua says why
+        found = None
     weight = None if found is None else weight_of(found, 0, len(found), len(text), {})
-    return (0, []) if weight is None or found is None else (weight.steps(), found)
+    if found is None or weight is None or not weight.steps():
+        return 0, []
+    return weight.steps(), counting(turns(found, 0, len(found), len(text), {}))
+
+
+def counting(changes: list[Change]) -> list[Change]:
+    """The changes of a text's loops, with what they need at its beginning."""
+    return [(0, 0, BEGIN_COUNTING), *changes] if changes else []
 
 
 def turns(found: list[Token], start: int, stop: int, size: int, own: Mapping[bytes, Weight | None]) -> list[Change]:

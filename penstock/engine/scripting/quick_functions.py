@@ -8,12 +8,13 @@ for in the whole text.
 
 from typing import Final
 
-from penstock.engine.scripting.quick_code import BEGIN_COUNTING, QUICK_WORDS, Change, Weight, turns, weight_of
+from penstock.engine.scripting.quick_code import QUICK_WORDS, Weight, counting, turns, weight_of
 from penstock.engine.scripting.script_source import (
     KEYWORDS,
     LARGEST,
     OPENS,
     OPERATORS,
+    Change,
     Malformed,
     Token,
     tokens,
@@ -23,41 +24,27 @@ PAIRS: Final = {b")": b"(", b"]": b"[", b"}": b"{"}
 LITERALS: Final = frozenset((b"nil", b"true", b"false"))
 
 
-def steps_by_line(text: bytes) -> dict[int, int]:
-    """How many steps a function may take in place that begins in a line of a library (see `steps_in_place`).
+def judged(text: bytes) -> tuple[dict[int, int], list[Change]]:
+    """How many steps a function of a library may take in place, by the line in which it begins (see quick_code.judged).
 
-    Lines without a function are left out; of several functions in a line the fewest steps count. A function begins in
-    the lines from its first word to its parameters. A text in which LuaJIT may count other lines has none that may.
-    Loops must be made to count their turns: see `counted`. O(length of the text).
+    And what makes the loops of such functions count their turns, without which they may not. Lines without a function
+    are left out; of several functions in a line the fewest steps count. A function begins in the lines from its first
+    word to its parameters. A text in which LuaJIT may count other lines has none that may. O(length of the text).
     """
     try:
-        return _judged(text)[0]
-    except Malformed:
-        return {}
-
-
-def counted(text: bytes) -> list[Change]:
-    """What makes the loops of those functions of a library count their turns that may begin in place.
-
-    Malformed where Lua refuses the text.
-    """
-    changes = _judged(text)[1]
-    return [(0, 0, BEGIN_COUNTING), *changes] if changes else []
-
-
-def _judged(text: bytes) -> tuple[dict[int, int], list[Change]]:
-    """Steps by line, and the changes of loops."""
-    found = tokens(text) if len(text) <= LARGEST and b"\r" not in text else None
+        found = tokens(text) if len(text) <= LARGEST and b"\r" not in text else None
+    except Malformed:  # Lua says why
+        found = None
     places = None if found is None else places_of(found)
     if found is None or places is None:
         return {}, []
-    names = _Names(found, places)
+    functions = outermost_functions(found, places)
+    names = _Names(found, places, functions)
     if not QUICK_WORDS.isdisjoint(names.declared):
         return {}, []
     changes: list[Change] = []
     weights: dict[bytes, Weight | None] = {}  # of functions with a name, in the order of the text
     steps: dict[int, int] = {}
-    end = -1  # of the outermost function
     line, counted = 1, 0
     for index, token in enumerate(found):
         if token.word != b"function":
@@ -67,19 +54,29 @@ def _judged(text: bytes) -> tuple[dict[int, int], list[Change]]:
         while found[to_parameters].word != b"(" and to_parameters + 1 < len(found):
             to_parameters += 1
         last_line = line + text.count(b"\n", counted, found[to_parameters].place)
-        weight = None
-        if index > end:
-            function = _Function(found, places, index)
-            end = function.stop
-            weight = function.weight(text, names, weights)
+        own_steps = 0
+        function = functions.get(index)
+        if function is not None:
+            weight = function.weight(names, weights)
             if function.name:
                 weights[function.name] = weight if names.is_kept(function.name) else None
             if weight is not None and weight.steps():
+                own_steps = weight.steps()
                 changes += turns(found, function.first, function.stop, weight.size, weights)
-        own_steps = 0 if weight is None else weight.steps()
         for each in range(line, last_line + 1):
             steps[each] = min(own_steps, steps.get(each, own_steps))
-    return steps, changes
+    return steps, counting(changes)
+
+
+def outermost_functions(found: list[Token], places: list[bytes]) -> "dict[int, _Function]":
+    """The functions that stand in no other one, by the place of their first word."""
+    functions: dict[int, _Function] = {}
+    end = -1
+    for index, token in enumerate(found):
+        if token.word == b"function" and index > end:
+            functions[index] = function = _Function(found, places, index)
+            end = function.stop
+    return functions
 
 
 def places_of(found: list[Token]) -> list[bytes] | None:
@@ -110,14 +107,14 @@ class _Names:
 
     __slots__ = ("_changing", "declared", "literals")
 
-    def __init__(self, found: list[Token], places: list[bytes]) -> None:
+    def __init__(self, found: list[Token], places: list[bytes], functions: "dict[int, _Function]") -> None:
         self.declared: set[bytes] = set()
         self.literals: dict[bytes, int] = {}  # that are a number, a text, nil, true or false: how many bytes
         self._changing: set[bytes] = set()  # set, declared again, or handed on in a way that is not looked into
         end = -1
         for index, token in enumerate(found):
-            if token.word == b"function" and index > end:
-                function = _Function(found, places, index)
+            if index in functions:
+                function = functions[index]
                 end = function.stop
                 if found[index - 1].word == b"local":
                     self._declare(function.name)  # the others are declared by their `local`
@@ -169,7 +166,7 @@ class _Function:
             at += 1
         self.stop = at - 1  # the place of its `end`
 
-    def weight(self, text: bytes, names: _Names, weights: dict[bytes, Weight | None]) -> Weight | None:
+    def weight(self, names: _Names, weights: dict[bytes, Weight | None]) -> Weight | None:
         """What a call of it may do; None where nobody knows. weights: of the functions before it."""
         found, first, stop = self._found, self.first, self.stop
         own = {*self.parameters}

@@ -7,7 +7,7 @@ functions, which leave their caller on the stack, so that errors name its line. 
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 TOKEN: Final = re.compile(
     rb"(?P<space>[ \t\r\n\f\v]+|--(?!\[=*\[)[^\r\n]*)"
@@ -61,6 +61,9 @@ SEVERAL: Final = frozenset(
 HOLD_SEVERAL: Final = re.compile(rb"(?:redis|cjson|cmsgpack|struct|string|table|math|coroutine|bit|os)\.[A-Za-z0-9_]+")
 
 
+Change: TypeAlias = tuple[int, int, bytes]  # of a text: from, to, instead
+
+
 class Malformed(Exception):
     """What Lua 5.1 does not compile, as it says it: `line: text`."""
 
@@ -106,10 +109,10 @@ def tokens(text: bytes) -> list[Token] | None:
     return found
 
 
-def prepared(text: bytes, is_script: bool, changes: Iterable[tuple[int, int, bytes]] = ()) -> bytes:
+def prepared(text: bytes, is_script: bool, changes: Iterable[Change] = ()) -> bytes:
     """The text as LuaJIT is to read it, with the same lines. is_script: only its first result counts.
 
-    changes: from, to, instead: that are to be made, too.
+    changes: what else is to be changed.
 
     A text above LARGEST is looked through for numbers alone: 30 ns a token instead of 5 us.
     """
@@ -129,9 +132,9 @@ def spelt(text: bytes) -> bytes:
     return b" " + (text if found is None else _changed(text, _spellings(text, found)))
 
 
-def _spellings(text: bytes, found: list[Token]) -> list[tuple[int, int, bytes]]:
+def _spellings(text: bytes, found: list[Token]) -> list[Change]:
     """What has to be spelt otherwise: from, to, instead."""
-    changes: list[tuple[int, int, bytes]] = []
+    changes: list[Change] = []
     for index, token in enumerate(found):
         changes += _spelling(text, found, index, token)
     return changes
@@ -148,7 +151,7 @@ def _large(text: bytes) -> bytes:
     return b" " + text
 
 
-def _changed(text: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+def _changed(text: bytes, changes: list[Change]) -> bytes:
     parts: list[bytes] = []
     at = 0
     for start, stop, instead in sorted(changes, key=lambda change: change[:2]):
@@ -161,7 +164,7 @@ def _line(text: bytes, place: int) -> int:
     return text.count(b"\n", 0, place) + 1
 
 
-def _spelling(text: bytes, found: list[Token], index: int, token: Token) -> list[tuple[int, int, bytes]]:
+def _spelling(text: bytes, found: list[Token], index: int, token: Token) -> list[Change]:
     """What has to be spelt otherwise in one token."""
     if token.kind == "number":
         if NUMBER.fullmatch(token.word) is None:
@@ -205,7 +208,7 @@ class _Function:
 class _Calls:
     """Walks the tokens block by block: tail calls that become ordinary, and the table `arg` of functions with `...`."""
 
-    def __init__(self, text: bytes, found: list[Token], changes: list[tuple[int, int, bytes]], is_script: bool) -> None:
+    def __init__(self, text: bytes, found: list[Token], changes: list[Change], is_script: bool) -> None:
         self._text = text
         self._tokens = found
         self._changes = changes

@@ -49,13 +49,11 @@ class Script:
 
     __slots__ = ("code", "flags", "loaded", "steps")
 
-    def __init__(self, code: bytes, body: bytes, flags: frozenset[bytes] | None, loaded: bool) -> None:
-        from penstock.engine.scripting import quick_code  # imported late: compiling its expressions takes 2 ms
-
+    def __init__(self, code: bytes, steps: int, flags: frozenset[bytes] | None, loaded: bool) -> None:
         self.code = code
         self.flags = flags
         self.loaded = loaded
-        self.steps = quick_code.steps_in_place(body)
+        self.steps = steps
 
 
 class Transaction:
@@ -141,12 +139,15 @@ class Scripts:
             return sha
         flags, body = shebang.read(code)
         if lock_scripts.is_lock_script(sha) and not self._has_lua():
-            self.cached[sha] = Script(code, code, None, True)
+            self.cached[sha] = Script(code, 0, None, True)
             return sha
-        complaint = self.machine().compile(sha, body)
+        from penstock.engine.scripting import quick_code  # imported late: compiling its expressions takes 2 ms
+
+        steps, changes = quick_code.judged(body)
+        complaint = self.machine().compile(sha, body, changes)
         if complaint is not None:
             raise ReplyError(b"ERR Error compiling script (new function): " + complaint)
-        self.cached[sha] = Script(code, body, flags, loaded)
+        self.cached[sha] = Script(code, steps, flags, loaded)
         if not loaded:
             self._evaluated[sha] = None
             if len(self._evaluated) > MOST_EVALUATED:

@@ -241,9 +241,9 @@ local redis = {
 local env, library_env
 local in_library = false -- what runs is a function's or a library's
 
--- A chunk of a script's text, or nil and why not; and whether its loops count their turns, if they are to. kind: what
--- lua_machine.py says. Compiled chunks (byte 27) and our own name are refused.
-local function compiled(code, name, kind)
+-- A chunk of a script's text, or nil and why not; and whether its loops count their turns, if they are to. Compiled
+-- chunks (byte 27) and our own name are refused.
+local function compiled(code, name, is_script)
     if byte(code, 1) == 27 then
         local shown = select(2, raw_loadstring("@", name))
         if name == code then
@@ -254,7 +254,7 @@ local function compiled(code, name, kind)
     if name == OURS then
         name = OURS .. " "
     end
-    local ready = host.prepare(code, kind)
+    local ready = host.prepare(code, is_script)
     if not ready then
         error("not enough memory", 0)
     end
@@ -287,7 +287,7 @@ local function loadstring(...)
     if name ~= nil and type(name) ~= "string" and type(name) ~= "number" then
         wrong(2, "string", name, select("#", ...))
     end
-    return in_env(compiled(code, name and name .. "" or code, ""))
+    return in_env(compiled(code, name and name .. "" or code, false))
 end
 
 local function load(...)
@@ -314,7 +314,7 @@ local function load(...)
     if not done then
         return nil, problem
     end
-    return in_env(compiled(concat(pieces), type(name) == "string" and name or "=(load)", ""))
+    return in_env(compiled(concat(pieces), type(name) == "string" and name or "=(load)", false))
 end
 
 -- the globals ----------------------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ end
 local interface = {}
 
 function interface.compile(sha, code)
-    local chunk, problem, counts = compiled(code, "@user_script", "script")
+    local chunk, problem, counts = compiled(code, "@user_script", true)
     if not chunk then
         return problem
     end
@@ -565,7 +565,7 @@ end
 -- While a library is loaded it sees little but redis.register_function; `found` gets (name, described, description,
 -- flags, line).
 function interface.load(code, found)
-    local chunk, problem, counts = compiled(code, "@user_function", "library")
+    local chunk, problem, counts = compiled(code, "@user_function", true)
     if not chunk then
         return "ERR Error compiling function: " .. problem
     end
