@@ -1,10 +1,11 @@
 """Fixtures for the commands' tests."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from penstock.server.script_thread import ScriptThread
 from tests.support.effects_beside_redis import RedisSide
 from tests.support.reference_server import NoReference, reference_server
 
@@ -18,3 +19,17 @@ def logging_redis() -> Iterator[RedisSide]:
             yield redis
     except NoReference as absence:
         pytest.skip(str(absence))
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], bytes]]:
+    """What was handed to the thread of scripts."""
+    handed: list[Callable[[], bytes]] = []
+    run = ScriptThread.run
+
+    def run_told(worker: ScriptThread, job: Callable[[], bytes], seconds: float) -> bytes | None:
+        handed.append(job)
+        return run(worker, job, seconds)
+
+    monkeypatch.setattr(ScriptThread, "run", run_told)
+    return handed

@@ -9,7 +9,6 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.engine.scripting import quick_code, quick_functions
 from penstock.engine.scripting.lua_machine import Machine
-from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import Late
 from tests.commands.test_scripts_in_place import IN_PLACE, SMALL_SCRIPTS, WATCHED
 from tests.support.builds import replaces_functions
@@ -98,20 +97,6 @@ def late() -> Late:
     found = Late(UnitLog())
     found.caller("CONFIG SET busy-reply-threshold 60000")
     return found
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], bytes]]:
-    """What was handed to the thread."""
-    handed: list[Callable[[], bytes]] = []
-    run = ScriptThread.run
-
-    def run_told(worker: ScriptThread, job: Callable[[], bytes], seconds: float) -> bytes | None:
-        handed.append(job)
-        return run(worker, job, seconds)
-
-    monkeypatch.setattr(ScriptThread, "run", run_told)
-    return handed
 
 
 def load(dialogue: Dialogue, body: str) -> None:

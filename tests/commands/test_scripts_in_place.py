@@ -69,20 +69,6 @@ def late() -> Late:
     return Late(UnitLog())
 
 
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], bytes]]:
-    """What was handed to the thread."""
-    handed: list[Callable[[], bytes]] = []
-    run = ScriptThread.run
-
-    def run_told(worker: ScriptThread, job: Callable[[], bytes], seconds: float) -> bytes | None:
-        handed.append(job)
-        return run(worker, job, seconds)
-
-    monkeypatch.setattr(ScriptThread, "run", run_told)
-    return handed
-
-
 def steps_in_place(text: bytes) -> int:
     steps, _ = quick_code.judged(text)
     return steps
