@@ -42,8 +42,8 @@ class Connection:
     """
 
     __slots__ = (
-        "_behind", "_ends", "_is_tls", "_limits", "_logged", "_on_the_way", "_over_since_s", "_owed", "_reader",
-        "_reads", "_transport", "_turn", "gone", "owed_bytes", "session",
+        "_behind", "_ends", "_is_noted", "_is_tls", "_limits", "_logged", "_on_the_way", "_over_since_s", "_owed",
+        "_reader", "_reads", "_transport", "_turn", "gone", "owed_bytes", "session",
     )  # fmt: skip
 
     def __init__(self, turn: "Turn") -> None:
@@ -55,6 +55,7 @@ class Connection:
         self.gone = True  # not let in yet, or closed
         self._owed: list[bytes] = []
         self._logged: list[int] = []
+        self._is_noted = False  # the turn knows that something is owed
         self.owed_bytes = 0
         self._on_the_way = 0
         self._behind = False  # the peer has not taken everything that was written
@@ -270,9 +271,11 @@ class Connection:
     def _note_owed(self) -> None:
         """The turn is to send what is owed; see whether it is too much."""
         if self._owed and not self.gone:
-            self._turn.owing[self] = None
-            hard, soft, _ = self._turn.output_limits.of(self.session)
-            if hard or soft:
+            turn = self._turn
+            if not self._is_noted:
+                self._is_noted = True
+                turn.owing.append(self)
+            if turn.output_limits.bind(self.session):
                 self.check_output()
 
     def _set_reading(self, reads: bool) -> None:
@@ -312,20 +315,36 @@ class Connection:
         self._note_owed()
 
     def take_owed(self) -> "Owed":
-        """The replies of this turn, which the log may hold back for a while."""
+        """The replies of this turn, which the log holds back for a while: `deliver_held` sends them."""
         owed = self._owed, self._logged
         self._owed, self._logged = [], []
         self.owed_bytes = 0
+        self._is_noted = False
         self._on_the_way += 1
         return owed
 
-    def deliver(self, owed: "Owed") -> None:
-        """Send what one turn owed."""
+    def deliver_held(self, owed: "Owed", trouble: bytes | None) -> None:
+        """Send what one turn owed. trouble: an error in place of each reply that tells of a logged change."""
         self._on_the_way -= 1
-        if self.gone:
-            return
-        answers, _ = owed
-        self._send(answers[0] if len(answers) == 1 else b"".join(answers))
+        if not self.gone:
+            self._end_turn(*owed, trouble)
+
+    def deliver(self, trouble: bytes | None) -> None:
+        """Send the replies of this turn. trouble: as in `deliver_held`."""
+        self._is_noted = False
+        self.owed_bytes = 0
+        if not self.gone:
+            self._end_turn(self._owed, self._logged, trouble)
+
+    def _end_turn(self, answers: list[bytes], logged: list[int], trouble: bytes | None) -> None:
+        """Send replies, which are then taken from the lists."""
+        if trouble is not None:
+            for at in logged:
+                answers[at] = reply.error(trouble)
+        sent = answers[0] if len(answers) == 1 else b"".join(answers)
+        answers.clear()
+        logged.clear()
+        self._send(sent)
         if not self._behind:
             self.session.waiting_output = 0
         if self.session.closing or self._ends:

@@ -30,6 +30,13 @@ class OutputLimits:
         self._normal, self._replica, self._pubsub = limits["normal"], limits["slave"], limits["pubsub"]
         self.bound_everybody = self._normal[0] > 0 or self._normal[1] > 0
 
+    def bind(self, session: Session) -> bool:
+        """Whether there is a limit of what this client may leave untaken. O(1)."""
+        if session.is_replica or session.is_subscribed:
+            hard, soft, _ = self.of(session)
+            return hard > 0 or soft > 0
+        return self.bound_everybody
+
     def of(self, session: Session) -> Limit:
         if session.is_replica:
             return self._replica

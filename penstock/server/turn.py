@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from penstock.engine.engine import Engine
-from penstock.protocol import reply
 from penstock.server.client_eviction import ClientEviction
 from penstock.server.limits import OutputLimits
 from penstock.server.script_thread import ScriptThread
@@ -21,12 +20,33 @@ Owed: TypeAlias = tuple[list[bytes], list[int]]
 """Replies to one connection, and the places of those that tell of a logged change."""
 
 
-def in_trouble(owed: Owed, trouble: bytes) -> Owed:
-    """The same replies, with the error in place of each reply that tells of a logged change."""
-    answers, logged = owed
-    for at in logged:
-        answers[at] = reply.error(trouble)
-    return answers, logged
+class EndedTurn:
+    """A turn whose replies are sent once its changes are logged: at once, as a rule, or later where the log says so."""
+
+    __slots__ = ("_held", "_owing", "_turn", "is_finished")
+
+    def __init__(self, owing: list["Connection"]) -> None:
+        self._owing = owing
+        self._held: list[Owed] = []  # for each connection, if they are held back
+        self._turn: Turn | None = None  # that holds them back
+        self.is_finished = False
+
+    def hold(self, turn: "Turn") -> None:
+        """Take the replies from the connections, which may owe those of later turns before this one is finished."""
+        self._held = [connection.take_owed() for connection in self._owing]
+        self._turn = turn
+        turn.held += 1
+
+    def finish(self, trouble: bytes | None) -> None:
+        """Send the replies, with the error in place of each that tells of a logged change, if there is one."""
+        self.is_finished = True
+        if self._turn is None:
+            for connection in self._owing:
+                connection.deliver(trouble)
+            return
+        self._turn.held -= 1
+        for connection, owed in zip(self._owing, self._held, strict=True):
+            connection.deliver_held(owed, trouble)
 
 
 class LogWriter(Protocol):
@@ -62,17 +82,16 @@ class Turn:
     write of the log, one sync with `always`, one write to each client. So all writers of a turn share a sync (group
     commit).
 
-    owing: connections with replies of this turn. pushed: those of them that are sent to first, because a client whose
-    cache is told of a change must not learn of it later than the client that made it has its reply. behind: connections
-    whose peer has not received what was written. going: connections with requests left for the turn's end. stops: no
-    request is handled any more.
+    owing: connections with replies of this turn. pushed: those of them that are sent to first, in this order, because a
+    client whose cache is told of a change must not learn of it later than the client that made it has its reply.
+    behind: connections whose peer has not received what was written. going: connections with requests left for the
+    turn's end. stops: no request is handled any more.
     """
 
     __slots__ = (
         "_armed_ms",
         "_closed",
         "_ending",
-        "_held",
         "_in_a_row",
         "_last",
         "_timer",
@@ -82,6 +101,7 @@ class Turn:
         "connections",
         "engine",
         "going",
+        "held",
         "log_writer",
         "loop",
         "output_limits",
@@ -113,13 +133,13 @@ class Turn:
         self.client_eviction = ClientEviction(
             engine.settings, engine.statistics, server_log, lambda: list(self.connections.values())
         )
-        self.owing: dict[Connection, None] = {}  # in the order of their first replies
+        self.owing: list[Connection] = []  # in the order of their first replies
         self.pushed: dict[Connection, None] = {}
         self.behind: dict[Connection, None] = {}
         self.going: dict[Connection, None] = {}
         self._ending = False
         self._closed = False
-        self._held = 0  # turns whose replies the log holds back
+        self.held = 0  # turns whose replies the log holds back
         self._last: Connection | None = None  # whose turn was the last one
         self._in_a_row = 0  # turns of `_last` in a row
         self._units = engine.effects.units  # `effects.units` at the last turn's end
@@ -167,7 +187,7 @@ class Turn:
         engine = self.engine
         return (
             engine.effects.units == self._units
-            and not self._held
+            and not self.held
             and not engine.outgoing
             and not engine.blocking.by_key
             and not engine.tracking.due
@@ -180,7 +200,6 @@ class Turn:
         if self._last is connection:
             self._last = None
         self.connections.pop(session.id, None)
-        self.owing.pop(connection, None)
         self.pushed.pop(connection, None)
         self.behind.pop(connection, None)
         self.going.pop(connection, None)
@@ -254,20 +273,15 @@ class Turn:
             self.engine.end_turn()
             self.look_around()
         owing = self.owing
-        self.owing = {}
+        self.owing = []
         if self.pushed:
-            owing = {connection: None for connection in self.pushed if connection in owing} | owing
+            owing = list({connection: None for connection in self.pushed if connection in owing} | dict.fromkeys(owing))
             self.pushed = {}
-        sending = [(connection, connection.take_owed()) for connection in owing]
         self._units = self.engine.effects.units
-        self._held += 1
-
-        def finish(trouble: bytes | None) -> None:
-            self._held -= 1
-            for connection, owed in sending:
-                connection.deliver(owed if trouble is None else in_trouble(owed, trouble))
-
-        self.log_writer.end_of_turn(finish)
+        ended = EndedTurn(owing)
+        self.log_writer.end_of_turn(ended.finish)
+        if not ended.is_finished:
+            ended.hold(self)
         replication = self.engine.replication
         if replication.is_active and self.replicas is not None:
             self.replicas.end_of_turn()
