@@ -15,6 +15,7 @@ from penstock.storage.types.sets import Set, SetLimits
 from penstock.storage.types.sorted_sets import SortedSet
 
 SET_LIMITS: Final = ("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value")
+HASH_LIMITS: Final = ("hash-max-listpack-entries", "hash-max-listpack-value")
 
 
 def of_collection(value: List | Hash | Set | SortedSet | Array) -> bytes:

@@ -113,6 +113,9 @@ class EngineState:
         self._measure_sets()
         for name in encodings.SET_LIMITS:
             settings.watch(name, self._measure_sets)
+        self._measure_hashes()
+        for name in encodings.HASH_LIMITS:
+            settings.watch(name, self._measure_hashes)
         self.statistics = Statistics(clock.now_us() // 1000)
         self.identity = Identity(chance)
         self.slow_log = SlowLog(settings)
@@ -352,6 +355,9 @@ class EngineState:
 
     def _measure_sets(self) -> None:
         self.set_limits = encodings.set_limits(self.settings)
+
+    def _measure_hashes(self) -> None:
+        self.small_hash_fields, self.small_hash_bytes = map(self.settings.number, encodings.HASH_LIMITS)
 
     # -- sessions ---------------------------------------------------------------------------------------------------
 

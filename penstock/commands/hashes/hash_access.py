@@ -38,8 +38,7 @@ def hash_or_new(ctx: Context, key: bytes) -> Hash:
 def note_size(ctx: Context, found: Hash, words: list[bytes]) -> None:
     """Take note whether Redis keeps the hash as a large one, now that these fields and values were set."""
     if not found.is_large:
-        settings = ctx.engine.settings
-        found.outgrow(words, settings.number("hash-max-listpack-entries"), settings.number("hash-max-listpack-value"))
+        found.outgrow(words, ctx.engine.small_hash_fields, ctx.engine.small_hash_bytes)
 
 
 # -- expired fields --------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def fit_to_settings(value: Value, settings: Settings) -> None:
     if isinstance(value, List):
         value.settle(settings.number("list-max-listpack-size"))
     if isinstance(value, Hash):
-        value.settle(settings.number("hash-max-listpack-entries"), settings.number("hash-max-listpack-value"))
+        value.settle(*map(settings.number, encodings.HASH_LIMITS))
     if isinstance(value, Set):
         value.settle(encodings.set_limits(settings))
     if not isinstance(value, SortedSet):
