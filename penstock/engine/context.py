@@ -26,7 +26,7 @@ class Context:
 
     __slots__ = (
         "_databases", "args", "attempt", "db", "db_index", "dirty", "effects", "engine", "now_ms", "now_us", "resp3",
-        "row", "session", "waits",
+        "row", "session", "text", "waits",
     )  # fmt: skip
 
     def __init__(self, engine: "EngineState", session: Session) -> None:
@@ -44,6 +44,7 @@ class Context:
         self.attempt: BlockedRequest | None = None  # the blocked request that is being tried again
         self.row: Row | None = None  # the row and the words in hand, for a handler that blocks
         self.args: list[bytes] = []
+        self.text = b""  # the bytes that asked for `args`, where the request came alone
 
     def begin(self, session: Session, now_us: int) -> None:
         self.session = session
@@ -52,6 +53,10 @@ class Context:
         self.resp3 = session.resp == 3
         self.db_index = session.db_index
         self.db = self._databases[session.db_index]
+
+    def take_up(self, row: Row | None, args: list[bytes]) -> None:
+        """Go on with a request during which others were run."""
+        self.row, self.args, self.text = row, args, b""
 
     def select(self, db_index: int) -> None:
         """Work in another database from here on (SELECT; the session's own number is the caller's to set)."""
@@ -185,7 +190,11 @@ class Context:
         """The request as typed is the effect."""
         effects = self.effects
         if effects.log is not None:
-            effects.lines.append((self.db_index, reply.bulks(args)))
+            effects.lines.append((self.db_index, self.text_of(args) or reply.bulks(args)))
+
+    def text_of(self, args: list[bytes]) -> bytes:
+        """The bytes of the request in hand, if these are its words and it came alone; else empty. O(1)."""
+        return self.text if args is self.args else b""
 
     def touch(self, key: bytes) -> None:
         """A key's value changed: transactions that watch it will fail, who tracks it is told (Redis 8.6.3)."""

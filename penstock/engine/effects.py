@@ -116,13 +116,14 @@ class Effects:
         lines = self.lines
         if not lines:
             return
+        if len(lines) == 1 and self.log is not None and lines[0][0] == self._database:
+            self.units += 1
+            self.log.append(lines.pop()[1])
+            return
         self.lines = []
         if self.log is None:
             return
         self.units += 1
-        if len(lines) == 1 and lines[0][0] == self._database:
-            self.log.append(lines[0][1])
-            return
         parts = []
         for db_index, line in lines:
             if db_index != self._database:

@@ -229,6 +229,7 @@ class Engine(EngineState):
         first, size, first_us = at, 0, began_us
         while True:
             ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)
+            ctx.text = batch.text
             failure: bytes | None = None
             is_counted = False
             try:

@@ -6,7 +6,7 @@ from penstock.engine import state
 from penstock.engine.access.users import UNRESTRICTED, User
 from penstock.engine.table.row import Row
 from penstock.engine.tracking.tracking_options import TrackingOptions
-from penstock.protocol.request_batch import RequestBatch
+from penstock.protocol.request_batch import RequestBatch, one
 
 if TYPE_CHECKING:
     from penstock.engine.replication.replica import Replica
@@ -173,6 +173,8 @@ class Session:
     def enqueue(self, row: Row, batch: RequestBatch) -> None:
         """Requests of an open transaction wait for EXEC."""
         assert self._queue is not None, "a transaction is open"
+        if batch.count == 1:  # the reader may use that one again
+            batch = one(batch.prefix)
         self._queue.append((row, batch))
         self.queued_bytes += batch.word_bytes()
 

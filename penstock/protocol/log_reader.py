@@ -197,9 +197,14 @@ def words_bytes(words: list[bytes]) -> int:
     """The length of words as bulk strings, in bytes. O(words)."""
     size = 0
     for word in words:
-        length = len(word)
-        size += length + (6 if length < 10 else 7 if length < 100 else 5 + len(str(length)))
+        size += word_bytes(word)
     return size
+
+
+def word_bytes(word: bytes) -> int:
+    """The length of a word as a bulk string, in bytes."""
+    length = len(word)
+    return length + (6 if length < 10 else 7 if length < 100 else 5 + len(str(length)))
 
 
 def next_request(block: bytes, at: int) -> tuple[Request, int]:

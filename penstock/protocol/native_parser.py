@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.protocol.native_words import NONE, cut_request, cut_requests, header_of, size_of_word
+from penstock.protocol.native_words import NONE, cut_request, cut_requests, header_of, size_of_prefix, size_of_word
 from penstock.protocol.request_batch import NO_COLUMNS, OWN_WORDS, REQUESTS, RequestBatch, alike, layout, one
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
@@ -18,8 +18,12 @@ _O: Final = 79  # the second letter of all WEB_INITIALS
 _SMALL_O: Final = 111
 
 
-def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch]) -> i64:
+def batches(
+    data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch], lone: RequestBatch
+) -> i64:
     """Append the whole ordinary requests from an offset on, about `limit` of them, as batches; the offset behind them.
+
+    lone: the batch that is appended if all the data are one request: making and freeing one takes as long as parsing.
 
     It stops before a request that is not whole or not ordinary. request_batch.batches_of does the same from words.
     """
@@ -32,6 +36,9 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
         name = words[0]
         if len(name) > 1 and (name[1] == _O or name[1] == _SMALL_O) and name[:2] in WEB_INITIALS and is_web(name):
             break
+        if stop == end and at == 0:
+            found.append(lone.become(words, data))
+            return end
         shape = shapes.get(name, 0) if stop < end else 0
         if shape == REQUESTS:
             several = [words]
@@ -56,17 +63,6 @@ def batches(data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: l
         limit -= 1
         at = stop
     return at
-
-
-def size_of_prefix(words: list[bytes], width: i64) -> i64:
-    """Bytes of the first words of a request, its header included."""
-    size: i64 = header_of(len(words))
-    word: i64 = 0
-    while word < width:
-        length: i64 = len(words[word])
-        size += header_of(length) + length + 2
-        word += 1
-    return size
 
 
 def cut_batch(

@@ -109,3 +109,14 @@ def header_of(number: i64) -> i64:
     if number < 1000:
         return 6
     return 7 if number < 10000 else 8
+
+
+def size_of_prefix(words: list[bytes], width: i64) -> i64:
+    """Bytes of the first words of a request, its header included."""
+    size: i64 = header_of(len(words))
+    word: i64 = 0
+    while word < width:
+        length: i64 = len(words[word])
+        size += header_of(length) + length + 2
+        word += 1
+    return size

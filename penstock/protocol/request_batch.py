@@ -25,6 +25,8 @@ class RequestBatch:
     each position, with a word of each request), or a single word that may differ (one column, no names). Several of
     another command: `prefix` has its name, and there are neither names nor columns.
 
+    One request that came alone has its bytes, too (`text`, else empty).
+
     Between the prefix and the columns XADDs with IDMP have two words of each request's own (`own`: a list for each
     position), and then words that are the same in all (`middle`: up to the `*`).
 
@@ -33,7 +35,7 @@ class RequestBatch:
     ([b'XACK', b's', b'g'], [], [[b'1-1', b'2-1']], [b'XACK', b's', b'g', b'2-1'])
     """
 
-    __slots__ = ("_requests", "_tails", "columns", "count", "middle", "names", "own", "prefix", "width")
+    __slots__ = ("_requests", "_tails", "columns", "count", "middle", "names", "own", "prefix", "text", "width")
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class RequestBatch:
         self.count = count
         self.own = own
         self.middle = middle
+        self.text = b""
         self._tails = tails
         self._requests = requests
         if count == 1:
@@ -60,6 +63,13 @@ class RequestBatch:
             self.width = len(requests[0])
         else:
             self.width = len(prefix) + len(own) + len(middle) + len(names) + len(columns)
+
+    def become(self, request: list[bytes], text: bytes) -> "RequestBatch":
+        """Be one request from here on, which came alone, with its bytes. Only for a batch of one."""
+        self.prefix = request
+        self.width = len(request)
+        self.text = text
+        return self
 
     def request(self, at: int) -> list[bytes]:
         """The words of one request. The caller may keep the list and must not change it. O(width)."""

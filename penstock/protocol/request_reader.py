@@ -16,7 +16,7 @@ from penstock.protocol import native_parser
 from penstock.protocol.hiredis_parser import HiredisParser, lone_request
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.native_words import IS_COMPILED
-from penstock.protocol.request_batch import NO_COLUMNS, NO_WORDS, RequestBatch, batches_of, one
+from penstock.protocol.request_batch import NO_WORDS, RequestBatch, batches_of, one
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
@@ -33,6 +33,8 @@ class RequestReader:
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
     bytes, which a fast parser could not read. `_is_plain`: there is nothing but `_text`.
 
+    `_lone` is the batch of a request that comes alone, one after the other: nobody keeps it beyond the next `take`.
+
     `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
     it: a worker asks for the same again and again.
 
@@ -42,7 +44,7 @@ class RequestReader:
     """
 
     __slots__ = (
-        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_ready", "_ready_size", "_repeated",
+        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_lone", "_ready", "_ready_size", "_repeated",
         "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "_text", "pending",
     )  # fmt: skip
 
@@ -51,6 +53,7 @@ class RequestReader:
         self._shapes: dict[bytes, int] = {} if shapes is None else shapes
         self._strict = StrictParser(limits)
         self._hiredis = HiredisParser()
+        self._lone = one(NO_WORDS)
         self._text = b""
         self._at = 0
         self._later = bytearray()
@@ -163,10 +166,10 @@ class RequestReader:
             return self._taken
         if IS_COMPILED:
             found: list[RequestBatch] = []
-            self._at = native_parser.batches(text, start, limit, self._shapes, found)
+            self._at = native_parser.batches(text, start, limit, self._shapes, found, self._lone)
             self.pending = len(text) - self._at
             self._taken, self._taken_size = found, self._at - start
-            if not start and not self.pending and len(found) == 1 and found[0].prefix[-1] == NEW_ENTRIES:
+            if len(found) == 1 and found[0] is self._lone:
                 self._keep_read(found[0])
             return found
         block = text
@@ -177,9 +180,8 @@ class RequestReader:
             if request is not None and not (request[0][:2] in WEB_INITIALS and is_web(request[0])):
                 self._at = len(block)
                 self.pending = 0
-                lone = RequestBatch(request, NO_WORDS, NO_COLUMNS, 1)
-                if request[-1] == NEW_ENTRIES:
-                    self._keep_read(lone)
+                lone = self._lone.become(request, block)
+                self._keep_read(lone)
                 return [lone]
         requests = self._hiredis.requests(block)
         if requests is None:
@@ -201,10 +203,11 @@ class RequestReader:
         self._count_pending()
         return found
 
-    def _keep_read(self, batch: RequestBatch) -> None:
-        """Keep what `_text` asks for, as a whole, if it is one and short. Its last word is NEW_ENTRIES."""
-        if batch.count == 1 and len(self._text) <= LONGEST_KEPT:
-            self._repeated, self._repeated_text = batch, self._text
+    def _keep_read(self, lone: RequestBatch) -> None:
+        """Keep the request that is all that has come, if it is a short read of new entries."""
+        if lone.prefix[-1] == NEW_ENTRIES and len(lone.text) <= LONGEST_KEPT:
+            self._repeated, self._repeated_text = lone, lone.text
+            self._lone = one(NO_WORDS)
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:
         ready = self._ready

@@ -61,6 +61,15 @@ class Side:
             answers += self._handled(batches)
         return answers
 
+    def as_they_come(self, requests: list[list[bytes]]) -> list[bytes]:
+        """Each in bytes of its own, from one connection."""
+        reader = RequestReader(Limits(), self.engine.batch_shapes)
+        answers: list[bytes] = []
+        for request in requests:
+            reader.feed(packed(request))
+            answers += self._handled(reader.take(1000))
+        return answers
+
     def _handled(self, batches: list[RequestBatch]) -> list[bytes]:
         answers: list[bytes] = []
         logged: list[int] = []
@@ -157,7 +166,7 @@ class Pipelines:
         return ids if chance.random() < 0.97 else [b"x"]
 
 
-@pytest.mark.parametrize("way", [Side.together, Side.as_sent])
+@pytest.mark.parametrize("way", [Side.together, Side.as_sent, Side.as_they_come])
 @pytest.mark.parametrize("seed", seeds(10, 40))
 def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[..., list[bytes]]) -> None:
     pipelines, alone, at_once = Pipelines(seed), Side(seed), Side(seed)
@@ -170,6 +179,26 @@ def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[
     for side in (alone, at_once):
         for key in (b"s", b"t"):
             value_of(side.engine, key).check()
+
+
+@pytest.mark.parametrize("older", ["", "7.2"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "*", "1-1", "0-*", "9999999999999-*", "MAXLEN 3 *", "MAXLEN = 3 7-7", "MAXLEN ~ 100 *", "maxlen ~ 100 7-7",
+        "MAXLEN ~ 100 LIMIT 5 *", "LIMIT 5 MAXLEN ~ 0 *", "MINID ~ 5-5 *", "MINID 5 9-*", "NOMKSTREAM MAXLEN ~ 1 *",
+        "KEEPREF MAXLEN ~ 1 *", "DELREF MAXLEN ~ 1 *", "ACKED MAXLEN ~ 1 *", "IDMP p i MAXLEN ~ 1 *", "IDMPAUTO p *",
+    ],
+)  # fmt: skip
+def test_the_log_has_an_entry_that_came_alone_as_it_has_any(options: str, older: str) -> None:
+    """What came alone is logged from its bytes, not from its words."""
+    versions = {"aof_compat_version": older} if older else {}
+    by_bytes, by_words = Side(0, **versions), Side(0, **versions)
+    for key in (b"s", b"k" * 120, b"*"):
+        for value in (b"v", b"", b"$1\r\n*\r\n", b"v" * 5000):
+            requests = [[b"xadd", key, *options.encode().split(), b"f", value]] * 2
+            assert by_bytes.as_they_come(requests) == by_words.one_by_one(requests)
+    assert by_bytes.log.text == by_words.log.text
 
 
 @pytest.mark.parametrize("version", ["8.2", "8.4", "8.6", "8.8"])

@@ -16,7 +16,7 @@ from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, REQUESTS, RequestBatch, batches_of
+from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, REQUESTS, RequestBatch, batches_of, one
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
@@ -29,7 +29,7 @@ Batches = tuple[list[RequestBatch], int]
 
 def of_bytes(data: bytes) -> Batches:
     found: list[RequestBatch] = []
-    return found, native_parser.batches(data, 0, 1 << 30, SHAPES, found)
+    return found, native_parser.batches(data, 0, 1 << 30, SHAPES, found, one([]))
 
 
 def of_words(data: bytes) -> Batches:

@@ -53,7 +53,8 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
     try:
         left = engine.run_queue(ctx, queue, replies)
     finally:
-        ctx.waits, ctx.row, ctx.args = waits, row, args
+        ctx.waits = waits
+        ctx.take_up(row, args)
     if engine.busy:
         engine.scripts.hold(ctx, left, replies)
         return BLOCKED

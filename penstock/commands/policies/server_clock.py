@@ -69,4 +69,4 @@ def _tick(ctx: Context, clock: MovableClock, ms: int) -> None:
     session, row, args = ctx.session, ctx.row, ctx.args
     clock_moving.advance(ctx.engine, clock, ms)
     ctx.begin(session, clock.now_us())
-    ctx.row, ctx.args = row, args
+    ctx.take_up(row, args)

@@ -13,12 +13,16 @@ from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
+from penstock.protocol.log_reader import word_bytes, words_bytes
+from penstock.protocol.native_words import size_of_prefix
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdHalves, StreamId
 from penstock.storage.streams.stream import NO_ID_LEFT, Stream
 from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES
 
 LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
+
+_SIGN_OF_EXACT: Final = b"$1\r\n=\r\n"
 
 NO_ID: Final = -1  # the request has `*`: the server chooses the id
 _HALF: Final = 2**64 - 1
@@ -62,7 +66,7 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
         return _PLAIN
     session = ctx.session
     known = session.add_words
-    if isinstance(known, AddArguments) and args[2 : known.fields_at] == session.add_head:
+    if isinstance(known, AddArguments) and _begins_with(args, session.add_head):
         pairs = len(args) - known.fields_at
         if pairs >= 2 and not pairs & 1:
             return known
@@ -100,6 +104,13 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
     if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
         session.add_head, session.add_words = args[2 : add.fields_at], add
     return add
+
+
+def _begins_with(args: list[bytes], head: list[bytes]) -> bool:
+    """Whether a request has these words behind its key."""
+    if len(args) < 2 + len(head):
+        return False
+    return all(args[2 + at] == head[at] for at in range(len(head)))
 
 
 def _read_producer(add: AddArguments, args: list[bytes], at: int, word: bytes) -> int:
@@ -195,7 +206,8 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
         iid = b""
     ms, seq = _resolve(ctx, add, stream)
     id_reply = reply.bulk(ids.text_of(ms, seq))
-    words = reply.words(fields)
+    text = ctx.text_of(args)
+    words = text[len(text) - words_bytes(fields) :] if text else reply.words(fields)
     entry = entries.of_words(id_reply, len(fields), words)
     if len(entry) > LARGEST_ENTRY and sum([len(word) for word in fields]) > LARGEST_ENTRY:
         if is_new:
@@ -279,7 +291,12 @@ def _log_add(
 
     words: the fields and values, packed.
     """
-    head, trim, dialect = args[: add.id_at], add.trim, ctx.effects.dialect
+    trim, dialect = add.trim, ctx.effects.dialect
+    text = ctx.text_of(args)
+    if text and not (add.pid or add.referred):
+        ctx.effects.add_packed(ctx.db_index, _with_id(text, args, add, stream, id_reply, words))
+        return
+    head = args[: add.id_at]
     is_acked_trim = trim.given and add.references == ACKNOWLEDGED
     is_older = (add.pid and not dialect.idempotence) or (add.referred and not dialect.references)
     if is_older:  # a Redis without some of the options gets a plain XADD, then its other effects
@@ -297,6 +314,20 @@ def _log_add(
         _log_removed(ctx, args[1], stream, add.references, removed_ids)
     elif is_acked_trim:
         trim_effects.log_acked_trim(ctx, args[1], stream, removed_ids, True)
+
+
+def _with_id(text: bytes, args: list[bytes], add: AddArguments, stream: Stream, id_reply: bytes, words: bytes) -> bytes:
+    """The line of the log as `_log_add` makes it, from the bytes of the request. words: its fields and values."""
+    trim = add.trim
+    id_at = len(text) - len(words) - word_bytes(args[add.id_at])
+    if add.entry_id != NO_ID:  # as it was given
+        id_reply = text[id_at : len(text) - len(words)]
+    if not trim.approximate:
+        return text[:id_at] + id_reply + words
+    sign_at = size_of_prefix(args, trim.sign_at)
+    behind_trim = sign_at + word_bytes(args[trim.sign_at]) + word_bytes(args[trim.threshold_at])
+    exact = _SIGN_OF_EXACT + reply.bulk(_exact_threshold(trim, stream))
+    return b"".join([text[:sign_at], exact, text[behind_trim:id_at], id_reply, words])
 
 
 def _exact_trim(args: list[bytes], trim: TrimArguments, stream: Stream) -> list[bytes]:

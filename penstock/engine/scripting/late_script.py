@@ -49,7 +49,8 @@ def _go_on(engine: EngineState, session: Session, transaction: Transaction) -> N
     try:
         left = engine.run_queue(ctx, transaction.queue, transaction.answers)
     finally:
-        ctx.waits, ctx.row, ctx.args = True, transaction.row, transaction.args
+        ctx.waits = True
+        ctx.take_up(transaction.row, transaction.args)
     if engine.busy:
         engine.scripts.hold(ctx, left, transaction.answers)
         return
