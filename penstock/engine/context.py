@@ -190,7 +190,7 @@ class Context:
         """The request as typed is the effect."""
         effects = self.effects
         if effects.log is not None:
-            effects.lines.append((self.db_index, self.text_of(args) or reply.bulks(args)))
+            effects.add_packed(self.db_index, self.text_of(args) or reply.bulks(args))
 
     def text_of(self, args: list[bytes]) -> bytes:
         """The bytes of the request in hand, if these are its words and it came alone; else empty. O(1)."""

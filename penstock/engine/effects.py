@@ -44,16 +44,23 @@ class Effects:
     """The unit that is being collected, and the database that the log's reader is in.
 
     log: where units go. It is the server's own log (`use`), the stream to its replicas (`replicate`), or both.
+
+    `_line` is the first line that was collected, as most units have one only; `_further` are those behind it, with the
+    numbers of their databases.
     """
 
-    __slots__ = ("_database", "_own_log", "_stream", "dialect", "is_one_unit", "lines", "log", "units")
+    __slots__ = ("_database", "_further", "_line", "_line_db", "_own_log", "_stream", "dialect", "is_one_unit", "log",
+        "units",
+    )  # fmt: skip
 
     def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
         self._own_log = log
         self._stream: EffectLog | None = None
         self.log = log  # None: nothing is kept (no log and no replicas; while the log is replayed)
         self.dialect = dialect
-        self.lines: list[tuple[int, bytes]] = []  # collected so far: (database number, packed request)
+        self._line = b""
+        self._line_db = NO_DATABASE
+        self._further: list[tuple[int, bytes]] = []
         self._database = NO_DATABASE
         self.units = 0  # handed over so far
         self.is_one_unit = False  # all that is collected until end_unit belongs together (EXEC)
@@ -86,19 +93,29 @@ class Effects:
 
     def add(self, db_index: int, words: tuple[bytes, ...]) -> None:
         if self.log is not None:
-            self.lines.append((db_index, pack(words)))
+            self.add_packed(db_index, pack(words))
 
     def add_packed(self, db_index: int, line: bytes) -> None:
         """As `add`, of a request that is packed already."""
-        if self.log is not None:
-            self.lines.append((db_index, line))
+        if self.log is None:
+            return
+        if self._line:
+            self._further.append((db_index, line))
+        else:
+            self._line, self._line_db = line, db_index
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether something was collected that was not handed over yet."""
+        return len(self._line) > 0
 
     def add_units(self, db_index: int, lines: list[bytes]) -> None:
         """Hand over packed requests, each a unit of its own; while one unit is collected, they are part of it."""
         if self.log is None:
             return
-        if self.is_one_unit or self.lines:
-            self.lines += [(db_index, line) for line in lines]
+        if self.is_one_unit or self._line:
+            for line in lines:
+                self.add_packed(db_index, line)
             return
         self.units += len(lines)
         if db_index != self._database:
@@ -113,15 +130,18 @@ class Effects:
     def end_unit(self) -> None:
         """Hand over what was collected, if anything was."""
         self.is_one_unit = False
-        lines = self.lines
-        if not lines:
+        line = self._line
+        if not line:
             return
-        if len(lines) == 1 and self.log is not None and lines[0][0] == self._database:
+        self._line = b""
+        log = self.log
+        if not self._further and self._line_db == self._database and log is not None:
             self.units += 1
-            self.log.append(lines.pop()[1])
+            log.append(line)
             return
-        self.lines = []
-        if self.log is None:
+        lines = [(self._line_db, line), *self._further]
+        self._further = []
+        if log is None:
             return
         self.units += 1
         parts = []
@@ -132,4 +152,4 @@ class Effects:
             parts.append(line)
         if len(lines) > 1:
             parts = [MULTI, *parts, EXEC]
-        self.log.append(b"".join(parts))
+        log.append(b"".join(parts))

@@ -163,8 +163,8 @@ class Engine(EngineState):
                     if done == 1:
                         together = False
                     at += done
-                    if (effects.lines or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
-                        if effects.lines or effects.is_one_unit:
+                    if (effects.has_lines or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
+                        if effects.has_lines or effects.is_one_unit:
                             effects.end_unit()
                         if self.blocking.ready:
                             self._serve(self.ended_us)  # a key may have expired since the request began
@@ -261,7 +261,7 @@ class Engine(EngineState):
             size += len(answer)
             if size > REPLY_BYTES:
                 return at - first
-            if self.effects.lines and not self.effects.is_one_unit:
+            if self.effects.has_lines and not self.effects.is_one_unit:
                 self.effects.end_unit()
             began_us = self.ended_us
 
