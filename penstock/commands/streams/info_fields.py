@@ -1,9 +1,13 @@
 """The fields of XINFO's replies, written one behind the other."""
 
+from typing import Final
+
 from librt.strings import BytesWriter
 
 from penstock.engine.context import Context
 from penstock.protocol import reply
+
+_NAMES: Final[dict[bytes, bytes]] = {}  # of fields, as bulk strings
 
 
 class InfoFields:
@@ -25,7 +29,10 @@ class InfoFields:
         if self._hides and not self._ctx.shown([(name, value)]):
             return
         self._count += 1
-        reply.write_word(self._written, name)
+        word = _NAMES.get(name)
+        if word is None:
+            word = _NAMES[name] = reply.bulk(name)
+        self._written.write(word)
         self._written.write(value)
 
     def add_number(self, name: bytes, number: int) -> None:

@@ -87,6 +87,8 @@ class Group(PendingList):
 
     def consumers_by_name(self) -> list[Consumer]:
         """In ascending byte order, as Redis lists them. O(c log c)."""
+        if len(self.consumers) == 1:
+            return list(self.consumers.values())
         return [self.consumers[name] for name in sorted(self.consumers)]
 
     def add_consumer(self, name: bytes, now_ms: int) -> Consumer:
