@@ -51,7 +51,7 @@ def ask(link: socket.socket) -> bytes:
 
 
 def test_nobody_is_served_while_a_damaged_log_is_loaded_and_refused(tmp_path: Path) -> None:
-    make_log(tmp_path, LINES + b"garbage\r\n" + LINES[:1000])
+    make_log(tmp_path, LINES * 5 + b"garbage\r\n" + LINES[:1000])
     server = ServerProcess((), tmp_path, {})
     answers = answers_until_it_ends(server)
 
