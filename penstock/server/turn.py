@@ -275,7 +275,8 @@ class Turn:
         owing = self.owing
         self.owing = []
         if self.pushed:
-            owing = list({connection: None for connection in self.pushed if connection in owing} | dict.fromkeys(owing))
+            others = dict.fromkeys(owing)
+            owing = list({connection: None for connection in self.pushed if connection in others} | others)
             self.pushed = {}
         self._units = self.engine.effects.units
         ended = EndedTurn(owing)
