@@ -7,8 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.protocol.native_words import NONE, cut_request, cut_requests, header_of, size_of_prefix, size_of_word
-from penstock.protocol.request_batch import NO_COLUMNS, OWN_WORDS, REQUESTS, RequestBatch, alike, layout, one
+from penstock.protocol.native_words import (
+    NONE,
+    cut_request,
+    cut_requests,
+    header_of,
+    is_at,
+    size_of_prefix,
+    size_of_word,
+)
+from penstock.protocol.request_batch import (
+    MOST_POSITIONS,
+    NO_COLUMNS,
+    NO_WORDS,
+    OWN_WORDS,
+    POSITIONS,
+    REQUESTS,
+    RequestBatch,
+    alike,
+    layout,
+    one,
+)
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
 if TYPE_CHECKING:
@@ -40,7 +59,12 @@ def batches(
             found.append(lone.become(words, data))
             return end
         shape = shapes.get(name, 0) if stop < end else 0
-        if shape == REQUESTS:
+        if shape == POSITIONS and 1 < len(words) <= MOST_POSITIONS:
+            batch, at = cut_positions(data, stop, data[at : at + size_of_prefix(words, 1)], words)
+            found.append(batch)
+            limit -= batch.count
+            continue
+        if shape in (REQUESTS, POSITIONS):
             several = [words]
             at = cut_requests(data, stop, data[at : at + size_of_prefix(words, 1)], several)
             found.append(alike(several))
@@ -54,8 +78,9 @@ def batches(
             if width > 0:
                 has_name = before == width and len(words) > before + 1
                 common = size_of_prefix(words, width + 1 if has_name else width)
-            if common > 0 and data[stop : stop + common] == data[at : at + common]:
-                batch, at = cut_batch(data, at, stop, common, words, width, before)
+            head = data[at : at + common]
+            if common > 0 and stop + common <= end and is_at(head, data, stop):
+                batch, at = cut_batch(data, at, stop, head, words, width, before)
                 found.append(batch)
                 limit -= batch.count
                 continue
@@ -66,9 +91,9 @@ def batches(
 
 
 def cut_batch(
-    data: bytes, at: i64, stop: i64, common: i64, first: list[bytes], width: i64, before: i64
+    data: bytes, at: i64, stop: i64, head: bytes, first: list[bytes], width: i64, before: i64
 ) -> tuple[RequestBatch, i64]:
-    """The request at an offset and those behind it that begin with the same `common` bytes, have as many words, and
+    """The request at an offset and those behind it that begin with the same bytes, `head`, have as many words, and
     equal names; and the offset behind them.
 
     first: the words of the first request, which ends at `stop`; the first `width` are the prefix. Its columns begin
@@ -89,10 +114,10 @@ def cut_batch(
         columns.append([first[place + step - 1]])
         place += step
     start: i64 = size_of_prefix(first, width)
-    head = data[at : at + common]
+    common: i64 = len(head)
     at = stop
     fields: i64 = len(columns)
-    while data[at : at + common] == head:
+    while at + common <= end and is_at(head, data, at):
         tail: i64 = at + start
         if own:
             tail = cut_own(data, tail, end, first, width, before, own_columns)
@@ -107,7 +132,7 @@ def cut_batch(
                 if size != len(name):
                     break
                 place += header_of(size)
-                if not equals(data, place, name):
+                if not is_at(name, data, place):
                     break
                 place += size + 2
             size = size_of_word(data, place, end)
@@ -128,6 +153,34 @@ def cut_batch(
     cut_back(own_columns, count)
     middle = first[width + own : before]
     return RequestBatch(first[:width], names, columns, count, tails, None, own_columns, middle), at
+
+
+def cut_positions(data: bytes, at: i64, head: bytes, first: list[bytes]) -> tuple[RequestBatch, i64]:
+    """A request and those behind it that begin with the same bytes, `head`, to the end of their name: a column for each
+    other word; and the offset behind them.
+
+    first: the words of the first request, which ends at the offset.
+    """
+    end: i64 = len(data)
+    size: i64 = len(head)
+    columns = [[word] for word in first[1:]]
+    count = 1
+    while at + size <= end and is_at(head, data, at):
+        place: i64 = at + size
+        for column in columns:
+            length: i64 = size_of_word(data, place, end)
+            if length < 0:
+                place = NONE
+                break
+            place += header_of(length)
+            column.append(data[place : place + length])
+            place += length + 2
+        if place < 0:
+            cut_back(columns, count)
+            break
+        count += 1
+        at = place
+    return RequestBatch(first[:1], NO_WORDS, columns, count) if count > 1 else one(first), at
 
 
 def cut_back(columns: list[list[bytes]], count: int) -> None:
@@ -152,19 +205,8 @@ def cut_own(
         at += header_of(size)
         if word < width + OWN_WORDS:
             columns[word - width].append(data[at : at + size])
-        elif size != len(first[word]) or not equals(data, at, first[word]):
+        elif size != len(first[word]) or not is_at(first[word], data, at):
             return NONE
         at += size + 2
         word += 1
     return at
-
-
-def equals(data: bytes, at: i64, word: bytes) -> bool:
-    """Whether a word is at an offset; it must not reach beyond the data."""
-    size: i64 = len(word)
-    place: i64 = 0
-    while place < size:
-        if data[at + place] != word[place]:
-            return False
-        place += 1
-    return True

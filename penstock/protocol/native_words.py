@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from librt.strings import read_i16_le, read_i32_le, read_i64_le
+
 from penstock.protocol.limits import BLOCK
 
 if TYPE_CHECKING:
@@ -25,13 +27,17 @@ _LF: Final = 10
 _STAR: Final = 42
 _ZERO: Final = 48
 _DOLLAR: Final = 36
+_LINE_END: Final = 0x0A0D  # CR, LF as a little-endian number
+_WITHOUT_ONE: Final = 0xFFFF00FF  # the four bytes of a header with one digit, without the digit
+_WITHOUT_TWO: Final = 0xFF0000FF  # the first four of one with two digits, without the digits
+_WORD: Final = 8  # bytes that are compared at once
 
 
 def cut_requests(data: bytes, at: i64, head: bytes, requests: list[list[bytes]]) -> i64:
     """Append the words of the whole ordinary requests from an offset on that begin with `head`; the offset behind."""
     end: i64 = len(data)
     size: i64 = len(head)
-    while at < end and data[at : at + size] == head:
+    while at + size <= end and is_at(head, data, at):
         words: list[bytes] = []
         stop: i64 = cut_request(data, at, end, words)
         if stop < 0:
@@ -64,26 +70,26 @@ def size_of_word(data: bytes, at: i64, end: i64) -> i64:
     if size < 0:
         return NONE
     word_end: i64 = at + header_of(size) + size
-    if word_end + 2 > end or data[word_end] != _CR or data[word_end + 1] != _LF:
-        return NONE
-    return size
+    return size if word_end + 2 <= end and read_i16_le(data, word_end) == _LINE_END else NONE
 
 
 def number_at(data: bytes, at: i64, end: i64, mark: i64, largest: i64) -> i64:
-    """The number of the header at an offset: a type, digits without a leading zero, a line end; or NONE."""
-    if at + 4 > end or data[at] != mark:
+    """The number of the header at an offset: a type, digits without a leading zero, a line end; or NONE.
+
+    largest: 99 or more.
+    """
+    if at + 4 > end:
+        return NONE
+    header: i64 = int(read_i32_le(data, at))
+    number: i64 = ((header >> 8) & 0xFF) - _ZERO
+    if header & _WITHOUT_ONE == mark | _LINE_END << 16:  # one digit or two, which most headers have
+        return number if 0 <= number <= 9 else NONE
+    digit: i64 = ((header >> 16) & 0xFF) - _ZERO
+    if header & _WITHOUT_TWO == mark | _CR << 24 and 0 < number <= 9 and 0 <= digit <= 9:
+        return number * 10 + digit if at + 4 < end and data[at + 4] == _LF else NONE
+    if header & 0xFF != mark:
         return NONE
     start: i64 = at + 1
-    number: i64 = data[start]
-    number -= _ZERO
-    if 0 <= number <= 9 and number <= largest:  # one digit or two, which most headers have
-        digit: i64 = data[start + 1]
-        if digit == _CR:
-            return number if data[start + 2] == _LF else NONE
-        digit -= _ZERO
-        if number > 0 and 0 <= digit <= 9 and at + 5 <= end and data[start + 2] == _CR:
-            number = number * 10 + digit
-            return number if data[start + 3] == _LF and number <= largest else NONE
     at = start
     number = 0
     while at < end:
@@ -120,3 +126,21 @@ def size_of_prefix(words: list[bytes], width: i64) -> i64:
         size += header_of(length) + length + 2
         word += 1
     return size
+
+
+def is_at(piece: bytes, text: bytes, at: i64) -> bool:
+    """Whether a piece stands at an offset of a text, which must not end before it would."""
+    size: i64 = len(piece)
+    place: i64 = 0
+    if size < _WORD:
+        while place < size:
+            if text[at + place] != piece[place]:
+                return False
+            place += 1
+        return True
+    last: i64 = size - _WORD
+    while place < last:
+        if read_i64_le(text, at + place) != read_i64_le(piece, place):
+            return False
+        place += _WORD
+    return read_i64_le(text, at + last) == read_i64_le(piece, last)

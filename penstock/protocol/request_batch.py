@@ -13,6 +13,7 @@ PREFIX_WORDS: Final = 3  # XADD key *, XACK key group
 _STAR_WITHIN: Final = 6  # a `*` among so many words ends the prefix: XADD key MAXLEN ~ length *
 _IDMP_AT: Final = 2  # XADD key IDMP producer id *
 OWN_WORDS: Final = 2  # of each request: producer, id
+MOST_POSITIONS: Final = 16  # words of a request of which each position is a column
 NO_WORDS: Final[list[bytes]] = []
 NO_COLUMNS: Final[list[list[bytes]]] = []
 
@@ -22,8 +23,8 @@ class RequestBatch:
 
     One request: `prefix` has all its words. Several, of a command with columns: `prefix` has their common first words.
     Behind them are pairs of a word that is the same in all (`names`) and one that may differ (`columns`: a list for
-    each position, with a word of each request), or a single word that may differ (one column, no names). Several of
-    another command: `prefix` has its name, and there are neither names nor columns.
+    each position, with a word of each request), or words that may all differ (no names). Several of another command,
+    or with very many words: `prefix` has its name, and there are neither names nor columns.
 
     One request that came alone has its bytes, too (`text`, else empty).
 
@@ -96,14 +97,22 @@ class RequestBatch:
         return all(column.count(column[0]) == self.count for column in self.own + self.columns)
 
     def words_at(self, position: int) -> list[bytes]:
-        """The words of all requests at a position, of requests without columns. O(count)."""
-        assert self._requests is not None, "there are columns"
-        return [request[position] for request in self._requests]
+        """The words of all requests at a position behind the prefix; not if there are names. The caller must not change
+        the list. O(count)."""
+        if self._requests is not None:
+            return [request[position] for request in self._requests]
+        return self.columns[position - len(self.prefix)]
+
+    def words_from(self, position: int, at: int) -> list[bytes]:
+        """The words of one request from a position behind the prefix on; not if there are names. O(width)."""
+        if self._requests is not None:
+            return self._requests[at][position:]
+        return [column[at] for column in self.columns[position - len(self.prefix) :]]
 
     def tails(self) -> list[bytes]:
         """For each request the bytes of its names and columns, in RESP."""
         if self._tails is None:
-            heads = [reply.bulk(name) for name in self.names] or [b""]
+            heads = [reply.bulk(name) for name in self.names] or [b""] * len(self.columns)
             parts = [list(map(head.__add__, map(reply.bulk, self.columns[at]))) for at, head in enumerate(heads)]
             self._tails = list(map(b"".join, zip(*parts, strict=True)))
         return self._tails
@@ -182,8 +191,10 @@ def alike(requests: list[list[bytes]]) -> RequestBatch:
 COLUMNS: Final = 1
 REQUESTS: Final = 2
 IDMP_COLUMNS: Final = 3
+POSITIONS: Final = 4
 """The shapes of batches: neighbours with an equal prefix and behind it columns; neighbours that have the same name;
-columns, and two words of each request's own behind an IDMP. All have as many words."""
+columns, and two words of each request's own behind an IDMP; neighbours that have the same name, with a column for each
+word behind it. All have as many words."""
 
 
 def layout(request: list[bytes], shape: int) -> tuple[int, int]:
@@ -227,8 +238,8 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
     while at <= last:
         request = requests[at]
         shape = shapes.get(request[0], 0) if at < last and requests[at + 1][0] == request[0] else 0
-        if shape == REQUESTS:
-            batch = _alike(requests, at)
+        if shape in (REQUESTS, POSITIONS):
+            batch = _alike(requests, at, shape)
         elif shape:
             batch = _in_columns(requests, at, shape)
         else:
@@ -238,11 +249,14 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
     return found
 
 
-def _alike(requests: list[list[bytes]], at: int) -> RequestBatch:
+def _alike(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
     """The requests from a place on that have the name and the number of words of the first."""
     name, words, stop, count = requests[at][0], len(requests[at]), at + 1, len(requests)
     while stop < count and len(requests[stop]) == words and requests[stop][0] == name:
         stop += 1
+    if shape == POSITIONS and 1 < words <= MOST_POSITIONS and stop - at > 1:
+        columns = list(map(list, zip(*requests[at:stop], strict=True)))
+        return RequestBatch([name], NO_WORDS, columns[1:], stop - at)
     return alike(requests[at:stop])
 
 

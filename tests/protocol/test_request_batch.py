@@ -16,11 +16,11 @@ from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, REQUESTS, RequestBatch, batches_of, one
+from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, POSITIONS, REQUESTS, RequestBatch, batches_of, one
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
-SHAPES = {b"XADD": IDMP_COLUMNS, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": REQUESTS}
+SHAPES = {b"XADD": IDMP_COLUMNS, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS}
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
 
@@ -153,6 +153,22 @@ def test_requests_with_one_name_and_as_many_words_are_one_batch(twin: Callable[.
     assert requests_of(batches) == sent
     assert batches[0].packed() == [packed(request) for request in sent[:2]]
     assert requests_of([batches[1].part(0, 1), batches[1].after(1)]) == [sent[2], sent[3]]
+
+
+@pytest.mark.parametrize("values", [1, 15, 40], ids=["one value", "columns", "too many words for columns"])
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_batch_gives_the_words_at_a_position_however_it_keeps_them(twin: Callable[..., Any], values: int) -> None:
+    sent = [[b"SET", b"k%d" % n, *[b"v%d.%d" % (n, at) for at in range(values - 1)]] for n in range(5)]
+
+    ((batch,), _) = twin(b"".join(map(packed, sent)))
+
+    assert (batch.prefix, batch.width, batch.count) == ([b"SET"], values + 1, 5)
+    assert requests_of([batch.part(0, 1), batch.part(1, 3), batch.after(3)]) == sent
+    assert [batch.words_at(at) for at in range(1, values + 1)] == [list(column) for column in zip(*sent, strict=True)][
+        1:
+    ]
+    assert [batch.words_from(1, at) for at in range(5)] == [request[1:] for request in sent]
+    assert batch.size() == sum(packed_bytes(request) for request in sent)
 
 
 @pytest.mark.parametrize("twin", TWINS)

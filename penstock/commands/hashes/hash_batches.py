@@ -7,11 +7,11 @@ from penstock.engine.context import Context
 from penstock.engine.field_expiry import tell_changed
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
-from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.protocol.request_batch import POSITIONS, RequestBatch
 from penstock.storage.types.hashes import Hash
 
 
-@batched("HSET", REQUESTS)
+@batched("HSET", POSITIONS)
 def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run HSETs; returns how many.
 
@@ -31,7 +31,7 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         elif not isinstance(found, Hash) or found.due is not None:
             break
         for at in range(done, stop):
-            words = batch.request(at)[2:]
+            words = batch.words_from(2, at)
             replies.append(reply.integer(found.put_all(words)))
             note_size(ctx, found, words)
         tell_changed(ctx, key, found, b"hset", (stop - done) * (batch.width - 2) // 2)

@@ -9,29 +9,29 @@ from penstock.commands.lists.list_ends import notify_popped, push
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import REPLY_BYTES, batched
 from penstock.protocol import reply
-from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.protocol.request_batch import POSITIONS, RequestBatch
 from penstock.storage.types.lists import List
 
 
-@batched("LPUSH", REQUESTS)
+@batched("LPUSH", POSITIONS)
 def lpush_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run LPUSHes; returns how many."""
     return _push(ctx, batch, replies, left=True)
 
 
-@batched("RPUSH", REQUESTS)
+@batched("RPUSH", POSITIONS)
 def rpush_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run RPUSHes; returns how many."""
     return _push(ctx, batch, replies, left=False)
 
 
-@batched("LPOP", REQUESTS)
+@batched("LPOP", POSITIONS)
 def lpop_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run LPOPs without a count; returns how many."""
     return _pop(ctx, batch, replies, left=True)
 
 
-@batched("RPOP", REQUESTS)
+@batched("RPOP", POSITIONS)
 def rpop_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run RPOPs without a count; returns how many."""
     return _pop(ctx, batch, replies, left=False)
@@ -45,9 +45,12 @@ def _push(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) -
         found = ctx.value(key)
         if found is not None and not isinstance(found, List):
             break
-        items: list[bytes] = []
-        for at in range(done, stop):
-            items += batch.request(at)[2:]
+        if each == 1:
+            items = batch.words_at(2)[done:stop]
+        else:
+            items = []
+            for at in range(done, stop):
+                items += batch.words_from(2, at)
         total = push(ctx, key, found, left, items) - len(items)
         for _ in range(done, stop):
             total += each

@@ -6,11 +6,11 @@ from penstock.commands.sets.set_members import limits
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
-from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.protocol.request_batch import POSITIONS, RequestBatch
 from penstock.storage.types.sets import Set
 
 
-@batched("SADD", REQUESTS)
+@batched("SADD", POSITIONS)
 def sadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run SADDs of one member each; returns how many.
 

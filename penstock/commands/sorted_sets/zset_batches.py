@@ -8,11 +8,11 @@ from penstock.engine.numbers import float_word
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.protocol.request_batch import POSITIONS, RequestBatch
 from penstock.storage.types.sorted_sets import SortedSet
 
 
-@batched("ZADD", REQUESTS)
+@batched("ZADD", POSITIONS)
 def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run ZADDs of one member each and without options; returns how many.
 

@@ -13,12 +13,12 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import REPLY_BYTES, batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import REQUESTS, RequestBatch
+from penstock.protocol.request_batch import POSITIONS, RequestBatch
 
 MOST_COUNTED: Final = 2**60  # below it the compiled build has numbers that are no objects
 
 
-@batched("GET", REQUESTS)
+@batched("GET", POSITIONS)
 def get_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Answer GETs; returns how many."""
     null = reply.null(ctx.resp3)
@@ -39,7 +39,7 @@ def get_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     return done
 
 
-@batched("SET", REQUESTS)
+@batched("SET", POSITIONS)
 def set_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run SETs without options; returns how many."""
     if batch.width != 3:
@@ -51,7 +51,7 @@ def set_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     return _changed(ctx, batch, len(keys))
 
 
-@batched("INCR", REQUESTS)
+@batched("INCR", POSITIONS)
 def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run INCRs, those of one key in a row at once; returns how many."""
     keys = batch_keys.free(ctx, batch.words_at(1))

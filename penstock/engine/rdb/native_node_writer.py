@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter, read_i64_le, write_i16_le, write_i32_le, write_i64_le
 
 from penstock.engine.rdb.native_nodes import CR, DASH, LARGEST_BLOB, WORD, ZERO, add_text
+from penstock.protocol.native_words import is_at
 from penstock.storage.rdb import listpack
 from penstock.storage.rdb.listpack import END, HEADER_BYTES, UNCOUNTED
 from penstock.storage.rdb.stream_reader import SAME_FIELDS
@@ -106,26 +107,12 @@ def _add_values(out: BytesWriter, entries: bytes, at: i64, pieces: list[bytes]) 
     """The values of an entry, whose id ends at an offset; the offset behind it, or -1 if its fields differ."""
     for piece in pieces:
         stop: i64 = at + len(piece)
-        if not _is_at(piece, entries, at, stop):
+        if stop > len(entries) or not is_at(piece, entries, at):
             return -1
         size, start = _size(entries, stop)
         at = start + size
         _add_element(out, entries, start, at)
     return at + 2
-
-
-def _is_at(piece: bytes, text: bytes, at: i64, stop: i64) -> bool:
-    """Whether a piece stands at an offset of a text. It has eight bytes or more."""
-    if stop > len(text):
-        return False
-    last: i64 = stop - WORD
-    place: i64 = 0
-    while at < last:
-        if read_i64_le(text, at) != read_i64_le(piece, place):
-            return False
-        at += WORD
-        place += WORD
-    return read_i64_le(text, last) == read_i64_le(piece, len(piece) - WORD)
 
 
 def _size(text: bytes, at: i64) -> tuple[i64, i64]:
