@@ -107,7 +107,8 @@ class RequestBatch:
         """The words of one request from a position behind the prefix on; not if there are names. O(width)."""
         if self._requests is not None:
             return self._requests[at][position:]
-        return [column[at] for column in self.columns[position - len(self.prefix) :]]
+        columns = self.columns
+        return [columns[place][at] for place in range(position - len(self.prefix), len(columns))]
 
     def tails(self) -> list[bytes]:
         """For each request the bytes of its names and columns, in RESP."""
