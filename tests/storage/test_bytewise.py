@@ -77,9 +77,15 @@ def test_ordinary_ids_are_read_digit_by_digit() -> None:
 def test_entries_are_measured_alike_together_and_one_by_one(rows: Any) -> None:
     columns = [list(column) for column in zip(*rows, strict=True)]
     run = SameFieldEntries([b"name"] * len(columns), columns)
-    run._measure_together()
-    together = (run.words_sizes, run.sizes, run.sums, run.largest)
+    run._words_sizes, run._sums = [], []
     run._measure_one_by_one()
+    one_by_one = sizes_of(run)
+    run._measure_together()
 
-    assert (run.words_sizes, run.sizes, run.sums, run.largest) == together
-    assert run.sums[-1] == sum(run.sizes)
+    assert sizes_of(run) == one_by_one
+
+
+def sizes_of(run: SameFieldEntries) -> Any:
+    places = range(len(run) + 1)
+    totals = [run.total_size(start, stop) for stop in places for start in range(stop + 1)]
+    return run.largest, [run.words_size(at) for at in range(len(run))], totals

@@ -75,7 +75,7 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
             tails, columns = tails[:count], [column[:count] for column in columns]
     texts = _id_replies(ms, seq, count)
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
-    entries = [opening + texts[at] + pairs + tail for at, tail in enumerate(tails)]
+    entries = [b"%b%b%b%b" % (opening, texts[at], pairs, tail) for at, tail in enumerate(tails)]
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
     stream.append_same_fields(ms, seq, entries, SameFieldEntries(names, columns))
     if trim is not None:
@@ -84,7 +84,8 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
     ctx.touch(key)
     if ctx.effects.log is not None:
         begins = _line_begins(batch, lengths)
-        ctx.effects.add_units(ctx.db_index, [begins[at] + texts[at] + tail for at, tail in enumerate(tails)])
+        lines = [b"%b%b%b" % (begins[at], texts[at], tail) for at, tail in enumerate(tails)]
+        ctx.effects.add_units(ctx.db_index, lines)
     if stream.policies is not None:
         settling.settle(ctx, key, stream)
     replies.extend(texts)

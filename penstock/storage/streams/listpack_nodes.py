@@ -140,7 +140,7 @@ class Node:
 
         Their ids are consecutive from this one on. Stops before the first entry for which only `has_room` can decide,
         or whose sequence number takes another size; the caller adds that one by `add`. O(1) while all are known to fit
-        by the largest size in the run, else O(entries added).
+        by the largest size in the run, else O(entries added); compiled O(words added).
         """
         first_ms, first_seq = ms, seq
         ms -= self.first_ms
@@ -148,7 +148,7 @@ class Node:
         if run.names != self._names or not -4096 <= seq <= 4095:
             return 0
         seq_limit = 0 if seq < 0 else 128 if seq < 128 else 4096  # sequence numbers below this have equal size
-        stop = min(len(run.sizes), start + seq_limit - seq)
+        stop = min(len(run), start + seq_limit - seq)
         if limits.max_entries:
             stop = min(stop, start + limits.max_entries - self.total)
         fixed = self._same_fields_size + _integer_size(ms) + _integer_size(seq)
@@ -156,10 +156,10 @@ class Node:
         at, size = start, self.entries_size
         sure = min(stop - at, (max_size - size - run.largest) // (run.largest + fixed))  # this many fit in any case
         if sure > 0:
-            size += run.sums[at + sure] - run.sums[at] + sure * fixed
+            size += run.total_size(at, at + sure) + sure * fixed
             at += sure
-        while at < stop and size + run.words_sizes[at] < max_size:
-            size += run.sizes[at] + fixed
+        while at < stop and size + run.words_size(at) < max_size:
+            size += run.total_size(at, at + 1) + fixed
             at += 1
         if at > start:
             self.entries_size = size
@@ -212,59 +212,65 @@ def _first_of(node: Node) -> StreamId:
 class SameFieldEntries:
     """Several entries with the same field names, as one column of values for each name.
 
-    words_sizes: for each entry, the total size in bytes of its fields and values. sizes: the same with the values'
-    surplus (see _surplus). largest: the largest number in both. sums[n]: the sum of the first n of `sizes`.
+    An entry has two sizes: that of its fields and values, and the same with the values' surplus (see _surplus).
+    largest: the largest number in both. The compiled build computes a size where it is asked for: a loop over bytes takes less
+    than a list of numbers. The uncompiled one has computed all of them by operations on whole lists.
     """
 
-    __slots__ = ("columns", "largest", "names", "sizes", "sums", "words_sizes")
+    __slots__ = ("_fixed", "_sums", "_words_sizes", "columns", "largest", "names")
 
     def __init__(self, names: list[bytes], columns: list[list[bytes]]) -> None:
         self.names = names
         self.columns = columns
-        self.words_sizes: list[int] = []
-        self.sizes: list[int] = []
-        self.sums: list[int] = []
+        fixed = 0
+        for name in names:
+            fixed += len(name)
+        self._fixed = fixed
+        self._words_sizes: list[int] = []  # empty in the compiled build
+        self._sums: list[int] = []  # sums of the first n sizes with the surplus; empty in the compiled build
         self.largest = 0
         if IS_COMPILED:
             self._measure_one_by_one()
         else:
             self._measure_together()
 
-    def _measure_one_by_one(self) -> None:
-        """Compute the sizes in one loop: the faster way in the compiled build."""
-        columns = self.columns
-        fixed = largest = total = 0
-        for name in self.names:
-            fixed += len(name)
-        words_sizes: list[int] = []
-        sizes: list[int] = []
-        sums = [0]
-        for at in range(len(columns[0])):
-            words_size = size = fixed
-            for values in columns:
+    def words_size(self, at: int) -> int:
+        """The size in bytes of the fields and values of an entry. O(fields)."""
+        if self._words_sizes:
+            return self._words_sizes[at]
+        size = self._fixed
+        for values in self.columns:
+            size += len(values[at])
+        return size
+
+    def total_size(self, start: int, stop: int) -> int:
+        """The sizes of the entries [start, stop) with their surplus, in bytes. O(1), compiled O(words)."""
+        if self._sums:
+            return self._sums[stop] - self._sums[start]
+        size = (stop - start) * self._fixed
+        for values in self.columns:
+            for at in range(start, stop):
                 value = values[at]
                 length = len(value)
-                words_size += length
                 size += length if _LONGEST_INTEGER < length < 64 else length + _surplus(value)
-            words_sizes.append(words_size)
-            sizes.append(size)
-            total += size
-            sums.append(total)
+        return size
+
+    def _measure_one_by_one(self) -> None:
+        largest = 0
+        for at in range(len(self)):
+            words_size, size = self.words_size(at), self.total_size(at, at + 1)
             if size > largest:
                 largest = size
             if words_size > largest:
                 largest = words_size
-        self.words_sizes, self.sizes, self.sums, self.largest = words_sizes, sizes, sums, largest
+        self.largest = largest
 
     def _measure_together(self) -> None:
-        """Compute the sizes by operations on whole lists: the faster way in the uncompiled build."""
-        names, columns = self.names, self.columns
-        count = len(columns[0])
-        fixed = sum(map(len, names))
+        count, fixed = len(self), self._fixed
         fixed_surplus = 0
         lengths: list[int] = []  # for each entry: total length of the values in columns with unequal lengths
         surplus: list[int] = []
-        for values in columns:
+        for values in self.columns:
             own = list(map(len, values))
             shortest, longest = min(own), max(own)
             is_plain = shortest > _LONGEST_INTEGER or not (any(map(bytes.isdigit, values)) or b"-" in b"".join(values))
@@ -281,17 +287,17 @@ class SameFieldEntries:
                 fixed += longest
             else:
                 lengths = list(map(add, lengths, own)) if lengths else own
-        self.words_sizes = list(map(fixed.__add__, lengths)) if lengths else [fixed] * count
-        self.sizes = self.words_sizes
+        words_sizes = list(map(fixed.__add__, lengths)) if lengths else [fixed] * count
+        sizes = words_sizes
         if fixed_surplus:
-            self.sizes = list(map(fixed_surplus.__add__, self.sizes))
+            sizes = list(map(fixed_surplus.__add__, sizes))
         if surplus:
-            self.sizes = list(map(add, self.sizes, surplus))
-        self.largest = max(max(self.sizes), max(self.words_sizes))
-        self.sums = list(accumulate(self.sizes, initial=0))
+            sizes = list(map(add, sizes, surplus))
+        self.largest = max(max(sizes), max(words_sizes))
+        self._words_sizes, self._sums = words_sizes, list(accumulate(sizes, initial=0))
 
     def __len__(self) -> int:
-        return len(self.sizes)
+        return len(self.columns[0])
 
     def fields(self, at: int) -> list[bytes]:
         """The fields and values of one entry, in turn. O(fields)."""
@@ -307,7 +313,7 @@ def add_to_nodes(nodes: list[Node], ms: int, seq: int, run: SameFieldEntries, li
         if taken:
             at += taken
             continue
-        size = run.words_sizes[at]
+        size = run.words_size(at)
         if not nodes or not nodes[-1].has_room(size, limits):
             nodes.append(Node(ms, seq + at))
         nodes[-1].add(ms, seq + at, run.fields(at), size)

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from operator import sub
 from typing import TYPE_CHECKING, Final
 
-from penstock.storage.streams.columns import first_at_least, repeated
+from penstock.storage.streams.columns import first_at_least, offsets_of, repeated
 from penstock.storage.streams.ids import HALF, StreamId, decimal
 
 if TYPE_CHECKING:
@@ -173,12 +173,7 @@ class Segment:
 
     def seal(self) -> None:
         """Take no more entries: join them into one blob. Ids stay as they are: pending blocks share them. O(bytes)."""
-        size = 0
-        ends = [0]
-        for part in self.parts:
-            size += len(part)
-            ends.append(size)
-        self.offsets = array("I", ends)
+        self.offsets = offsets_of(self.parts)
         self.blob = b"".join(self.parts)
         self.parts = []
         self.sealed = True
