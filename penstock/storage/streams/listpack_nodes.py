@@ -213,8 +213,8 @@ class SameFieldEntries:
     """Several entries with the same field names, as one column of values for each name.
 
     An entry has two sizes: that of its fields and values, and the same with the values' surplus (see _surplus).
-    largest: the largest number in both. The compiled build computes a size where it is asked for: a loop over bytes takes less
-    than a list of numbers. The uncompiled one has computed all of them by operations on whole lists.
+    largest: the largest number in both. The compiled build computes a size where it is asked for: a loop over bytes
+    takes less than a list of numbers. The uncompiled one has computed all of them by operations on whole lists.
     """
 
     __slots__ = ("_fixed", "_sums", "_words_sizes", "columns", "largest", "names")
@@ -257,12 +257,19 @@ class SameFieldEntries:
 
     def _measure_one_by_one(self) -> None:
         largest = 0
+        columns = self.columns
         for at in range(len(self)):
-            words_size, size = self.words_size(at), self.total_size(at, at + 1)
+            size, surplus = self._fixed, 0
+            for values in columns:
+                value = values[at]
+                length = len(value)
+                size += length
+                if length <= _LONGEST_INTEGER or length >= 64:
+                    surplus += _surplus(value)
+            if surplus > 0:
+                size += surplus
             if size > largest:
                 largest = size
-            if words_size > largest:
-                largest = words_size
         self.largest = largest
 
     def _measure_together(self) -> None:
