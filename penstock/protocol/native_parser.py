@@ -16,6 +16,7 @@ from penstock.protocol.native_words import (
     size_of_prefix,
     size_of_word,
 )
+from penstock.protocol.reply import bulk
 from penstock.protocol.request_batch import (
     MOST_POSITIONS,
     NO_COLUMNS,
@@ -104,6 +105,7 @@ def cut_batch(
     own: i64 = OWN_WORDS if before > width else 0
     step: i64 = 2 if words - before > 1 else 1
     names: list[bytes] = []
+    packed_names: list[bytes] = []
     columns: list[list[bytes]] = []
     own_columns: list[list[bytes]] = NO_COLUMNS if own == 0 else [[first[width]], [first[width + 1]]]
     tails = [data[at + size_of_prefix(first, before) : stop]]
@@ -111,6 +113,7 @@ def cut_batch(
     while place < words:
         if step == 2:
             names.append(first[place])
+            packed_names.append(bulk(first[place]))
         columns.append([first[place + step - 1]])
         place += step
     start: i64 = size_of_prefix(first, width)
@@ -127,14 +130,11 @@ def cut_batch(
         field: i64 = 0
         while field < fields:
             if step == 2 and (field or own):
-                name = names[field]
-                size: i64 = size_of_word(data, place, end)
-                if size != len(name):
+                name = packed_names[field]
+                size: i64 = len(name)
+                if place + size > end or not is_at(name, data, place):
                     break
-                place += header_of(size)
-                if not is_at(name, data, place):
-                    break
-                place += size + 2
+                place += size
             size = size_of_word(data, place, end)
             if size < 0:
                 break
