@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from penstock.storage.streams import native_ids
+from penstock.storage.streams.columns import from_little_endian
 from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
 
@@ -26,15 +28,24 @@ def ids_of(found: IdColumns) -> list[int]:
     return [found.id_at(at) for at in range(len(found))]
 
 
+def read_of(words: list[bytes]) -> tuple[int, list[int], list[int]]:
+    """What read_ids returns, and the numbers that it writes."""
+    ms, seq = BytesWriter(), BytesWriter()
+    verdict = native_ids.read_ids(words, ms, seq)
+    return verdict, numbers_in(ms), numbers_in(seq)
+
+
+def numbers_in(written: BytesWriter) -> list[int]:
+    return from_little_endian("Q", written.getvalue()).tolist()
+
+
 @given(st.lists(texts, max_size=6) | st.lists(st.builds(b"7-%d".__mod__, numbers), max_size=6))
 def test_ids_are_read_as_each_of_them_is(words: Any) -> None:
     try:
         wanted = [parse(word) for word in words]
     except ValueError:
         wanted = None
-    ms: list[int] = []
-    seq: list[int] = []
-    verdict = native_ids.read_ids(words, ms, seq)
+    verdict, ms, seq = read_of(words)
 
     if verdict != native_ids.NOT_PLAIN:
         if verdict == native_ids.OF_ONE_MS:
@@ -59,18 +70,12 @@ def test_one_id_is_read_as_the_parser_does(word: Any) -> None:
 
 
 def test_ordinary_ids_are_read_digit_by_digit() -> None:
-    ms: list[int] = []
-    seq: list[int] = []
+    of_one_ms, of_several_ms = native_ids.OF_ONE_MS, native_ids.OF_SEVERAL_MS
 
-    assert native_ids.read_ids([b"1732212345678-0", b"1732212345678-17"], ms, seq) == native_ids.OF_ONE_MS
-    assert (ms, seq) == ([1732212345678], [0, 17])
-    ms, seq = [], []
-    assert native_ids.read_ids([b"1-0", b"1-1", b"01-2", b"2-0", b"2-1"], ms, seq) == native_ids.OF_SEVERAL_MS
-    assert (ms, seq) == ([1, 1, 1, 2, 2], [0, 1, 2, 0, 1])
-    ms, seq = [], []
-    assert native_ids.read_ids([b"1-0", b"2-0", b"2-1", b"1-1"], ms, seq) == native_ids.OF_SEVERAL_MS
-    assert (ms, seq) == ([1, 2, 2, 1], [0, 0, 1, 1])
-    assert native_ids.read_ids([b"1-" + b"1" * 19], [], []) == native_ids.NOT_PLAIN
+    assert read_of([b"1732212345678-0", b"1732212345678-17"]) == (of_one_ms, [1732212345678], [0, 17])
+    assert read_of([b"1-0", b"1-1", b"01-2", b"2-0", b"2-1"]) == (of_several_ms, [1, 1, 1, 2, 2], [0, 1, 2, 0, 1])
+    assert read_of([b"1-0", b"2-0", b"2-1", b"1-1"]) == (of_several_ms, [1, 2, 2, 1], [0, 0, 1, 1])
+    assert read_of([b"1-" + b"1" * 19])[0] == native_ids.NOT_PLAIN
 
 
 @given(st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(values, min_size=width, max_size=width), min_size=1)))

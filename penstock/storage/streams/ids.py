@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from operator import neg
 from typing import Final, TypeAlias
 
+from librt.strings import BytesWriter
+
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import IS_COMPILED, repeated
+from penstock.storage.streams.columns import IS_COMPILED, from_little_endian
 
 StreamId: TypeAlias = int
 IdHalves: TypeAlias = tuple[int, int]
@@ -185,12 +187,14 @@ def parse_all(texts: list[bytes]) -> IdColumns:
 
 def _read_digits(texts: list[bytes]) -> IdColumns | None:
     """For the compiled build: ids of two plain numbers each, read byte by byte; None if one has another form."""
-    ms: list[int] = []
-    seq: list[int] = []
-    result = native_ids.read_ids(texts, ms, seq)
-    if result == native_ids.OF_ONE_MS and ms:
-        return IdColumns(repeated(ms[0], len(seq)), array("Q", seq))
-    return None if result == native_ids.NOT_PLAIN else IdColumns(array("Q", ms), array("Q", seq))
+    ms_numbers, seq_numbers = BytesWriter(), BytesWriter()
+    result = native_ids.read_ids(texts, ms_numbers, seq_numbers)
+    if result == native_ids.NOT_PLAIN:
+        return None
+    ms = ms_numbers.getvalue()
+    if result == native_ids.OF_ONE_MS:
+        ms *= len(texts)
+    return IdColumns(from_little_endian("Q", ms), from_little_endian("Q", seq_numbers.getvalue()))
 
 
 def _read_joined(texts: list[bytes]) -> IdColumns | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from librt.strings import BytesWriter, write_i64_le
+
 if TYPE_CHECKING:
     from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
 
@@ -36,10 +38,10 @@ def read_id(text: bytes) -> tuple[i64, i64]:
     return ms, seq
 
 
-def read_ids(texts: list[bytes], ms_column: list[int], seq_column: list[int]) -> int:
-    """Append what `read_id` reads from each id to the columns. O(bytes).
+def read_ids(texts: list[bytes], ms_numbers: BytesWriter, seq_numbers: BytesWriter) -> int:
+    """Write what `read_id` reads from each id, as little-endian numbers of eight bytes. O(bytes).
 
-    Returns NOT_PLAIN if one is not plain; OF_ONE_MS if all have the same milliseconds, which are appended once; else
+    Returns NOT_PLAIN if one is not plain; OF_ONE_MS if all have the same milliseconds, which are written once; else
     OF_SEVERAL_MS.
     """
     head = b""  # of an id before, up to its dash: neighbours often share it
@@ -59,18 +61,21 @@ def read_ids(texts: list[bytes], ms_column: list[int], seq_column: list[int]) ->
             ms, seq = read_id(text)
             if ms < 0:
                 return NOT_PLAIN
-            head = text[: text.index(b"-") + 1] if shared or not seq_column else b""
+            head = b""
+            if shared > 0 or not len(seq_numbers):
+                head = text[: text.index(b"-") + 1]
             shared = 0
-        if not seq_column:
+        if not len(seq_numbers):
             first_ms = ms
-            ms_column.append(ms)
+            write_i64_le(ms_numbers, ms)
         elif result == OF_SEVERAL_MS:
-            ms_column.append(ms)
+            write_i64_le(ms_numbers, ms)
         elif ms != first_ms:
             result = OF_SEVERAL_MS
-            ms_column.extend(ms_column * (len(seq_column) - 1))
-            ms_column.append(ms)
-        seq_column.append(seq)
+            while len(ms_numbers) < len(seq_numbers):
+                write_i64_le(ms_numbers, first_ms)
+            write_i64_le(ms_numbers, ms)
+        write_i64_le(seq_numbers, seq)
     return result
 
 
