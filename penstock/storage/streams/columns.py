@@ -6,12 +6,13 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_le
+from librt.strings import BytesWriter, write_i32_le, write_i64_le
 
 IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was loaded as compiled code
 
 _QUAD: Final = array("Q", (0,))
 _WORD: Final = array("I", (0,))
+_MOST_WRITTEN: Final = 2**62  # about; larger numbers do not fit into a signed number of 64 bits
 
 
 def repeated(number: int, length: int) -> "array[int]":
@@ -29,8 +30,13 @@ def owner_column(number: int, length: int) -> "array[int]":
 
 
 def numbered(first: int, length: int) -> "array[int]":
-    """A column of first, first + 1, ..."""
-    return array("Q", range(first, first + length))
+    """A column of first, first + 1, ... O(length)."""
+    if not IS_COMPILED or first > _MOST_WRITTEN:
+        return array("Q", range(first, first + length))
+    out = BytesWriter()
+    for number in range(first, first + length):  # a number that is written is no object
+        write_i64_le(out, number)
+    return from_little_endian("Q", out.getvalue())
 
 
 def is_constant(column: "array[int]") -> bool:
@@ -55,7 +61,7 @@ def offsets_of(parts: list[bytes]) -> "array[int]":
     out = BytesWriter()
     size = 0
     write_i32_le(out, size)
-    for part in parts:  # a number that is written is no object
+    for part in parts:  # no objects here either
         size += len(part)
         write_i32_le(out, size)
     return from_little_endian("I", out.getvalue())
