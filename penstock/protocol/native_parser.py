@@ -11,6 +11,7 @@ from penstock.protocol.native_words import (
     NONE,
     cut_request,
     cut_requests,
+    cut_words,
     header_of,
     is_at,
     size_of_prefix,
@@ -18,11 +19,14 @@ from penstock.protocol.native_words import (
 )
 from penstock.protocol.reply import bulk
 from penstock.protocol.request_batch import (
+    COLUMNS,
+    IDMP_COLUMNS,
     MOST_POSITIONS,
     NO_COLUMNS,
     NO_WORDS,
     OWN_WORDS,
     POSITIONS,
+    PREFIX_WORDS,
     REQUESTS,
     RequestBatch,
     alike,
@@ -38,26 +42,71 @@ _O: Final = 79  # the second letter of all WEB_INITIALS
 _SMALL_O: Final = 111
 
 
+class LoneRequests:
+    """What requests that come alone, one after the other, leave for the next one.
+
+    `batch` is the next one's, which nobody keeps longer: making and freeing one takes as long as parsing. `head` are
+    the bytes, and `head_words` the words, with which two in a row began that batches would have as their prefix: the
+    words of a producer's requests are the same but for the last ones. Empty: there were no such two.
+    """
+
+    __slots__ = ("_width", "batch", "head", "head_words")
+
+    def __init__(self) -> None:
+        self.batch = one(NO_WORDS)
+        self.head = b""
+        self.head_words = NO_WORDS
+        self._width = 0  # words of the requests that begin so
+
+    def cut(self, data: bytes, end: i64, words: list[bytes]) -> i64:
+        """Append the words of a request that begins with `head`; as cut_request, and NONE if it begins otherwise."""
+        size: i64 = len(self.head)
+        if size == 0 or size > end or not is_at(self.head, data, 0):
+            return NONE
+        words += self.head_words
+        return cut_words(data, size, end, self._width - len(words), words)
+
+    def note(self, words: list[bytes], data: bytes, shapes: dict[bytes, int]) -> None:
+        """A request came alone: see whether the one before began alike."""
+        former = self.batch.prefix
+        if len(words) < PREFIX_WORDS or len(former) != len(words) or former[0] != words[0] or former[1] != words[1]:
+            return
+        shape = shapes.get(words[0], 0)
+        if shape not in (COLUMNS, IDMP_COLUMNS):
+            return
+        width, before = layout(words, shape)
+        if 0 < width == before:
+            self.head, self.head_words, self._width = data[: size_of_prefix(words, width)], words[:width], len(words)
+
+
 def batches(
-    data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch], lone: RequestBatch
+    data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch], lone: LoneRequests
 ) -> i64:
     """Append the whole ordinary requests from an offset on, about `limit` of them, as batches; the offset behind them.
 
-    lone: the batch that is appended if all the data are one request: making and freeing one takes as long as parsing.
+    lone: has the batch that is appended if all the data are one request.
 
     It stops before a request that is not whole or not ordinary. request_batch.batches_of does the same from words.
     """
     end: i64 = len(data)
     while at < end and limit > 0:
         words: list[bytes] = []
-        stop: i64 = cut_request(data, at, end, words)
-        if stop < 0:
-            break
+        stop: i64 = NONE
+        if at == 0:
+            stop = lone.cut(data, end, words)
+        begins_alike = stop > 0
+        if not begins_alike:
+            words.clear()
+            stop = cut_request(data, at, end, words)
+            if stop < 0:
+                break
         name = words[0]
         if len(name) > 1 and (name[1] == _O or name[1] == _SMALL_O) and name[:2] in WEB_INITIALS and is_web(name):
             break
         if stop == end and at == 0:
-            found.append(lone.become(words, data))
+            if not begins_alike:
+                lone.note(words, data, shapes)
+            found.append(lone.batch.become(words, data))
             return end
         shape = shapes.get(name, 0) if stop < end else 0
         if shape == POSITIONS and 1 < len(words) <= MOST_POSITIONS:

@@ -53,7 +53,11 @@ def cut_request(data: bytes, at: i64, end: i64, words: list[bytes]) -> i64:
     count: i64 = number_at(data, at, end, _STAR, _MOST_WORDS)
     if count < 1:
         return NONE
-    at += header_of(count)
+    return cut_words(data, at + header_of(count), end, count, words)
+
+
+def cut_words(data: bytes, at: i64, end: i64, count: i64, words: list[bytes]) -> i64:
+    """Append so many words of a request from an offset on; the offset behind them, or NONE as `cut_request`."""
     while count > 0:
         size: i64 = size_of_word(data, at, end)
         if size < 0:

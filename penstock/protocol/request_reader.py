@@ -15,6 +15,7 @@ from penstock.errors import ProtocolError
 from penstock.protocol import native_parser
 from penstock.protocol.hiredis_parser import HiredisParser, lone_request
 from penstock.protocol.limits import BLOCK, Limits
+from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.native_words import IS_COMPILED
 from penstock.protocol.request_batch import NO_WORDS, RequestBatch, batches_of, one
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
@@ -33,7 +34,7 @@ class RequestReader:
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
     bytes, which a fast parser could not read. `_is_plain`: there is nothing but `_text`.
 
-    `_lone` is the batch of a request that comes alone, one after the other: nobody keeps it beyond the next `take`.
+    `_lone` has the batch of a request that comes alone, one after the other: nobody keeps it beyond the next `take`.
 
     `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
     it: a worker asks for the same again and again.
@@ -53,7 +54,7 @@ class RequestReader:
         self._shapes: dict[bytes, int] = {} if shapes is None else shapes
         self._strict = StrictParser(limits)
         self._hiredis = HiredisParser()
-        self._lone = one(NO_WORDS)
+        self._lone = LoneRequests()
         self._text = b""
         self._at = 0
         self._later = bytearray()
@@ -169,7 +170,7 @@ class RequestReader:
             self._at = native_parser.batches(text, start, limit, self._shapes, found, self._lone)
             self.pending = len(text) - self._at
             self._taken, self._taken_size = found, self._at - start
-            if len(found) == 1 and found[0] is self._lone:
+            if len(found) == 1 and found[0] is self._lone.batch:
                 self._keep_read(found[0])
             return found
         block = text
@@ -180,7 +181,7 @@ class RequestReader:
             if request is not None and not (request[0][:2] in WEB_INITIALS and is_web(request[0])):
                 self._at = len(block)
                 self.pending = 0
-                lone = self._lone.become(request, block)
+                lone = self._lone.batch.become(request, block)
                 self._keep_read(lone)
                 return [lone]
         requests = self._hiredis.requests(block)
@@ -207,7 +208,7 @@ class RequestReader:
         """Keep the request that is all that has come, if it is a short read of new entries."""
         if lone.prefix[-1] == NEW_ENTRIES and len(lone.text) <= LONGEST_KEPT:
             self._repeated, self._repeated_text = lone, lone.text
-            self._lone = one(NO_WORDS)
+            self._lone.batch = one(NO_WORDS)
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:
         ready = self._ready

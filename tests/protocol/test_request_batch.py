@@ -15,21 +15,23 @@ from penstock.errors import ProtocolError
 from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import packed_bytes
+from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, POSITIONS, REQUESTS, RequestBatch, batches_of, one
+from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, POSITIONS, REQUESTS, RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
 SHAPES = {b"XADD": IDMP_COLUMNS, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS}
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
+ADD_LONG = packed([*HEAD, b"f", b"v" * 200])
 
 Batches = tuple[list[RequestBatch], int]
 
 
 def of_bytes(data: bytes) -> Batches:
     found: list[RequestBatch] = []
-    return found, native_parser.batches(data, 0, 1 << 30, SHAPES, found, one([]))
+    return found, native_parser.batches(data, 0, 1 << 30, SHAPES, found, LoneRequests())
 
 
 def of_words(data: bytes) -> Batches:
@@ -117,6 +119,35 @@ def test_the_twins_make_the_same_batches(pipeline: list[bytes]) -> None:
     assert requests_of(words) == requests_of(batches)
     assert [one.tails() for one in words if one.columns] == [one.tails() for one in batches if one.columns]
     assert [one.size() for one in words] == [one.size() for one in batches]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.one_of(requests, idempotent, others, st.sampled_from([ADD, ADD_LONG, ADD + ADD, ADD[:-1]])), max_size=12
+    )
+)
+@example([ADD, ADD, ADD_LONG, ADD])
+def test_requests_that_come_alone_are_what_the_strict_parser_reads(pipeline: list[bytes]) -> None:
+    lone = LoneRequests()
+    for data in pipeline:
+        found: list[RequestBatch] = []
+        size = native_parser.batches(data, 0, 1 << 30, SHAPES, found, lone)
+
+        assert (requests_of(found), size) == (requests_of(of_bytes(data)[0]), of_bytes(data)[1])
+        assert all(batch.text in (b"", data) for batch in found)
+
+
+def test_the_beginning_of_requests_that_come_alone_is_cut_once() -> None:
+    lone = LoneRequests()
+    heads = []
+    for data in (ADD, ADD, packed([b"GET", b"k"]), packed([*HEAD, b"g", b"w"])):
+        native_parser.batches(data, 0, 1, SHAPES, [], lone)
+        heads.append(lone.head_words)
+
+    assert heads == [[], HEAD, HEAD, HEAD]
+    assert lone.batch.prefix == [*HEAD, b"g", b"w"]
+    assert all(own is kept for own, kept in zip(lone.batch.prefix, lone.head_words, strict=False))
 
 
 @pytest.mark.parametrize("twin", TWINS)

@@ -22,8 +22,6 @@ from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_
 
 LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
 
-_SIGN_OF_EXACT: Final = b"$1\r\n=\r\n"
-
 NO_ID: Final = -1  # the request has `*`: the server chooses the id
 _HALF: Final = 2**64 - 1
 
@@ -323,11 +321,12 @@ def _with_id(text: bytes, args: list[bytes], add: AddArguments, stream: Stream, 
     if add.entry_id != NO_ID:  # as it was given
         id_reply = text[id_at : len(text) - len(words)]
     if not trim.approximate:
-        return text[:id_at] + id_reply + words
+        return b"%b%b%b" % (text[:id_at], id_reply, words)
     sign_at = size_of_prefix(args, trim.sign_at)
     behind_trim = sign_at + word_bytes(args[trim.sign_at]) + word_bytes(args[trim.threshold_at])
-    exact = _SIGN_OF_EXACT + reply.bulk(_exact_threshold(trim, stream))
-    return b"".join([text[:sign_at], exact, text[behind_trim:id_at], id_reply, words])
+    exact = reply.bulk(_exact_threshold(trim, stream))
+    before, between = text[:sign_at], text[behind_trim:id_at]
+    return b"%b$1\r\n=\r\n%b%b%b%b" % (before, exact, between, id_reply, words)
 
 
 def _exact_trim(args: list[bytes], trim: TrimArguments, stream: Stream) -> list[bytes]:
