@@ -59,17 +59,18 @@ class LoneRequests:
         self._width = 0  # words of the requests that begin so
 
     def cut(self, data: bytes, end: i64, words: list[bytes]) -> i64:
-        """Append the words of a request that begins with `head`; as cut_request, and NONE if it begins otherwise."""
+        """Append the words of a request that begins with `head`, which there must be; as cut_request, and NONE if it
+        begins otherwise."""
         size: i64 = len(self.head)
-        if size == 0 or size > end or not is_at(self.head, data, 0):
+        if size > end or not is_at(self.head, data, 0):
             return NONE
         words += self.head_words
         return cut_words(data, size, end, self._width - len(words), words)
 
     def note(self, words: list[bytes], data: bytes, shapes: dict[bytes, int]) -> None:
-        """A request came alone: see whether the one before began alike."""
+        """A request of more words than a prefix came alone: see whether the one before began alike."""
         former = self.batch.prefix
-        if len(words) < PREFIX_WORDS or len(former) != len(words) or former[0] != words[0] or former[1] != words[1]:
+        if len(former) != len(words) or former[0] != words[0] or former[1] != words[1]:
             return
         shape = shapes.get(words[0], 0)
         if shape not in (COLUMNS, IDMP_COLUMNS):
@@ -92,11 +93,12 @@ def batches(
     while at < end and limit > 0:
         words: list[bytes] = []
         stop: i64 = NONE
-        if at == 0:
+        if at == 0 and lone.head:
             stop = lone.cut(data, end, words)
         begins_alike = stop > 0
         if not begins_alike:
-            words.clear()
+            if words:
+                words = []
             stop = cut_request(data, at, end, words)
             if stop < 0:
                 break
@@ -104,7 +106,7 @@ def batches(
         if len(name) > 1 and (name[1] == _O or name[1] == _SMALL_O) and name[:2] in WEB_INITIALS and is_web(name):
             break
         if stop == end and at == 0:
-            if not begins_alike:
+            if not begins_alike and len(words) > PREFIX_WORDS:
                 lone.note(words, data, shapes)
             found.append(lone.batch.become(words, data))
             return end
