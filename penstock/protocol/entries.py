@@ -22,17 +22,17 @@ def encode(entry_id: bytes, words: list[bytes], first: int = 0) -> bytes:
 
 def of_words(id_reply: bytes, count: int, words: bytes) -> bytes:
     """As `encode`, of an id and so many fields and values that are encoded already."""
-    return b"*2\r\n" + id_reply + reply.array_header(count) + words
+    return b"*2\r\n%b%b%b" % (id_reply, reply.array_header(count), words)
 
 
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
     """The four-element form of XREADGROUP CLAIM: [id, [field, value, ...], idle-ms, deliveries before]."""
-    return b"*4" + entry[2:] + reply.integer(idle_ms) + reply.integer(count)
+    return b"*4%b%b%b" % (entry[2:], reply.integer(idle_ms), reply.integer(count))
 
 
 def deleted(entry_id: bytes, resp3: bool) -> bytes:
     """What a read of the history shows for a deleted entry: [id, null array]."""
-    return b"*2\r\n" + reply.bulk(entry_id) + reply.null_array(resp3)
+    return b"*2\r\n%b%b" % (reply.bulk(entry_id), reply.null_array(resp3))
 
 
 def fields_of(entry: bytes) -> list[bytes]:

@@ -41,7 +41,7 @@ def integer(number: int) -> bytes:
 
 def bulk(text: bytes) -> bytes:
     size = len(text)
-    return _BULK_HEADERS[size] + text + _LINE_END if size < _SMALL else b"$%d\r\n%b\r\n" % (size, text)
+    return b"%b%b\r\n" % (_BULK_HEADERS[size], text) if size < _SMALL else b"$%d\r\n%b\r\n" % (size, text)
 
 
 def array_header(count: int) -> bytes:

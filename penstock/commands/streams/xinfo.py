@@ -128,7 +128,7 @@ class TimedRows(PendingRows):
     __slots__ = ()
 
     def tail(self, owner: int, time_ms: int, count: int) -> bytes:
-        return reply.bulk(self.group.name_of(owner)) + reply.integer(time_ms) + reply.integer(count)
+        return b"%b%b%b" % (reply.bulk(self.group.name_of(owner)), reply.integer(time_ms), reply.integer(count))
 
 
 class OwnTimedRows(PendingRows):

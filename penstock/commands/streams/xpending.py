@@ -115,7 +115,7 @@ class IdleRows(PendingRows):
 
     def tail(self, owner: int, time_ms: int, count: int) -> bytes:
         idle_ms = -1 if owner == RELEASED else max(self._now_ms - time_ms, 0)
-        return reply.bulk(self.group.name_of(owner)) + reply.integer(idle_ms) + reply.integer(count)
+        return b"%b%b%b" % (reply.bulk(self.group.name_of(owner)), reply.integer(idle_ms), reply.integer(count))
 
 
 def _extended(ctx: Context, group: Group, options: PendingArguments) -> bytes:
