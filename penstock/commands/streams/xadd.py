@@ -64,7 +64,7 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
         return _PLAIN
     session = ctx.session
     known = session.add_words
-    if isinstance(known, AddArguments) and _begins_with(args, session.add_head):
+    if isinstance(known, AddArguments) and args[2 : known.fields_at] == session.add_head:
         pairs = len(args) - known.fields_at
         if pairs >= 2 and not pairs & 1:
             return known
@@ -102,13 +102,6 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
     if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
         session.add_head, session.add_words = args[2 : add.fields_at], add
     return add
-
-
-def _begins_with(args: list[bytes], head: list[bytes]) -> bool:
-    """Whether a request has these words behind its key."""
-    if len(args) < 2 + len(head):
-        return False
-    return all(args[2 + at] == head[at] for at in range(len(head)))
 
 
 def _read_producer(add: AddArguments, args: list[bytes], at: int, word: bytes) -> int:
