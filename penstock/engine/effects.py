@@ -139,17 +139,23 @@ class Effects:
             self.units += 1
             log.append(line)
             return
-        lines = [(self._line_db, line), *self._further]
-        self._further = []
+        further = self._further
+        if further:
+            self._further = []
         if log is None:
             return
         self.units += 1
-        parts = []
-        for db_index, line in lines:
-            if db_index != self._database:
-                self._database = db_index
-                parts.append(pack((b"SELECT", b"%d" % db_index)))
-            parts.append(line)
-        if len(lines) > 1:
-            parts = [MULTI, *parts, EXEC]
+        parts = [MULTI] if further else []
+        self._add_to(parts, self._line_db, line)
+        for db_index, line in further:
+            self._add_to(parts, db_index, line)
+        if further:
+            parts.append(EXEC)
         log.append(b"".join(parts))
+
+    def _add_to(self, parts: list[bytes], db_index: int, line: bytes) -> None:
+        """Add a line to a unit, and before it what leads to its database."""
+        if db_index != self._database:
+            self._database = db_index
+            parts.append(pack((b"SELECT", b"%d" % db_index)))
+        parts.append(line)

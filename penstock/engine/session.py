@@ -48,6 +48,7 @@ class Session:
         "last_ms",
         "library_name",
         "library_version",
+        "line_heads",
         "local_address",
         "name",
         "no_evict",
@@ -108,6 +109,7 @@ class Session:
         self.read_words: object = None
         self.add_head: list[bytes] = []  # likewise of its last XADD with options
         self.add_words: object = None
+        self.line_heads: object = None  # how lines of the log begin that tell of its last delivery (group_effects.py)
         self.fieldsets: dict[bytes, list[bytes]] = {}  # names of fields by name, for HIMPORT
         # pub/sub
         self.channels: dict[bytes, None] = {}

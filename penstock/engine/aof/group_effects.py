@@ -20,8 +20,40 @@ from penstock.storage.streams.pending_list import PendingRun, PendingSlot
 from penstock.storage.streams.stream import SegmentRun, Stream
 
 MOST_IDS: Final = 1000  # of one line
+LONGEST_KEPT: Final = 1024  # bytes of the beginning of a line that is kept
+CLAIM_WORDS: Final = 13  # of an XCLAIM as it is logged, besides the ids
 
 Released: TypeAlias = "tuple[PendingBlock, int, array[int]]"  # released slots from one on, with their counts then
+
+
+class LineHeads:
+    """How the lines begin that tell what a consumer of a group got: XCLAIM up to the ids, XGROUP SETID up to the id.
+
+    A worker's session keeps those of its last delivery: it reads by one consumer, over and over.
+    """
+
+    __slots__ = ("claim", "group", "key", "owner", "position")
+
+    def __init__(self, key: bytes, group: bytes, owner: bytes) -> None:
+        self.key = key
+        self.group = group
+        self.owner = owner
+        self.claim = b"$6\r\nXCLAIM\r\n%b%b%b$1\r\n0\r\n" % (reply.bulk(key), reply.bulk(group), reply.bulk(owner))
+        self.position = _position_head(key, group)
+
+
+def _position_head(key: bytes, group: bytes) -> bytes:
+    return b"*7\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n%b%b" % (reply.bulk(key), reply.bulk(group))
+
+
+def _line_heads(ctx: Context, key: bytes, group: bytes, owner: bytes) -> LineHeads:
+    kept = ctx.session.line_heads
+    if isinstance(kept, LineHeads) and kept.owner == owner and kept.group == group and kept.key == key:
+        return kept
+    heads = LineHeads(key, group, owner)
+    if len(heads.claim) <= LONGEST_KEPT:
+        ctx.session.line_heads = heads
+    return heads
 
 
 def log_claim(
@@ -37,10 +69,17 @@ def log_claim(
     """Entries that belong to `owner` now, delivered at one time, equally often."""
     if ctx.effects.log is None:
         return
-    head = [b"XCLAIM", key, group, owner, b"0"]
-    tail = [b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(last_id)]
+    head = _line_heads(ctx, key, group, owner).claim
+    time_text, count_text, last_text = b"%d" % time_ms, b"%d" % count, ids.text(last_id)
+    tail = (
+        b"$4\r\nTIME\r\n$%d\r\n%b\r\n$10\r\nRETRYCOUNT\r\n$%d\r\n%b\r\n"
+        b"$5\r\nFORCE\r\n$6\r\nJUSTID\r\n$6\r\nLASTID\r\n$%d\r\n%b\r\n"
+    ) % (len(time_text), time_text, len(count_text), count_text, len(last_text), last_text)
     for at in range(0, len(texts), MOST_IDS):
-        ctx.effects.add_packed(ctx.db_index, reply.bulks(head + texts[at : at + MOST_IDS] + tail))
+        claimed = texts[at : at + MOST_IDS] if len(texts) > MOST_IDS else texts
+        packed = reply.bulk(claimed[0]) if len(claimed) == 1 else reply.words(claimed)
+        line = b"%b%b%b%b" % (reply.array_header(CLAIM_WORDS + len(claimed)), head, packed, tail)
+        ctx.effects.add_packed(ctx.db_index, line)
 
 
 def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[SegmentRun], last_id: StreamId) -> None:
@@ -146,32 +185,38 @@ def log_position(ctx: Context, key: bytes, group: Group) -> None:
     stream = ctx.db.values.get(key)
     assert isinstance(stream, Stream), "the group is of a stream that is there"
     if group.entries_read <= stream.entries_added:
-        ctx.effects.add_packed(ctx.db_index, reply.bulks(_position(key, group)))
+        kept = ctx.session.line_heads
+        if isinstance(kept, LineHeads) and kept.group == group.name and kept.key == key:
+            head = kept.position
+        else:
+            head = _position_head(key, group.name)
+        ctx.effects.add_packed(ctx.db_index, _position(head, group))
         return
-    for words in position_words(key, stream, [group]):
-        ctx.effects.add_packed(ctx.db_index, reply.bulks(words))
+    for line in position_lines(key, stream, [group]):
+        ctx.effects.add_packed(ctx.db_index, line)
 
 
-def position_words(key: bytes, stream: Stream, groups: list[Group]) -> list[list[bytes]]:
-    """Requests that set where groups are.
+def position_lines(key: bytes, stream: Stream, groups: list[Group]) -> list[bytes]:
+    """Packed requests that set where groups are.
 
     A group that has read more than was ever added (XSETID may say so) would not be believed: it is told in between
     that more was added.
     """
-    lines: list[list[bytes]] = []
+    lines: list[bytes] = []
     most_read = max([group.entries_read for group in groups], default=0)
     last_id = ids.text(stream.last_id)
     if most_read > stream.entries_added:
-        lines.append([b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % most_read])
-    lines += [_position(key, group) for group in groups]
+        lines.append(reply.bulks([b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % most_read]))
+    lines += [_position(_position_head(key, group.name), group) for group in groups]
     if most_read > stream.entries_added:
-        lines.append([b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % stream.entries_added])
+        lines.append(reply.bulks([b"XSETID", key, last_id, b"ENTRIESADDED", b"%d" % stream.entries_added]))
     return lines
 
 
-def _position(key: bytes, group: Group) -> list[bytes]:
-    read = b"%d" % group.entries_read
-    return [b"XGROUP", b"SETID", key, group.name, ids.text(group.last_id), b"ENTRIESREAD", read]
+def _position(head: bytes, group: Group) -> bytes:
+    id_text, read = ids.text(group.last_id), b"%d" % group.entries_read
+    ending = b"$11\r\nENTRIESREAD\r\n$%d\r\n%b\r\n" % (len(read), read)
+    return b"%b$%d\r\n%b\r\n%b" % (head, len(id_text), id_text, ending)
 
 
 def log_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:

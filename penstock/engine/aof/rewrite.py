@@ -117,8 +117,7 @@ class StreamLines:
         yield from self._take_away(absent)
         counters = (b"ENTRIESADDED", b"%d" % stream.entries_added, b"MAXDELETEDID", ids.text(stream.max_deleted_id))
         yield pack((b"XSETID", key, ids.text(stream.last_id), *counters))
-        for words in group_effects.position_words(key, stream, self._groups):
-            yield reply.bulks(words)
+        yield from group_effects.position_lines(key, stream, self._groups)
 
     # -- entries ----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Final
 
 from penstock.storage.streams.columns import first_at_least, offsets_of, repeated
-from penstock.storage.streams.ids import HALF, StreamId, decimal
+from penstock.storage.streams.ids import HALF, StreamId, decimal, text_of
 
 if TYPE_CHECKING:
     from penstock.storage.compression import Compressor
@@ -81,6 +81,8 @@ class Segment:
         """The texts of the ids of the slots [start, stop). O(slots)."""
         if start >= stop:
             return []
+        if stop - start == 1:
+            return [text_of(self.ms[start], self.seq[start])]
         seq = self.seq[start:stop]
         first_ms = self.ms[start]
         begin = b"%d-" % first_ms
