@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.storage.types.sorted_sets import MOST_LISTED, LexBound, ScoreBound, SortedSet
+from penstock.storage.types.ordered_pairs import MOST_LISTED, OrderedPairs
+from penstock.storage.types.packed_pairs import LONGEST_PACKED, MOST_PACKED
+from penstock.storage.types.sorted_sets import LexBound, ScoreBound, SortedSet
 
 MEMBERS = st.sampled_from([b"", b"a", b"aa", b"ab", b"b", b"c", b"\xff", b"\xff\xff", b"B", b"\0"])
 SCORES = st.sampled_from([0.0, -0.0, 1.0, 1.5, -1.0, inf, -inf, 5e-324, -5e-324, 1e308])
@@ -63,7 +65,7 @@ class BesideADictionary(RuleBasedStateMachine):
     @invariant()
     def it_holds_the_same(self) -> None:
         self.held.check()
-        assert list(self.held.order) == in_order(self.naive)
+        assert list(self.held.pairs()) == in_order(self.naive)
         assert [self.held.rank(member) for _, member in in_order(self.naive)] == list(range(len(self.naive)))
 
 
@@ -83,15 +85,135 @@ TestManyBesideADictionary = ManyBesideADictionary.TestCase
 TestManyBesideADictionary.settings = settings(max_examples=10, stateful_step_count=20, deadline=None)
 
 
-def test_beyond_a_thousand_members_the_order_is_no_plain_list() -> None:
-    held = SortedSet((float(number), b"%d" % number) for number in range(MOST_LISTED))
-    assert isinstance(held.order, list)
+# -- packed ----------------------------------------------------------------------------------------------------------
+
+ALIKE = [b"", b"\0", b"\1", b"\2", b"\1a", b"\1\1", b"aa", b"aaa", b"\0\0\0\0\0\0\0\0\2aa", b"\xff", b"\xff\xff"]
+NAMES = st.one_of(st.sampled_from(ALIKE), st.binary(max_size=3), st.binary(min_size=62, max_size=66))
+DOUBLES = st.one_of(SCORES, st.floats(allow_nan=False), st.integers(-3, 3).map(float))
+BOUNDS = st.builds(ScoreBound, DOUBLES, st.booleans())
+
+
+def exact(pairs: Any) -> Any:
+    """With the sign of a zero."""
+    return [(score.hex(), member) for score, member in pairs]
+
+
+class PackedBesideContainers(RuleBasedStateMachine):
+    """Whatever is done to a sorted set that may be packed is done to one of Python's containers, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = SortedSet()
+        self.plain = OrderedPairs()
+
+    def known(self, at: int) -> bytes:
+        members = sorted(self.plain.scores)
+        return members[at % len(members)] if members else b"none"
+
+    @rule(member=NAMES, score=DOUBLES)
+    def put(self, member: bytes, score: float) -> None:
+        assert self.held.score(member) == self.plain.scores.get(member)
+        self.held.put(member, score)
+        self.plain.put_over(member, score, self.plain.scores.get(member))
+
+    @rule(at=st.integers(0, 20), score=DOUBLES)
+    def change(self, at: int, score: float) -> None:
+        self.put(self.known(at), score)
+
+    @rule(member=NAMES)
+    def remove(self, member: bytes) -> None:
+        assert self.held.remove(member) == self.plain.remove(member)
+
+    @rule(at=st.integers(0, 20))
+    def remove_known(self, at: int) -> None:
+        self.remove(self.known(at))
+
+    @rule(start=st.integers(0, 20), length=st.integers(0, 4))
+    def pop(self, start: int, length: int) -> None:
+        assert exact(self.held.pop_range(start, start + length)) == exact(self.plain.pop_range(start, start + length))
+
+    @rule(start=st.integers(0, 20), length=st.integers(0, 20))
+    def read(self, start: int, length: int) -> None:
+        assert exact(self.held.pairs_at(start, start + length)) == exact(self.plain.order[start : start + length])
+
+    @rule(low=BOUNDS, high=BOUNDS)
+    def find_scores(self, low: ScoreBound, high: ScoreBound) -> None:
+        assert self.held.score_range(low, high) == self.plain.score_range(low, high)
+
+    @rule(low=DOUBLES, high=BOUNDS)
+    def remove_scores(self, low: float, high: ScoreBound) -> None:
+        start, stop = self.plain.score_range(ScoreBound(low, False), high)
+        self.pop(start, min(stop - start, 3))
+
+    @rule()
+    def copy(self) -> None:
+        self.held = self.held.copy()
+
+    @rule()
+    def read_again(self) -> None:
+        self.held = SortedSet(self.held.pairs())
+
+    @rule()
+    def start_anew(self) -> None:
+        self.held, self.plain = SortedSet(), OrderedPairs()
+
+    @rule(start=st.integers(0, 2))
+    def walk(self, start: int) -> None:
+        assert sorted(self.held.copy().walk(0, 100)[0]) == sorted(self.plain.scores)
+
+    @invariant()
+    def it_holds_the_same(self) -> None:
+        self.held.check()
+        order = self.plain.order
+        assert len(self.held) == len(order)
+        assert exact(self.held.pairs()) == exact(order)
+        assert self.held.scores() == self.plain.scores
+        assert sorted(self.held.members()) == sorted(self.plain.scores)
+        assert [self.held.score(member) for _, member in order] == [score for score, _ in order]
+        assert [self.held.rank(member) for _, member in order] == list(range(len(order)))
+        assert all(self.held.score(name) == self.plain.scores.get(name) for name in ALIKE)
+
+
+TestPackedBesideContainers = PackedBesideContainers.TestCase
+
+
+def is_packed(held: SortedSet) -> bool:
+    return held.memory_usage() < 500
+
+
+def test_few_short_members_are_packed_until_one_too_many_comes() -> None:
+    held = SortedSet()
+    for number in range(MOST_PACKED):
+        held.put(b"%d" % number, float(-number))
+    assert is_packed(held)
+    held.put(b"3", 7.0)
+    assert is_packed(held)
 
     held.put(b"one more", 0.5)
 
-    assert not isinstance(held.order, list)
-    assert held.order[:3] == [(0.0, b"0"), (0.5, b"one more"), (1.0, b"1")]
-    assert not isinstance(held.copy().order, list)
+    assert not is_packed(held)
+    assert held.pairs_at(14, 17) == [(0.0, b"0"), (0.5, b"one more"), (7.0, b"3")]
+
+
+def test_a_long_member_is_not_packed() -> None:
+    held = SortedSet([(1.0, b"m" * LONGEST_PACKED)])
+    assert is_packed(held)
+
+    held.put(b"n" * (LONGEST_PACKED + 1), 0.0)
+
+    assert not is_packed(held)
+    assert not is_packed(SortedSet(held.pairs()))
+
+
+def test_beyond_a_thousand_members_the_order_is_no_plain_list() -> None:
+    held = SortedSet((float(number), b"%d" % number) for number in range(MOST_LISTED))
+    assert isinstance(held.pairs(), list)
+
+    held.put(b"one more", 0.5)
+
+    assert not isinstance(held.pairs(), list)
+    assert held.pairs_at(0, 3) == [(0.0, b"0"), (0.5, b"one more"), (1.0, b"1")]
+    assert not isinstance(held.copy().pairs(), list)
 
 
 def lies_between(score: Any, low: Any, high: Any) -> Any:
@@ -104,7 +226,7 @@ def test_a_range_of_scores_holds_what_lies_between_its_bounds(scores: Any, low: 
     held = SortedSet([(score, member) for member, score in scores.items()])
     start, stop = held.score_range(low, high)
 
-    assert held.order[start:stop] == [pair for pair in in_order(scores) if lies_between(pair[0], low, high)]
+    assert held.pairs_at(start, stop) == [pair for pair in in_order(scores) if lies_between(pair[0], low, high)]
 
 
 @given(st.sets(MEMBERS), LEX_BOUNDS, LEX_BOUNDS, st.booleans())
@@ -113,7 +235,7 @@ def test_a_range_of_bytes_holds_what_lies_between_its_bounds(members: Any, low: 
     start, stop = held.lex_range(low, high, backwards)
 
     between = [member for member in sorted(members) if low.allows_from(member) and high.allows_to(member)]
-    assert [member for _, member in held.order[start:stop]] == between
+    assert [member for _, member in held.pairs_at(start, stop)] == between
 
 
 def lex(word: Any) -> Any:
@@ -142,7 +264,7 @@ def test_a_range_of_bytes_in_a_set_of_unequal_scores_is_what_redis_makes_of_a_sm
     held = SortedSet([(1.0, b"b"), (2.0, b"a"), (3.0, b"d"), (4.0, b"c")])
     start, stop = held.lex_range(lex(low), lex(high), backwards)
 
-    found = held.order[start:stop]
+    found = held.pairs_at(start, stop)
     assert [member for _, member in (reversed(found) if backwards else found)] == members
 
 
@@ -153,8 +275,8 @@ def test_a_copy_shares_nothing_that_changes() -> None:
     copied.put(b"b", 2.0)
     copied.put(b"a", 3.0)
 
-    assert list(held.order) == [(1.0, b"a")]
-    assert list(copied.order) == [(2.0, b"b"), (3.0, b"a")]
+    assert list(held.pairs()) == [(1.0, b"a")]
+    assert list(copied.pairs()) == [(2.0, b"b"), (3.0, b"a")]
 
 
 def test_equal_sets_have_equal_parts() -> None:

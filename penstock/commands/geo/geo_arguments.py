@@ -49,7 +49,7 @@ class Search:
         """Around a member; where there is no set, nothing will be found."""
         if zset is None:
             return
-        score = zset.scores.get(member)
+        score = zset.score(member)
         if score is None:
             raise ReplyError(b"ERR could not decode requested zset member")
         longitude, latitude = geohash.decoded(score)

@@ -85,7 +85,7 @@ def geopos(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
     answers: list[bytes] = []
     for member in args[2:]:
-        score = None if zset is None else zset.scores.get(member)
+        score = None if zset is None else zset.score(member)
         if score is None:
             answers.append(reply.null_array(ctx.resp3))
         else:
@@ -108,7 +108,7 @@ def geohash_texts(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
     answers: list[bytes] = []
     for member in args[2:]:
-        score = None if zset is None else zset.scores.get(member)
+        score = None if zset is None else zset.score(member)
         answers.append(reply.null(ctx.resp3) if score is None else reply.bulk(geohash.text_of(score)))
     return reply.array(answers)
 
@@ -129,7 +129,7 @@ def geodist(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
     if zset is None:
         return reply.null(ctx.resp3)
-    one, other = zset.scores.get(args[2]), zset.scores.get(args[3])
+    one, other = zset.score(args[2]), zset.score(args[3])
     if one is None or other is None:
         return reply.null(ctx.resp3)
     longitude, latitude = geohash.decoded(one)

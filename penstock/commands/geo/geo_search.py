@@ -54,7 +54,7 @@ def _found(zset: SortedSet, search: Search) -> list[Found]:
     places: list[Found] = []
     for least, beyond in search.area.score_ranges():
         start, stop = zset.score_range(ScoreBound(least, False), ScoreBound(beyond, True))
-        for score, member in zset.order[start:stop]:
+        for score, member in zset.pairs_at(start, stop):
             longitude, latitude = geohash.decoded(score)
             distance_m = search.area.distance_to(longitude, latitude)
             if distance_m is not None:

@@ -150,7 +150,7 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
         return list(value)
     if isinstance(value, SortedSet):
         value.is_large = True  # Redis converts a small one, and keeps it so
-        return [member for _, member in value.order]
+        return [member for _, member in value.pairs()]
     if not isinstance(value, Set):
         raise refusals.wrong_type()
     if not options.sorts and options.store_at is not None:  # a replay of the log must store the same order

@@ -60,7 +60,7 @@ def _add(ctx: Context, args: list[bytes], scores: list[float], members: list[byt
         return reply.ZERO
     added = changed = 0
     for score, member in zip(scores, members, strict=True):
-        old = zset.scores.get(member)
+        old = zset.score(member)
         if not _allowed(old, score, options):
             continue
         if old is None:
@@ -70,6 +70,8 @@ def _add(ctx: Context, args: list[bytes], scores: list[float], members: list[byt
         else:
             continue
         limits.put(zset, member, score, old)
+    if added == len(zset):
+        zset.pack()
     _notify_added(ctx, args, b"zadd", added + changed)
     return reply.integer(added + changed if b"CH" in options else added)
 
@@ -131,7 +133,7 @@ def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes,
     zset = _zset_or_new(ctx, args[1], [member], limits, options)
     if zset is None:
         return reply.null(ctx.resp3)
-    old = zset.scores.get(member)
+    old = zset.score(member)
     if old is not None and b"NX" in options:
         return reply.null(ctx.resp3)
     score = increment if old is None else old + increment

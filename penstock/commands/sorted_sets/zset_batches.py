@@ -38,7 +38,7 @@ def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         limits.expect(found, 1)
         for at in range(done, stop):
             score, member = scores[at], members[at]
-            old = found.scores.get(member)
+            old = found.score(member)
             replies.append(reply.ONE if old is None else reply.ZERO)
             if old is None or old != score:
                 limits.put(found, member, score, old)

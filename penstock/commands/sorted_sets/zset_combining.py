@@ -77,7 +77,7 @@ def _source(ctx: Context, key: bytes) -> dict[bytes, float]:
     if value is None:
         return {}
     if isinstance(value, SortedSet):
-        return value.scores
+        return value.scores()
     if isinstance(value, Set):
         return dict.fromkeys(value.members, SET_SCORE)
     raise refusals.wrong_type()
@@ -201,7 +201,7 @@ def _store_counts(ctx: Context, key: bytes, zset: SortedSet, name: bytes) -> byt
     ctx.event("z", name, key)
     ctx.dirty += 1
     effect = [b"ZADD", key]
-    for score, member in zset.order:
+    for score, member in zset.pairs():
         effect += (score_text(score), member)
     ctx.log(*effect)
     return reply.integer(len(zset))

@@ -74,7 +74,7 @@ def zlexcount(ctx: Context, args: list[bytes]) -> bytes:
 )
 def zscore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
-    score = None if zset is None else zset.scores.get(args[2])
+    score = None if zset is None else zset.score(args[2])
     return reply.null(ctx.resp3) if score is None else score_reply(score, ctx.resp3)
 
 
@@ -92,7 +92,7 @@ def zmscore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
     replies = []
     for member in args[2:]:
-        score = None if zset is None else zset.scores.get(member)
+        score = None if zset is None else zset.score(member)
         replies.append(reply.null(ctx.resp3) if score is None else score_reply(score, ctx.resp3))
     return reply.array(replies)
 
@@ -134,7 +134,7 @@ def _rank(ctx: Context, args: list[bytes], name: bytes, backwards: bool) -> byte
     if with_score and args[3].upper() != b"WITHSCORE":
         raise refusals.syntax()
     zset = read_sorted_set(ctx, args[1])
-    score = None if zset is None else zset.scores.get(args[2])
+    score = None if zset is None else zset.score(args[2])
     if zset is None or score is None:
         return reply.null_array(ctx.resp3) if with_score else reply.null(ctx.resp3)
     rank = zset.rank(args[2])

@@ -87,6 +87,24 @@ def indexes_of_ranks(length: int, ranks: tuple[int, int]) -> tuple[int, int]:
 
 def found_pairs(zset: SortedSet, options: RangeArguments) -> list[Pair]:
     """The pairs in a range, in its direction. O(log n + pairs); for unequal scores BYLEX is O(n)."""
+    start, stop = _indexes(zset, options)
+    found = zset.pairs_at(start, stop)
+    if options.backwards:
+        found.reverse()
+    return found
+
+
+def _found_members(zset: SortedSet, options: RangeArguments) -> list[bytes]:
+    """The members alone, as `found_pairs`."""
+    start, stop = _indexes(zset, options)
+    found = zset.members_at(start, stop)
+    if options.backwards:
+        found.reverse()
+    return found
+
+
+def _indexes(zset: SortedSet, options: RangeArguments) -> tuple[int, int]:
+    """The indexes [start, stop) of a range."""
     length = len(zset)
     if options.by == RANK:
         start, stop = indexes_of_ranks(length, options.ranks)
@@ -98,7 +116,7 @@ def found_pairs(zset: SortedSet, options: RangeArguments) -> list[Pair]:
         assert options.lex is not None, "a range is of ranks, scores or bytes"
         start, stop = zset.lex_range(*options.lex, options.backwards)
     if options.offset < 0 and options.by != RANK:
-        return []
+        return 0, 0
     if options.by != RANK:
         if options.backwards:
             stop -= min(options.offset, stop - start)
@@ -106,10 +124,7 @@ def found_pairs(zset: SortedSet, options: RangeArguments) -> list[Pair]:
         else:
             start = min(start + options.offset, stop)
             stop = stop if options.count < 0 else min(stop, start + options.count)
-    found = zset.order[start:stop]
-    if options.backwards:
-        found.reverse()
-    return found
+    return start, stop
 
 
 def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | None) -> bytes:
@@ -117,7 +132,9 @@ def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | 
     zset = read_sorted_set(ctx, args[1])
     if zset is None:
         return reply.EMPTY_ARRAY
-    return members_reply(found_pairs(zset, options), options.with_scores, ctx.resp3)
+    if not options.with_scores:
+        return reply.bulks(_found_members(zset, options))
+    return members_reply(found_pairs(zset, options), True, ctx.resp3)
 
 
 @command(

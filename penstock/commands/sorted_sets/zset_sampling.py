@@ -65,14 +65,15 @@ def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
     """`count` different members; if `count` is negative, -count members that may repeat."""
     chance, size = ctx.engine.chance, len(zset)
     if count < 0 and -count * DRAWS_A_MEMBER > size:  # to go through all is quicker than to look each up
-        return chance.choices(list(zset.order), k=-count)
+        return chance.choices(list(zset.pairs()), k=-count)
     if count < 0:
         indexes = chance.choices(range(size), k=-count)
     elif count >= size:
-        return list(zset.order)
+        return list(zset.pairs())
     else:
         indexes = chance.sample(range(size), count)
-    return [zset.order[index] for index in indexes]
+    pairs = zset.pairs()
+    return [pairs[index] for index in indexes]
 
 
 @command(
@@ -97,12 +98,13 @@ def zscan(ctx: Context, args: list[bytes]) -> bytes:
         return reply.array([reply.bulk(b"0"), reply.EMPTY_ARRAY])
     page = read_page(args, 3)
     if not zset.is_large:
-        names_found, following = [member for _, member in zset.order], 0
+        names_found, following = [member for _, member in zset.pairs()], 0
     else:
         names_found, following = zset.walk(cursor, page.count)
     shown: list[bytes] = []
+    scores = zset.scores()
     for member in names_found:
         if page.glob is None or page.glob.matches(member):
-            score = zset.scores[member]
+            score = scores[member]
             shown += (member, b"%.17g" % score if zset.is_large else score_text(score))
     return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])

@@ -50,9 +50,14 @@ class Limits:
         return len(members) > self.entries or any(len(member) > self.length for member in members)
 
     def new_set(self, members: Sequence[bytes]) -> SortedSet:
-        """An empty set for members that are to be added: the length of the first one decides, not that of others."""
+        """An empty set for members that are to be added: the length of the first one decides, not that of others.
+
+        For several members it is not packed: adding them one by one is quicker so. The caller packs it then.
+        """
         made = SortedSet()
         made.is_large = len(members) > self.entries or len(members[0]) > self.length
+        if len(members) > 1:
+            made.unpack()
         return made
 
     def expect(self, zset: SortedSet, count: int) -> None:
@@ -63,7 +68,7 @@ class Limits:
     def put(self, zset: SortedSet, member: bytes, score: float, old: float | None) -> None:
         """Set a member's score; `old` is the present one, None for a new member. The set may become a large one."""
         if not zset.is_large:
-            if old is None and (len(zset.scores) >= self.entries or len(member) > self.length):
+            if old is None and (len(zset) >= self.entries or len(member) > self.length):
                 zset.is_large = True
             else:
                 score = score or ZERO
@@ -87,7 +92,7 @@ def notify_removed(ctx: Context, key: bytes, zset: SortedSet, event: bytes, coun
     """Send the events for removed members; the key is removed with the last member. The caller logs it."""
     ctx.dirty += count
     ctx.event("z", event, key)
-    if zset.scores:
+    if len(zset):
         ctx.touch(key)
     else:
         ctx.remove(key)

@@ -31,7 +31,7 @@ def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[
     elif isinstance(value, SortedSet):
         for start in range(0, len(value), ITEMS_A_LINE):
             words: list[bytes] = []
-            for score, member in value.order[start : start + ITEMS_A_LINE]:
+            for score, member in value.pairs_at(start, start + ITEMS_A_LINE):
                 words += (double_text(score), member)
             yield pack((b"ZADD", key, *words))
     elif isinstance(value, Array):

@@ -135,10 +135,10 @@ def _hash(value: Hash, sampled: int) -> int:
 def _sorted_set(value: SortedSet, sampled: int) -> int:
     count = len(value)
     if not value.is_large:
-        scores = [double_text(score) for score in value.scores.values()]
-        return LISTPACK_BYTES + texts_size([*value.scores, *scores])
+        scores = value.scores()
+        return LISTPACK_BYTES + texts_size([*scores, *map(double_text, scores.values())])
     inside, outside = SKIPLIST_MEMBER
-    sizes = [allocated(len(member) + inside) + outside for member in islice(value.scores, sampled)]
+    sizes = [allocated(len(member) + inside) + outside for member in islice(value.members(), sampled)]
     return SKIPLIST + _scaled(sizes, count)
 
 

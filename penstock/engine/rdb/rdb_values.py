@@ -54,8 +54,8 @@ def fit_to_settings(value: Value, settings: Settings) -> None:
     if not isinstance(value, SortedSet):
         return
     longest = settings.number("zset-max-listpack-value")
-    if len(value) > settings.number("zset-max-listpack-entries") or any(len(one) > longest for one in value.scores):
+    if len(value) > settings.number("zset-max-listpack-entries") or any(len(one) > longest for one in value.members()):
         value.is_large = True
         return
-    for member in [member for member, score in value.scores.items() if not score]:
+    for member in [member for member, score in value.scores().items() if not score]:
         value.put(member, ZERO)  # a small set knows no -0

@@ -170,12 +170,12 @@ class ValueWriter:
     def _sorted_set(self, value: SortedSet, kind: int) -> Iterator[bytes]:
         if kind == rdb_format.ZSET_LISTPACK:
             words: list[bytes | int] = []
-            for score, member in value.order:
+            for score, member in value.pairs():
                 words += (member, _score_element(score))
             yield self.strings.blob(listpack.packed(words))
             return
         yield length(len(value))
-        for score, member in reversed(value.order):
+        for score, member in reversed(value.pairs()):
             yield self.strings.string(member) + _DOUBLE.pack(score)
 
     def _hash(self, value: Hash, kind: int) -> Iterator[bytes]:

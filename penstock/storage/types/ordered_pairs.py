@@ -1,0 +1,155 @@
+"""The pairs of a large sorted set: a dict of the scores, and the pairs in order.
+
+A small sorted set has its pairs packed (packed_pairs.py); sorted_sets.py chooses. This form is the oracle of that one.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import islice
+from math import inf, nextafter
+from typing import Final
+
+from sortedcontainers import SortedList
+
+from penstock.storage.streams.columns import IS_COMPILED
+from penstock.storage.types.collection import PART_OVERHEAD
+from penstock.storage.types.pair_ranges import Pair, ScoreBound, pairs_below
+from penstock.storage.types.scan_order import HashOrder
+
+SAMPLED: Final = 64  # members measured for the estimate of memory_usage
+MOST_LISTED: Final = 1000  # pairs that are one list: as many as SortedList has in one of its own
+
+
+class OrderedPairs:
+    """Members and scores.
+
+    `order` is a list, and a SortedList from the time on when there are more than MOST_LISTED pairs.
+
+    Invariants: `order` has exactly the pairs (scores[member], member); `scan_order` (created by the first ZSCAN of a
+    large set, dropped at the end of the scan), if it is there, has every member. No score is NaN. In the costs, n is
+    the number of members.
+    """
+
+    __slots__ = ("order", "scan_order", "scores")
+
+    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+        """Takes pairs with different members, in any order. O(n log n)."""
+        listed = sorted(pairs)  # in order already, if they were packed: then it costs a comparison each
+        self.order: list[Pair] | SortedList[Pair] = listed if len(listed) <= MOST_LISTED else SortedList(listed)
+        self.scores: dict[bytes, float] = {member: score for score, member in listed}
+        self.scan_order: HashOrder | None = None
+
+    def copy(self) -> "OrderedPairs":
+        copied = OrderedPairs()
+        copied.scores = dict(self.scores)
+        copied.order = self.order.copy()
+        return copied
+
+    def memory_usage(self) -> int:
+        """An estimate in bytes, from the sizes of the first members. O(1)."""
+        count = len(self.scores)
+        sampled = [len(member) for member in islice(self.scores, SAMPLED)]
+        return 500 + count * (PART_OVERHEAD + 190) + sum(sampled) * count // max(len(sampled), 1)
+
+    # -- changing ---------------------------------------------------------------------------------------------------
+
+    def put_over(self, member: bytes, score: float, old: float | None) -> None:
+        """Add a member, or change its score; `old` is the present one, None for a new member. O(log n)."""
+        if old is not None:
+            self._drop(old, member)
+        elif self.scan_order is not None:
+            self.scan_order.add(member)
+        self.scores[member] = score
+        order = self.order
+        if isinstance(order, list):
+            order.insert(_place(order, score, member), (score, member))
+            if len(order) > MOST_LISTED:
+                self.order = SortedList(order)
+        else:
+            order.add((score, member))
+
+    def _drop(self, score: float, member: bytes) -> None:
+        """Take a pair out of `order`."""
+        order = self.order
+        if isinstance(order, list):
+            del order[_place(order, score, member)]
+        else:
+            order.remove((score, member))
+
+    def remove(self, member: bytes) -> bool:
+        """Remove a member; returns whether it was there. O(log n)."""
+        score = self.scores.pop(member, None)
+        if score is None:
+            return False
+        self._drop(score, member)
+        if self.scan_order is not None:
+            self.scan_order.remove(member)
+        return True
+
+    def pop_range(self, start: int, stop: int) -> list[Pair]:
+        """Remove and return the pairs at the indexes [start, stop), in order. O(log n) for each."""
+        taken = self.order[start:stop]
+        if len(taken) == len(self.scores):
+            self.order.clear()
+        else:
+            del self.order[start:stop]
+        for _, member in taken:
+            del self.scores[member]
+            if self.scan_order is not None:
+                self.scan_order.remove(member)
+        return taken
+
+    # -- indexes in the order ---------------------------------------------------------------------------------------
+
+    def rank(self, member: bytes) -> int:
+        """The index of a member, which must be there. O(log n)."""
+        return pairs_below(self.order, (self.scores[member], member))
+
+    def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
+        """The indexes [start, stop) of the members whose scores are between two bounds. O(log n)."""
+        start = self._index_after(low.score) if low.excludes else self._index_from(low.score)
+        stop = self._index_from(high.score) if high.excludes else self._index_after(high.score)
+        return start, max(start, stop)
+
+    def _index_from(self, score: float) -> int:
+        return pairs_below(self.order, (score, b""))
+
+    def _index_after(self, score: float) -> int:
+        return len(self.order) if score == inf else pairs_below(self.order, (nextafter(score, inf), b""))
+
+    # -- scanning ---------------------------------------------------------------------------------------------------
+
+    def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
+        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n log n)."""
+        if self.scan_order is None:
+            self.scan_order = HashOrder(self.scores, 0)
+        members, following = self.scan_order.walk(cursor, count)
+        if not following:
+            self.scan_order = None
+        return members, following
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        assert list(self.order) == sorted((score, member) for member, score in self.scores.items())
+        assert all(score == score for score in self.scores.values()), "a score that is no number"
+        if self.scan_order is not None:
+            self.scan_order.check(self.scores)
+
+
+def _place(order: list[Pair], score: float, member: bytes) -> int:
+    """The index of the first pair that is not below (score, member). O(log n).
+
+    Compiled, it compares doubles, and members only where scores are equal: a third of the instructions that bisect
+    needs to compare tuples.
+    """
+    if not IS_COMPILED:
+        return bisect_left(order, (score, member))
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) >> 1
+        other, name = order[middle]
+        if other < score or (other == score and name < member):
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,62 @@
+"""Short texts packed into one bytes object: the members of a small set, the pairs of a small sorted set.
+
+They lie one behind the other. Each has a head, whose last byte is the length of the text, and then the text. A place is
+where a head starts, in bytes: it is found by a walk from the start, so there may be few texts only.
+
+>>> packed = b"\\1a\\2bb\\1c"
+>>> place_of(packed, b"c", head=1), place_of(packed, b"b", head=1), place_at(packed, 1, head=1)
+(5, -1, 2)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.storage.streams.columns import IS_COMPILED
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
+
+NOWHERE: Final = -1
+
+
+def place_of(packed: bytes, text: bytes, head: i64) -> i64:
+    """The place of a text; NOWHERE if it is not there. O(bytes).
+
+    Compiled, a call of `in` or `find` costs as much as the whole walk, which looks at the last bytes first.
+    """
+    if not IS_COMPILED and text not in packed:
+        return NOWHERE
+    length: i64 = len(text)
+    last: i64 = text[length - 1] if length else 0
+    end: i64 = len(packed)
+    at: i64 = 0
+    while at < end:
+        start: i64 = at + head
+        size: i64 = packed[start - 1]
+        stop: i64 = start + size
+        if size == length and (not size or packed[stop - 1] == last) and packed[start:stop] == text:
+            return at
+        at = stop
+    return NOWHERE
+
+
+def place_at(packed: bytes, index: i64, head: i64) -> i64:
+    """The place with an index; the end for the number of texts. O(index)."""
+    at: i64 = 0
+    while index > 0:
+        at += head
+        at += packed[at - 1]
+        index -= 1
+    return at
+
+
+def index_at(packed: bytes, place: i64, head: i64) -> int:
+    """The index of a place. O(index)."""
+    at: i64 = 0
+    index = 0
+    while at < place:
+        at += head
+        at += packed[at - 1]
+        index += 1
+    return index

@@ -1,0 +1,91 @@
+"""Ranges of a sorted set's pairs, which are ordered by score, then by their members' bytes."""
+
+from bisect import bisect_left, bisect_right
+from typing import TypeAlias
+
+from sortedcontainers import SortedList
+
+Pair: TypeAlias = tuple[float, bytes]  # a score and its member: the sort key
+Order: TypeAlias = list[Pair] | SortedList[Pair]
+
+
+class ScoreBound:
+    """One end of a range of scores; `excludes` tells whether the score itself is outside."""
+
+    __slots__ = ("excludes", "score")
+
+    def __init__(self, score: float, excludes: bool) -> None:
+        self.score = score
+        self.excludes = excludes
+
+
+class LexBound:
+    """One end of a range of members: before all members (side -1), after all (1), or at `member` (0).
+
+    `excludes` tells whether `member` itself is outside the range.
+    """
+
+    __slots__ = ("excludes", "member", "side")
+
+    def __init__(self, member: bytes, excludes: bool, side: int = 0) -> None:
+        self.member = member
+        self.excludes = excludes
+        self.side = side
+
+    def allows_from(self, member: bytes) -> bool:
+        """Whether a member is in a range that starts at this bound."""
+        if self.side:
+            return self.side < 0
+        return member > self.member if self.excludes else member >= self.member
+
+    def allows_to(self, member: bytes) -> bool:
+        """Whether a member is in a range that ends at this bound."""
+        if self.side:
+            return self.side > 0
+        return member < self.member if self.excludes else member <= self.member
+
+
+def pairs_below(order: Order, pair: Pair) -> int:
+    """How many pairs are below one. O(log n)."""
+    return bisect_left(order, pair) if isinstance(order, list) else order.bisect_left(pair)
+
+
+def lex_range(order: Order, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
+    """The indexes [start, stop) of the members between two bounds, if all scores are equal. O(log n).
+
+    If scores differ, members are not in the order of their bytes, and Redis promises nothing. Here the result is
+    what Redis returns for small sets, in O(n): from the first member (`backwards`: last) that is inside its bound
+    up to the next one that is outside the other bound.
+    """
+    if not order:
+        return 0, 0
+    least = order[0][0]
+    if order[-1][0] == least:
+        start = _lex_index(order, least, low, after=low.excludes)
+        stop = _lex_index(order, least, high, after=not high.excludes)
+        return start, max(start, stop)
+    if not low.allows_from(order[-1][1]) or not high.allows_to(order[0][1]) or _is_empty(low, high):
+        return 0, 0
+    members = [member for _, member in order]
+    if backwards:
+        stop = next((at for at in range(len(members), 0, -1) if high.allows_to(members[at - 1])), 0)
+        return next((at for at in range(stop, 0, -1) if not low.allows_from(members[at - 1])), 0), stop
+    start = next((at for at, member in enumerate(members) if low.allows_from(member)), len(members))
+    ends = (at for at in range(start, len(members)) if not high.allows_to(members[at]))
+    return start, next(ends, len(members))
+
+
+def _lex_index(order: Order, score: float, bound: LexBound, after: bool) -> int:
+    if bound.side:
+        return 0 if bound.side < 0 else len(order)
+    pair = (score, bound.member)
+    if not after:
+        return pairs_below(order, pair)
+    return bisect_right(order, pair) if isinstance(order, list) else order.bisect_right(pair)
+
+
+def _is_empty(low: LexBound, high: LexBound) -> bool:
+    """Whether no member can be between two bounds."""
+    if low.side or high.side:
+        return low.side > high.side or low.side == high.side
+    return low.member > high.member or (low.member == high.member and (low.excludes or high.excludes))
