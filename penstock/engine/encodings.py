@@ -1,7 +1,7 @@
 """The form in which Redis would keep a collection.
 
-Here each type has one form. A value notes which one Redis would have given it by its history: one that was large once
-keeps its large form there, except for lists.
+Here the types choose forms of their own. A value notes which one Redis would have given it by its history: one that was
+large once keeps its large form there, except for lists.
 """
 
 from typing import Final

@@ -122,6 +122,11 @@ def set_of(replies: Sequence[bytes], resp3: bool) -> bytes:
     return (b"~%d\r\n%b" if resp3 else b"*%d\r\n%b") % (len(replies), b"".join(replies))
 
 
+def set_of_bulks(texts: list[bytes], resp3: bool) -> bytes:
+    """A set of bulk strings in RESP3, an array in RESP2."""
+    return b"~%d\r\n%b" % (len(texts), words(texts)) if resp3 else bulks(texts)
+
+
 def push(replies: Sequence[bytes], resp3: bool) -> bytes:
     """An out-of-band message: a push in RESP3, an array in RESP2."""
     return (b">%d\r\n%b" if resp3 else b"*%d\r\n%b") % (len(replies), b"".join(replies))

@@ -86,7 +86,7 @@ def test_a_long_walk_meets_every_member_that_stays(dialogue: Dialogue) -> None:
 
     assert end == b"0"
     assert {*met, *rest} >= {f"m{number}".encode() for number in range(2000)} - {b"m5"}
-    assert value_of(dialogue.engine, b"s").scan_order is None
+    assert value_of(dialogue.engine, b"s").table().scan_order is None
 
 
 def test_more_draws_with_repetitions_than_memory_would_hold_are_refused(dialogue: Dialogue) -> None:

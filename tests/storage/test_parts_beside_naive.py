@@ -41,7 +41,8 @@ def test_deadlines_are_a_dict_in_order(steps: Any, now_ms: Any) -> None:
 @given(some.lists(some.tuples(some.booleans(), some.lists(NAMES, max_size=3)), min_size=1))
 def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps: Any) -> None:
     found, model = Set([b"stays"]), {b"stays"}
-    found.scan_order, found.indexed = HashOrder(found.members, 0), IndexedNames(found.members)
+    table = found.table()
+    table.scan_order, table.indexed = HashOrder(found.members(), 0), IndexedNames(found.members())
     for adds, members in steps:
         before = len(model)
         if adds:
@@ -50,7 +51,7 @@ def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps: Any) -> None:
         else:
             model -= set(members)
             assert found.remove(members) == before - len(model)
-        assert found.members.keys() == model
+        assert found.members().keys() == model
         found.check()
 
 

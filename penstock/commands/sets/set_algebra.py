@@ -1,6 +1,5 @@
 """Intersections, unions and differences of sets."""
 
-from itertools import filterfalse
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
@@ -30,26 +29,26 @@ def _inter(sets: list[Set]) -> list[bytes]:
     first, *others = sorted(sets, key=len)
     common = first.listed()
     for other in others:
-        common = list(filter(other.members.__contains__, common))
+        common = other.common(common)
     return common
 
 
 def _union(sets: list[Set]) -> list[bytes]:
     members: dict[bytes, None] = {}
     for one in sets:
-        members.update(one.members)
+        members.update(one.members())
     return list(members)
 
 
 def _diff(sets: list[Set]) -> list[bytes]:
     left = sets[0].listed()
     for other in sets[1:]:
-        left = list(filterfalse(other.members.__contains__, left))
+        left = other.missing(left)
     return left
 
 
 def _shown(ctx: Context, members: list[bytes]) -> bytes:
-    return reply.set_of([reply.bulk(member) for member in members], ctx.resp3)
+    return reply.set_of_bulks(members, ctx.resp3)
 
 
 def _store(ctx: Context, args: list[bytes], members: list[bytes], event: bytes) -> bytes:

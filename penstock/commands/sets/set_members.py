@@ -57,7 +57,7 @@ def notify_removed(ctx: Context, key: bytes, found: Set, event: bytes, count: in
     ctx.touch(key)
     ctx.event("s", event, key)
     ctx.dirty += count
-    if not found.members:
+    if not len(found):
         ctx.remove(key)
         ctx.event("g", b"del", key)
 
@@ -124,7 +124,7 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
     found, other = as_set(value), as_set(target)
     assert found is not None, "there is a value"
     if found is other:
-        return reply.ONE if member in found.members else reply.ZERO
+        return reply.ONE if found.has(member) else reply.ZERO
     if not found.remove([member]):
         return reply.ZERO
     notify_removed(ctx, source, found, b"srem", 1)
@@ -161,7 +161,7 @@ def scard(ctx: Context, args: list[bytes]) -> bytes:
 )
 def sismember(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
-    return reply.ONE if found is not None and args[2] in found.members else reply.ZERO
+    return reply.ONE if found is not None and found.has(args[2]) else reply.ZERO
 
 
 @command(
@@ -178,7 +178,7 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
     if found is None:
         return reply.array([reply.ZERO] * (len(args) - 2))
-    return reply.array([reply.ONE if member in found.members else reply.ZERO for member in args[2:]])
+    return reply.array([reply.ONE if found.has(member) else reply.ZERO for member in args[2:]])
 
 
 @command(
@@ -194,8 +194,7 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
 )
 def smembers(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
-    members = [] if found is None else [reply.bulk(member) for member in found.listed()]
-    return reply.set_of(members, ctx.resp3)
+    return reply.set_of_bulks([] if found is None else found.listed(), ctx.resp3)
 
 
 @command(
@@ -220,5 +219,6 @@ def sscan(ctx: Context, args: list[bytes]) -> bytes:
     scan = collection_scan.read_options(ctx, args, cursor, has_values=False)
     if found.form is not Form.HASHTABLE:
         return collection_scan.answer(0, scan.matching(found.listed()))
-    members, following, found.scan_order = scan.step(found.scan_order, found.members)
+    table = found.table()
+    members, following, table.scan_order = scan.step(table.scan_order, table.members)
     return collection_scan.answer(following, members)

@@ -38,7 +38,7 @@ def spop(ctx: Context, args: list[bytes]) -> bytes:
     found = set_at(ctx, key)
     if found is None:
         return reply.null(ctx.resp3)
-    member = ctx.engine.chance.choice(found.by_index().names)
+    member = found.random_member(ctx.engine.chance)
     found.remove([member])
     notify_removed(ctx, key, found, b"spop", 1)
     ctx.log(b"SREM", key, member)
@@ -64,7 +64,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
     if len(found) * REBUILT_BELOW <= len(members):
         found.rebuild(limits(ctx))
     notify_removed(ctx, key, found, b"spop", len(members))
-    return reply.set_of([reply.bulk(member) for member in members], ctx.resp3)
+    return reply.set_of_bulks(members, ctx.resp3)
 
 
 @command(
@@ -88,7 +88,7 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     if len(args) == 2:
         found = read_set(ctx, key)
-        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.by_index().names))
+        return reply.null(ctx.resp3) if found is None else reply.bulk(found.random_member(ctx.engine.chance))
     count = read_count(args[2])
     found = read_set(ctx, key)
     if found is None or not count:

@@ -79,7 +79,7 @@ def _source(ctx: Context, key: bytes) -> dict[bytes, float]:
     if isinstance(value, SortedSet):
         return value.scores()
     if isinstance(value, Set):
-        return dict.fromkeys(value.members, SET_SCORE)
+        return dict.fromkeys(value.members(), SET_SCORE)
     raise refusals.wrong_type()
 
 

@@ -110,12 +110,12 @@ def _scaled(sizes: list[int], count: int) -> int:
 def _set(value: Set, sampled: int) -> int:
     count = len(value)
     if value.form is Form.INTSET:
-        largest = max(abs(int(member)) for member in value.members)
+        largest = max(abs(int(member)) for member in value.members())
         return INTSET + count * (2 if largest < 1 << 15 else 4 if largest < 1 << 31 else 8)
     if value.form is Form.LISTPACK:
-        return LISTPACK_BYTES + texts_size(value.members)
+        return LISTPACK_BYTES + texts_size(value.members())
     inside, outside = SET_MEMBER
-    sizes = [allocated(len(member) + inside) + outside for member in islice(value.members, sampled)]
+    sizes = [allocated(len(member) + inside) + outside for member in islice(value.members(), sampled)]
     return _slots(count) + _scaled(sizes, count)
 
 

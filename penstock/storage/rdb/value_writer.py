@@ -107,7 +107,7 @@ class ValueWriter:
         return rdb_format.STREAM_2 if self.version >= LISTPACKS_SINCE else rdb_format.STREAM
 
     def _set_kind(self, value: Set) -> int:
-        members = value.members
+        members = value.members()
         small = value.form is not Form.LISTPACK and len(members) <= MOST_INTSET_MEMBERS
         if small and None not in map(listpack.integer_of, members):
             return rdb_format.SET_INTSET
@@ -126,11 +126,11 @@ class ValueWriter:
             yield from self._nodes(value) if kind == rdb_format.QUICKLIST_2 else self._strings(value, len(value))
         elif isinstance(value, Set):
             if kind == rdb_format.SET_INTSET:
-                yield self.strings.blob(old_blobs.packed_intset(sorted(map(int, value.members))))
+                yield self.strings.blob(old_blobs.packed_intset(sorted(map(int, value.members()))))
             elif kind == rdb_format.SET_LISTPACK:
                 yield self.strings.blob(listpack.packed([*value.listed()]))
             else:
-                yield from self._strings(value.members, len(value))
+                yield from self._strings(value.members(), len(value))
         elif isinstance(value, SortedSet):
             yield from self._sorted_set(value, kind)
         elif isinstance(value, Array):

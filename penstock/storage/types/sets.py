@@ -1,15 +1,23 @@
-"""Sets: members whose order means nothing, and is yet the same whenever it is told."""
+"""Sets: members whose order means nothing, and is yet the same whenever it is told.
+
+A small one is packed into one bytes object (packed_members.py). Once it has too many members or a long one, it has a
+table of them (member_table.py), for good.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from itertools import islice
+from itertools import filterfalse
+from random import Random
 from typing import Final
 
-from penstock.storage.types.collection import PART_OVERHEAD, Collection
+from penstock.storage.types import packed_members
+from penstock.storage.types.collection import Collection
+from penstock.storage.types.member_table import MemberTable
+from penstock.storage.types.packed_members import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.random_index import IndexedNames
-from penstock.storage.types.scan_order import HashOrder
 
-SAMPLED: Final = 64  # members measured for the estimate of memory_usage
+INDEXES: Final = tuple(tuple(range(count)) for count in range(MOST_PACKED + 1))  # by the number of packed members
+OWN_BYTES: Final = 120  # of the object and the bytes object of the few, about
 
 
 class Form(Enum):
@@ -41,86 +49,112 @@ class SetLimits:
 class Set(Collection):
     """Members, in the order in which they came.
 
-    form: as Redis would keep it; there is one form here, but the order in which members are told, SSCAN and OBJECT
-    ENCODING follow this. A set only outgrows forms: one that was large stays large.
+    form: as Redis would keep it. It says nothing of the form here, but the order in which members are told, SSCAN and
+    OBJECT ENCODING follow this. A set only outgrows forms: one that was large stays large.
 
-    `scan_order` is created by the first SSCAN of a large set and dropped at the end of the scan; `indexed` is created
-    when a random member is first needed. Invariant: both, if they are there, have every member. In the costs, n is the
-    number of members.
+    Invariants: where `_many` is None, `_few` has `_count` members, packed; else `_few` is empty, `_count` 0. In the
+    costs, n is the number of members; while packed, what costs O(1) is a walk over the few.
     """
 
-    __slots__ = ("form", "indexed", "members", "scan_order")
+    __slots__ = ("_count", "_few", "_many", "form")
 
     def __init__(self, members: Iterable[bytes] = ()) -> None:
         """In the form for large sets; `made` chooses one."""
-        self.members: dict[bytes, None] = dict.fromkeys(members)
+        self._few = packed_members.EMPTY
+        self._count = 0
+        self._many: MemberTable | None = None
         self.form = Form.HASHTABLE
-        self.scan_order: HashOrder | None = None
-        self.indexed: IndexedNames | None = None
+        if members:
+            self._many = MemberTable(members)
+            self._pack()
 
     @staticmethod
     def made(members: list[bytes], limits: SetLimits, form: Form | None = None) -> "Set":
         """A set of at least one member. form: the one it begins with, where it is not chosen by their number."""
         made = Set()
         made.form = limits.form_for(members[0], len(members)) if form is None else form
-        made.add(members, limits)
+        if len(members) <= MOST_PACKED:
+            made.add(members, limits)
+        else:
+            made._many = MemberTable()
+            made.add(members, limits)
+            made._pack()
         return made
 
     def settle(self, limits: SetLimits) -> None:
         """Choose the form by the members, where their history is not known: read from a file."""
-        count = len(self.members)
+        members = self.members()
+        count = len(members)
         is_listpack = self.form is Form.LISTPACK  # as it was read
-        if not is_listpack and count <= limits.integers and all(map(limits.is_integer, self.members)):
+        if not is_listpack and count <= limits.integers and all(map(limits.is_integer, members)):
             self.form = Form.INTSET
         else:
-            is_small = count <= limits.members and all(len(member) <= limits.length for member in self.members)
+            is_small = count <= limits.members and all(len(member) <= limits.length for member in members)
             self.form = Form.LISTPACK if is_small else Form.HASHTABLE
 
     def __len__(self) -> int:
-        return len(self.members)
+        return self._count if self._many is None else len(self._many.members)
 
     def copy(self) -> "Set":
-        copied = Set(self.members)
+        copied = Set()
+        copied._few, copied._count = self._few, self._count
+        copied._many = None if self._many is None else MemberTable(self._many.members)
         copied.form = self.form
         return copied
 
     def memory_usage(self) -> int:
-        count = len(self.members)
-        sampled = [len(member) for member in islice(self.members, SAMPLED)]
-        beside = 60 if self.scan_order is not None else 0
-        beside += 100 if self.indexed is not None else 0
-        return 250 + count * (PART_OVERHEAD + 50 + beside) + sum(sampled) * count // max(len(sampled), 1)
+        return OWN_BYTES + len(self._few) if self._many is None else self._many.memory_usage()
 
     def parts(self) -> Iterator[bytes]:
-        yield from sorted(self.members)
+        yield from sorted(self.members())
+
+    def _pack(self) -> None:
+        """Pack the members of a table, where they are few."""
+        assert self._many is not None, "there is a table"
+        count = len(self._many.members)
+        few = packed_members.packed(list(self._many.members)) if count <= MOST_PACKED else None
+        if few is not None:
+            self._few, self._count = few, count
+            self._many = None
+
+    def table(self) -> MemberTable:
+        """The members in a table, where they are from now on. O(1), O(n) while packed."""
+        if self._many is None:
+            self._many = MemberTable(packed_members.members_of(self._few))
+            self._few, self._count = packed_members.EMPTY, 0
+        return self._many
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def add(self, members: Iterable[bytes], limits: SetLimits | None = None) -> int:
         """Add members; how many are new. limits: needed while the form is a small one."""
-        before = len(self.members)
+        before = len(self)
         rest = iter(members)
         if self.form is not Form.HASHTABLE:
             assert limits is not None, "a small set may outgrow its form"
             for member in rest:
                 if not self._add_small(member, limits):
                     break
-        if self.scan_order is None and self.indexed is None:
-            self.members.update(dict.fromkeys(rest))
-        else:
-            for member in rest:
-                self._add_one(member)
-        return len(self.members) - before
+        for member in rest:
+            if self._many is not None:
+                self._many.add(member)
+                break
+            if not self.has(member):
+                self._add_new(member)
+        if self._many is not None:
+            self._many.add_all(rest)
+        return len(self) - before
 
     def add_one(self, member: bytes, limits: SetLimits) -> bool:
         """Add the one member of a request; whether it is new. O(1)."""
         self.expect(1, limits)
-        if member in self.members:
+        if self.has(member):
             return False
         if self.form is Form.HASHTABLE:
-            self._add_one(member)
+            self._add_new(member)
         else:
-            self._add_small(member, limits)
+            self._outgrow(member, limits)
+            self._add_new(member)
         return True
 
     def expect(self, count: int, limits: SetLimits) -> None:
@@ -130,67 +164,111 @@ class Set(Collection):
 
     def _add_small(self, member: bytes, limits: SetLimits) -> bool:
         """Add one to a set in a small form, which changes where it does not fit; whether it still is a small one."""
-        if member in self.members:
-            return True
-        count = len(self.members)
+        if not self.has(member):
+            self._outgrow(member, limits)
+            self._add_new(member)
+        return self.form is not Form.HASHTABLE
+
+    def _outgrow(self, member: bytes, limits: SetLimits) -> None:
+        """Change a small form where a new member does not fit into it."""
+        count = len(self)
         if self.form is Form.INTSET:
             if limits.is_integer(member):
                 if count >= limits.integers:
                     self.form = Form.HASHTABLE
             else:
-                self.members = dict.fromkeys(self.listed())
-                longest = max(map(len, self.members), default=0)
+                self._reorder(self.listed())
+                longest = max(map(len, self.members()), default=0)
                 self.form = Form.LISTPACK if longest <= limits.length else Form.HASHTABLE
         if self.form is Form.LISTPACK and (count >= limits.members or len(member) > limits.length):
             self.form = Form.HASHTABLE
-        self._add_one(member)
-        return self.form is not Form.HASHTABLE
 
-    def _add_one(self, member: bytes) -> None:
-        if member in self.members:
-            return
-        self.members[member] = None
-        if self.scan_order is not None:
-            self.scan_order.add(member)
-        if self.indexed is not None:
-            self.indexed.add(member)
+    def _reorder(self, members: list[bytes]) -> None:
+        """Put the members into another order."""
+        if self._many is None:
+            few = packed_members.packed(members)
+            assert few is not None, "they were packed"
+            self._few = few
+        else:
+            self._many.members = dict.fromkeys(members)
+
+    def _add_new(self, member: bytes) -> None:
+        """Add a member that is not there."""
+        if self._many is None and self._count < MOST_PACKED and len(member) <= LONGEST_PACKED:
+            self._few = packed_members.with_member(self._few, member)
+            self._count += 1
+        else:
+            self.table().add(member)
 
     def remove(self, members: Iterable[bytes]) -> int:
         """Take members out; how many were there."""
-        before = len(self.members)
+        removed = 0
         for member in members:
-            if member not in self.members:
+            if self._many is not None:
+                removed += self._many.remove(member)
                 continue
-            del self.members[member]
-            if self.scan_order is not None:
-                self.scan_order.remove(member)
-            if self.indexed is not None:
-                self.indexed.remove(member)
-        return before - len(self.members)
+            left = packed_members.without(self._few, member)
+            if len(left) < len(self._few):
+                self._few = left
+                self._count -= 1
+                removed += 1
+        return removed
 
     def rebuild(self, limits: SetLimits) -> None:
         """What Redis does with a large set that has lost most of its members: it may be a small one again. O(n)."""
-        if self.form is not Form.HASHTABLE or len(self.members) > limits.members:
+        if self.form is not Form.HASHTABLE or len(self) > limits.members:
             return
-        if all(len(member) <= limits.length for member in self.members):
+        if all(len(member) <= limits.length for member in self.members()):
             self.form = Form.LISTPACK
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
+    def has(self, member: bytes) -> bool:
+        """Whether it is a member. O(1)."""
+        return packed_members.has(self._few, member) if self._many is None else member in self._many.members
+
+    def common(self, members: list[bytes]) -> list[bytes]:
+        """Those of other members that it has, too, in their order. O(members)."""
+        if self._many is None and len(members) <= MOST_PACKED:
+            few = self._few
+            return [member for member in members if packed_members.has(few, member)]
+        return list(filter(self.members().__contains__, members))
+
+    def missing(self, members: list[bytes]) -> list[bytes]:
+        """Those of other members that it does not have, in their order. O(members)."""
+        if self._many is None and len(members) <= MOST_PACKED:
+            few = self._few
+            return [member for member in members if not packed_members.has(few, member)]
+        return list(filterfalse(self.members().__contains__, members))
+
+    def members(self) -> dict[bytes, None]:
+        """The members in order, not to be changed: valid until the next change. O(1), O(n) while packed."""
+        if self._many is None:
+            return dict.fromkeys(packed_members.members_of(self._few))
+        return self._many.members
+
     def listed(self) -> list[bytes]:
         """The members as they are told: integers by size while the form is an intset, others as they came."""
-        return sorted(self.members, key=int) if self.form is Form.INTSET else list(self.members)
+        listed = packed_members.members_of(self._few) if self._many is None else list(self._many.members)
+        if self.form is Form.INTSET:
+            listed.sort(key=int)
+        return listed
+
+    def random_member(self, chance: Random) -> bytes:
+        """Any member, each with the same chance. O(1); O(n) for the first one of a table."""
+        if self._many is None:
+            return packed_members.member_at(self._few, chance.choice(INDEXES[self._count]))
+        return chance.choice(self._many.by_index().names)
 
     def by_index(self) -> IndexedNames:
-        """The members by index, to choose random ones. O(n) when first called; then it is kept up to date."""
-        if self.indexed is None:
-            self.indexed = IndexedNames(self.members)
-        return self.indexed
+        """The members by index, to choose random ones: valid until the next change. O(1), O(n) when first called."""
+        return IndexedNames(self.members()) if self._many is None else self._many.by_index()
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self.members, "an empty set is no value"
-        if self.scan_order is not None:
-            self.scan_order.check(self.members)
-        if self.indexed is not None:
-            self.indexed.check(self.members)
+        assert len(self), "an empty set is no value"
+        if self._many is not None:
+            assert not self._few and not self._count, "the members are in one form"
+            self._many.check()
+            return
+        assert len(self.members()) == self._count <= MOST_PACKED, "each member is packed once"
