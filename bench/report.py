@@ -274,6 +274,8 @@ MEMORY_GOALS: Final = {
     "small string": 1.8,
     "hash of 10 fields": 3.2,
     "list of 100": 3.0,
+    "set of 10 members": 2.0,
+    "sorted set of 10 members": 2.0,
     "idle connection": 1.5,
 }
 

@@ -84,6 +84,7 @@ PATTERNS: Final[dict[str, tuple[Callable[[int], Requests], Callable[[int], Reque
 
 FIELDS_OF_HASH: Final = 10
 ITEMS_OF_LIST: Final = 100
+MEMBERS_OF_SET: Final = 10
 MOST_IDLE: Final = 10_000
 
 
@@ -116,6 +117,20 @@ def lists(count: int) -> Requests:
         yield b"RPUSH", b"list:%d" % number, *[b"item:%d" % (number + at) for at in range(ITEMS_OF_LIST)]
 
 
+def sets(count: int) -> Requests:
+    for number in range(count):
+        yield b"SADD", b"set:%d" % number, *[b"member:%d" % (number + at) for at in range(MEMBERS_OF_SET)]
+
+
+def sorted_sets(count: int) -> Requests:
+    """Scores are moments in milliseconds, as those of a rate limiter or a delayed queue."""
+    for number in range(count):
+        pairs = [
+            (b"%d" % (FIRST_MS + number * 7 + at * 1000), b"member:%d" % (number + at)) for at in range(MEMBERS_OF_SET)
+        ]
+        yield b"ZADD", b"zset:%d" % number, *[word for pair in pairs for word in pair]
+
+
 # what is made, and how many of it there are to an entry of the part
 THINGS: Final[dict[str, tuple[Callable[[int], Requests], int]]] = {
     "entry of five fields": (five_fields, 1),
@@ -123,6 +138,8 @@ THINGS: Final[dict[str, tuple[Callable[[int], Requests], int]]] = {
     "small string": (small_strings, 1),
     f"hash of {FIELDS_OF_HASH} fields": (hashes, FIELDS_OF_HASH),
     f"list of {ITEMS_OF_LIST}": (lists, ITEMS_OF_LIST),
+    f"set of {MEMBERS_OF_SET} members": (sets, MEMBERS_OF_SET),
+    f"sorted set of {MEMBERS_OF_SET} members": (sorted_sets, MEMBERS_OF_SET),
 }
 IDLE: Final = "idle connection"
 
