@@ -58,13 +58,12 @@ def pairs_of(pairs: bytes) -> list[Pair]:
 def place_for(pairs: bytes, score: float, member: bytes, at: i64) -> i64:
     """The first place from `at` on of a pair that is not below (score, member); the end if all are below. O(pairs)."""
     end: i64 = len(pairs)
-    while at < end:
-        other = read_f64_le(pairs, at)
-        if other > score:
-            break
+    while at < end and read_f64_le(pairs, at) < score:
+        at += HEAD + pairs[at + SCORE]
+    while at < end and read_f64_le(pairs, at) == score:
         start: i64 = at + HEAD
         stop: i64 = start + pairs[at + SCORE]
-        if other == score and pairs[start:stop] >= member:
+        if pairs[start:stop] >= member:
             break
         at = stop
     return at

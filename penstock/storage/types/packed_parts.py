@@ -25,8 +25,15 @@ def place_of(packed: bytes, text: bytes, head: i64) -> i64:
 
     Compiled, a call of `in` or `find` costs as much as the whole walk, which looks at the last bytes first.
     """
-    if not IS_COMPILED and text not in packed:
-        return NOWHERE
+    if not IS_COMPILED:
+        found = packed.find(text, head)
+        if found < 0:
+            return NOWHERE
+        place = head
+        while place < found:
+            place += head + packed[place - 1]
+        if place == found and packed[place - 1] == len(text):
+            return place - head  # else what was found are bytes of a head or of another text
     length: i64 = len(text)
     last: i64 = text[length - 1] if length else 0
     end: i64 = len(packed)
