@@ -1,4 +1,4 @@
-"""Scripts without functions begin in place, and go on in a thread where they take more than a few steps."""
+"""Scripts begin in place, and go on in a thread where they take more than a few steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,17 +28,80 @@ IN_PLACE = (
     "for i = 1, 3 do for j = 1, 3 do if j == 2 then break end redis.call('INCR', KEYS[1]) end end return 'x'",
 )  # fmt: skip
 WATCHED = (
-    "for x in next, {} do end", "for x in f do end", "for x in pairs({}), 1 do end", "for x in pairs({})() do end",
-    "local __turn = 1 return __turn", "__turn_of_a_loop[1] = false",
-    "for x in (pairs)({}) do end", "local pairs = 1 for x in pairs(1) do end",
-    "local s = 'x' while true do s = s .. s s = s .. s s = s .. s s = s .. s s = s .. s end",
-    "local function f() end", "local f = redis.call f()", "local s = ARGV[1] s[ARGV[2]](s, 1e9)", "_G.load()()",
-    "local redis = ARGV return redis.call('x')", "return pcall(pcall)", "redis['call']('x')",
-    "local t = {call = string.rep} return t.call('x', 9)", "local tonumber = x return tonumber(1)", "x = redis",
-    "return redis.call 'x' 'y'", "return (redis.call)('x')", "redis.call[[get]] [[x]]", "local x = {} {}",
-    "return a.redis.call('x')", "return redis:call('x')", "local math = 1 return math.max(1)",
-    "local t = {sub = string.gmatch} return t:sub()", "return loadstring('x')", "setmetatable({}, {})", "x:load()",
-    "local t = {sub = table.sort} return t:sub()", "local f = tostring return 1", "return ARGV[1]:gmatch('.')",
+    "local __turn = 1 return __turn", "__turn_of_a_loop[1] = false", "_G.load()()", "local x = 1 " * 9000,
+    "local s = 1 " + "s = s + s " * 1000,
+)  # fmt: skip
+LEAVING = (
+    "return loadstring('return 7')()", "setmetatable({}, {})", "for x in ARGV[1]:gmatch('.') do end",
+    "return load('x')",
+    "return coroutine.wrap(function() return 1 end)()", "xpcall(function() end, function() end)", "table.sort({2, 1})",
+    "collectgarbage()", "table.foreach({1}, function() end)", "return ('x'):gsub('x', function() end)",
+    "local f = loadstring f('return 7')", "local t = {sub = table.sort} t.sub({2, 1})", "pcall(loadstring, 'x')",
+    "local function f(n) if n > 0 then return 1 + f(n - 1) end return 0 end return f(5000)",
+    "local function f(n) if n > 0 then return f(n - 1) end return 7 end return f(1e5)",
+    "local f f = function(n) return n < 2 and n or f(n - 1) + f(n - 2) end return f(20)",
+    "local t = {} function t:f(n) return n > 0 and self:f(n - 1) or 7 end return t:f(1e5)",
+    "local function f(s, n) if n == 0 then return s end return f(s .. s, n - 1) end return #f('x', 20)",
+    "local function f(n) if n == 0 then return 'x' end local s = f(n - 1) return s .. s end return #f(20)",
+    "local function f(n) if n == 0 then return 'x' end return f(n - 1) .. f(n - 1) end return #f(15)",
+    "local function f(s) return s .. s end return #" + "f(" * 20 + "'x'" + ")" * 20,
+    "local s = 'x' " + "s = s .. s " * 20 + " return #s", "local s = ('x'):rep(9000) return #(" + "s .. " * 30 + "s)",
+    "local f = function() while true do return 1 end end for i = 1, 1e4 do f() end",
+    "for i = 1, 1e5 do pcall(error) end",
+    "for i in (function() local i = 0 return function() i = i + 1 if i < 1e5 then return i end end end)() do end",
+    "for x in (function() for i = 1, 9 do end return next end)(), KEYS do for i = 1, 1e5 do end end",
+    "local t = {} for i = 1, 2000 do t[i] = i end for i = 1, 1e3 do unpack(t) end",
+    "local u, t = unpack, {} for i = 1, 900 do t[i] = i end for i = 1, 1e3 do u(t) end",
+    "for i = 1, 1e5 do pcall(function() return nil .. 'x' end) end",
+    "local s = ('7'):rep(5000) for i = 1, 1e4 do local n = s + 1 end",
+    "for i = 1, 1e5 do if KEYS[1] < 'b' then end end",
+)  # fmt: skip
+HELPERS = """
+local rcall = redis.call
+local prefix = ARGV[1] .. ':'
+--- Puts a job where it waits, and says so.
+local function enqueue(id, data)
+  rcall("HSET", prefix .. id, "data", data, "at", ARGV[2])
+  if rcall("LPUSH", prefix .. "wait", id) > 0 then
+    rcall("XADD", prefix .. "events", "1-" .. id, "event", "waiting", "id", prefix .. id)
+  end
+  return prefix .. id
+end
+local function each(list, act)
+  local made = {}
+  for i, value in ipairs(list) do made[#made + 1] = act(i, value) end
+  return made
+end
+local function depth(node, n) if not node.next then return n end return depth(node.next, n + 1) end
+"""
+LIKE_PACKAGES = (
+    HELPERS + "return each({'a', 'b', 'c'}, enqueue)",
+    HELPERS + "local function f(s) local t = enqueue(s, 'x'):upper() .. s t = f and t .. t return t end return f('y')",
+    HELPERS + "return depth({next = {next = {}}}, 0)",
+    HELPERS + "local id = rcall('INCR', prefix .. 'id') return {enqueue(id .. '', 'x'), cjson.encode({id = id})}",
+    HELPERS + "local ok, problem = pcall(rcall, 'HGET', prefix) return {tostring(ok), problem, type(problem)}",
+    HELPERS + "local ok, problem = pcall(function() error({err = 'BAD x'}) end) return problem",
+    HELPERS + "local n = 0 for _, v in pairs({1, 2, 3}) do n = n + (v % 2 == 0 and v or 0) end return n .. '/' .. n",
+    HELPERS + "return enqueue(nil, 'x')", HELPERS + "return each({1}, function() return undefined_one end)",
+    HELPERS + "if redis.call('SET', KEYS[1], 1, 'NX') then\n\n return enqueue('7', missing.field) end",
+    "local now, window = tonumber(ARGV[2]), 10\nlocal function bucket(t) return math.floor(t / window) end\n"
+    "local count = redis.call('INCR', KEYS[1] .. ':' .. bucket(now))\nif count == 1 then redis.call('PEXPIRE', KEYS[1]"
+    " .. ':' .. bucket(now), window * 1000) end\nreturn {count, 5 - count, tostring(bucket(now))}",
+    "local function isolate(...) local args = {...} return #args + select('#', ...) end "
+    "return isolate(1, nil, 3, unpack(ARGV))",
+    "local M = {} function M.get(k) return redis.call('GET', k) end function M:twice(k) "
+    "return self.get(k), M.get(k) end"
+    " redis.call('SET', KEYS[1], 'v') return {M:twice(KEYS[1])}",
+    "do local x = 1; (function() x = x + 1 end)(); return x .. '' end", "-- " + "a" * 9000 + "\nreturn 1 .. 'x'",
+    "local s = '' for i = 1, 3 do s = s .. i .. ',' end local t = {s, f = function(x) return x .. s end} return t.f(s)",
+    "local n = 0 repeat local done = n > 3 n = n + 1 until done return n",
+    "return (function(a, b) return a .. b end)('x', 'y')",
+    "while (function() return false end)() do end if ARGV[1] .. 'x' == 'wx' then"
+    " return 'yes' elseif false then return 1 end",
+    "local function f() error('deep') end\nlocal function g() f() end\ng()",
+    "local function f() return nil .. 'x' end return f()",
+    "local f = function()\n return 1 + {} end\nreturn f()", "local a = ARGV[9] .. 'x'",
+    "local t = {} t.x.y = 'a' .. 'b'",
 )  # fmt: skip
 BIG = "redis.call('SET', 'big', ('x'):rep(200)) local b = redis.call('GET', 'big') "
 SMALL_SCRIPTS = (
@@ -84,16 +147,26 @@ def test_a_script_of_small_calls_begins_in_place(code: Any) -> None:
 
 
 @pytest.mark.parametrize("code", WATCHED)
-def test_a_script_that_calls_anything_else_is_watched(code: Any) -> None:
+def test_a_script_that_cannot_count_its_steps_is_watched(code: Any) -> None:
     assert not steps_in_place(code.encode())
 
 
-def test_a_script_whose_texts_may_grow_large_is_watched() -> None:
-    assert steps_in_place(b"local s = 'x' " + b"s = s .. s " * 5) == quick_code.MOST_STEPS
-    assert 0 < steps_in_place(b"local s = 'x' " + b"s = s .. s " * 9) < quick_code.MOST_STEPS
-    assert not steps_in_place(b"local s = 'x' " + b"s = s .. s " * 40)
-    assert not steps_in_place(b"local s = ARGV[1] " + b"s = s:upper 'x' .. s " * 40)
-    assert steps_in_place(b"local s = 'x' " + b"s = 'x:' .. KEYS[1] .. ':y' " * 20)
+@pytest.mark.parametrize("code", LEAVING)
+def test_what_takes_long_or_cannot_be_counted_goes_on_in_a_thread(
+    late: Late, threads: list[Callable[[], bytes]], code: str
+) -> None:
+    assert steps_in_place(code.encode())
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+    script(late.caller, code, "1", "key", "word")
+
+    assert len(threads) == 1
+
+
+@pytest.mark.parametrize("code", LIKE_PACKAGES)
+def test_a_script_with_functions_needs_no_thread(late: Late, threads: list[Callable[[], bytes]], code: str) -> None:
+    script(late.caller, code, "1", "key", "w", "1700000000")
+
+    assert threads == []
 
 
 def test_a_small_script_needs_no_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:
@@ -103,13 +176,14 @@ def test_a_small_script_needs_no_thread(late: Late, threads: list[Callable[[], b
     assert threads == []
 
 
-@pytest.mark.parametrize("code", SMALL_SCRIPTS)
+@pytest.mark.parametrize("code", [*SMALL_SCRIPTS, *LIKE_PACKAGES])
 def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quick_code, "MOST_STEPS", 20_000_000)
-    expected = fresh().words(b"EVAL", code.encode(), b"1", b"k", b"w")
+    with monkeypatch.context() as patched:
+        patched.setattr(quick_code, "judged", lambda text: (0, []))
+        expected = fresh().words(b"EVAL", code.encode(), b"1", b"k", b"w")
     handed_over = Late(UnitLog())
     handed_over.caller("CONFIG SET busy-reply-threshold 60000")
-    for steps in range(150, 1200, 100):
+    for steps in (*range(150, 1200, 100), 20_000_000):
         monkeypatch.setattr(quick_code, "MOST_STEPS", steps)
         handed_over.caller("FLUSHALL", "SCRIPT FLUSH")
         assert handed_over.caller.words(b"EVAL", code.encode(), b"1", b"k", b"w") == expected
@@ -169,7 +243,7 @@ def test_a_script_whose_loops_cannot_count_their_turns_runs_in_a_thread(
 
 
 def test_what_loops_leave_behind_in_place_is_collected(late: Late, threads: list[Callable[[], bytes]]) -> None:
-    code = "local t = {} for i = 1, 50 do t[i] = ('x'):rep(200) .. i end return #t"
+    code = "local t = {} for i = 1, 50 do t[i] = ('x'):rep(100) .. i end return #t"
     for _ in range(1000):
         assert script(late.caller, code) == 50
 

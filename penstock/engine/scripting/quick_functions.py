@@ -1,49 +1,36 @@
-"""Which functions of a library may begin in place: those that a script of the same words might, and that keep nothing.
+"""Which functions of a library may begin in place: those that count their steps, as scripts do, and that keep nothing.
 
-A function may use its own locals, numbers and texts that the library's locals are once for all, and call what scripts
-may (quick_code.py) and the library's functions that stand before it. So no call comes back to where it began, and no
-value outlives a call: nothing can grow from one to the next. Whoever else could change what a name stands for is looked
-for in the whole text.
+What the locals of a library hold is there from one call to the next. A function may use those that are once for all a
+number, a text, or a function of the library that may begin in place itself: so nothing can grow
+from call to call. Whoever else could change what a name stands for is looked for in the whole text.
 """
 
 from typing import Final
 
-from penstock.engine.scripting.quick_code import QUICK_WORDS, Weight, counting, turns, weight_of
-from penstock.engine.scripting.script_source import (
-    KEYWORDS,
-    LARGEST,
-    OPENS,
-    OPERATORS,
-    Change,
-    Malformed,
-    Token,
-    tokens,
-)
+from penstock.engine.scripting.quick_code import MOST_STEPS, Counts, readable
+from penstock.engine.scripting.script_source import KEYWORDS, OPENS, OPERATORS, Change, Token
 
 PAIRS: Final = {b")": b"(", b"]": b"[", b"}": b"{"}
 LITERALS: Final = frozenset((b"nil", b"true", b"false"))
+LONGEST: Final = 4000  # bytes of a text that a local holds
 
 
 def judged(text: bytes) -> tuple[dict[int, int], list[Change]]:
     """How many steps a function of a library may take in place, by the line in which it begins (see quick_code.judged).
 
-    And what makes the loops of such functions count their turns, without which they may not. Lines without a function
-    are left out; of several functions in a line the fewest steps count. A function begins in the lines from its first
-    word to its parameters. A text in which LuaJIT may count other lines has none that may. O(length of the text).
+    And the changes of the text without which none may. Lines without a function are left out; of several functions in a
+    line the fewest steps count. A function begins in the lines from its first word to its parameters. A text in which
+    LuaJIT may count other lines has none that may. O(length of the text) for each function that calls one behind it.
     """
-    try:
-        found = tokens(text) if len(text) <= LARGEST and b"\r" not in text else None
-    except Malformed:  # Lua says why
-        found = None
+    found = readable(text) if b"\r" not in text else None
     places = None if found is None else places_of(found)
     if found is None or places is None:
         return {}, []
-    functions = outermost_functions(found, places)
-    names = _Names(found, places, functions)
-    if not QUICK_WORDS.isdisjoint(names.declared):
+    counts = Counts(found)
+    if not counts.walk():
         return {}, []
-    changes: list[Change] = []
-    weights: dict[bytes, Weight | None] = {}  # of functions with a name, in the order of the text
+    functions = outermost_functions(found)
+    quick = _quick_functions(found, places, functions)
     steps: dict[int, int] = {}
     line, counted = 1, 0
     for index, token in enumerate(found):
@@ -54,27 +41,42 @@ def judged(text: bytes) -> tuple[dict[int, int], list[Change]]:
         while found[to_parameters].word != b"(" and to_parameters + 1 < len(found):
             to_parameters += 1
         last_line = line + text.count(b"\n", counted, found[to_parameters].place)
-        own_steps = 0
-        function = functions.get(index)
-        if function is not None:
-            weight = function.weight(names, weights)
-            if function.name:
-                weights[function.name] = weight if names.is_kept(function.name) else None
-            if weight is not None and weight.steps():
-                own_steps = weight.steps()
-                changes += turns(found, function.first, function.stop, weight.size, weights)
+        own_steps = MOST_STEPS if index in quick else 0
         for each in range(line, last_line + 1):
             steps[each] = min(own_steps, steps.get(each, own_steps))
-    return steps, counting(changes)
+    return steps, counts.all_changes()
 
 
-def outermost_functions(found: list[Token], places: list[bytes]) -> "dict[int, _Function]":
+class _Function:
+    """A function that stands in no other one: its name if it is a local's, and its tokens from the parameters on."""
+
+    __slots__ = ("first", "name", "stop")
+
+    def __init__(self, found: list[Token], index: int) -> None:
+        self.name = b""
+        at = index + 1
+        before = [token.word for token in found[max(index - 3, 0) : index]]
+        if before[-1:] == [b"local"] and found[at].kind == "name":
+            self.name = found[at].word
+            at += 1
+        elif before[-1:] == [b"="] and before[:1] == [b"local"]:
+            self.name = before[1]
+        self.first = at
+        depth, at = 1, index + 1
+        while depth and at < len(found):
+            word = found[at].word if found[at].kind == "name" else b""
+            depth += (word in OPENS) - (word in (b"end", b"until"))
+            at += 1
+        self.stop = at - 1  # the place of its `end`
+
+
+def outermost_functions(found: list[Token]) -> dict[int, _Function]:
     """The functions that stand in no other one, by the place of their first word."""
     functions: dict[int, _Function] = {}
     end = -1
     for index, token in enumerate(found):
         if token.word == b"function" and index > end:
-            functions[index] = function = _Function(found, places, index)
+            functions[index] = function = _Function(found, index)
             end = function.stop
     return functions
 
@@ -102,15 +104,38 @@ def places_of(found: list[Token]) -> list[bytes] | None:
     return None if open_ones else places
 
 
+def _quick_functions(found: list[Token], places: list[bytes], functions: dict[int, _Function]) -> set[int]:
+    """The places of the functions that use nothing that may change."""
+    names = _Names(found, places, functions)
+    quick = set(functions)
+    unclear = names.changing | (names.declared - names.fixed - {each.name for each in functions.values()})
+    while True:
+        for index in [*quick]:
+            function = functions[index]
+            for at in range(function.first, function.stop):
+                token = found[at]
+                if token.word in unclear and token.kind == "name" and not _is_field(found, places, at):
+                    quick.discard(index)
+                    break
+        lost = {functions[index].name for index in functions if index not in quick} - {b""} - unclear
+        if not lost:
+            return quick
+        unclear |= lost  # who calls these is looked at again
+
+
 class _Names:
-    """The locals of a library outside of its functions, and which of them stand for the same from first to last."""
+    """The locals of a library outside of its functions.
 
-    __slots__ = ("_changing", "declared", "literals")
+    fixed: those declared as a number, a text, nil, true or false; changing: those that are declared
+    twice, set, or perhaps set.
+    """
 
-    def __init__(self, found: list[Token], places: list[bytes], functions: "dict[int, _Function]") -> None:
+    __slots__ = ("changing", "declared", "fixed")
+
+    def __init__(self, found: list[Token], places: list[bytes], functions: dict[int, _Function]) -> None:
         self.declared: set[bytes] = set()
-        self.literals: dict[bytes, int] = {}  # that are a number, a text, nil, true or false: how many bytes
-        self._changing: set[bytes] = set()  # set, declared again, or handed on in a way that is not looked into
+        self.fixed: set[bytes] = set()
+        self.changing: set[bytes] = set()
         end = -1
         for index, token in enumerate(found):
             if index in functions:
@@ -122,78 +147,18 @@ class _Names:
                 names = names_from(found, index + 1)
                 for name in names:
                     self._declare(name)
-                if token.word == b"local" and len(names) == 1 and _is_literal(found, index + 2):
-                    self.literals[names[0]] = len(found[index + 3].word)
-        for index, token in enumerate(found):
-            if token.kind == "name" and token.word in self.declared and not _is_read(found, places, index):
-                self._changing.add(token.word)
+                if token.word == b"local" and len(names) == 1 and _is_fixed(found, index + 2):
+                    self.fixed.add(names[0])
+        self.changing |= {
+            token.word
+            for index, token in enumerate(found)
+            if token.word in self.declared and token.kind == "name" and not _is_read(found, places, index)
+        }
 
     def _declare(self, name: bytes) -> None:
         if name in self.declared:
-            self._changing.add(name)
+            self.changing.add(name)
         self.declared.add(name)
-
-    def is_kept(self, name: bytes) -> bool:
-        """Whether a name stands for what it was declared as, wherever it is read."""
-        return name not in self._changing
-
-
-class _Function:
-    """A function that stands in no other one: its name if it is a local's, its parameters, and its body's tokens."""
-
-    __slots__ = ("_found", "_places", "first", "index", "is_clear", "name", "parameters", "stop")
-
-    def __init__(self, found: list[Token], places: list[bytes], index: int) -> None:
-        self._found = found
-        self._places = places
-        self.index = index
-        self.name = b""
-        at = index + 1
-        before = [token.word for token in found[max(index - 3, 0) : index]]
-        if before[-1:] == [b"local"] and found[at].kind == "name":
-            self.name = found[at].word
-            at += 1
-        elif before[-1:] == [b"="] and before[:1] == [b"local"]:
-            self.name = before[1]
-        self.is_clear = found[at].word == b"("  # else it is kept in a table or a global
-        self.parameters = names_from(found, at + 1)
-        self.first = at + 1 + max(2 * len(self.parameters), 1)
-        self.is_clear = self.is_clear and found[min(self.first, len(found)) - 1].word == b")"
-        depth, at = 1, index + 1
-        while depth and at < len(found):
-            word = found[at].word if found[at].kind == "name" else b""
-            depth += (word in OPENS) - (word in (b"end", b"until"))
-            at += 1
-        self.stop = at - 1  # the place of its `end`
-
-    def weight(self, names: _Names, weights: dict[bytes, Weight | None]) -> Weight | None:
-        """What a call of it may do; None where nobody knows. weights: of the functions before it."""
-        found, first, stop = self._found, self.first, self.stop
-        own = {*self.parameters}
-        size = found[stop].place - found[self.index].place
-        for index in range(first, stop):
-            word = found[index].word
-            if word == b"function":
-                return None
-            if word in (b"local", b"for"):
-                own.update(names_from(found, index + 1))
-        if not self.is_clear or own & names.declared or not QUICK_WORDS.isdisjoint(own):
-            return None
-        for index in range(first, stop):
-            token = found[index]
-            if token.kind != "name" or token.word in KEYWORDS or token.word in own or token.word in QUICK_WORDS:
-                continue
-            if found[index - 1].word in (b".", b":") or self._is_field(index):
-                continue
-            is_called = found[index + 1].word == b"(" and weights.get(token.word) is not None
-            if not names.is_kept(token.word) or not (is_called or token.word in names.literals):
-                return None
-            size += names.literals.get(token.word, 0)
-        return weight_of(found, first, stop, size, weights)
-
-    def _is_field(self, index: int) -> bool:
-        """Whether it is a field's name in a table that is written there: `{x = 1}`."""
-        return self._places[index] == b"{" and self._found[index + 1].word == b"="
 
 
 def names_from(found: list[Token], at: int) -> list[bytes]:
@@ -207,14 +172,20 @@ def names_from(found: list[Token], at: int) -> list[bytes]:
     return names
 
 
-def _is_literal(found: list[Token], at: int) -> bool:
-    """Whether `= value` stands there and nothing goes on with the value."""
+def _is_fixed(found: list[Token], at: int) -> bool:
+    """Whether `= value` stands there, a literal, and nothing goes on with the value."""
     if at + 1 >= len(found) or found[at].word != b"=":
         return False
     value = found[at + 1]
     after = found[at + 2] if at + 2 < len(found) else None
     ends = after is None or (after.kind == "name" and after.word not in OPERATORS) or after.word == b";"
-    return ends and (value.kind in ("number", "text", "long") or value.word in LITERALS)
+    is_literal = value.kind in ("number", "text", "long") or value.word in LITERALS
+    return ends and is_literal and len(value.word) <= LONGEST
+
+
+def _is_field(found: list[Token], places: list[bytes], index: int) -> bool:
+    """Whether a name is a field's: `x.name`, or `{name = 1}`."""
+    return found[index - 1].word in (b".", b":") or (places[index] == b"{" and found[index + 1].word == b"=")
 
 
 def _is_read(found: list[Token], places: list[bytes], index: int) -> bool:

@@ -1,10 +1,10 @@
 """The scripts that a server keeps, and the one that runs.
 
-A script or function whose text shows that it cannot take long unnoticed begins in place (quick_code.py,
-quick_functions.py, guard.lua). What takes more than two milliseconds of it, and any other, is given to the runner that
-the server hands in (script_runner.py), which runs it in a thread; the engine waits for it, so that no two threads are
-at the keyspace. After busy-reply-threshold the session is blocked and the server is *busy*: it refuses everybody with
-BUSY until the script is over or killed. So it is inside EXEC, too.
+A script or function that counts its steps begins in place (quick_code.py, quick_functions.py, guard.lua). What takes
+more than two milliseconds of it, and any other, is given to the runner that the server hands in (script_runner.py),
+which runs it in a thread; the engine waits for it, so that no two threads are at the keyspace. After
+busy-reply-threshold the session is blocked and the server is *busy*: it refuses everybody with BUSY until the script is
+over or killed. So it is inside EXEC, too.
 """
 
 import hashlib
@@ -187,9 +187,10 @@ class Scripts:
         resp = 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
         size = size_of(words)
-        if script.steps > size:
+        steps = script.steps - size  # what is done to long texts takes longer
+        if steps > 0:
             self.calls.in_place = True
-            answer = machine.run_in_place(sha, resp, script.steps, keys, words, size)
+            answer = machine.run_in_place(sha, resp, steps, keys, words, size)
             return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, sha, False)
         return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.run(sha, resp, True, keys, words))
 
@@ -203,9 +204,10 @@ class Scripts:
         machine, resp = self.machine(), 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
         key, shown, size = function.key, function.name, size_of(words)
-        if function.steps > size:
+        steps = function.steps - size
+        if steps > 0:
             self.calls.in_place = True
-            answer = machine.call_in_place(key, shown, resp, function.steps, keys, words, size)
+            answer = machine.call_in_place(key, shown, resp, steps, keys, words, size)
             return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, shown, True)
         running = self._begun(ctx, shown, True)
         return self._watch(ctx, running, lambda: machine.call(key, shown, resp, True, keys, words))

@@ -93,17 +93,17 @@ end
 -- in place -------------------------------------------------------------------------------------------------------------
 
 -- A script runs in place, in a coroutine, as long as it takes few steps. What could take long for little code says its
--- cost first, and so does each turn of a loop; where that is too much the coroutine yields, and goes on in a thread,
--- under the watch.
+-- cost first, and so does each turn of a loop, each function of the script, and each text that is joined (quick_code.py).
+-- Where that is too much the coroutine yields, and goes on in a thread, under the watch.
 
 local in_place, steps_left = false, 0
-local used_before -- KiB when the first turn of a loop began, from when on nothing is collected; nil before it
-local began_at = 0 -- seconds of processor time, then
-local MOST_MADE = 128 -- KiB that loops may make in place
-local LONGEST = 0.01 -- seconds that loops with requests may take in place: nobody counts what a request takes
+local requests, LOOK_AT = 0, 4 -- since the clock was looked at, and from how many on it is looked at without a count
+local began_at -- seconds of processor time when the clock was first looked at
+local LONGEST = 0.01 -- seconds that a script may take in place from then on: nobody counts what a request takes
+local STEPS_OF_REQUEST = 40
 local at_rest, handed_over -- coroutines: one for the next script, and one whose script is to go on
 local HANDED_OVER = {}
-
+local own_thread -- that runs in place, or did and goes on
 
 -- Say that so many steps follow, of 100 ns each: as long as it takes Lua to read or to make a byte of text.
 function guard.spend(steps)
@@ -117,30 +117,41 @@ function guard.is_in_place()
     return in_place
 end
 
-local function collect_again()
-    if used_before then
-        used_before = nil
-        collect("restart")
-    end
+local function is_late()
+    requests = 0
+    local now = clock()
+    began_at = began_at or now
+    return now - began_at > LONGEST
 end
 
--- Called in each turn of a loop in place, which takes so many steps, and may ask requests. What is made meanwhile is
--- looked at, too: a script's text says how often it may copy or double one, but not in how many turns.
-local function turn(steps, asks)
-    if not in_place then
-        return -- a script that is watched has found it
-    end
-    steps_left = steps_left - (steps > 0 and steps or 1)
-    if not used_before then
-        used_before, began_at = collect("count"), clock()
-        collect("stop")
-    end
-    if steps_left < 0 or collect("count") - used_before > MOST_MADE or asks and clock() - began_at > LONGEST then
+-- A request was made in place, whose reply has so many bytes.
+function guard.asked(size)
+    steps_left, requests = steps_left - STEPS_OF_REQUEST - size, requests + 1
+    if steps_left < 0 or in_place and requests >= LOOK_AT and is_late() then
         guard.leave_place()
     end
 end
 
--- What loops look at in each turn: whether to call, and what. Set anew for each script, for any may find it.
+-- Count so many steps in place.
+local function turn(steps)
+    if not in_place then
+        return -- a script that is watched has found it
+    end
+    steps_left = steps_left - (steps > 0 and steps or 1)
+    if steps_left < 0 or requests > 0 and is_late() then
+        guard.leave_place()
+    end
+end
+
+-- A text that was joined, or what a metamethod made of it. Counts its bytes.
+function guard.joined(text)
+    if in_place and type(text) == "string" then
+        guard.spend(#text)
+    end
+    return text
+end
+
+-- What a text looks at where it counts: whether to call, and what. Set anew for each script, for any may find it.
 guard.turns = {false, turn}
 local turns = guard.turns
 
@@ -148,7 +159,6 @@ local turns = guard.turns
 function guard.leave_place()
     steps_left = math.huge
     turns[1] = false
-    collect_again()
     if in_place then
         in_place = false
         raw_yield(HANDED_OVER)
@@ -169,7 +179,6 @@ local function outcome(thread, done, first, ...)
         return nil
     end
     in_place, turns[1] = false, false
-    collect_again()
     if not done then
         return false, first
     end
@@ -181,6 +190,7 @@ end
 function guard.run_in_place(steps, body, argument)
     local thread = at_rest or create(run_each)
     at_rest, handed_over, in_place, steps_left = nil, nil, true, steps
+    own_thread, requests, began_at = thread, 0, nil
     turns[1], turns[2] = true, turn
     return outcome(thread, raw_resume(thread, body, argument))
 end
@@ -273,6 +283,7 @@ function guard.xpcall(...)
     if select("#", ...) < 2 then
         refuse(2, "value expected", 1)
     end
+    guard.leave_place() -- nothing leaves it amid an error
     local body, handler = ...
     local level = depth - base
     if depth >= DEEPEST then
@@ -299,6 +310,7 @@ local function left(outer_base, outer_depth, done, ...)
 end
 
 local function resume(thread, ...)
+    guard.leave_place() -- not to yield from another coroutine
     if depth >= DEEPEST_THREAD then
         return false, "C stack overflow"
     end
@@ -316,7 +328,14 @@ local function passed(done, ...)
     error(problem, type(problem) == "string" and 2 or 0)
 end
 
-guard.coroutine = {status = status, running = running}
+guard.coroutine = {status = status}
+
+function guard.coroutine.running()
+    local thread = running()
+    if thread ~= own_thread then
+        return thread
+    end
+end
 
 function guard.coroutine.create(...)
     local body = ...
@@ -358,6 +377,7 @@ local pause, step_multiplier = 200, 200 -- as the script set them: told, and wit
 
 -- No script turns the collector off.
 function guard.collectgarbage(...)
+    guard.leave_place()
     local option, number = ...
     if option == "stop" or option == "restart" then
         return 0
@@ -425,7 +445,6 @@ end
 -- Begin to run what a client sent.
 function guard.begin(watched)
     depth, base, dying = 2, 0, nil
-    collect_again()
     is_watched = false
     if watched then
         guard.watch()

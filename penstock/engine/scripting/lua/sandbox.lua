@@ -10,7 +10,7 @@ local raw_load, getinfo = load, debug.getinfo
 local byte, find, sub, concat, floor = string.byte, string.find, string.sub, table.concat, math.floor
 local call, standin, wrong, clean = host.call, shared.standin, guard.wrong, guard.clean
 local parse, flat, reply_to, spend = replies.parse, replies.flat, replies.reply, guard.spend
-local begin_replies, begin_guard, run_in_place = replies.begin, guard.begin, guard.run_in_place
+local begin_replies, begin_guard, run_in_place, asked = replies.begin, guard.begin, guard.run_in_place, guard.asked
 
 -- errors ---------------------------------------------------------------------------------------------------------------
 
@@ -102,6 +102,12 @@ local function asserted(...)
     error(message .. "", 2)
 end
 
+-- Ten values take a step.
+local function unpacked(...)
+    spend(select("#", ...) == 1 and type((...)) == "table" and #(...) / 10 or 800)
+    return unpack(...)
+end
+
 -- redis.* --------------------------------------------------------------------------------------------------------------
 
 local function raise(text)
@@ -118,7 +124,7 @@ local WORDS_REFUSED = {
 -- a null as false, OK as true; any other reply as RESP behind a NUL, and so a bulk string that begins with one.
 local function taken(found)
     if type(found) == "string" then
-        spend(#found)
+        asked(#found)
         if byte(found, 1) ~= 0 then
             return found, false
         end
@@ -128,7 +134,7 @@ local function taken(found)
         end
         return answer, is_error
     end
-    spend(5)
+    asked(0)
     if found == true then
         return {ok = "OK"}, false
     end
@@ -241,8 +247,8 @@ local redis = {
 local env, library_env
 local in_library = false -- what runs is a function's or a library's
 
--- A chunk of a script's text, or nil and why not; and whether its loops count their turns, if they are to. Compiled
--- chunks (byte 27) and our own name are refused.
+-- A chunk of a script's text, or nil and why not; and whether it counts its steps, if it is to. Compiled chunks
+-- (byte 27) and our own name are refused.
 local function compiled(code, name, is_script)
     if byte(code, 1) == 27 then
         local shown = select(2, raw_loadstring("@", name))
@@ -278,6 +284,7 @@ local function in_env(chunk, problem)
 end
 
 local function loadstring(...)
+    guard.leave_place() -- what is compiled here counts no steps
     local code, name = ...
     if type(code) == "number" then
         code = code .. ""
@@ -291,6 +298,7 @@ local function loadstring(...)
 end
 
 local function load(...)
+    guard.leave_place()
     local piece_of, name = ...
     if type(piece_of) ~= "function" then
         wrong(1, "function", piece_of, select("#", ...))
@@ -331,7 +339,7 @@ local base = copy(shared.base)
 for name, tool in raw_pairs({
     _VERSION = "Lua 5.1", assert = asserted, collectgarbage = guard.collectgarbage, error = raise_error, gcinfo = gcinfo,
     ipairs = ipairs, load = load, loadstring = loadstring, pcall = guard.pcall, rawequal = rawequal, select = select,
-    tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, xpcall = guard.xpcall,
+    tonumber = tonumber, tostring = tostring, type = type, unpack = unpacked, xpcall = guard.xpcall,
     __redis__err__handler = located,
 }) do
     base[name] = tool
@@ -367,6 +375,8 @@ local function nonexistent(_, name)
         return all_results
     elseif name == "__turn_of_a_loop" then
         return guard.turns
+    elseif name == "__joined" then
+        return guard.joined
     end
     error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
 end
@@ -400,7 +410,7 @@ local usual_meta = getmetatable(library_env)
 -- running --------------------------------------------------------------------------------------------------------------
 
 local scripts, functions = {}, {}
-local uncounted = {} -- scripts whose loops do not count their turns: they never run in place
+local uncounted = {} -- scripts that do not count their steps: they never run in place
 
 local function split(keys, ...)
     if keys == 1 then
@@ -555,8 +565,8 @@ function interface.drop(name)
     functions[name] = nil
 end
 
--- The line of a library's text in which a function begins; -1 for one that is no library's, or has loops that do not
--- count their turns.
+-- The line of a library's text in which a function begins; -1 for one that is no library's, or does not count its
+-- steps.
 local function line_of(body, counts)
     local place = getinfo(body, "S")
     return counts and place.source == "@user_function" and place.linedefined or -1

@@ -12,6 +12,7 @@ return function(host, shared, guard)
     -- unpacked; whatever comes behind its end is refused.
     local function walk(name, layout, total, each, length)
         local at, little, most = 1, true, 1
+        guard.spend(10 * #layout)
         while at <= #layout do
             local option = sub(layout, at, at)
             at = at + 1

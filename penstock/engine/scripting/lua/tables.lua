@@ -10,6 +10,7 @@ local raw_remove, raw_concat = table.remove, table.concat
 
 local READONLY = "Attempt to modify a readonly table"
 local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which nobody can stop
+local ITEMS_OF_STEP = 40 -- that C moves in 100 ns
 
 local MOST_WEIGHED = 200 -- items of a list that are looked at before C joins them, where the script can be stopped
 
@@ -70,6 +71,7 @@ function base.setmetatable(...)
     if real_of[value] then
         error(READONLY, 0)
     end
+    guard.leave_place() -- from here on anything may call functions of the script
     local before = raw_getmetatable(value)
     if before and raw_get(before, "__metatable") ~= nil then
         error("cannot change a protected metatable", 2)
@@ -145,6 +147,7 @@ local function size_of_concat(list, separator)
     if #list > MOST_WEIGHED and not guard.is_in_place() then
         return 0
     end
+    guard.spend(#list / 4)
     local joint, size = type(separator) == "string" and #separator or 8, 0
     for place = 1, #list do
         local item = raw_get(list, place)
@@ -176,6 +179,7 @@ end
 function tables.foreach(...)
     local list, each = ...
     checked(list, select("#", ...))
+    guard.leave_place()
     if type(each) ~= "function" then
         wrong(2, "function", each, select("#", ...))
     end
@@ -193,6 +197,7 @@ end
 function tables.foreachi(...)
     local list, each = ...
     checked(list, select("#", ...))
+    guard.leave_place()
     if type(each) ~= "function" then
         wrong(2, "function", each, select("#", ...))
     end
@@ -228,6 +233,7 @@ function tables.insert(...)
     end
     local length = #list
     if at >= 1 and at < 2147483648 and length <= MOST_NATIVE then
+        guard.spend(length / ITEMS_OF_STEP)
         raw_insert(list, at, value)
         return
     end
@@ -254,6 +260,7 @@ function tables.remove(...)
     end
     local value = raw_get(list, at)
     if length - at <= MOST_NATIVE then
+        guard.spend(length / ITEMS_OF_STEP)
         raw_remove(list, at)
         return value
     end
@@ -362,6 +369,7 @@ function tables.sort(...)
     if before ~= nil and type(before) ~= "function" then
         wrong(2, "function", before, count)
     end
+    guard.leave_place() -- not amid C
     local length = #list
     if before == nil and length <= MOST_NATIVE then
         local kind = type(raw_get(list, 1))

@@ -507,8 +507,11 @@ end
 
 local function number_of(...)
     local value, radix = ...
-    if type(value) == "string" and radix == nil and raw_find(value, "^%s*[-+]?0[bB]") then
-        return nil -- LuaJIT reads binary numbers
+    if type(value) == "string" then
+        spend(#value / 100)
+        if radix == nil and raw_find(value, "^%s*[-+]?0[bB]") then
+            return nil -- LuaJIT reads binary numbers
+        end
     end
     return tonumber(...)
 end
