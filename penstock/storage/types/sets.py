@@ -10,11 +10,11 @@ from itertools import filterfalse
 from random import Random
 from typing import Final
 
-from penstock.storage.types import packed_members
 from penstock.storage.types.collection import Collection
-from penstock.storage.types.member_table import MemberTable
-from penstock.storage.types.packed_members import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.random_index import IndexedNames
+from penstock.storage.types.set_forms import packed_members
+from penstock.storage.types.set_forms.member_table import MemberTable
+from penstock.storage.types.set_forms.packed_members import LONGEST_PACKED, MOST_PACKED
 
 INDEXES: Final = tuple(tuple(range(count)) for count in range(MOST_PACKED + 1))  # by the number of packed members
 OWN_BYTES: Final = 120  # of the object and the bytes object of the few, about

@@ -8,12 +8,12 @@ from collections.abc import Collection as Members
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from penstock.storage.types import packed_pairs, pair_ranges
 from penstock.storage.types.collection import Collection
-from penstock.storage.types.ordered_pairs import OrderedPairs
-from penstock.storage.types.packed_pairs import HEAD, LONGEST_PACKED, MOST_PACKED
-from penstock.storage.types.packed_parts import place_at
-from penstock.storage.types.pair_ranges import LexBound, Order, Pair, ScoreBound
+from penstock.storage.types.set_forms import packed_pairs, pair_ranges
+from penstock.storage.types.set_forms.ordered_pairs import OrderedPairs
+from penstock.storage.types.set_forms.packed_pairs import HEAD, LONGEST_PACKED, MOST_PACKED
+from penstock.storage.types.set_forms.packed_parts import place_at
+from penstock.storage.types.set_forms.pair_ranges import LexBound, Order, Pair, ScoreBound
 
 __all__ = ["LexBound", "Pair", "ScoreBound", "SortedSet"]
 

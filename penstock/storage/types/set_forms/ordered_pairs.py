@@ -13,8 +13,8 @@ from sortedcontainers import SortedList
 
 from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.types.collection import PART_OVERHEAD
-from penstock.storage.types.pair_ranges import Pair, ScoreBound, pairs_below
 from penstock.storage.types.scan_order import HashOrder
+from penstock.storage.types.set_forms.pair_ranges import Pair, ScoreBound, pairs_below
 
 SAMPLED: Final = 64  # members measured for the estimate of memory_usage
 MOST_LISTED: Final = 1000  # pairs that are one list: as many as SortedList has in one of its own

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter
 
-from penstock.storage.types.packed_parts import place_at, place_of
+from penstock.storage.types.set_forms.packed_parts import place_at, place_of
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
