@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from penstock.engine.scripting.lua_machine import Machine
+from penstock.engine.scripting.script_calls import Calls, OwnRequests
+from tests.support.builds import replaces_functions
 from tests.support.dialogue import Dialogue, decoded
 
 pytest.importorskip("lupa")
@@ -76,8 +78,11 @@ def test_an_error_of_the_server_is_text_for_a_script(dialogue: Dialogue, code: s
     assert kinds[0] == b"string" and set(kinds) <= {b"string", b"table"}
 
 
-class Failing:
+class Failing(Calls):
     """A server in which everything that a script asks for fails."""
+
+    def __init__(self) -> None:
+        super().__init__(OwnRequests())
 
     def call(self, words: tuple[object, ...]) -> bytes:
         raise ZeroDivisionError
@@ -98,6 +103,7 @@ class Failing:
         return None
 
 
+@replaces_functions
 @pytest.mark.parametrize(
     ("asked", "kinds"),
     [

@@ -679,3 +679,14 @@ def test_struct_size_refuses_signs_that_are_no_options(logged: Dialogue) -> None
 
     assert b"bad argument #1 to 'size' (invalid format option '-')" in refusal
     assert logged.words(b"EVAL", b"return struct.size('q')", b"0") == b":0\r\n"
+
+
+@pytest.mark.parametrize(("number", "integer"), [
+    ("0", 0), ("-0", 0), ("0.5", 0), ("-0.5", 0), ("7.9", 7), ("-7.9", -7), ("1e9", 10**9), ("-3", -3),
+    ("99999999999999", 99999999999999), ("99999999999999.9", 99999999999999), ("1e14", 10**14), ("-1e14", -(10**14)),
+    ("-99999999999999.9", -99999999999999), ("2^53", 2**53), ("-2^53", -(2**53)), ("1e15", 10**15), ("2^63", -(2**63)),
+    ("-2^63", -(2**63)), ("0/0", -(2**63)), ("1/0", -(2**63)), ("-1/0", -(2**63)),
+])  # fmt: skip
+def test_a_number_is_cut_off_to_an_integer_wherever_it_stands(dialogue: Dialogue, number: str, integer: int) -> None:
+    assert script(dialogue, f"return {number}") == integer
+    assert script(dialogue, f"return {{{number}}}") == [integer]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from penstock.engine.scripting import lua_numbers
+from penstock.engine.scripting.script_calls import Calls
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -46,22 +47,6 @@ NAME_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV
 NULL: Final = (
     b"local null = newproxy(true) getmetatable(null).__tostring = function() return 'userdata: (nil)' end return null"
 )
-
-
-class Server(Protocol):
-    """What a running script may ask for (script_calls.py)."""
-
-    def call(self, words: tuple[object, ...]) -> bytes: ...
-
-    def allowed(self, words: tuple[object, ...]) -> bytes: ...
-
-    def set_resp(self, version: float) -> None: ...
-
-    def tell(self, level: float, text: bytes) -> None: ...
-
-    def why_stop(self) -> bytes | None: ...
-
-    def give_memory_back(self) -> None: ...
 
 
 class Runtime(Protocol):
@@ -107,14 +92,12 @@ class Machine:
     version: of the Redis that scripts are told of, "8.6.3".
     """
 
-    def __init__(self, server: Server, version: str) -> None:
+    def __init__(self, server: Calls, version: str) -> None:
         runtime, self._failure = _new_runtime()
+        self._server = server
         self._runtime = runtime
         self._changes: list[Change] = []  # of the text that is compiled or loaded
         self._used = runtime.get_memory_used
-        self._server_call, self._server_allowed = server.call, server.allowed
-        self._why_stop = server.why_stop
-        self._give_memory_back = server.give_memory_back
         chance = lua_numbers.Chance()
         major, minor, patch = map(int, version.split("."))
         functions: dict[bytes, Callable[..., object]] = {
@@ -156,11 +139,13 @@ class Machine:
         self._forget = interface[b"forget"]
         self._run = interface[b"run"]
         self._run_in_place = interface[b"run_in_place"]
+        self._run_packed_in_place = interface[b"run_packed_in_place"]
         self._go_on = interface[b"go_on"]
         self._load = interface[b"load"]
         self._drop = interface[b"drop"]
         self._call = interface[b"call"]
         self._call_in_place = interface[b"call_in_place"]
+        self._call_packed_in_place = interface[b"call_packed_in_place"]
         self._clear = interface[b"clear"]
 
     def _sandbox(self, host: object) -> object:
@@ -209,11 +194,25 @@ class Machine:
 
     def _requested(self, *words: object) -> bytes | int:
         """redis.call: the reply as Lua takes it, also where it cannot be answered."""
-        return _handed(self._served(self._server_call, words, reply.error))
+        server = self._server
+        if not server.in_place and self._used() > SOFT_LIMIT:  # in place nothing large is made
+            return _handed(NO_ROOM)
+        try:
+            found = server.call(words)
+        except Exception as failure:
+            return _handed(reply.error(_trouble(failure)))
+        if len(found) > LARGE and not self._has_room(len(found)):
+            return _handed(NO_ROOM)
+        return _handed(found)
 
     def _allowed(self, *words: object) -> bytes:
         """redis.acl_check_cmd: the text, also of why it cannot be answered."""
-        return self._served(self._server_allowed, words, bytes)
+        if self._used() > SOFT_LIMIT:
+            return OUT_OF_MEMORY
+        try:
+            return self._server.allowed(words)
+        except Exception as failure:
+            return _trouble(failure)
 
     def _prepared(self, code: bytes, is_script: bool) -> bytes:
         """The code for LuaJIT behind a `+`, or behind a `-` the line and what Lua 5.1 says is wrong there.
@@ -226,25 +225,6 @@ class Machine:
             return b"+" + script_source.prepared(code, is_script, self._changes if is_script else ())
         except script_source.Malformed as problem:
             return b"-" + problem.text
-
-    def _served(
-        self,
-        function: Callable[[tuple[object, ...]], bytes],
-        words: tuple[object, ...],
-        refusal: Callable[[bytes], bytes],
-    ) -> bytes:
-        """What the server answers, with a refusal for what cannot be answered, made of its text."""
-        if self._used() > SOFT_LIMIT:
-            return refusal(OUT_OF_MEMORY)
-        try:
-            found = function(words)
-        except MemoryError:
-            return refusal(OUT_OF_MEMORY)
-        except Exception as failure:
-            return refusal(b"ERR internal error: %b" % type(failure).__name__.encode())
-        if len(found) > LARGE and not self._has_room(len(found)):
-            return refusal(OUT_OF_MEMORY)
-        return found
 
     def _has_room(self, size: int) -> bool:
         return self._used() + size < HARD_LIMIT - RESERVE
@@ -273,10 +253,12 @@ class Machine:
 
         size: bytes of all words.
         """
-        if len(words) <= MOST_PASSED:
-            return self._guarded(self._run_in_place, size, (sha, resp, steps, keys, None, *words))
-        text = _joined(words)
-        return self._guarded(self._run_in_place, len(text), (sha, resp, steps, keys, text))
+        if len(words) > MOST_PASSED:
+            text = _joined(words)
+            return self._guarded(self._run_packed_in_place, len(text), (sha, resp, steps, keys, text))
+        given: list[object] = [sha, resp, steps, keys]
+        given += words
+        return self._guarded(self._run_in_place, size, tuple(given))
 
     def go_on(self, name: bytes) -> bytes:
         """Run the rest of a script or function, watched: its reply. Errors tell the name."""
@@ -291,10 +273,12 @@ class Machine:
         self, key: bytes, name: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int
     ) -> bytes | None:
         """As run_in_place, a function of a library."""
-        if len(words) <= MOST_PASSED:
-            return self._guarded(self._call_in_place, size, (key, name, resp, steps, keys, None, *words))
-        text = _joined(words)
-        return self._guarded(self._call_in_place, len(text), (key, name, resp, steps, keys, text))
+        if len(words) > MOST_PASSED:
+            text = _joined(words)
+            return self._guarded(self._call_packed_in_place, len(text), (key, name, resp, steps, keys, text))
+        given: list[object] = [key, name, resp, steps, keys]
+        given += words
+        return self._guarded(self._call_in_place, size, tuple(given))
 
     def load(
         self, code: bytes, changes: "list[Change]", found: Callable[[bytes, bool, bytes, bytes, float], bytes]
@@ -319,7 +303,7 @@ class Machine:
             answer = function(*words)
         except self._failure:  # out of memory amid our own Lua, or stopped there
             self._collect()
-            return reply.error(self._why_stop() or OUT_OF_MEMORY)
+            return reply.error(self._server.why_stop() or OUT_OF_MEMORY)
         if self._used() > MUCH:
             self._collect()
         return answer
@@ -333,7 +317,7 @@ class Machine:
             before = self._used()
             self._runtime.gccollect()
         self._runtime.set_max_memory(HARD_LIMIT)
-        self._give_memory_back()
+        self._server.give_memory_back()
 
 
 def _new_runtime() -> tuple[Runtime, type[Exception]]:
@@ -371,6 +355,13 @@ def _handed(found: bytes) -> bytes | int:
     elif found == reply.OK:
         return True
     return b"\0" + found
+
+
+def _trouble(failure: Exception) -> bytes:
+    """Why a request could not be answered."""
+    if isinstance(failure, MemoryError):
+        return OUT_OF_MEMORY
+    return b"ERR internal error: %b" % type(failure).__name__.encode()
 
 
 def _spelt(code: bytes) -> bytes:

@@ -165,14 +165,14 @@ function guard.leave_place()
     end
 end
 
-local function run_each(body, argument)
+local function run_each(body, first, second, third)
     while true do
-        body, argument = raw_yield(body(argument))
+        body, first, second, third = raw_yield(body(first, second, third))
     end
 end
 
--- What the coroutine did: nil where its script is handed over; false and the problem if it ended outside of all that
--- catches, else what the script's body gave.
+-- What the coroutine did, as pcall says it: true and what the script's body gave, or false and the problem; nil where
+-- its script is handed over.
 local function outcome(thread, done, first, ...)
     if first == HANDED_OVER then
         handed_over = thread
@@ -183,19 +183,19 @@ local function outcome(thread, done, first, ...)
         return false, first
     end
     at_rest = thread
-    return first, ...
+    return true, first, ...
 end
 
--- Run body(argument) in so many steps; its results, or nil where that was not enough: then go_on.
-function guard.run_in_place(steps, body, argument)
+-- Run body(...) in so many steps: as pcall does, or nil where that was not enough, then go_on.
+function guard.run_in_place(steps, body, first, second, third)
     local thread = at_rest or create(run_each)
     at_rest, handed_over, in_place, steps_left = nil, nil, true, steps
     own_thread, requests, began_at = thread, 0, nil
     turns[1], turns[2] = true, turn
-    return outcome(thread, raw_resume(thread, body, argument))
+    return outcome(thread, raw_resume(thread, body, first, second, third))
 end
 
--- Go on with what was handed over: its results.
+-- Go on with what was handed over: as pcall does.
 function guard.go_on()
     local thread = handed_over
     handed_over = nil

@@ -114,6 +114,16 @@ local render
 local LARGE, large_size = 65536, 0 -- texts from so many bytes on, and how large they are together
 local stack_until = DEEPEST_STACK -- the depth at which another stack is begun
 
+-- A number as an integer, cut off. What has no more than 14 digits Lua writes as it is.
+local function integer_text(number)
+    if number >= 0 and number < 1e14 then
+        return floor(number) + 0 -- no -0
+    elseif number < 0 and number > -1e14 then
+        return 0 - floor(-number)
+    end
+    return host.integer_text(number)
+end
+
 local render_table
 render_table = function(value, out, depth)
     if depth >= stack_until then
@@ -216,7 +226,7 @@ render = function(value, out, depth)
             text = bulk(value)
         end
     elseif kind == "number" then
-        text = ":" .. host.integer_text(value) .. "\r\n"
+        text = ":" .. integer_text(value) .. "\r\n"
     elseif kind == "boolean" then
         if script_resp == 3 then
             text = client_resp == 3 and (value and "#t\r\n" or "#f\r\n") or (value and ":1\r\n" or ":0\r\n")
@@ -270,8 +280,8 @@ function replies.reply(answer)
     local kind = type(answer)
     if kind == "string" then
         return bulk(answer)
-    elseif kind == "number" and answer > 0 and answer < 1e9 then
-        return ":" .. floor(answer) .. "\r\n"
+    elseif kind == "number" then
+        return ":" .. integer_text(answer) .. "\r\n"
     end
     return rendered(answer)
 end

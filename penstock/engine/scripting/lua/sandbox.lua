@@ -509,7 +509,7 @@ local function run_whole(chunk)
     if uncounted[chunk] then
         guard.leave_place()
     end
-    return raw_pcall(run_script, chunk)
+    return run_script(chunk)
 end
 
 local function ended(name, is_whole, text, problem)
@@ -520,12 +520,18 @@ local function ended(name, is_whole, text, problem)
 end
 
 -- Run a script in place: its reply, or nil where it takes more than so many steps; go_on then.
-function interface.run_in_place(sha, resp, steps, keys, packed, ...)
-    if keys == 1 and not packed then
+function interface.run_in_place(sha, resp, steps, keys, ...)
+    if keys == 1 then
         for_scripts.KEYS, for_scripts.ARGV = {(...)}, {select(2, ...)}
     else
-        for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
+        for_scripts.KEYS, for_scripts.ARGV = split(keys, ...)
     end
+    begin(resp, false, false)
+    return ended(sha, run_in_place(steps, run_whole, scripts[sha]))
+end
+
+function interface.run_packed_in_place(sha, resp, steps, keys, packed)
+    for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed)
     begin(resp, false, false)
     return ended(sha, run_in_place(steps, run_whole, scripts[sha]))
 end
@@ -543,16 +549,19 @@ function interface.call(name, shown, resp, is_watched, keys, packed, ...)
     return finished(shown, raw_pcall(run_function, functions[name], names, words))
 end
 
-local function call_whole(given)
-    return raw_pcall(run_function, given[1], given[2], given[3])
+local function call_given(name, shown, resp, steps, names, words)
+    begin(resp, false, true)
+    usual_meta.__index = for_functions
+    return ended(shown, run_in_place(steps, run_function, functions[name], names, words))
 end
 
 -- Run a function in place, as run_in_place does a script.
-function interface.call_in_place(name, shown, resp, steps, keys, packed, ...)
-    local names, words = words_of(keys, packed, ...)
-    begin(resp, false, true)
-    usual_meta.__index = for_functions
-    return ended(shown, run_in_place(steps, call_whole, {functions[name], names, words}))
+function interface.call_in_place(name, shown, resp, steps, keys, ...)
+    return call_given(name, shown, resp, steps, split(keys, ...))
+end
+
+function interface.call_packed_in_place(name, shown, resp, steps, keys, packed)
+    return call_given(name, shown, resp, steps, words_of(keys, packed))
 end
 
 -- What a script left behind, for the collector.
