@@ -84,6 +84,9 @@ local function one_line(text)
 end
 
 local function flat(text)
+    if not find(text, "[%z\r\n]") then
+        return text
+    end
     local stop = find(text, "%z")
     return one_line(stop and sub(text, 1, stop - 1) or text)
 end
@@ -242,7 +245,7 @@ render = function(value, out, depth)
 end
 
 local function rendered(value)
-    local out = {}
+    local out = {nil, nil, nil, nil, nil, nil, nil, nil} -- room for a small array
     stack_until, large_size = DEEPEST_STACK, 0
     render(value, out, 1)
     return concat(out)
