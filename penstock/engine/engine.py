@@ -87,6 +87,7 @@ class Engine(EngineState):
         self.changed = False  # whether the last request changed something that was logged
         self.began_us = 0  # when the last handle_batches began
         self.ended_us = 0  # when the last request was over
+        self._alone = one([])  # the request that `run` was given last
         self.context = Context(self, Session(0))
         self.scripts = Scripts(self, ScriptRequests(self))
         self.memory = MemoryLimit(settings, clock, self.statistics, Evictor(self).evict, self._limit_memory)
@@ -271,7 +272,8 @@ class Engine(EngineState):
         Its reply, BLOCKED where it waits.
         """
         replies: list[bytes] = []
-        self._execute(ctx, command_of(row), one(request), 0, False, began_us, replies)
+        # What runs has its words before another request can take the batch.
+        self._execute(ctx, command_of(row), self._alone.become(request, b""), 0, False, began_us, replies)
         return replies[0] if replies else BLOCKED
 
     def run_queue(self, ctx: Context, queue: QueuedRequests, replies: list[bytes]) -> QueuedRequests:

@@ -304,7 +304,7 @@ class Machine:
         except self._failure:  # out of memory amid our own Lua, or stopped there
             self._collect()
             return reply.error(self._server.why_stop() or OUT_OF_MEMORY)
-        if self._used() > MUCH:
+        if not self._server.in_place and self._used() > MUCH:
             self._collect()
         return answer
 

@@ -125,7 +125,7 @@ class Calls:
 
     def begin_load(self, limit_ms: int) -> None:
         """The code of a library begins to run, which must be over after so long."""
-        self.killed = self.wrote = False
+        self.killed = self.wrote = self.in_place = False
         self.stop_at_us = self._requests.now_us() + limit_ms * 1000
         self._stop_text = LOAD_TIMEOUT
 

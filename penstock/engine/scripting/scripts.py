@@ -43,14 +43,15 @@ WRITES_IN_RO: Final = b"ERR Can not execute a script with write flag using *_ro 
 class Script:
     """A script that is compiled. `flags` are the shebang's, None without one; loaded: by SCRIPT LOAD, for good.
 
-    steps: the most it may take in place, and the most bytes of words that it may be given there; 0 where it only runs
-    in the thread.
+    is_lock: whether it is a lock script of redis-py. steps: the most it may take in place, and the most bytes of words
+    that it may be given there; 0 where it only runs in the thread.
     """
 
-    __slots__ = ("code", "flags", "loaded", "steps")
+    __slots__ = ("code", "flags", "is_lock", "loaded", "steps")
 
-    def __init__(self, code: bytes, steps: int, flags: frozenset[bytes] | None, loaded: bool) -> None:
+    def __init__(self, code: bytes, steps: int, flags: frozenset[bytes] | None, loaded: bool, is_lock: bool) -> None:
         self.code = code
+        self.is_lock = is_lock
         self.flags = flags
         self.loaded = loaded
         self.steps = steps
@@ -138,8 +139,9 @@ class Scripts:
                 self._evaluated.pop(sha, None)
             return sha
         flags, body = shebang.read(code)
-        if lock_scripts.is_lock_script(sha) and not self._has_lua():
-            self.cached[sha] = Script(code, 0, None, True)
+        is_lock = lock_scripts.is_lock_script(sha)
+        if is_lock and not self._has_lua():
+            self.cached[sha] = Script(code, 0, None, True, True)
             return sha
         from penstock.engine.scripting import quick_code  # imported late: compiling its expressions takes 2 ms
 
@@ -147,7 +149,7 @@ class Scripts:
         complaint = self.machine().compile(sha, body, changes)
         if complaint is not None:
             raise ReplyError(b"ERR Error compiling script (new function): " + complaint)
-        self.cached[sha] = Script(code, steps, flags, loaded)
+        self.cached[sha] = Script(code, steps, flags, loaded, is_lock)
         if not loaded:
             self._evaluated[sha] = None
             if len(self._evaluated) > MOST_EVALUATED:
@@ -176,7 +178,7 @@ class Scripts:
             self._look_at_cluster(script.flags, words[:keys])
         if script.flags is not None:
             read_only = may_only_read(script.flags, read_only)
-        if lock_scripts.is_lock_script(sha):
+        if script.is_lock:
             plain = not read_only and self._engine.trouble is None and not ctx.session.state & RESTRICTED
             if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
                 self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)

@@ -180,6 +180,7 @@ local function outcome(thread, done, first, ...)
     end
     in_place, turns[1] = false, false
     if not done then
+        own_thread = nil -- with all that it holds
         return false, first
     end
     at_rest = thread
