@@ -197,6 +197,7 @@ local redis = {
         if not (level > -1 and level < 4) then
             raise("Invalid log level.")
         end
+        spend(100) -- it may be written to a file
         local parts = {}
         for place = 2, count do
             local part = select(place, ...)
