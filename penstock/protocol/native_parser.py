@@ -38,6 +38,7 @@ from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
+LONGEST_KEPT: Final = 1024  # bytes of a request, or of the beginning of one, that a connection keeps while it rests
 _O: Final = 79  # the second letter of all WEB_INITIALS
 _SMALL_O: Final = 111
 
@@ -76,7 +77,7 @@ class LoneRequests:
         if shape not in (COLUMNS, IDMP_COLUMNS):
             return
         width, before = layout(words, shape)
-        if 0 < width == before:
+        if 0 < width == before and size_of_prefix(words, width) <= LONGEST_KEPT:
             self.head, self.head_words, self._width = data[: size_of_prefix(words, width)], words[:width], len(words)
 
 

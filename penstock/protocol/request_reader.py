@@ -15,7 +15,7 @@ from penstock.errors import ProtocolError
 from penstock.protocol import native_parser
 from penstock.protocol.hiredis_parser import HiredisParser, lone_request
 from penstock.protocol.limits import BLOCK, Limits
-from penstock.protocol.native_parser import LoneRequests
+from penstock.protocol.native_parser import LONGEST_KEPT, LoneRequests
 from penstock.protocol.native_words import IS_COMPILED
 from penstock.protocol.request_batch import NO_WORDS, RequestBatch, batches_of, one
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
@@ -23,7 +23,6 @@ from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 NOTHING: Final[list[RequestBatch]] = []
 MOST_SIZED: Final = 64  # of more requests the bytes are estimated by their number: measuring takes as long as parsing
 NEW_ENTRIES: Final = b">"  # the last word of a worker's XREADGROUP
-LONGEST_KEPT: Final = 1024  # bytes of a request that is kept
 STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser gets at a time; it gives back those behind a request
 
 
@@ -141,6 +140,14 @@ class RequestReader:
     def _count_pending(self) -> None:
         unread = len(self._text) - self._at + len(self._later)
         self.pending = self._ready_size + self._strict.unread + unread
+
+    def rest(self) -> None:
+        """All that came was handled: let go of it, if it is much. O(1), but for freeing it."""
+        if not self.pending and len(self._text) > LONGEST_KEPT:
+            self._text = b""
+            self._at = 0
+            self._taken = []
+            self._lone.batch.become(NO_WORDS, b"")
 
     def put_back(self, batches: list[RequestBatch]) -> None:
         """Return batches that the last `take` gave; the next `take` gives them first."""

@@ -214,6 +214,8 @@ class Connection:
             is_held = self._is_held()
         if self.gone:
             return
+        if is_done:
+            reader.rest()
         if is_free and is_done and only_data and turn.has_nothing_to_do():
             if owed:
                 self.owed_bytes = 0

@@ -406,6 +406,21 @@ def test_whatever_is_taken_and_put_back_nothing_is_lost_or_doubled(
     assert (requests, error) == read(plain(), [data])
 
 
+def test_what_was_handled_is_not_kept_while_the_client_rests() -> None:
+    reader = fast()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        reader.feed(packed([b"SET", b"k", b"v" * 200_000]))
+        assert reader.take(1)[0].count == 1
+        reader.rest()
+
+        assert tracemalloc.get_traced_memory()[0] - before < 10_000
+    finally:
+        tracemalloc.stop()
+    assert read(reader, [PING])[0] == [[b"PING"]]
+
+
 def test_a_long_pipeline_of_odd_requests_is_read_in_time_that_grows_with_its_length() -> None:
     odd = b"*2\r\n$1\r\naXX$1\r\nbYY" * 40_000
 
