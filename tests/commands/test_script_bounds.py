@@ -110,6 +110,23 @@ def test_a_script_gets_so_much_memory_and_leaves_nothing(alone: Dialogue, code: 
     assert script(alone, "return redis.call('PING').ok") == b"PONG"
 
 
+@pytest.mark.parametrize("locals_more", [0, 2, 10])  # which moves the moment at which the watch finds it
+def test_a_reply_that_takes_too_much_after_its_script_left_the_place_leaves_nothing(
+    locals_more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lua_machine, "SOFT_LIMIT", 64 * MIB)
+    monkeypatch.setattr(lua_machine, "HARD_LIMIT", 80 * MIB)
+    dialogue = Dialogue(make_engine(SystemClock()))
+    dialogue("CONFIG SET busy-reply-threshold 60000")
+    more = "".join([f"local x{number} = {{1}} " for number in range(locals_more)])
+    code = "local v = {} table.insert(v, {v, v}) local function f() return v end "
+
+    endless = code + more + "coroutine.resume(coroutine.create(function() end)) return v"
+    assert "not enough memory" in str(script(dialogue, endless))
+    assert script(dialogue, "return #redis.call('PING').ok") == 4
+    assert dialogue.engine.scripts.memory() < 8 * MIB
+
+
 def test_scripts_that_stop_the_collector_take_no_more_and_more(alone: Dialogue) -> None:
     for _ in range(40):
         script(alone, STOPPED + "local t = {} for i = 1, 100000 do t[i] = {i} end")

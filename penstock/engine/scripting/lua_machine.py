@@ -147,6 +147,7 @@ class Machine:
         self._call_in_place = interface[b"call_in_place"]
         self._call_packed_in_place = interface[b"call_packed_in_place"]
         self._clear = interface[b"clear"]
+        self._unhook = interface[b"unhook"]
 
     def _sandbox(self, host: object) -> object:
         """Run our files; what sandbox.lua gives back."""
@@ -311,6 +312,7 @@ class Machine:
     def _collect(self) -> None:
         """Free all garbage, which needs memory, too, and give it back to the system."""
         self._runtime.set_max_memory(2 * HARD_LIMIT)
+        self._unhook()
         self._clear()
         before = self._used() + 1
         while self._used() < before:  # each time LuaJIT halves the buffer in which it makes texts

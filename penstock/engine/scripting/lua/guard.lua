@@ -460,5 +460,12 @@ function guard.finish()
     dying = nil
 end
 
+-- Let go of what was run, however it ended.
+function guard.clear()
+    guard.finish()
+    own_thread, handed_over, in_place, turns[1] = nil, nil, false, false
+end
+
+guard.unhook = sethook -- for the host: a function of C, during which no hook is called
 guard.clean = clean
 return guard

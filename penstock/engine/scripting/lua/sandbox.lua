@@ -568,8 +568,11 @@ end
 -- What a script left behind, for the collector.
 function interface.clear()
     for_scripts.KEYS, for_scripts.ARGV = nil, nil
-    guard.finish()
+    guard.clear()
 end
+
+-- Take the watch away, which would stop even `clear` while much memory is in use.
+interface.unhook = guard.unhook
 
 function interface.drop(name)
     functions[name] = nil
