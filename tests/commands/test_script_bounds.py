@@ -110,7 +110,8 @@ def test_a_script_gets_so_much_memory_and_leaves_nothing(alone: Dialogue, code: 
     assert script(alone, "return redis.call('PING').ok") == b"PONG"
 
 
-@pytest.mark.parametrize("locals_more", [0, 2, 10])  # which moves the moment at which the watch finds it
+@pytest.mark.slow
+@pytest.mark.parametrize("locals_more", range(12))  # which moves the moment at which the watch finds it
 def test_a_reply_that_takes_too_much_after_its_script_left_the_place_leaves_nothing(
     locals_more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
