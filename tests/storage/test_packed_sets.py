@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.engine.arguments import is_integer
-from penstock.storage.types.set_forms.packed_members import LONGEST_PACKED, MOST_PACKED
+from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.sets import Form, Set, SetLimits
 
 ALIKE = [b"", b"\0", b"\1", b"\1a", b"a", b"aa", b"a\1a", b"\2aa", b"12", b"-3", b"\xff", b"0"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.storage.types.set_forms.ordered_pairs import MOST_LISTED, OrderedPairs
-from penstock.storage.types.set_forms.packed_pairs import LONGEST_PACKED, MOST_PACKED
+from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.sorted_sets import LexBound, ScoreBound, SortedSet
 
 MEMBERS = st.sampled_from([b"", b"a", b"aa", b"ab", b"b", b"c", b"\xff", b"\xff\xff", b"B", b"\0"])

@@ -14,7 +14,7 @@ from penstock.storage.types.collection import Collection
 from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.set_forms import packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
-from penstock.storage.types.set_forms.packed_members import LONGEST_PACKED, MOST_PACKED
+from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED
 
 INDEXES: Final = tuple(tuple(range(count)) for count in range(MOST_PACKED + 1))  # by the number of packed members
 OWN_BYTES: Final = 120  # of the object and the bytes object of the few, about
@@ -60,7 +60,7 @@ class Set(Collection):
 
     def __init__(self, members: Iterable[bytes] = ()) -> None:
         """In the form for large sets; `made` chooses one."""
-        self._few = packed_members.EMPTY
+        self._few = EMPTY
         self._count = 0
         self._many: MemberTable | None = None
         self.form = Form.HASHTABLE
@@ -121,7 +121,7 @@ class Set(Collection):
         """The members in a table, where they are from now on. O(1), O(n) while packed."""
         if self._many is None:
             self._many = MemberTable(packed_members.members_of(self._few))
-            self._few, self._count = packed_members.EMPTY, 0
+            self._few, self._count = EMPTY, 0
         return self._many
 
     # -- changing ---------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from typing import Final
 from penstock.storage.types.collection import Collection
 from penstock.storage.types.set_forms import packed_pairs, pair_ranges
 from penstock.storage.types.set_forms.ordered_pairs import OrderedPairs
-from penstock.storage.types.set_forms.packed_pairs import HEAD, LONGEST_PACKED, MOST_PACKED
-from penstock.storage.types.set_forms.packed_parts import place_at
+from penstock.storage.types.set_forms.packed_pairs import HEAD
+from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED, place_at
 from penstock.storage.types.set_forms.pair_ranges import LexBound, Order, Pair, ScoreBound
 
 __all__ = ["LexBound", "Pair", "ScoreBound", "SortedSet"]
@@ -34,7 +34,7 @@ class SortedSet(Collection):
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         """Takes pairs with different members, in any order. O(n log n)."""
-        self._few = packed_pairs.EMPTY
+        self._few = EMPTY
         self._count = 0
         self._many: OrderedPairs | None = None
         self.is_large = False
@@ -59,7 +59,7 @@ class SortedSet(Collection):
         """The pairs in Python's containers, where they are from now on."""
         if self._many is None:
             self._many = OrderedPairs(packed_pairs.pairs_of(self._few))
-            self._few, self._count = packed_pairs.EMPTY, 0
+            self._few, self._count = EMPTY, 0
         return self._many
 
     def __len__(self) -> int:

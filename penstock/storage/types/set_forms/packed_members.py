@@ -3,7 +3,7 @@
 They lie one behind the other, in the order in which they came, each behind a byte that has its length (see
 packed_parts.py).
 
->>> found = with_member(with_member(EMPTY, b"bb"), b"a")
+>>> found = with_member(with_member(b"", b"bb"), b"a")
 >>> members_of(found), has(found, b"bb"), has(found, b"b")
 ([b'bb', b'a'], True, False)
 """
@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter
 
-from penstock.storage.types.set_forms.packed_parts import place_at, place_of
+from penstock.storage.types.set_forms import packed_parts
+from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED, place_at, place_of
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-EMPTY: Final = b""
-MOST_PACKED: Final = 16  # members
-LONGEST_PACKED: Final = 64  # bytes of a member
 HEAD: Final = 1  # bytes of a member's length
 LENGTHS: Final = tuple(bytes([length]) for length in range(LONGEST_PACKED + 1))
 
@@ -41,14 +39,7 @@ def packed(members: list[bytes]) -> bytes | None:
 
 def members_of(members: bytes) -> list[bytes]:
     """All members, in order. O(bytes)."""
-    found: list[bytes] = []
-    at: i64 = 0
-    end: i64 = len(members)
-    while at < end:
-        start: i64 = at + HEAD
-        at = start + members[at]
-        found.append(members[start:at])
-    return found
+    return packed_parts.texts_of(members, HEAD)
 
 
 def has(members: bytes, member: bytes) -> bool:
@@ -69,7 +60,4 @@ def with_member(members: bytes, member: bytes) -> bytes:
 
 def without(members: bytes, member: bytes) -> bytes:
     """Without a member; as it was if that is not there. O(bytes)."""
-    at: i64 = place_of(members, member, HEAD)
-    if at < 0:
-        return members
-    return members[:at] + members[at + HEAD + len(member) :]
+    return packed_parts.without(members, member, HEAD)

@@ -4,7 +4,7 @@ The pairs lie one behind the other, in order. A pair is its score (a double of 8
 its member (a byte), and the member: it costs its member's bytes and nine, where objects of their own take 200 more.
 Nothing is found but by a walk from the start, so there may be few pairs only.
 
->>> found = with_pair(with_pair(EMPTY, 2.0, b"b"), 1.0, b"a")
+>>> found = with_pair(with_pair(b"", 2.0, b"b"), 1.0, b"a")
 >>> pairs_of(found), score_of(found, b"b")
 ([(1.0, b'a'), (2.0, b'b')], 2.0)
 """
@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_f64_le, write_f64_le
 
-from penstock.storage.types.set_forms.packed_parts import index_at, place_of
+from penstock.storage.types.set_forms import packed_parts
+from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED, index_at, place_of
 from penstock.storage.types.set_forms.pair_ranges import Pair
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-EMPTY: Final = b""
-MOST_PACKED: Final = 16  # pairs
-LONGEST_PACKED: Final = 64  # bytes of a member
 SCORE: Final = 8  # bytes of a score
 HEAD: Final = SCORE + 1  # bytes of a pair before its member
 
@@ -71,14 +69,7 @@ def place_for(pairs: bytes, score: float, member: bytes, at: i64) -> i64:
 
 def members_of(pairs: bytes) -> list[bytes]:
     """The members alone, as `pairs_of`. O(bytes)."""
-    found: list[bytes] = []
-    at: i64 = 0
-    end: i64 = len(pairs)
-    while at < end:
-        start: i64 = at + HEAD
-        at = start + pairs[start - 1]
-        found.append(pairs[start:at])
-    return found
+    return packed_parts.texts_of(pairs, HEAD)
 
 
 # -- indexes ----------------------------------------------------------------------------------------------------------
@@ -133,7 +124,4 @@ def with_score(pairs: bytes, score: float, member: bytes) -> bytes:
 
 def without(pairs: bytes, member: bytes) -> bytes:
     """Without a member; as it was if that is not there. O(bytes)."""
-    at: i64 = place_of(pairs, member, HEAD)
-    if at < 0:
-        return pairs
-    return pairs[:at] + pairs[at + HEAD + len(member) :]
+    return packed_parts.without(pairs, member, HEAD)

@@ -17,7 +17,30 @@ from penstock.storage.streams.columns import IS_COMPILED
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
+EMPTY: Final = b""
+MOST_PACKED: Final = 16  # texts
+LONGEST_PACKED: Final = 64  # bytes of a text
 NOWHERE: Final = -1
+
+
+def texts_of(packed: bytes, head: i64) -> list[bytes]:
+    """All texts, in order. O(bytes)."""
+    found: list[bytes] = []
+    at: i64 = 0
+    end: i64 = len(packed)
+    while at < end:
+        start: i64 = at + head
+        at = start + packed[start - 1]
+        found.append(packed[start:at])
+    return found
+
+
+def without(packed: bytes, text: bytes, head: i64) -> bytes:
+    """Without a text and its head; as it was if that is not there. O(bytes)."""
+    at: i64 = place_of(packed, text, head)
+    if at < 0:
+        return packed
+    return packed[:at] + packed[at + head + len(text) :]
 
 
 def place_of(packed: bytes, text: bytes, head: i64) -> i64:
