@@ -67,6 +67,8 @@ def words(texts: list[bytes]) -> bytes:
     """Bulk strings one behind the other: an array without its header."""
     if not texts:
         return b""
+    if len(texts) == 1:
+        return bulk(texts[0])
     found = BytesWriter()
     headers = _BULK_HEADERS
     for text in texts:

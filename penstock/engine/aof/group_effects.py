@@ -41,6 +41,10 @@ class LineHeads:
         self.claim = b"$6\r\nXCLAIM\r\n%b%b%b$1\r\n0\r\n" % (reply.bulk(key), reply.bulk(group), reply.bulk(owner))
         self.position = _position_head(key, group)
 
+    def are_of(self, key: bytes, group: bytes) -> bool:
+        """Whether they are of a group, whoever of its consumers."""
+        return self.group == group and self.key == key
+
 
 def _position_head(key: bytes, group: bytes) -> bytes:
     return b"*7\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n%b%b" % (reply.bulk(key), reply.bulk(group))
@@ -48,7 +52,7 @@ def _position_head(key: bytes, group: bytes) -> bytes:
 
 def _line_heads(ctx: Context, key: bytes, group: bytes, owner: bytes) -> LineHeads:
     kept = ctx.session.line_heads
-    if isinstance(kept, LineHeads) and kept.owner == owner and kept.group == group and kept.key == key:
+    if isinstance(kept, LineHeads) and kept.owner == owner and kept.are_of(key, group):
         return kept
     heads = LineHeads(key, group, owner)
     if len(heads.claim) <= LONGEST_KEPT:
@@ -76,9 +80,8 @@ def log_claim(
         b"$5\r\nFORCE\r\n$6\r\nJUSTID\r\n$6\r\nLASTID\r\n$%d\r\n%b\r\n"
     ) % (len(time_text), time_text, len(count_text), count_text, len(last_text), last_text)
     for at in range(0, len(texts), MOST_IDS):
-        claimed = texts[at : at + MOST_IDS] if len(texts) > MOST_IDS else texts
-        packed = reply.bulk(claimed[0]) if len(claimed) == 1 else reply.words(claimed)
-        line = b"%b%b%b%b" % (reply.array_header(CLAIM_WORDS + len(claimed)), head, packed, tail)
+        claimed = texts[at : at + MOST_IDS]
+        line = b"%b%b%b%b" % (reply.array_header(CLAIM_WORDS + len(claimed)), head, reply.words(claimed), tail)
         ctx.effects.add_packed(ctx.db_index, line)
 
 
@@ -186,7 +189,7 @@ def log_position(ctx: Context, key: bytes, group: Group) -> None:
     assert isinstance(stream, Stream), "the group is of a stream that is there"
     if group.entries_read <= stream.entries_added:
         kept = ctx.session.line_heads
-        if isinstance(kept, LineHeads) and kept.group == group.name and kept.key == key:
+        if isinstance(kept, LineHeads) and kept.are_of(key, group.name):
             head = kept.position
         else:
             head = _position_head(key, group.name)
