@@ -2,10 +2,8 @@
 
 import asyncio
 import socket
-import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from penstock.engine.session import Session
@@ -23,7 +21,6 @@ REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline star
 TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which it is over is the last one
 REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
-KEEPALIVE_PROBES: Final = 3
 
 
 class Connection:
@@ -92,8 +89,6 @@ class Connection:
         link: socket.socket | None = transport.get_extra_info("socket")
         if link is not None:
             session.descriptor = link.fileno()
-            if over_tcp:
-                keep_alive(link, engine.settings.number("tcp-keepalive"))
         self.gone = False
         self._turn.connections[session.id] = self
         self._turn.server_log.verbose(f"Accepted {address}")
@@ -463,17 +458,3 @@ def address_of(name: Sequence[object] | str | None) -> str:
         return f"{name or ''}:0"
     host, port = name[0], name[1]
     return f"[{host}]:{port}" if len(name) == 4 else f"{host}:{port}"
-
-
-def keep_alive(link: socket.socket, seconds: int) -> None:
-    """Have a peer that says nothing for so long be probed, three times a third of that apart; 0: never."""
-    if not seconds:
-        return
-    with suppress(OSError):  # the peer may have gone already
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if sys.platform == "darwin":
-            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPALIVE, seconds)
-        else:
-            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(seconds // KEEPALIVE_PROBES, 1))
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)

@@ -5,7 +5,9 @@ import errno
 import os
 import socket
 import stat
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -29,6 +31,11 @@ TLS_DIRECTIVES: Final = (
     "tls-dh-params-file", "tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass", "tls-replication",
     "tls-cluster",
 )  # fmt: skip
+if sys.platform == "darwin":
+    KEEPALIVE_IDLE: Final = socket.TCP_KEEPALIVE
+else:
+    KEEPALIVE_IDLE: Final = socket.TCP_KEEPIDLE
+KEEPALIVE_PROBES: Final = 3
 IN_VAIN_S: Final = 1.0  # a unix socket that accepts no connection for so long counts as alive
 
 
@@ -62,6 +69,7 @@ class Doors:
             self._unix = unix_socket(path, settings.number("unixsocketperm"))
         if not self._listeners() and self._unix is None:
             raise UsageError("there is no address to listen on: bind is empty and unixsocket is not set")
+        settings.watch("tcp-keepalive", self._keep_alive)
         settings.watch("port", partial(self._rebind, (TCP,), BAD_PORT))
         settings.watch("tls-port", self._move_tls)
         settings.watch("bind", partial(self._rebind, (TCP, TLS), "Failed to bind to specified addresses."))
@@ -94,6 +102,11 @@ class Doors:
             self._opened[listener] = await self._loop.create_server(self._greet, sock=listener, backlog=backlog)
 
     # -- changes ----------------------------------------------------------------------------------------------------
+
+    def _keep_alive(self) -> None:
+        """CONFIG SET of tcp-keepalive: it holds for new connections."""
+        for listener in self._listeners():
+            keep_alive(listener, self._settings.number("tcp-keepalive"))
 
     def _renew_context(self) -> None:
         """CONFIG SET of a TLS directive: it holds for new connections. If it is wrong, nothing changes."""
@@ -191,9 +204,24 @@ def tcp_sockets(settings: Settings, port: int, server_log: ServerLog) -> list[so
             for taken in listeners:
                 taken.close()
             raise UsageError(f"cannot listen on {address}:{port}: {problem.strerror}") from None
+        keep_alive(listener, settings.number("tcp-keepalive"))
         listeners.append(listener)
         port = listener.getsockname()[1]
     return listeners
+
+
+def keep_alive(listener: socket.socket, seconds: int) -> None:
+    """Have a peer that says nothing for so long be probed, three times a third of that apart; 0: never.
+
+    A connection has these options from the socket that accepts it: nothing is to be said for each.
+    """
+    with suppress(OSError):  # more seconds than the system takes
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, seconds > 0)
+        if not seconds:
+            return
+        listener.setsockopt(socket.IPPROTO_TCP, KEEPALIVE_IDLE, seconds)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(seconds // KEEPALIVE_PROBES, 1))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:

@@ -1,5 +1,6 @@
 """Who is let in, and through which sockets."""
 
+import asyncio
 import socket
 import stat
 from pathlib import Path
@@ -12,7 +13,7 @@ from penstock.config.settings import Settings
 from penstock.errors import UsageError
 from penstock.server import admission
 from penstock.server.limits import OutputLimits, raise_file_limit
-from penstock.server.listening import remove_stale, tcp_sockets, unix_socket
+from penstock.server.listening import KEEPALIVE_IDLE, Doors, remove_stale, tcp_sockets, unix_socket
 from penstock.server.server_log import ServerLog
 from tests.support.clock import NOW_MS
 from tests.support.engines import settings_with
@@ -83,7 +84,20 @@ def test_without_protected_mode_everybody_is_let_in() -> None:
 
 @pytest.mark.parametrize(
     ("host", "own"),
-    [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("192.0.2.7", False), ("fe80::1%eth0", False)],
+    [
+        ("127.0.0.1", True),
+        ("127.255.0.9", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("192.0.2.7", False),
+        ("12.7.0.1", False),
+        ("::2", False),
+        ("::1:1", False),
+        ("::ffff:192.0.2.7", False),
+        ("fe80::1%eth0", False),
+        ("1::ffff:127", False),
+        ("::ffff:0:127.0.0.1", False),
+    ],
 )
 def test_loopback_is_told_from_elsewhere(host: str, own: bool) -> None:
     assert admission.is_loopback(host) is own
@@ -100,6 +114,47 @@ def test_several_addresses_share_a_free_port() -> None:
 
     assert [host for host, _ in names] == ["127.0.0.1", "127.0.0.2"]
     assert names[0][1] == names[1][1] > 0
+
+
+def probes_of(link: socket.socket) -> tuple[int, int, int] | None:
+    """After how many silent seconds a peer is probed, how many seconds apart, how often; None: never."""
+    if not link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE):
+        return None
+    options = (KEEPALIVE_IDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    return tuple(link.getsockopt(socket.IPPROTO_TCP, option) for option in options)  # type: ignore[return-value]
+
+
+def accepted(listener: socket.socket) -> socket.socket:
+    """The server's side of a new connection."""
+    with socket.create_connection(listener.getsockname()[:2]):
+        listener.setblocking(True)
+        return listener.accept()[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "probes"), [("300", (300, 100, 3)), ("2", (2, 1, 3)), ("0", None)], ids=["usual", "soon", "never"]
+)
+def test_a_silent_peer_of_a_connection_is_probed(setting: str, probes: tuple[int, int, int] | None) -> None:
+    (listener,) = bound(settings_with(port="0", bind="127.0.0.1", tcp_keepalive=setting))
+    with listener:
+        listener.listen()
+        with accepted(listener) as link:
+            assert probes_of(link) == probes
+
+
+async def test_config_set_says_how_peers_of_new_connections_are_probed() -> None:
+    settings = settings_with(port="0", bind="127.0.0.1")
+    doors = Doors(settings, ServerLog(settings, ManualClock(NOW_MS)), asyncio.get_running_loop())
+    doors.bind()
+    (listener,) = doors._listeners()
+    with listener:
+        listener.listen()
+        settings.set_pairs([("tcp-keepalive", "60")])
+        with accepted(listener) as link:
+            assert probes_of(link) == (60, 20, 3)
+        settings.set_pairs([("tcp-keepalive", "0")])
+        with accepted(listener) as link:
+            assert probes_of(link) is None
 
 
 def test_an_address_that_may_be_missing_is_no_error() -> None:
