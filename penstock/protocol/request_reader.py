@@ -52,7 +52,7 @@ class RequestReader:
         self._limits = limits
         self._shapes: dict[bytes, int] = {} if shapes is None else shapes
         self._strict = StrictParser(limits)
-        self._hiredis = HiredisParser()
+        self._hiredis: HiredisParser | None = None  # until it is needed: the compiled build needs none
         self._lone = LoneRequests()
         self._text = b""
         self._at = 0
@@ -191,7 +191,10 @@ class RequestReader:
                 lone = self._lone.batch.become(request, block)
                 self._keep_read(lone)
                 return [lone]
-        requests = self._hiredis.requests(block)
+        hiredis = self._hiredis
+        if hiredis is None:
+            hiredis = self._hiredis = HiredisParser()
+        requests = hiredis.requests(block)
         if requests is None:
             self._strict_size = len(block)
             return NOTHING
@@ -201,13 +204,13 @@ class RequestReader:
                 return NOTHING
         if not requests:
             return NOTHING
-        self._at += self._hiredis.size
+        self._at += hiredis.size
         found = batches_of(requests, self._shapes)
         if len(requests) > limit:
-            self._ready, self._ready_size = found, self._hiredis.size
+            self._ready, self._ready_size = found, hiredis.size
             self._is_plain = False
             return self._take_ready(limit)
-        self._taken, self._taken_size = found, self._hiredis.size
+        self._taken, self._taken_size = found, hiredis.size
         self._count_pending()
         return found
 
