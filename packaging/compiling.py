@@ -40,8 +40,9 @@ NEEDED: Final = (
     "python-neo-lzf",
     "zstandard",
 )
-# Hidden: nobody outside calls our functions, so that calls between files need no table.
-FLAGS: Final = ("-fvisibility=hidden", "-Wno-error")
+# Hidden: nobody outside calls our functions, so that calls between files need no table. No table of jumps (plt) for
+# calls of Python's functions either: they go where the loader has found them.
+FLAGS: Final = ("-fvisibility=hidden", "-fno-plt", "-Wno-error")
 
 
 def is_wanted() -> bool:
