@@ -139,13 +139,11 @@ class Machine:
         self._forget = interface[b"forget"]
         self._run = interface[b"run"]
         self._run_in_place = interface[b"run_in_place"]
-        self._run_packed_in_place = interface[b"run_packed_in_place"]
         self._go_on = interface[b"go_on"]
         self._load = interface[b"load"]
         self._drop = interface[b"drop"]
         self._call = interface[b"call"]
         self._call_in_place = interface[b"call_in_place"]
-        self._call_packed_in_place = interface[b"call_packed_in_place"]
         self._clear = interface[b"clear"]
         self._unhook = interface[b"unhook"]
 
@@ -244,42 +242,32 @@ class Machine:
     def forget(self, sha: bytes) -> None:
         self._forget(sha)
 
-    def run(self, sha: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
-        """Run a script to its end: its reply."""
-        packed, passed, size = _passed(words)
-        return self._guarded(self._run, size, (sha, resp, watched, keys, packed, *passed)) or b""
-
-    def run_in_place(self, sha: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int) -> bytes | None:
-        """Run a script in so many steps (guard.lua): its reply; None where that is not enough, go_on then.
+    def run(self, sha: bytes, resp: int, watched: bool, keys: int, words: list[bytes], size: int) -> bytes:
+        """Run a script to its end: its reply.
 
         size: bytes of all words.
         """
-        if len(words) > MOST_PASSED:
-            text = _joined(words)
-            return self._guarded(self._run_packed_in_place, len(text), (sha, resp, steps, keys, text))
-        given: list[object] = [sha, resp, steps, keys]
-        given += words
-        return self._guarded(self._run_in_place, size, tuple(given))
+        return self._given(self._run, [sha, resp, watched, keys], words, size) or b""
+
+    def run_in_place(self, sha: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int) -> bytes | None:
+        """Run a script in so many steps (guard.lua): its reply; None where that is not enough, go_on then."""
+        return self._given(self._run_in_place, [sha, resp, steps, keys], words, size)
 
     def go_on(self, name: bytes) -> bytes:
         """Run the rest of a script or function, watched: its reply. Errors tell the name."""
         return self._guarded(self._go_on, 0, (name,)) or b""
 
-    def call(self, key: bytes, name: bytes, resp: int, watched: bool, keys: int, words: list[bytes]) -> bytes:
+    def call(
+        self, key: bytes, name: bytes, resp: int, watched: bool, keys: int, words: list[bytes], size: int
+    ) -> bytes:
         """Run a function of a library to its end: its reply."""
-        packed, passed, size = _passed(words)
-        return self._guarded(self._call, size, (key, name, resp, watched, keys, packed, *passed)) or b""
+        return self._given(self._call, [key, name, resp, watched, keys], words, size) or b""
 
     def call_in_place(
         self, key: bytes, name: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int
     ) -> bytes | None:
         """As run_in_place, a function of a library."""
-        if len(words) > MOST_PASSED:
-            text = _joined(words)
-            return self._guarded(self._call_packed_in_place, len(text), (key, name, resp, steps, keys, text))
-        given: list[object] = [key, name, resp, steps, keys]
-        given += words
-        return self._guarded(self._call_in_place, size, tuple(given))
+        return self._given(self._call_in_place, [key, name, resp, steps, keys], words, size)
 
     def load(
         self, code: bytes, changes: "list[Change]", found: Callable[[bytes, bool, bytes, bytes, float], bytes]
@@ -293,6 +281,18 @@ class Machine:
 
     def drop(self, key: bytes) -> None:
         self._drop(key)
+
+    def _given(
+        self, function: Callable[..., bytes | None], before: list[object], words: list[bytes], size: int
+    ) -> bytes | None:
+        """What a function of the sandbox answers to words. Lua's stack is short: many words go as one text."""
+        if len(words) > MOST_PASSED:
+            packed = _joined(words)
+            before.append(packed)
+            return self._guarded(function, len(packed), tuple(before))
+        before.append(None)
+        before += words
+        return self._guarded(function, size, tuple(before))
 
     def _guarded(self, function: Callable[..., bytes | None], size: int, words: tuple[object, ...]) -> bytes | None:
         """What a function of the sandbox answers. `size` bytes of words are handed to Lua."""
@@ -371,14 +371,6 @@ def _spelt(code: bytes) -> bytes:
     from penstock.engine.scripting import script_source
 
     return b"+" + script_source.spelt(code)
-
-
-def _passed(words: list[bytes]) -> tuple[bytes | None, list[bytes], int]:
-    """Lua's stack is short: many words go as one text. Also how many bytes they are."""
-    if len(words) <= MOST_PASSED:
-        return None, words, sum(map(len, words))
-    text = _joined(words)
-    return text, [], len(text)
 
 
 def _joined(words: list[bytes]) -> bytes:

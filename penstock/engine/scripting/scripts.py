@@ -194,7 +194,7 @@ class Scripts:
             self.calls.in_place = True
             answer = machine.run_in_place(sha, resp, steps, keys, words, size)
             return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, sha, False)
-        return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.run(sha, resp, True, keys, words))
+        return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.run(sha, resp, True, keys, words, size))
 
     def call(self, ctx: Context, name: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a function of a library."""
@@ -212,7 +212,7 @@ class Scripts:
             answer = machine.call_in_place(key, shown, resp, steps, keys, words, size)
             return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, shown, True)
         running = self._begun(ctx, shown, True)
-        return self._watch(ctx, running, lambda: machine.call(key, shown, resp, True, keys, words))
+        return self._watch(ctx, running, lambda: machine.call(key, shown, resp, True, keys, words, size))
 
     def _go_on(self, ctx: Context, name: bytes, is_function: bool) -> bytes:
         """The reply of what took more steps than it may in place."""

@@ -413,11 +413,8 @@ local usual_meta = getmetatable(library_env)
 local scripts, functions = {}, {}
 local uncounted = {} -- scripts that do not count their steps: they never run in place
 
-local function split(keys, ...)
-    if keys == 1 then
-        return {(...)}, {select(2, ...)}
-    end
-    local all = {...}
+-- KEYS and ARGV of all words.
+local function split(keys, all)
     if keys == 0 then
         return {}, all
     end
@@ -431,25 +428,20 @@ local function split(keys, ...)
     return names, rest
 end
 
+-- KEYS and ARGV. Many words come packed, as one text.
+local function words_of(keys, packed, ...)
+    if packed then
+        return split(keys, (parse(packed, 1)))
+    elseif keys == 1 then
+        return {(...)}, {select(2, ...)}
+    end
+    return split(keys, {...})
+end
+
 local function begin(resp, is_watched, is_function)
     in_library = is_function
     begin_replies(resp)
     begin_guard(is_watched)
-end
-
-local function words_of(keys, packed, ...)
-    if packed then
-        local all = parse(packed, 1)
-        local names, rest = {}, {}
-        for place = 1, keys do
-            names[place] = all[place]
-        end
-        for place = keys + 1, #all do
-            rest[place - keys] = all[place]
-        end
-        return names, rest
-    end
-    return split(keys, ...)
 end
 
 local interface = {}
@@ -521,18 +513,8 @@ local function ended(name, is_whole, text, problem)
 end
 
 -- Run a script in place: its reply, or nil where it takes more than so many steps; go_on then.
-function interface.run_in_place(sha, resp, steps, keys, ...)
-    if keys == 1 then
-        for_scripts.KEYS, for_scripts.ARGV = {(...)}, {select(2, ...)}
-    else
-        for_scripts.KEYS, for_scripts.ARGV = split(keys, ...)
-    end
-    begin(resp, false, false)
-    return ended(sha, run_in_place(steps, run_whole, scripts[sha]))
-end
-
-function interface.run_packed_in_place(sha, resp, steps, keys, packed)
-    for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed)
+function interface.run_in_place(sha, resp, steps, keys, packed, ...)
+    for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
     begin(resp, false, false)
     return ended(sha, run_in_place(steps, run_whole, scripts[sha]))
 end
@@ -550,19 +532,12 @@ function interface.call(name, shown, resp, is_watched, keys, packed, ...)
     return finished(shown, raw_pcall(run_function, functions[name], names, words))
 end
 
-local function call_given(name, shown, resp, steps, names, words)
+-- Run a function in place, as run_in_place does a script.
+function interface.call_in_place(name, shown, resp, steps, keys, packed, ...)
+    local names, words = words_of(keys, packed, ...)
     begin(resp, false, true)
     usual_meta.__index = for_functions
     return ended(shown, run_in_place(steps, run_function, functions[name], names, words))
-end
-
--- Run a function in place, as run_in_place does a script.
-function interface.call_in_place(name, shown, resp, steps, keys, ...)
-    return call_given(name, shown, resp, steps, split(keys, ...))
-end
-
-function interface.call_packed_in_place(name, shown, resp, steps, keys, packed)
-    return call_given(name, shown, resp, steps, words_of(keys, packed))
 end
 
 -- What a script left behind, for the collector.
