@@ -8,9 +8,11 @@ import pytest
 from tests.against_redis.conftest import Reference
 from tests.against_redis.makers.anything import Anything
 from tests.against_redis.makers.scripts import Scripts
+from tests.against_redis.script_commands_table import COMMANDS
 from tests.against_redis.script_errors_table import ERRORS
 from tests.against_redis.script_language_table import LANGUAGE
-from tests.against_redis.script_table import COMMANDS, LIBRARIES, MEMORY
+from tests.against_redis.script_libraries_table import LIBRARIES
+from tests.against_redis.script_memory_table import MEMORY
 from tests.against_redis.typed import compare_types
 from tests.support.compared_sides import InProcess, Piped
 
