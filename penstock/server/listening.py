@@ -7,7 +7,6 @@ import socket
 import stat
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -36,6 +35,7 @@ if sys.platform == "darwin":
 else:
     KEEPALIVE_IDLE: Final = socket.TCP_KEEPIDLE
 KEEPALIVE_PROBES: Final = 3
+LONGEST_SILENCE_S: Final = 32_767  # the most that the system takes
 IN_VAIN_S: Final = 1.0  # a unix socket that accepts no connection for so long counts as alive
 
 
@@ -215,10 +215,9 @@ def keep_alive(listener: socket.socket, seconds: int) -> None:
 
     A connection has these options from the socket that accepts it: nothing is to be said for each.
     """
-    with suppress(OSError):  # more seconds than the system takes
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, seconds > 0)
-        if not seconds:
-            return
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, seconds > 0)
+    if seconds:
+        seconds = min(seconds, LONGEST_SILENCE_S)
         listener.setsockopt(socket.IPPROTO_TCP, KEEPALIVE_IDLE, seconds)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(seconds // KEEPALIVE_PROBES, 1))
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)

@@ -132,7 +132,9 @@ def accepted(listener: socket.socket) -> socket.socket:
 
 
 @pytest.mark.parametrize(
-    ("setting", "probes"), [("300", (300, 100, 3)), ("2", (2, 1, 3)), ("0", None)], ids=["usual", "soon", "never"]
+    ("setting", "probes"),
+    [("300", (300, 100, 3)), ("2", (2, 1, 3)), ("2147483647", (32767, 10922, 3)), ("0", None)],
+    ids=["usual", "soon", "more than the system takes", "never"],
 )
 def test_a_silent_peer_of_a_connection_is_probed(setting: str, probes: tuple[int, int, int] | None) -> None:
     (listener,) = bound(settings_with(port="0", bind="127.0.0.1", tcp_keepalive=setting))
@@ -149,9 +151,10 @@ async def test_config_set_says_how_peers_of_new_connections_are_probed() -> None
     (listener,) = doors._listeners()
     with listener:
         listener.listen()
-        settings.set_pairs([("tcp-keepalive", "60")])
-        with accepted(listener) as link:
-            assert probes_of(link) == (60, 20, 3)
+        for setting, probes in (("60", (60, 20, 3)), ("40000", (32767, 10922, 3))):
+            settings.set_pairs([("tcp-keepalive", setting)])
+            with accepted(listener) as link:
+                assert probes_of(link) == probes
         settings.set_pairs([("tcp-keepalive", "0")])
         with accepted(listener) as link:
             assert probes_of(link) is None
