@@ -376,7 +376,10 @@ def spark_rates(what: str, figures: Figures, where: str) -> Lines:
     for measure, of_server in figures.items():
         cells = [measure]
         for name in names:
-            row = of_server[name]
+            row = of_server.get(name)
+            if row is None:  # it does not know the command
+                cells.append("")
+                continue
             used = ", ".join(number(row[f"{process}_us"]) or "?" for process in ("server", "jvm", "workers"))
             rates = [number(row[figure]) for figure in ("rate", "lowest", "highest")]
             cells.append(f"{rates[0]} ({rates[1]} to {rates[2]}); {used}")
