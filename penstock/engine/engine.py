@@ -86,7 +86,6 @@ class Engine(EngineState):
         self.only_data = False  # whether the last handle_batches met requests only that touch data
         self.changed = False  # whether the last request changed something that was logged
         self.began_us = 0  # when the last handle_batches began
-        self.ended_us = 0  # when the last request was over
         self._alone = one([])  # the request that `run` was given last
         self.context = Context(self, Session(0))
         self.scripts = Scripts(self, ScriptRequests(self))

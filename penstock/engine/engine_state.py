@@ -152,6 +152,7 @@ class EngineState:
         self.to_close: list[Session] = []
         self.wanted_rewrite = False
         self.wanted_shutdown = False
+        self.ended_us = 0  # when the last request was over
 
     def now_us(self) -> int:
         """Unix time in microseconds. Every request reads it twice, so compiled, the machine's time is a call in C."""

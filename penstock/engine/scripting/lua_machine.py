@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from penstock.engine.scripting import lua_numbers
+from penstock.engine.scripting import lua_numbers, lua_values
 from penstock.engine.scripting.script_calls import Calls
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -128,6 +128,7 @@ class Machine:
         host |= {
             b"call": self._requested,
             b"allowed": self._allowed,
+            b"decode": runtime.execute(b"return require('string.buffer').decode"),
             b"null": runtime.execute(NULL),
             b"soft_limit": SOFT_LIMIT,
             b"ours": OURS,
@@ -195,14 +196,14 @@ class Machine:
         """redis.call: the reply as Lua takes it, also where it cannot be answered."""
         server = self._server
         if not server.in_place and self._used() > SOFT_LIMIT:  # in place nothing large is made
-            return _handed(NO_ROOM)
+            return lua_values.handed(NO_ROOM)
         try:
             found = server.call(words)
+            if len(found) > LARGE and not self._has_room(len(found)):
+                return lua_values.handed(NO_ROOM)
+            return lua_values.handed_in_the_end(found) if server.must_leave else lua_values.handed(found)
         except Exception as failure:
-            return _handed(reply.error(_trouble(failure)))
-        if len(found) > LARGE and not self._has_room(len(found)):
-            return _handed(NO_ROOM)
-        return _handed(found)
+            return lua_values.AS_ERROR + _trouble(failure)
 
     def _allowed(self, *words: object) -> bytes:
         """redis.acl_check_cmd: the text, also of why it cannot be answered."""
@@ -287,7 +288,7 @@ class Machine:
     ) -> bytes | None:
         """What a function of the sandbox answers to words. Lua's stack is short: many words go as one text."""
         if len(words) > MOST_PASSED:
-            packed = _joined(words)
+            packed = lua_values.packed_words(words)
             before.append(packed)
             return self._guarded(function, len(packed), tuple(before))
         before.append(None)
@@ -339,26 +340,6 @@ def _new_runtime() -> tuple[Runtime, type[Exception]]:
     return runtime, luajit21.LuaError
 
 
-def _handed(found: bytes) -> bytes | int:
-    """A reply as sandbox.lua takes it: the commonest as values, any other as RESP behind a NUL.
-
-    A bulk string is itself, unless it begins with a NUL; an integer a number, as long as Lua's hold it exactly; a null
-    False, OK True.
-    """
-    kind = found[0]
-    if kind == 36:  # $
-        if found[1] == 45:  # -
-            return False
-        at = 4 if found[3] == 10 else 5 if found[4] == 10 else found.index(b"\n") + 1
-        if at + 2 == len(found) or found[at] != 0:
-            return found[at:-2]
-    elif kind == 58 and len(found) < 18:  # :
-        return int(found[1:-2])
-    elif found == reply.OK:
-        return True
-    return b"\0" + found
-
-
 def _trouble(failure: Exception) -> bytes:
     """Why a request could not be answered."""
     if isinstance(failure, MemoryError):
@@ -371,7 +352,3 @@ def _spelt(code: bytes) -> bytes:
     from penstock.engine.scripting import script_source
 
     return b"+" + script_source.spelt(code)
-
-
-def _joined(words: list[bytes]) -> bytes:
-    return b"*%d\r\n%b" % (len(words), b"".join([b"$%d\r\n%b\r\n" % (len(text), text) for text in words]))

@@ -26,6 +26,7 @@ READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
 DENIED: Final = b"denied"
+LONGEST_IN_PLACE_US: Final = 10_000  # nobody counts the steps of a request
 SPREADING: Final = frozenset(("PUBLISH", "SPUBLISH", "PFCOUNT"))  # not writes, but no reads either
 
 
@@ -72,6 +73,10 @@ class OwnRequests:
         """Run a request; its reply."""
         raise NotImplementedError
 
+    def ended_us(self) -> int:
+        """When the last request was over, in unix us."""
+        raise NotImplementedError
+
     def set_resp3(self, holds: bool) -> None:
         """The protocol of the replies from here on."""
         raise NotImplementedError
@@ -95,6 +100,8 @@ class Calls:
         self._read_only = False
         self.lock: Lock = nullcontext()
         self.in_place = False
+        self.must_leave = False  # it has run too long in place
+        self._leave_at_us = 0
         self.killed = False
         self.wrote = False
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
@@ -114,7 +121,8 @@ class Calls:
         session.asks_for = caller
         self._requests.begin(session, now_us)
         self._read_only = read_only
-        self.killed = self.wrote = self.in_place = False
+        self._leave_at_us = now_us + LONGEST_IN_PLACE_US
+        self.killed = self.wrote = self.in_place = self.must_leave = False
         self.stop_at_us = 0
         self._stop_text = KILLED
 
@@ -141,7 +149,9 @@ class Calls:
         if isinstance(request, bytes):
             return reply.error(request)
         if self.in_place:
-            return self._run(request)
+            answer = self._run(request)
+            self.must_leave = self._requests.ended_us() > self._leave_at_us
+            return answer
         with self.lock:
             return self._run(request)
 

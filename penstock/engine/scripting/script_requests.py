@@ -61,6 +61,9 @@ class ScriptRequests(OwnRequests):
         engine = self._engine
         return engine.run(self._context, row, request, engine.now_us())
 
+    def ended_us(self) -> int:
+        return self._engine.ended_us
+
     def reject(self, row: Row | None, text: bytes) -> None:
         self._engine.statistics.reject(row, text)
 

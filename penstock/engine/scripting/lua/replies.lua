@@ -1,4 +1,4 @@
--- Replies: RESP from the server as Lua's values, and values as RESP for the client.
+-- Replies: values as RESP for the client.
 
 local host, guard = ...
 local error, type, tonumber, raw_next, raw_get = error, type, tonumber, next, rawget
@@ -7,73 +7,6 @@ local number_text, spend = host.number_text, guard.spend
 local create, resume = coroutine.create, coroutine.resume
 
 local replies = {}
-
--- replies: RESP to Lua -------------------------------------------------------------------------------------------------
-
-local parse
-
-local function parse_many(text, at, count)
-    local values = {}
-    for place = 1, count do
-        values[place], at = parse(text, at)
-    end
-    return values, at
-end
-
-parse = function(text, at)
-    local stop = find(text, "\r\n", at, true)
-    local kind, head = byte(text, at), sub(text, at + 1, stop - 1)
-    local after = stop + 2
-    if kind == 36 then -- $
-        local size = tonumber(head)
-        if size < 0 then
-            return false, after
-        end
-        return sub(text, after, after + size - 1), after + size + 2
-    elseif kind == 58 then -- :
-        return tonumber(head), after
-    elseif kind == 42 or kind == 62 then -- * >
-        local count = tonumber(head)
-        if count < 0 then
-            return false, after
-        end
-        return parse_many(text, after, count)
-    elseif kind == 43 then -- +
-        return {ok = head}, after
-    elseif kind == 45 then -- -
-        return {err = head, ignore_error_stats_update = true}, after
-    elseif kind == 95 then -- _
-        return nil, after
-    elseif kind == 35 then -- #
-        return head == "t", after
-    elseif kind == 44 then -- ,
-        return {double = tonumber(head) or (head == "inf" and 1 / 0) or (head == "-inf" and -1 / 0) or 0 / 0}, after
-    elseif kind == 37 then -- %
-        local map, key, value = {}, nil, nil
-        for _ = 1, tonumber(head) do
-            key, after = parse(text, after)
-            value, after = parse(text, after)
-            map[key] = value
-        end
-        return {map = map}, after
-    elseif kind == 126 then -- ~
-        local set, key = {}, nil
-        for _ = 1, tonumber(head) do
-            key, after = parse(text, after)
-            set[key] = true
-        end
-        return {set = set}, after
-    elseif kind == 40 then -- (
-        return {big_number = head}, after
-    elseif kind == 61 then -- =
-        local size = tonumber(head)
-        local format, body = sub(text, after, after + 2), sub(text, after + 4, after + size - 1)
-        return {verbatim_string = {format = format, string = body}}, after + size + 2
-    end
-    error("the server's reply cannot be read", 0)
-end
-
--- replies: Lua to RESP -------------------------------------------------------------------------------------------------
 
 local client_resp, script_resp = 2, 2 -- what the client speaks, what the script asked for
 local DEEPEST, DEEPEST_STACK = 7995, 1000 -- arrays in arrays, as in Redis; as many as one stack of LuaJIT takes
@@ -267,7 +200,7 @@ local function failure(problem, name)
 end
 
 
-replies.parse, replies.rendered, replies.flat = parse, rendered, flat
+replies.rendered, replies.flat = rendered, flat
 
 -- A new script runs, for a client that speaks so; scripts begin with RESP2.
 function replies.begin(resp)

@@ -9,7 +9,7 @@ local raw_setmetatable, raw_loadstring, setfenv = setmetatable, loadstring, setf
 local raw_load, getinfo = load, debug.getinfo
 local byte, find, sub, concat, floor = string.byte, string.find, string.sub, table.concat, math.floor
 local call, standin, wrong, clean = host.call, shared.standin, guard.wrong, guard.clean
-local parse, flat, reply_to, spend = replies.parse, replies.flat, replies.reply, guard.spend
+local flat, reply_to, spend, decode = replies.flat, replies.reply, guard.spend, host.decode
 local begin_replies, begin_guard, run_in_place, asked = replies.begin, guard.begin, guard.run_in_place, guard.asked
 
 -- errors ---------------------------------------------------------------------------------------------------------------
@@ -120,29 +120,37 @@ local WORDS_REFUSED = {
     ["ERR Lua redis lib command arguments must be strings or integers"] = true,
 }
 
--- What a request gave, and whether that is an error. The host hands a bulk string over as it is, an integer as a number,
--- a null as false, OK as true; any other reply as RESP behind a NUL, and so a bulk string that begins with one.
+-- What a request gave, and whether that is an error, of what the host handed over (lua_values.py): a bulk string as it
+-- is, an integer as a number, a null as false, OK as true; anything else behind a NUL and a sign.
 local function taken(found)
-    if type(found) == "string" then
-        asked(#found)
-        if byte(found, 1) ~= 0 then
-            return found, false
+    if type(found) ~= "string" then
+        asked(0)
+        if found == true then
+            return {ok = "OK"}, false
         end
-        local answer, is_error = parse(found, 2), byte(found, 2) == 45 -- -
-        if is_error and WORDS_REFUSED[answer.err] then
-            answer.ignore_error_stats_update = nil
-        end
-        return answer, is_error
+        return found, false
     end
-    asked(0)
-    if found == true then
-        return {ok = "OK"}, false
+    asked(#found)
+    if byte(found, 1) ~= 0 then
+        return found, false
     end
-    return found, false
+    local sign, rest = byte(found, 2), sub(found, 3)
+    if sign == 61 then -- =
+        return decode(rest), false
+    elseif sign == 33 then -- !, a script that has run too long in place
+        guard.leave_place()
+        return taken(rest)
+    end
+    return {err = rest, ignore_error_stats_update = not WORDS_REFUSED[rest] or nil}, true
 end
 
 local function redis_call(...)
-    local answer, is_error = taken(call(...))
+    local found = call(...)
+    if type(found) == "string" and byte(found, 1) ~= 0 then -- the commonest
+        asked(#found)
+        return found
+    end
+    local answer, is_error = taken(found)
     if is_error then
         error(answer, 0)
     end
@@ -431,7 +439,7 @@ end
 -- KEYS and ARGV. Many words come packed, as one text.
 local function words_of(keys, packed, ...)
     if packed then
-        return split(keys, (parse(packed, 1)))
+        return split(keys, decode(packed))
     elseif keys == 1 then
         return {(...)}, {select(2, ...)}
     end
