@@ -164,11 +164,11 @@ def test_a_request_of_a_script_that_took_too_much_is_refused(alone: Dialogue, mo
 def test_a_thread_that_cannot_start_is_told_and_tried_again(late: Late, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", failing_start)
-        answer = script(late.caller, "table.sort({}) return 1")
+        answer = script(late.caller, "collectgarbage() return 1")
 
     assert "could not start a thread" in str(answer)
     assert late.other("PING") == b"PONG"
-    assert script(late.caller, "table.sort({}) return 2") == 2
+    assert script(late.caller, "collectgarbage() return 2") == 2
 
 
 def failing_start(thread: threading.Thread) -> None:

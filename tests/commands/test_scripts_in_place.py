@@ -26,17 +26,26 @@ IN_PLACE = (
     "local n = 3 while n > 0 do n = n - 1 end repeat n = n + 1 until n > 3 return n",
     "local t = {} for k, v in pairs({a = 1}) do table.insert(t, k .. ':' .. v) end return t",
     "for i = 1, 3 do for j = 1, 3 do if j == 2 then break end redis.call('INCR', KEYS[1]) end end return 'x'",
+    "for x in ARGV[1]:gmatch('.') do redis.call('SET', KEYS[1], x) end", "local t = {sub = table.sort} t.sub({2, 1})",
+    "local t = {'b', 'a', 'c'} table.sort(t) table.sort(t, function(a, b) return a > b end) return table.concat(t)",
+    "table.foreach({1}, function() end) table.foreachi({1}, function() end)",
+    "for x, y in ('^a^b'):gmatch('^(%a)()') do end",
+    "return {('x y'):gsub('%a', function(x) return x:upper() end), (('x y'):gsub('%a', {x = 1}))}",
+    "local n = 0 for i = 1, 900 do n = n + i % 7 end return n",
 )  # fmt: skip
 WATCHED = (
-    "local __turn = 1 return __turn", "__turn_of_a_loop[1] = false", "_G.load()()", "local x = 1 " * 9000,
-    "local s = 1 " + "s = s + s " * 1000,
+    "local __turn = 1 return __turn", "local __left = 9", "__turn_of_a_loop(1)", "_G.load()()", "local x = 1 " * 9000,
+    "local s = 1 " + "s = s + s " * 5000,
 )  # fmt: skip
 LEAVING = (
-    "return loadstring('return 7')()", "setmetatable({}, {})", "for x in ARGV[1]:gmatch('.') do end",
+    "return loadstring('return 7')()", "setmetatable({}, {})", "for x in ('a'):rep(900):gmatch('a-a-b') do end",
     "return load('x')",
-    "return coroutine.wrap(function() return 1 end)()", "xpcall(function() end, function() end)", "table.sort({2, 1})",
-    "collectgarbage()", "table.foreach({1}, function() end)", "return ('x'):gsub('x', function() end)",
-    "local f = loadstring f('return 7')", "local t = {sub = table.sort} t.sub({2, 1})", "pcall(loadstring, 'x')",
+    "return coroutine.wrap(function() return 1 end)()", "xpcall(function() end, function() end)",
+    "local t = {} for i = 1, 1200 do t[i] = {} end table.sort(t, rawget)",
+    "local t, s = {}, ('x'):rep(500) for i = 1, 200 do t[i] = s end table.sort(t)",
+    "local t = {} for i = 1, 300 do t[i] = i end for i = 1, 50 do table.foreach(t, function() end) end",
+    "for i = 1, 50 do ('x'):rep(300):gsub('x', type) end", "for i = 1, 50 do ('x'):rep(300):gsub('x', {}) end",
+    "collectgarbage()", "local f = loadstring f('return 7')", "pcall(loadstring, 'x')",
     "local function f(n) if n > 0 then return 1 + f(n - 1) end return 0 end return f(5000)",
     "local function f(n) if n > 0 then return f(n - 1) end return 7 end return f(1e5)",
     "local f f = function(n) return n < 2 and n or f(n - 1) + f(n - 2) end return f(20)",
@@ -256,7 +265,7 @@ def test_a_watched_script_does_not_turn_the_collector_off_by_counting_turns(late
     code = "local f = function() local t for i = 1, 1e6 do t = {i} end return collectgarbage('count') end"
 
     script(late.caller, "return 'in place, with steps left'")
-    assert script(late.caller, "__turn_of_a_loop[2](1) " + code + " return f() < 20000 and 1 or 0") == 1
+    assert script(late.caller, "__turn_of_a_loop(1) " + code + " return f() < 20000 and 1 or 0") == 1
 
 
 def test_a_script_given_large_words_runs_in_a_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:

@@ -97,10 +97,10 @@ end
 -- Where that is too much the coroutine yields, and goes on in a thread, under the watch.
 
 local in_place, steps_left = false, 0
-local requests, LOOK_AT = 0, 4 -- since the clock was looked at, and from how many on it is looked at without a count
-local began_at -- seconds of processor time when the clock was first looked at
-local LONGEST = 0.01 -- seconds that a script may take in place from then on: nobody counts what a request takes
 local STEPS_OF_REQUEST = 40
+local GRANT = 1000 -- steps that a text may take before it counts them here
+local grants, began_at = 0, 0 -- in place so far; when the second was given
+local LONGEST = 0.01 -- seconds of processor time in place from then on: a step may take longer than a step
 local at_rest, handed_over -- coroutines: one for the next script, and one whose script is to go on
 local HANDED_OVER = {}
 local own_thread -- that runs in place, or did and goes on
@@ -117,48 +117,41 @@ function guard.is_in_place()
     return in_place
 end
 
-local function is_late()
-    requests = 0
-    local now = clock()
-    began_at = began_at or now
-    return now - began_at > LONGEST
-end
-
 -- A request was made in place, whose reply has so many bytes.
 function guard.asked(size)
-    steps_left, requests = steps_left - STEPS_OF_REQUEST - size, requests + 1
-    if steps_left < 0 or in_place and requests >= LOOK_AT and is_late() then
+    steps_left = steps_left - STEPS_OF_REQUEST - size
+    if steps_left < 0 then
         guard.leave_place()
     end
 end
 
--- Count so many steps in place.
-local function turn(steps)
-    if not in_place then
-        return -- a script that is watched has found it
+-- A text has used the steps that it was granted: -left is how many more it took. How many it may take next.
+function guard.turns(left)
+    steps_left = steps_left - GRANT + (left < 0 and left or 0)
+    grants = grants + 1
+    if grants == 2 then
+        began_at = clock()
     end
-    steps_left = steps_left - (steps > 0 and steps or 1)
-    if steps_left < 0 or requests > 0 and is_late() then
+    if steps_left < 0 or in_place and grants > 2 and clock() - began_at > LONGEST then
         guard.leave_place()
     end
+    return GRANT
 end
 
 -- A text that was joined, or what a metamethod made of it. Counts its bytes.
 function guard.joined(text)
-    if in_place and type(text) == "string" then
-        guard.spend(#text)
+    if type(text) == "string" then
+        steps_left = steps_left - #text
+        if steps_left < 0 then
+            guard.leave_place()
+        end
     end
     return text
 end
 
--- What a text looks at where it counts: whether to call, and what. Set anew for each script, for any may find it.
-guard.turns = {false, turn}
-local turns = guard.turns
-
 -- Say that nobody knows how many steps follow, or that they cannot be left half-way.
 function guard.leave_place()
     steps_left = math.huge
-    turns[1] = false
     if in_place then
         in_place = false
         raw_yield(HANDED_OVER)
@@ -178,7 +171,7 @@ local function outcome(thread, done, first, ...)
         handed_over = thread
         return nil
     end
-    in_place, turns[1] = false, false
+    in_place = false
     if not done then
         own_thread = nil -- with all that it holds
         return false, first
@@ -191,8 +184,7 @@ end
 function guard.run_in_place(steps, body, first, second, third)
     local thread = at_rest or create(run_each)
     at_rest, handed_over, in_place, steps_left = nil, nil, true, steps
-    own_thread, requests, began_at = thread, 0, nil
-    turns[1], turns[2] = true, turn
+    own_thread, grants = thread, 0
     return outcome(thread, raw_resume(thread, body, first, second, third))
 end
 
@@ -463,7 +455,7 @@ end
 -- Let go of what was run, however it ended.
 function guard.clear()
     guard.finish()
-    own_thread, handed_over, in_place, turns[1] = nil, nil, false, false
+    own_thread, handed_over, in_place = nil, nil, false
 end
 
 guard.unhook = sethook -- for the host: a function of C, during which no hook is called

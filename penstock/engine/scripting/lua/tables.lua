@@ -179,12 +179,12 @@ end
 function tables.foreach(...)
     local list, each = ...
     checked(list, select("#", ...))
-    guard.leave_place()
     if type(each) ~= "function" then
         wrong(2, "function", each, select("#", ...))
     end
     each = guard.callable(each)
     for name, held in raw_next, real_of[list] or list do
+        guard.spend(5)
         guard.deeper()
         local answer = each(name, held)
         guard.shallower()
@@ -197,12 +197,12 @@ end
 function tables.foreachi(...)
     local list, each = ...
     checked(list, select("#", ...))
-    guard.leave_place()
     if type(each) ~= "function" then
         wrong(2, "function", each, select("#", ...))
     end
     each = guard.callable(each)
     for place = 1, #list do
+        guard.spend(5)
         guard.deeper()
         local answer = each(place, raw_get(list, place))
         guard.shallower()
@@ -292,6 +292,7 @@ end
 -- C's table.sort leaves them, which is the oracle of this one in a test. True if `before` is no order.
 local function sort(list, low, high, before)
     while low < high do
+        guard.spend(2 * (high - low)) -- comparisons
         local first, last = raw_get(list, low), raw_get(list, high)
         if before(last, first) then
             raw_set(list, low, last)
@@ -369,18 +370,21 @@ function tables.sort(...)
     if before ~= nil and type(before) ~= "function" then
         wrong(2, "function", before, count)
     end
-    guard.leave_place() -- not amid C
     local length = #list
+    guard.spend(2 * length)
     if before == nil and length <= MOST_NATIVE then
-        local kind = type(raw_get(list, 1))
+        local kind, size = type(raw_get(list, 1)), 0
         local is_plain = kind == "number" or kind == "string"
-        for place = 2, is_plain and length or 0 do
-            if type(raw_get(list, place)) ~= kind then
+        for place = 1, is_plain and length or 0 do
+            local item = raw_get(list, place)
+            if type(item) ~= kind then
                 is_plain = false
                 break
             end
+            size = size + (kind == "string" and #item or 0)
         end
         if is_plain then
+            guard.spend(size) -- before C begins
             raw_sort(list)
             return
         end

@@ -152,18 +152,11 @@ function text.gmatch(...)
         return raw_gmatch(...)
     end
     subject, pattern = subject .. "", pattern .. ""
+    local weighed = byte(pattern, 1) == 94 and "%" .. pattern or pattern -- a ^ is a letter here
+    if is_quick(subject, weighed) then
+        return raw_gmatch(subject, pattern)
+    end
     guard.leave_place()
-    local weight, problem = patterns.weigh(pattern, true)
-    if not weight then
-        local _, loops = raw_gsub(pattern, "[%*%+%-%?%%]", "")
-        if (#subject + 1) ^ (loops + 1) > MOST_STEPS then
-            error(problem, 2)
-        end
-        return raw_gmatch(subject, pattern)
-    end
-    if weight <= 1 or (#subject + 1) ^ weight <= MOST_STEPS then
-        return raw_gmatch(subject, pattern)
-    end
     local matcher, at = patterns.matcher(pattern), 1
     return function()
         if at > #subject + 1 then
@@ -224,6 +217,7 @@ local function substituted(subject, pattern, replacement, most)
             break
         end
         count = count + 1
+        spend(10)
         local whole = sub(subject, first, last)
         local value
         if kind == "string" then
@@ -282,8 +276,6 @@ function text.gsub(...)
     end
     if kind == "string" then
         spend(#subject / 10 * (#replacement + 1))
-    else
-        guard.leave_place()
     end
     if kind == "string" and (#subject + 1) * (#replacement + #pattern + 1) <= MOST_REPLACED
         and is_quick(subject, pattern) then
