@@ -10,6 +10,7 @@ return function(host, shared, guard)
     local BEYOND_INT = 2 ^ 31
     local NAN = -host.unpack_double("\127\248\0\0\0\0\0\0") -- no sign: LuaJIT sets it for what comes from outside
     local PIECE = 65536 -- bytes that are escaped at a time
+    local MOST_KNOWN, LONGEST_KNOWN = 500, 40 -- names of fields that are remembered; their bytes
     local ESCAPES = {['"'] = '\\"', ["\\"] = "\\\\", ["/"] = "\\/", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n",
         ["\r"] = "\\r", ["\t"] = "\\t", ["\127"] = "\\u007f"}
     for code = 0, 31 do
@@ -61,67 +62,105 @@ return function(host, shared, guard)
                 end
                 return number ~= number and "nan" or number > 0 and "inf" or "-inf"
             end
+            if precision == 14 and number < 1e14 and number > -1e14 and number == floor(number) then
+                return number .. ""
+            end
             return format(number_format, number)
         end
 
-        local function quoted(text)
-            spend(#text / 10)
-            if #text > PIECE then -- in C nobody can stop it
-                local parts = {'"'}
-                for from = 1, #text, PIECE do
-                    parts[#parts + 1] = gsub(sub(text, from, from + PIECE - 1), '[%c"\\/\127]', ESCAPES)
-                end
-                parts[#parts + 1] = '"'
-                return concat(parts)
-            end
-            return '"' .. gsub(text, '[%c"\\/\127]', ESCAPES) .. '"'
+        local out, size = {}, 0 -- the pieces of the text that is made
+
+        local function add(piece)
+            size = size + 1
+            out[size] = piece
         end
 
-        local function encode_table(value, out, depth)
+        local function escaped(text)
+            if #text <= PIECE then
+                return gsub(text, '[%c"\\/\127]', ESCAPES)
+            end
+            local parts = {}
+            for from = 1, #text, PIECE do -- in C nobody can stop it
+                parts[#parts + 1] = gsub(sub(text, from, from + PIECE - 1), '[%c"\\/\127]', ESCAPES)
+            end
+            return concat(parts)
+        end
+
+        local function add_string(text)
+            spend(#text / 10)
+            if #text > PIECE or find(text, '[%c"\\/\127]') then
+                text = escaped(text)
+            end
+            out[size + 1], out[size + 2], out[size + 3] = '"', text, '"'
+            size = size + 3
+        end
+
+        local names, known = {}, 0 -- fields' names as they are written
+
+        local function add_name(name)
+            local written = names[name]
+            if not written then
+                spend(#name / 10)
+                written = '"' .. escaped(name) .. '":'
+                if #name <= LONGEST_KNOWN then
+                    if known == MOST_KNOWN then
+                        names, known = {}, 0
+                    end
+                    names[name], known = written, known + 1
+                end
+            end
+            add(written)
+        end
+
+        local function add_array(value, count, depth)
+            add("[")
+            for place = 1, count do
+                if place > 1 then
+                    add(",")
+                end
+                encode_value(rawget(value, place), depth)
+            end
+            add("]")
+        end
+
+        local function add_table(value, depth)
             value = revealed(value)
             if depth > encode_depth then
                 error("Cannot serialise, excessive nesting (" .. depth .. ")", 0)
             end
             local count = length_of(value)
             if count and (count > 0 or array_meta and getmetatable(value) == ARRAY_META) then
-                out[#out + 1] = "["
-                for place = 1, count do
-                    if place > 1 then
-                        out[#out + 1] = ","
-                    end
-                    encode_value(rawget(value, place), out, depth)
-                end
-                out[#out + 1] = "]"
-                return
+                return add_array(value, count, depth)
             end
             local before = "{"
             for name, held in next, value do
+                add(before)
                 if type(name) == "string" then
-                    out[#out + 1] = before .. quoted(name) .. ":"
+                    add_name(name)
                 elseif type(name) == "number" then
-                    out[#out + 1] = before .. '"' .. text_of_number(name) .. '":'
+                    add('"' .. text_of_number(name) .. '":')
                 else
                     error("Cannot serialise " .. type(name) .. ": table key must be a number or string", 0)
                 end
                 before = ","
-                encode_value(held, out, depth)
+                encode_value(held, depth)
             end
-            out[#out + 1] = before == "{" and "{}" or "}"
+            add(before == "{" and "{}" or "}")
         end
 
-        encode_value = function(value, out, depth)
+        encode_value = function(value, depth)
             local kind = type(value)
             spend(2)
             if kind == "string" then
-                out[#out + 1] = quoted(value)
+                add_string(value)
             elseif kind == "number" then
-                out[#out + 1] = text_of_number(value)
+                add(text_of_number(value))
             elseif kind == "boolean" then
-                out[#out + 1] = value and "true" or "false"
+                add(value and "true" or "false")
             elseif kind == "table" then
-                encode_table(value, out, depth + 1)
+                add_table(value, depth + 1)
             elseif value == nil or value == null then
-                out[#out + 1] = "null"
+                add("null")
             else
                 error("Cannot serialise " .. kind .. ": type not supported", 0)
             end
@@ -131,12 +170,14 @@ return function(host, shared, guard)
             if select("#", ...) ~= 1 then
                 refuse(1, "expected 1 argument", 1)
             end
-            local out = {}
-            local done, problem = pcall(encode_value, ..., out, 0)
+            out, size = {}, 0
+            local done, problem = pcall(encode_value, ..., 0)
+            local pieces = out
+            out = {}
             if not done then
                 error(problem, 2)
             end
-            return concat(out)
+            return concat(pieces)
         end
 
         -- decoding: a token is its kind, its value and where it ends -------------------------------------------------
@@ -211,6 +252,12 @@ return function(host, shared, guard)
             if not stop then
                 _, stop = find(text, "^[+-]?%d+%.?%d*", at)
             end
+            if not stop then -- strtod needs no digit before the point
+                _, stop = find(text, "^[+-]%.%d+[eE][+-]?%d+", at)
+            end
+            if not stop then
+                _, stop = find(text, "^[+-]%.%d+", at)
+            end
             if stop then
                 local given = sub(text, at, stop)
                 return "T_NUMBER", tonumber(given) or tonumber(sub(given, 2)), stop + 1
@@ -268,76 +315,137 @@ return function(host, shared, guard)
             return depth
         end
 
-        local value_of
+        local has_escapes -- whether the text that is decoded has a backslash or a NUL anywhere
 
-        local function array_of(text, at, depth)
+        local function miss(wanted, text, at)
+            local kind, value, _, place = token(text, at)
+            unexpected(wanted, kind, value, place)
+        end
+
+        -- The next byte that is no blank, and where it is.
+        local function past_blanks(text, at)
+            local code = byte(text, at)
+            while code == 32 or code == 10 or code == 13 or code == 9 do
+                at = at + 1
+                code = byte(text, at)
+            end
+            return code, at
+        end
+
+        -- The string whose quote is there, and where it ends; nil where that is for string_token to say.
+        local function plain_string(text, at)
+            local stop = not has_escapes and find(text, '"', at + 1, true)
+            if stop then
+                return sub(text, at + 1, stop - 1), stop + 1
+            end
+        end
+
+        -- The number of no more than nine digits that is there, and where it ends; nil where it is another.
+        local function plain_number(text, at, code)
+            local number, stop = code - 48, at + 9
+            while true do
+                at = at + 1
+                code = byte(text, at)
+                if code == 44 or code == 125 or code == 93 then
+                    return number, at
+                elseif not code or code < 48 or code > 57 or at >= stop or number == 0 then
+                    return nil
+                end
+                number = number * 10 + code - 48
+            end
+        end
+
+        local array_of, object_of
+
+        local function value_of(text, at, depth)
+            local code
+            code, at = past_blanks(text, at)
+            if code == 123 then -- {
+                return object_of(text, at + 1, deeper(depth + 1, at + 1))
+            elseif code == 91 then -- [
+                return array_of(text, at + 1, deeper(depth + 1, at + 1))
+            end
+            local value, after
+            if code == 34 then -- "
+                value, after = plain_string(text, at)
+            elseif code and code >= 48 and code <= 57 then
+                value, after = plain_number(text, at, code)
+            end
+            if after then
+                return value, after
+            end
+            local kind, place
+            kind, value, after, place = token(text, at)
+            if kind == "T_STRING" or kind == "T_NUMBER" or kind == "T_BOOLEAN" or kind == "T_NULL" then
+                return value, after
+            end
+            unexpected("value", kind, value, place)
+        end
+
+        array_of = function(text, at, depth)
             local values, count = {}, 0
             if array_meta then
                 setmetatable(values, ARRAY_META)
             end
-            local kind, value, after, place = token(text, at)
-            if kind == "T_ARR_END" then
-                return values, after
+            local code
+            code, at = past_blanks(text, at)
+            if code == 93 then -- ]
+                return values, at + 1
             end
             while true do
                 count = count + 1
-                values[count], after = value_of(text, kind, value, after, place, depth)
-                kind, value, after, place = token(text, after)
-                if kind == "T_ARR_END" then
-                    return values, after
-                elseif kind ~= "T_COMMA" then
-                    unexpected("comma or array end", kind, value, place)
+                values[count], at = value_of(text, at, depth)
+                code, at = past_blanks(text, at)
+                if code == 93 then
+                    return values, at + 1
+                elseif code ~= 44 then -- ,
+                    miss("comma or array end", text, at)
                 end
-                kind, value, after, place = token(text, after)
+                at = at + 1
             end
         end
 
-        local function object_of(text, at, depth)
+        object_of = function(text, at, depth)
             local values = {}
-            local kind, value, after, place = token(text, at)
-            if kind == "T_OBJ_END" then
-                return values, after
+            local code
+            code, at = past_blanks(text, at)
+            if code == 125 then -- }
+                return values, at + 1
             end
             while true do
-                if kind ~= "T_STRING" then
-                    unexpected("object key string", kind, value, place)
+                local name, after
+                if code == 34 then -- "
+                    name, after = plain_string(text, at)
                 end
-                local name = value
-                kind, value, after, place = token(text, after)
-                if kind ~= "T_COLON" then
-                    unexpected("colon", kind, value, place)
+                if not after then
+                    local kind, place
+                    kind, name, after, place = token(text, at)
+                    if kind ~= "T_STRING" then
+                        unexpected("object key string", kind, name, place)
+                    end
                 end
-                kind, value, after, place = token(text, after)
-                values[name], after = value_of(text, kind, value, after, place, depth)
-                kind, value, after, place = token(text, after)
-                if kind == "T_OBJ_END" then
-                    return values, after
-                elseif kind ~= "T_COMMA" then
-                    unexpected("comma or object end", kind, value, place)
+                code, at = past_blanks(text, after)
+                if code ~= 58 then -- :
+                    miss("colon", text, at)
                 end
-                kind, value, after, place = token(text, after)
+                values[name], at = value_of(text, at + 1, depth)
+                code, at = past_blanks(text, at)
+                if code == 125 then
+                    return values, at + 1
+                elseif code ~= 44 then
+                    miss("comma or object end", text, at)
+                end
+                code, at = past_blanks(text, at + 1)
             end
-        end
-
-        value_of = function(text, kind, value, after, place, depth)
-            if kind == "T_STRING" or kind == "T_NUMBER" or kind == "T_BOOLEAN" or kind == "T_NULL" then
-                return value, after
-            elseif kind == "T_OBJ_BEGIN" then
-                return object_of(text, after, deeper(depth + 1, after))
-            elseif kind == "T_ARR_BEGIN" then
-                return array_of(text, after, deeper(depth + 1, after))
-            end
-            unexpected("value", kind, value, place)
         end
 
         local function decode_all(text)
             if #text > 1 and (byte(text, 1) == 0 or byte(text, 2) == 0) then
                 error("JSON parser does not support UTF-16 or UTF-32", 0)
             end
-            local kind, value, after, place = token(text, 1)
-            local found
-            found, after = value_of(text, kind, value, after, place, 0)
-            kind, value, after, place = token(text, after)
+            has_escapes = find(text, "\\", 1, true) or find(text, "\0", 1, true)
+            local found, after = value_of(text, 1, 0)
+            local kind, value, _, place = token(text, after)
             if kind ~= "T_END" then
                 unexpected("the end", kind, value, place)
             end

@@ -4,7 +4,9 @@ return function(host, shared, guard)
     local error, type, select, pcall, next, tonumber = error, type, select, pcall, next, tonumber
     local byte, char, sub, concat, floor = string.byte, string.char, string.sub, table.concat, math.floor
     local DEEPEST, revealed, as_int = 16, shared.revealed, shared.as_int
-    local pack_double, unpack_double, unpack_integer = host.pack_double, host.unpack_double, host.unpack_integer
+    local pack_number, unpack_double, unpack_integer = host.pack_double, host.unpack_double, host.unpack_integer
+    local decode, reverse = host.decode, string.reverse
+    local EXACT, FOUR_BYTES = 2 ^ 53, 2 ^ 32 -- below the first, whole numbers are exact
 
     local function sized(small, most_small, codes, count)
         if most_small and count <= most_small then
@@ -20,6 +22,28 @@ return function(host, shared, guard)
 
     local STRING, ARRAY, MAP = {0xd9, 0xda, 0xdb}, {nil, 0xdc, 0xdd}, {nil, 0xde, 0xdf}
     local pack
+
+    local function four_bytes(number)
+        return char(floor(number / 16777216), floor(number / 65536) % 256, floor(number / 256) % 256, number % 256)
+    end
+
+    -- A number in its shortest form. The host makes those that are rare.
+    local function packed(number)
+        if number ~= floor(number) or number < -32 or number >= EXACT then
+            return pack_number(number)
+        elseif number < 0 then
+            return char(256 + number)
+        elseif number < 128 then
+            return char(number)
+        elseif number < 256 then
+            return char(0xcc, number)
+        elseif number < 65536 then
+            return char(0xcd, floor(number / 256), number % 256)
+        elseif number < FOUR_BYTES then
+            return "\206" .. four_bytes(number)
+        end
+        return "\207" .. four_bytes(floor(number / FOUR_BYTES)) .. four_bytes(number % FOUR_BYTES)
+    end
 
     -- The length of a table that is an array: its keys are 1 to n; else nil.
     local function length_of(value)
@@ -46,7 +70,7 @@ return function(host, shared, guard)
             out[#out + 1] = sized(0xa0, 31, STRING, #value)
             out[#out + 1] = value
         elseif kind == "number" then
-            out[#out + 1] = value == floor(value) and value >= 0 and value < 128 and char(value) or pack_double(value)
+            out[#out + 1] = packed(value)
         elseif kind == "boolean" then
             out[#out + 1] = value and "\195" or "\194"
         elseif kind == "table" then
@@ -87,6 +111,32 @@ return function(host, shared, guard)
         local number = 0
         for place = at, at + size - 1 do
             number = number * 256 + byte(text, place)
+        end
+        return number, at + size
+    end
+
+    -- A whole number, with a sign if code says so.
+    local function whole_at(text, at, size, code)
+        local first, after = number_at(text, at, size < 4 and size or 4)
+        if size < 8 then
+            local most = 256 ^ size
+            return code >= 0xd0 and first >= most / 2 and first - most or first, after
+        elseif first < EXACT / FOUR_BYTES then
+            local rest
+            rest, after = number_at(text, after, 4)
+            return first * FOUR_BYTES + rest, after
+        end
+        need(text, at, size)
+        return unpack_integer(sub(text, at, at + size - 1), code >= 0xd0), at + size
+    end
+
+    -- A float. Of eight bytes, C reads it, but for what is no number, whose sign the host knows.
+    local function float_at(text, at, size)
+        need(text, at, size)
+        local bytes = sub(text, at, at + size - 1)
+        local number = size == 8 and decode("\7" .. reverse(bytes))
+        if not number or number ~= number then
+            number = unpack_double(bytes)
         end
         return number, at + size
     end
@@ -142,14 +192,11 @@ return function(host, shared, guard)
         elseif code == 0xc2 or code == 0xc3 then
             return code == 0xc3, at
         elseif code == 0xca or code == 0xcb then
-            local size = code == 0xca and 4 or 8
-            need(text, at, size)
-            return unpack_double(sub(text, at, at + size - 1)), at + size
+            return float_at(text, at, code == 0xca and 4 or 8)
         end
         local size = NUMBERS[code]
         if size then
-            need(text, at, size)
-            return unpack_integer(sub(text, at, at + size - 1), code >= 0xd0), at + size
+            return whole_at(text, at, size, code)
         end
         local reader = READERS[code]
         if not reader then
