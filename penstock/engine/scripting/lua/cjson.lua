@@ -68,7 +68,7 @@ return function(host, shared, guard)
             return format(number_format, number)
         end
 
-        local out, size = {}, 0 -- the pieces of the text that is made
+        local out, size -- the pieces of the text that is made
 
         local function add(piece)
             size = size + 1
@@ -173,7 +173,7 @@ return function(host, shared, guard)
             out, size = {}, 0
             local done, problem = pcall(encode_value, ..., 0)
             local pieces = out
-            out = {}
+            out = nil
             if not done then
                 error(problem, 2)
             end

@@ -46,6 +46,18 @@ local function sign_of(problem)
     return raw_get(problem, "ignore_error_stats_update") and "!" or "-"
 end
 
+local out, size -- the pieces of the reply that is made
+
+local function add(piece)
+    size = size + 1
+    out[size] = piece
+end
+
+local HEADERS = {} -- of bulk strings, by their size
+for count = 0, 255 do
+    HEADERS[count] = "$" .. count .. "\r\n"
+end
+
 local render
 local LARGE, large_size = 65536, 0 -- texts from so many bytes on, and how large they are together
 local stack_until = DEEPEST_STACK -- the depth at which another stack is begun
@@ -61,12 +73,12 @@ local function integer_text(number)
 end
 
 local render_table
-render_table = function(value, out, depth)
+render_table = function(value, depth)
     if depth >= stack_until then
         guard.leave_place() -- not to yield from another coroutine
         local before = stack_until
         stack_until = depth + DEEPEST_STACK
-        local done, problem = resume(create(render_table), value, out, depth)
+        local done, problem = resume(create(render_table), value, depth)
         stack_until = before
         if not done then
             error(problem, 0)
@@ -76,75 +88,81 @@ render_table = function(value, out, depth)
     local part = raw_get(value, "err")
     if type(part) == "string" then
         local sign = depth == 1 and sign_of(value) or "-"
-        out[#out + 1] = sign .. flat_error(part) .. "\r\n"
+        add(sign .. flat_error(part) .. "\r\n")
         return
     end
     part = raw_get(value, "ok")
     if type(part) == "string" then
-        out[#out + 1] = "+" .. flat(part) .. "\r\n"
+        add("+" .. flat(part) .. "\r\n")
         return
     end
     part = raw_get(value, "double")
     if type(part) == "number" then
         local text = part ~= part and "nan" or part == 0 and 1 / part < 0 and "-0" or number_text(part)
-        out[#out + 1] = client_resp == 3 and "," .. text .. "\r\n" or bulk(text)
+        add(client_resp == 3 and "," .. text .. "\r\n" or bulk(text))
         return
     end
     part = raw_get(value, "map")
     if type(part) == "table" then
-        local size = 0
+        local count = 0
         for _ in raw_next, part do
-            size = size + 1
+            count = count + 1
         end
-        out[#out + 1] = client_resp == 3 and "%" .. size .. "\r\n" or "*" .. 2 * size .. "\r\n"
+        add(client_resp == 3 and "%" .. count .. "\r\n" or "*" .. 2 * count .. "\r\n")
         for name, held in raw_next, part do
-            render(name, out, depth + 3) -- Redis has a map, a name and a value on its stack
-            render(held, out, depth + 3)
+            render(name, depth + 3) -- Redis has a map, a name and a value on its stack
+            render(held, depth + 3)
         end
         return
     end
     part = raw_get(value, "set")
     if type(part) == "table" then
-        local size = 0
+        local count = 0
         for _ in raw_next, part do
-            size = size + 1
+            count = count + 1
         end
-        out[#out + 1] = (client_resp == 3 and "~" or "*") .. size .. "\r\n"
+        add((client_resp == 3 and "~" or "*") .. count .. "\r\n")
         for name in raw_next, part do
-            render(name, out, depth + 3)
+            render(name, depth + 3)
         end
         return
     end
     part = raw_get(value, "big_number")
     if type(part) == "string" then
-        out[#out + 1] = client_resp == 3 and "(" .. one_line(part) .. "\r\n" or bulk(one_line(part))
+        add(client_resp == 3 and "(" .. one_line(part) .. "\r\n" or bulk(one_line(part)))
         return
     end
     part = raw_get(value, "verbatim_string")
     if type(part) == "table" then
         local text, format = raw_get(part, "string"), raw_get(part, "format")
         if type(text) == "string" and type(format) == "string" then
-            out[#out + 1] = client_resp == 3
-                and "=" .. #text + 4 .. "\r\n" .. sub(format .. "   ", 1, 3) .. ":" .. text .. "\r\n" or bulk(text)
+            add(client_resp == 3
+                and "=" .. #text + 4 .. "\r\n" .. sub(format .. "   ", 1, 3) .. ":" .. text .. "\r\n" or bulk(text))
             return
         end
     end
-    local at, count = #out + 1, 0
-    out[at] = ""
+    add("")
+    local at, count = size, 0
     while true do
         local item = raw_get(value, count + 1)
         if item == nil then
             break
         end
         count = count + 1
-        render(item, out, depth + 1)
+        if type(item) == "string" and #item < 256 then -- the commonest
+            spend(2)
+            out[size + 1], out[size + 2], out[size + 3] = HEADERS[#item], item, "\r\n"
+            size = size + 3
+        else
+            render(item, depth + 1)
+        end
     end
     out[at] = "*" .. count .. "\r\n"
 end
 
-render = function(value, out, depth)
+render = function(value, depth)
     if depth > DEEPEST then
-        out[#out + 1] = "-ERR reached lua stack limit\r\n"
+        add("-ERR reached lua stack limit\r\n")
         return
     end
     local kind = type(value)
@@ -155,12 +173,10 @@ render = function(value, out, depth)
         if #value > LARGE then
             large_size = large_size + #value
             guard.room(large_size)
-            out[#out + 1] = "$" .. #value .. "\r\n"
-            out[#out + 1] = value
-            text = "\r\n"
-        else
-            text = bulk(value)
         end
+        add(HEADERS[#value] or "$" .. #value .. "\r\n")
+        add(value)
+        text = "\r\n"
     elseif kind == "number" then
         text = ":" .. integer_text(value) .. "\r\n"
     elseif kind == "boolean" then
@@ -170,21 +186,25 @@ render = function(value, out, depth)
             text = value and ":1\r\n" or null()
         end
     elseif kind == "table" then
-        return render_table(value, out, depth)
+        return render_table(value, depth)
     else
         text = null()
     end
-    out[#out + 1] = text
+    add(text)
 end
 
 local function rendered(value)
-    local out = {nil, nil, nil, nil, nil, nil, nil, nil} -- room for a small array
+    out, size = {nil, nil, nil, nil, nil, nil, nil, nil}, 0 -- room for a small array
     stack_until, large_size = DEEPEST_STACK, 0
-    render(value, out, 1)
-    return concat(out)
+    render(value, 1)
+    local pieces = out
+    out = nil
+    return concat(pieces)
 end
 
-local function failure(problem, name)
+-- The reply of what failed, under a name that errors are to tell.
+function replies.failure(problem, name)
+    out = nil
     local text = raw_get(problem, "err")
     if type(text) == "number" then
         text = text .. ""
@@ -199,8 +219,10 @@ local function failure(problem, name)
     return sign_of(problem) .. flat_error(text) .. "\r\n"
 end
 
-
-replies.rendered, replies.flat = rendered, flat
+-- Let go of what was made.
+function replies.clear()
+    out = nil
+end
 
 -- A new script runs, for a client that speaks so; scripts begin with RESP2.
 function replies.begin(resp)
@@ -222,5 +244,5 @@ function replies.reply(answer)
     return rendered(answer)
 end
 
-replies.failure = failure
+replies.flat = flat
 return replies

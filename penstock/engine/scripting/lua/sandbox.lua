@@ -551,6 +551,7 @@ end
 -- What a script left behind, for the collector.
 function interface.clear()
     for_scripts.KEYS, for_scripts.ARGV = nil, nil
+    replies.clear()
     guard.clear()
 end
 
