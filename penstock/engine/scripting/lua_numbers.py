@@ -31,8 +31,10 @@ class Chance:
         return (self._state >> 17) % LARGEST_DRAW / LARGEST_DRAW
 
 
-def word(number: float) -> bytes:
-    """A number as an argument of redis.call."""
+def word(number: int | float) -> bytes:
+    """A number as an argument of redis.call. lupa makes an int of a whole one."""
+    if isinstance(number, int) and -WHOLE < number < WHOLE:
+        return b"%d" % number
     if isnan(number):
         return b"-nan" if copysign(1.0, number) < 0 else b"nan"
     if isinf(number):

@@ -6,7 +6,7 @@ RESP3, in the caller's database, never waiting.
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Final
+from typing import Final, cast
 
 from penstock.engine import refusals
 from penstock.engine.scripting import lua_numbers
@@ -231,12 +231,10 @@ def _request(words: tuple[object, ...]) -> list[bytes] | bytes:
     """The words as a request, or the text of a refusal."""
     if not words:
         return NO_WORDS
-    request: list[bytes] = []
-    for word in words:
-        if isinstance(word, bytes):
-            request.append(word)
-        elif isinstance(word, (int, float)) and not isinstance(word, bool):
-            request.append(lua_numbers.word(word))
-        else:
-            return BAD_WORD
+    request = cast(list[bytes], list(words))  # most are texts
+    for place, word in enumerate(words):
+        if not isinstance(word, bytes):
+            if isinstance(word, bool) or not isinstance(word, (int, float)):
+                return BAD_WORD
+            request[place] = lua_numbers.word(word)
     return request
