@@ -42,7 +42,7 @@ def expire_overdue(ctx: Context) -> None:
     """Remove overdue fields of the context's database, those of the longest overdue hash first: a part of the tick."""
     left = FIELDS_A_LINE
     while left and ctx.db.fields_due.first_ms() < ctx.now_ms:
-        key = ctx.db.fields_due.order[0][1]
+        _, key = ctx.db.fields_due.order.first()
         found = ctx.db.values[key]
         assert isinstance(found, Hash), "only hashes have fields"
         count = expire_fields(ctx, key, found, left)

@@ -24,10 +24,10 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
     began_us = engine.clock.now_us()
     left = EXPIRED_A_TICK
     for db_index, db in enumerate(engine.keyspace.databases):
-        if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
+        if db.expiries.first_ms() < ctx.now_ms:
             ctx.select(db_index)
             left = _expire_keys(ctx, left, began_us + MOST_US)
-            if db.deadlines and db.deadlines[0][0] < ctx.now_ms:
+            if db.expiries.first_ms() < ctx.now_ms:
                 engine.expiry_is_behind = True
         if db.fields_due.first_ms() < ctx.now_ms:
             ctx.select(db_index)

@@ -7,8 +7,6 @@ This module does not read a clock and sends no notifications; `engine/context.py
 
 from typing import Final, TypeAlias
 
-from sortedcontainers import SortedList
-
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
@@ -53,20 +51,20 @@ def text_of(value: Value | None) -> bytes | None:
 class Database:
     """One numbered set of keys.
 
-    Invariants: every key of `expires` is a key of `values`; `deadlines` has exactly the pairs (expires[key], key), in
-    order; `fields_due` has the hashes with fields that have a time of expiry, and the earliest of these times for each;
-    `policies_due` has the streams with policies, and when a tick must look at each (NEVER, too); `streams` has the keys
-    of `values` that are streams; `order`, if there is one, has every key of `values`.
+    Invariants: every key of `expires` is a key of `values`; `expires` are the times of `expiries`; `fields_due` has the
+    hashes with fields that have a time of expiry, and the earliest of these times for each; `policies_due` has the
+    streams with policies, and when a tick must look at each (NEVER, too); `streams` has the keys of `values` that are
+    streams; `order`, if there is one, has every key of `values`.
 
     In the costs, n is the number of keys.
     """
 
-    __slots__ = ("deadlines", "expires", "fields_due", "order", "policies_due", "streams", "values")
+    __slots__ = ("expires", "expiries", "fields_due", "order", "policies_due", "streams", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, Value] = {}
-        self.expires: dict[bytes, int] = {}  # unix time in ms
-        self.deadlines: SortedList[tuple[int, bytes]] = SortedList()
+        self.expiries = Deadlines()
+        self.expires = self.expiries.times  # unix time in ms
         self.fields_due = Deadlines()
         self.policies_due = Deadlines()
         self.streams: dict[bytes, Stream] = {}  # so that metrics find them among many other keys
@@ -129,13 +127,8 @@ class Database:
         O(max_count), and as `remove` where there is an `order`.
         """
         taken: list[tuple[bytes, Value]] = []
-        deadlines, expires, values = self.deadlines, self.expires, self.values
-        for when_ms, key in list(deadlines.islice(0, max_count)):
-            if when_ms >= now_ms:
-                break
-            deadlines.pop(0)
-            del expires[key]
-            value = values.pop(key)
+        for key in self.expiries.take_overdue(now_ms, max_count):
+            value = self.values.pop(key)
             self._forget(key, value)
             taken.append((key, value))
         return taken
@@ -154,21 +147,15 @@ class Database:
 
     def expire_at(self, key: bytes, when_ms: int) -> None:
         """Set or replace the time of expiry of a key. O(log n)."""
-        self.persist(key)
-        self.expires[key] = when_ms
-        self.deadlines.add((when_ms, key))
+        self.expiries.set(key, when_ms)
 
     def persist(self, key: bytes) -> bool:
         """Remove the time of expiry of a key; returns whether it had one. O(log n)."""
-        when_ms = self.expires.pop(key, None)
-        if when_ms is None:
-            return False
-        self.deadlines.remove((when_ms, key))
-        return True
+        return self.expiries.drop(key)
 
     def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
         """At most `max_count` keys whose time of expiry has passed, the earliest first. O(max_count)."""
-        return [key for when_ms, key in self.deadlines.islice(0, max_count) if when_ms < now_ms]
+        return self.expiries.overdue(now_ms, max_count)
 
     def in_order(self, now_ms: int) -> HashOrder:
         """The keys in the order of their hashes. O(n log n) when first used; then it is kept up to date for a while."""
@@ -180,8 +167,8 @@ class Database:
     def clear(self) -> None:
         """Remove all keys. O(1): freeing the old dict is the work of its last owner."""
         self.values = {}  # a new dict: the caller frees the old one, which may be large, lazily
-        self.expires = {}
-        self.deadlines = SortedList()
+        self.expiries = Deadlines()
+        self.expires = self.expiries.times
         self.fields_due = Deadlines()
         self.policies_due = Deadlines()
         self.streams = {}
@@ -190,7 +177,8 @@ class Database:
     def check(self) -> None:
         """Assert the invariants."""
         assert self.expires.keys() <= self.values.keys(), "an expiry without a key"
-        assert list(self.deadlines) == sorted((when, key) for key, when in self.expires.items())
+        assert self.expires is self.expiries.times
+        self.expiries.check()
         due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Hash)}
         assert self.fields_due.times == {key: when_ms for key, when_ms in due.items() if when_ms != NEVER}
         self.fields_due.check()

@@ -104,7 +104,8 @@ def test_what_is_no_json_is_refused_by_its_place(text: bytes, problem: bytes) ->
 
 
 @pytest.mark.parametrize(
-    "text", [b"007", b"1e5", b"-0", b"0x1F", b"123456789012345678", b"12", b"0", b"1.50", b"+5", b"inf", b"-.5", b"-.5e1"]
+    "text",
+    [b"007", b"1e5", b"-0", b"0x1F", b"123456789012345678", b"12", b"0", b"1.50", b"+5", b"inf", b"-.5", b"-.5e1"],
 )
 def test_a_number_alone_is_read_as_one_in_an_array(text: bytes) -> None:
     code = b"local n = cjson.decode(ARGV[1]) return {struct.pack('>d', type(n) == 'table' and n[1] or n)}"

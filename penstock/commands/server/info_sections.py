@@ -301,7 +301,7 @@ def stats(ctx: Context) -> Fields:
 def _stale_percent(ctx: Context) -> str:
     """How many of the keys with a time of expiry are overdue, and still there. O(log n)."""
     databases = ctx.engine.keyspace.databases
-    overdue = sum([db.deadlines.bisect_left((ctx.now_ms, b"")) for db in databases if db.expires])
+    overdue = sum([db.expiries.count_overdue(ctx.now_ms) for db in databases])
     return _percent(overdue, sum([len(db.expires) for db in databases])).removesuffix("%")
 
 
@@ -393,8 +393,8 @@ def _expiry_of(db: Database, now_ms: int) -> str:
 
 def mean_ttl(db: Database, now_ms: int) -> int:
     """The mean time to live in ms, of a sample from the whole database."""
-    step = max(len(db.deadlines) // TTLS_SAMPLED, 1)
-    lives = [max(when_ms - now_ms, 0) for when_ms, _ in db.deadlines[::step]]
+    step = max(len(db.expires) // TTLS_SAMPLED, 1)
+    lives = [max(when_ms - now_ms, 0) for when_ms, _ in db.expiries.order.each(step)]
     return sum(lives) // len(lives) if lives else 0
 
 

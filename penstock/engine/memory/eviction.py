@@ -85,7 +85,11 @@ class Evictor:
 
     def _soonest(self) -> tuple[int, bytes] | None:
         """The key that expires first. Times are kept in order here: nothing is left to chance."""
-        heads = [(*db.deadlines[0], index) for index, db in enumerate(self._engine.keyspace.databases) if db.deadlines]
+        heads = [
+            (*db.expiries.order.first(), index)
+            for index, db in enumerate(self._engine.keyspace.databases)
+            if db.expires
+        ]
         if not heads:
             return None
         _, key, db_index = min(heads)
@@ -110,4 +114,4 @@ class Evictor:
     def _any_of(self, db: Database, of_all: bool, now_ms: int) -> bytes:
         if of_all:
             return db.in_order(now_ms).at(self._engine.chance.randrange(len(db.values)))
-        return db.deadlines[self._engine.chance.randrange(len(db.deadlines))][1]
+        return db.expiries.any_of(self._engine.chance)

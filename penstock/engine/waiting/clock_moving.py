@@ -38,7 +38,7 @@ def _next_due_ms(engine: EngineState) -> int:
     due_ms = engine.next_wakeup_ms() or NEVER
     if engine.active_expiry and not engine.state & PAUSED:
         for db in engine.keyspace.databases:
-            expiry_ms = min(db.deadlines[0][0] if db.deadlines else NEVER, db.fields_due.first_ms())
+            expiry_ms = min(db.expiries.first_ms(), db.fields_due.first_ms())
             if expiry_ms != NEVER:
                 due_ms = min(due_ms, expiry_ms + 1)
     return due_ms
