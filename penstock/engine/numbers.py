@@ -42,18 +42,10 @@ def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
     >>> float_word(b"-1.5e3"), float_word(b"0x10"), float_word(b"inf")
     (-1500.0, 16.0, inf)
     """
-    size = len(word)
-    if size < MOST_WHOLE_DIGITS:  # most are whole numbers
-        if IS_COMPILED:
-            whole, stop = native_ids.number_at(word, 0, size)
-            if whole >= 0 and stop == size:
-                return float(whole)
-        elif word.isdigit():
-            return float(int(word))
     number = decimal(word)
     if number is None:
         number = _hexadecimal(word)
-    elif is_out_of_range(word, number):
+    elif (not number or isinf(number)) and is_out_of_range(word, number):
         number = None
     if number is None:
         raise ReplyError(text)
@@ -62,6 +54,14 @@ def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
 
 def decimal(word: bytes) -> float | None:
     """A decimal number or an infinite one, None for neither; what is too large is infinite, what is too small 0."""
+    size = len(word)
+    if size < MOST_WHOLE_DIGITS:  # most are whole numbers
+        if IS_COMPILED:
+            whole, stop = native_ids.number_at(word, 0, size)
+            if whole >= 0 and stop == size:
+                return float(whole)
+        elif word.isdigit():
+            return float(int(word))
     if _DECIMAL.fullmatch(word) is not None:
         return float(word)
     found = INFINITE.fullmatch(word)

@@ -18,6 +18,7 @@ MOST_SECONDS: Final = MAX_INT64 // 1000
 NO_KEY: Final = b":-2\r\n"
 NO_EXPIRY: Final = b":-1\r\n"
 CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
+NO_CONDITIONS: Final[frozenset[bytes]] = frozenset()
 OPTIONS_HISTORY: Final = (("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`."),)
 
 
@@ -82,7 +83,7 @@ def pexpireat(ctx: Context, args: list[bytes]) -> bytes:
 
 def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_seconds: bool) -> bytes:
     key = args[1]
-    conditions = _read_conditions(args[3:])
+    conditions = _read_conditions(args[3:]) if len(args) > 3 else NO_CONDITIONS
     number = arguments.integer(args[2])
     when_ms = moment(number, base_ms, in_seconds, name)
     if ctx.value(key) is None or not _condition_holds(conditions, ctx.db.expires.get(key), when_ms):
@@ -94,7 +95,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     set_expiry(ctx, key, when_ms)
     if name == b"pexpireat":
         ctx.log_request(args)
-    else:
+    elif ctx.effects.log is not None:
         ctx.log(b"PEXPIREAT", key, b"%d" % when_ms, *args[3:])
     ctx.dirty += 1
     return reply.ONE

@@ -114,10 +114,12 @@ def set_(ctx: Context, args: list[bytes]) -> bytes:
         answer = refused
     if not _may_set(ctx, key, options):
         return refused
-    overwrite(ctx, key, value, options.keeps)
+    overwrite(ctx, key, value, options.keeps or bool(options.expiration))  # a new time replaces the old one
     _notify_set(ctx, key)
     if options.expiration:
         set_expiry(ctx, key, when_ms)
+    if ctx.effects.log is None:
+        return answer
     if options.expiration in (b"EX", b"PX", b"EXAT"):
         ctx.log(b"SET", key, value, b"PXAT", b"%d" % when_ms)
     elif options.gets and not options.expiration:

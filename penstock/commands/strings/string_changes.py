@@ -29,7 +29,7 @@ class Change:
         else:
             self.buffer = value.buffer if isinstance(value, LargeString) else value
         self.length = len(self.buffer)
-        self._text = bytearray()
+        self._text: bytes | bytearray = b""
 
     @property
     def is_new(self) -> bool:
@@ -47,6 +47,13 @@ class Change:
         self._text = text
         return text
 
+    def append(self, tail: bytes) -> None:
+        """Add at the end, before `keep`. One copy of a string, none of a LargeString."""
+        if self._large is None:
+            self._text = self.buffer + tail
+        else:
+            self._large.buffer.extend(tail)
+
     def keep_unchanged(self, ctx: Context) -> None:
         """The string was made ready to be changed, and was not: it is encoded as `raw` from now on, and no more."""
         if self._large is None:
@@ -58,7 +65,7 @@ class Change:
         if self._large is not None:
             value = self._large
         else:
-            value = raw_string(self._text) if len(self._text) < SHORTEST else LargeString(self._text)
+            value = raw_string(self._text) if len(self._text) < SHORTEST else LargeString(bytearray(self._text))
         if self._is_new:
             create(ctx, self._key, value)
         else:

@@ -170,7 +170,7 @@ def append(ctx: Context, args: list[bytes]) -> bytes:
         create(ctx, key, tail)
     else:
         check_length(ctx, length)
-        change.extend(change.length).extend(tail)
+        change.append(tail)
         change.keep(ctx)
     ctx.event("$", b"append", key)
     ctx.dirty += 1

@@ -3,7 +3,6 @@
 A small sorted set has its pairs packed (packed_pairs.py); sorted_sets.py chooses. This form is the oracle of that one.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import islice
 from math import inf, nextafter
@@ -11,7 +10,6 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.types.collection import PART_OVERHEAD
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms.pair_ranges import Pair, ScoreBound, pairs_below
@@ -62,7 +60,7 @@ class OrderedPairs:
         self.scores[member] = score
         order = self.order
         if isinstance(order, list):
-            order.insert(_place(order, score, member), (score, member))
+            order.insert(pairs_below(order, score, member), (score, member))
             if len(order) > MOST_LISTED:
                 self.order = SortedList(order)
         else:
@@ -72,7 +70,7 @@ class OrderedPairs:
         """Take a pair out of `order`."""
         order = self.order
         if isinstance(order, list):
-            del order[_place(order, score, member)]
+            del order[pairs_below(order, score, member)]
         else:
             order.remove((score, member))
 
@@ -103,7 +101,7 @@ class OrderedPairs:
 
     def rank(self, member: bytes) -> int:
         """The index of a member, which must be there. O(log n)."""
-        return pairs_below(self.order, (self.scores[member], member))
+        return pairs_below(self.order, self.scores[member], member)
 
     def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
         """The indexes [start, stop) of the members whose scores are between two bounds. O(log n)."""
@@ -112,10 +110,10 @@ class OrderedPairs:
         return start, max(start, stop)
 
     def _index_from(self, score: float) -> int:
-        return pairs_below(self.order, (score, b""))
+        return pairs_below(self.order, score, b"")
 
     def _index_after(self, score: float) -> int:
-        return len(self.order) if score == inf else pairs_below(self.order, (nextafter(score, inf), b""))
+        return len(self.order) if score == inf else pairs_below(self.order, nextafter(score, inf), b"")
 
     # -- scanning ---------------------------------------------------------------------------------------------------
 
@@ -134,22 +132,3 @@ class OrderedPairs:
         assert all(score == score for score in self.scores.values()), "a score that is no number"
         if self.scan_order is not None:
             self.scan_order.check(self.scores)
-
-
-def _place(order: list[Pair], score: float, member: bytes) -> int:
-    """The index of the first pair that is not below (score, member). O(log n).
-
-    Compiled, it compares doubles, and members only where scores are equal: a third of the instructions that bisect
-    needs to compare tuples.
-    """
-    if not IS_COMPILED:
-        return bisect_left(order, (score, member))
-    low, high = 0, len(order)
-    while low < high:
-        middle = (low + high) >> 1
-        other, name = order[middle]
-        if other < score or (other == score and name < member):
-            low = middle + 1
-        else:
-            high = middle
-    return low

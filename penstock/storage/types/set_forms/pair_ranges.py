@@ -5,6 +5,8 @@ from typing import TypeAlias
 
 from sortedcontainers import SortedList
 
+from penstock.storage.streams.columns import IS_COMPILED
+
 Pair: TypeAlias = tuple[float, bytes]  # a score and its member: the sort key
 Order: TypeAlias = list[Pair] | SortedList[Pair]
 
@@ -45,9 +47,25 @@ class LexBound:
         return member < self.member if self.excludes else member <= self.member
 
 
-def pairs_below(order: Order, pair: Pair) -> int:
-    """How many pairs are below one. O(log n)."""
-    return bisect_left(order, pair) if isinstance(order, list) else order.bisect_left(pair)
+def pairs_below(order: Order, score: float, member: bytes) -> int:
+    """How many pairs are below one: the index of the first that is not. O(log n).
+
+    Compiled, it compares doubles in a list, and members only where scores are equal: a third of the instructions that
+    bisect needs to compare tuples.
+    """
+    if not isinstance(order, list):
+        return order.bisect_left((score, member))
+    if not IS_COMPILED:
+        return bisect_left(order, (score, member))
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) >> 1
+        other, name = order[middle]
+        if other < score or (other == score and name < member):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def lex_range(order: Order, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
@@ -80,7 +98,7 @@ def _lex_index(order: Order, score: float, bound: LexBound, after: bool) -> int:
         return 0 if bound.side < 0 else len(order)
     pair = (score, bound.member)
     if not after:
-        return pairs_below(order, pair)
+        return pairs_below(order, score, bound.member)
     return bisect_right(order, pair) if isinstance(order, list) else order.bisect_right(pair)
 
 
