@@ -15,6 +15,7 @@ from statistics import median
 from typing import Final
 
 from bench.loads import ADD, GROUP, READ_AT_ONCE, STREAM, VALUE, Requests, entries, entry_id, read
+from bench.scale import small_keys
 from bench.servers import (
     FAKE,
     LOCALHOST,
@@ -167,6 +168,7 @@ LONG_COMMANDS: Final[dict[str, Request]] = {
     "FLUSHALL": (b"FLUSHALL",),
     "XTRIM to 0": (b"XTRIM", STREAM, b"MAXLEN", b"0"),
     "rewrite": (b"BGREWRITEAOF",),
+    "SCAN": (b"SCAN", b"0"),  # beside as many keys
 }
 LOGGING: Final = ("--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--appendfsync")
 
@@ -187,7 +189,7 @@ def stalls(candidates: Sequence[Candidate], count: int, rounds: int) -> Rows:
 
 def stall_ms(port: int, request: Request, count: int) -> float:
     with Link(port) as busy, Link(port) as probe:
-        busy.prepare(entries(count))
+        busy.prepare(small_keys(count) if request[0] == b"SCAN" else entries(count))
         busy.socket.sendall(packed([request, (b"ECHO", b"end")]))
         longest_s = max(probe_ages(busy, probe), default=0.0)
         while request[0] == b"BGREWRITEAOF" and information(port, b"persistence")["aof_rewrite_in_progress"] == "1":

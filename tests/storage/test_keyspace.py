@@ -1,5 +1,6 @@
 """Databases and the order in which their keys are walked."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from penstock.storage.keyspace import Database, Keyspace, Value
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.streams.stream import Stream
-from penstock.storage.types.scan_order import HashOrder
+from penstock.storage.types.scan_order import PIECE, HashOrder
 
 names = st.sampled_from([b"", b"a", b"b", b"c", b"\0", b"a long name of a key"])
 times = st.integers(0, 10)
@@ -105,11 +106,63 @@ def test_a_place_outlives_the_order_it_came_from() -> None:
     assert (sorted(first + rest), end) == (sorted(keys), 0)
 
 
-def test_every_index_has_its_key() -> None:
-    keys = [b"a", b"b", b"c"]
-    order = HashOrder(keys, 0)
+@pytest.mark.parametrize("count", [3, 3 * PIECE])
+def test_each_key_is_picked_by_chance(count: int) -> None:
+    keys = {b"key:%d" % number for number in range(count)}
+    order, chance = HashOrder(keys, 0), Random(1)
+    picked = {order.any_of(chance) for _ in range(200)}
 
-    assert sorted(order.at(index) for index in range(len(order))) == keys
+    assert picked <= keys
+    assert len(picked) >= min(count, 190)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_keys_are_put_in_order_piece_by_piece_whatever_changes_meanwhile(seed: int) -> None:
+    chance = Random(seed)
+    keys = {b"key:%d" % number for number in range(3 * PIECE + 100)}
+    staying = {key for key in keys if chance.random() < 0.5}
+    order, held, met, place, empty = HashOrder(keys, 0), set(keys), [], 0, 0
+    while True:
+        for key in chance.sample(sorted(keys - staying), 3000):
+            if key in held:
+                held.remove(key)
+                order.remove(key)
+            else:
+                held.add(key)
+                order.add(key)
+        assert len(order) == len(held)
+        page, place = order.walk(place, 5000)
+        empty += not page
+        met += page
+        if not place:
+            break
+    order.check(held)
+    assert empty == 3
+    assert staying <= set(met) <= keys
+    assert len([key for key in met if key in staying]) == len(staying)
+
+
+def test_the_buckets_fit_the_keys_when_these_have_become_many_or_few() -> None:
+    keys = [b"key:%d" % number for number in range(6 * PIECE)]
+    order = HashOrder(keys[:10], 0)
+    for key in keys[10:]:
+        order.add(key)
+    assert walked(order) == set(keys)
+    assert len(order._buckets) >= len(keys) // 64
+    for key in keys[10:]:
+        order.remove(key)
+    assert walked(order) == set(keys[:10])
+    assert len(order._buckets) == 1
+    assert order.any_of(Random(1)) in keys[:10]
+
+
+def walked(order: HashOrder) -> set[bytes]:
+    met, place = order.walk(0, 100)
+    while place:
+        page, place = order.walk(place, 100)
+        met += page
+    order.check(met)
+    return set(met)
 
 
 def test_two_databases_change_places() -> None:

@@ -44,7 +44,7 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
     tips="nondeterministic_output request_policy:special response_policy:special",
     complexity=(
         "O(COUNT) for every call, O(N) for a complete iteration, N being the number of keys in the database. The first "
-        "call after a minute without SCAN puts the keys in order, in O(N log N)."
+        "calls after a minute without SCAN put many keys in order, piece by piece, and return none."
     ),
     history=(("6.0.0", "Added the `TYPE` subcommand."),),
     summary="Iterates over the keys of a database, some in each call.",
@@ -102,15 +102,14 @@ def _value_met(ctx: Context, key: bytes) -> Value | None:
     since="1.0.0",
     flags="readonly",
     tips="request_policy:all_shards response_policy:special nondeterministic_output",
-    complexity="O(log N) where N is the number of keys; O(N log N) after a minute without RANDOMKEY and SCAN.",
+    complexity="O(1); O(N) after a minute without RANDOMKEY and SCAN, where N is the number of keys.",
     summary="Returns a random key of the database.",
 )
 def randomkey(ctx: Context, args: list[bytes]) -> bytes:
-    """All keys are equally likely: a random number is the index of the key in the HashOrder."""
+    """All keys are equally likely, among many those that the HashOrder has in buckets so far."""
     draws = 0
     while len(ctx.db) and draws < DRAWS:
-        order = ctx.db.in_order(ctx.now_ms)
-        key = order.at(ctx.engine.chance.randrange(len(order)))
+        key = ctx.db.in_order(ctx.now_ms).any_of(ctx.engine.chance)
         if not _in_own_slots(ctx, [key]):
             shown = _in_own_slots(ctx, list(ctx.db.values))
             if not shown:

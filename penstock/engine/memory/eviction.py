@@ -113,5 +113,5 @@ class Evictor:
 
     def _any_of(self, db: Database, of_all: bool, now_ms: int) -> bytes:
         if of_all:
-            return db.in_order(now_ms).at(self._engine.chance.randrange(len(db.values)))
+            return db.in_order(now_ms).any_of(self._engine.chance)
         return db.expiries.any_of(self._engine.chance)

@@ -1,13 +1,20 @@
-"""Keys in the order of their hashes: SCAN walks along it, RANDOMKEY picks from it."""
+"""Keys in the order of their hashes: SCAN walks along it, RANDOMKEY and eviction pick from it."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain
+from random import Random
 from typing import Final
 
-from sortedcontainers import SortedList
 from xxhash import xxh64_digest
 
 DIGEST: Final = 8  # bytes of a hash; big-endian, so that they sort as numbers do
+MOST_BITS: Final = 24  # of a hash, that tell its bucket
+A_BUCKET: Final = 32  # keys, as a rule
+MISFIT: Final = 8  # so many times as many keys in a bucket, or as few: the buckets are made anew
+PIECE: Final = 8192  # keys that a step of a walk puts into buckets: some milliseconds
+SMALL_PIECE: Final = 1024  # keys that a pick puts into buckets
+START: Final = 1  # a cursor of a walk that has met no key yet
 
 
 def _hashed(key: bytes) -> bytes:
@@ -21,44 +28,134 @@ class HashOrder:
     A cursor is a hash. So a scan returns every key that exists from its first step to its last, whatever is added and
     removed meanwhile, even if the order is dropped and built again between two steps.
 
-    Invariant: `_hashed_keys` has each key once, as its hash and then the key, ascending. n keys: building costs
-    O(n log n).
+    Keys are in buckets by the first bits of their hashes, in no order; a walk puts the bucket in order that it comes
+    to. Many keys are put into their buckets piece by piece, by those who walk and pick: until all are, a step of a walk
+    gives no keys, and a pick is among those that are. In the costs, n is the number of keys.
+
+    Invariant: each key is in its bucket, or in `_pending` from `_next` on and not in `_gone`, once.
     """
 
-    __slots__ = ("_hashed_keys", "used_ms")
+    __slots__ = (
+        "_bits", "_buckets", "_gone", "_longest", "_next", "_pending", "_size", "_sorted", "_sorted_index", "used_ms",
+    )  # fmt: skip
 
     def __init__(self, keys: Iterable[bytes], now_ms: int) -> None:
-        self._hashed_keys: SortedList[bytes] = SortedList([_hashed(key) for key in keys])
+        """Takes different keys. O(n), 10 ns each."""
         self.used_ms = now_ms
+        self._begin(list(keys))
+
+    def _begin(self, keys: list[bytes]) -> None:
+        """Begin to put keys into buckets that fit their number."""
+        self._bits = min((len(keys) // A_BUCKET).bit_length(), MOST_BITS)
+        self._buckets: list[list[bytes] | None] = [None] * (1 << self._bits)
+        self._pending = keys
+        self._next = 0  # in `_pending`
+        self._gone: set[bytes] = set()  # keys of `_pending` that have been removed
+        self._size = 0  # keys in buckets
+        self._longest = 1  # keys in a bucket, at least as many as in any
+        self._sorted_index = -1  # the bucket that was put in order last, and its keys behind their hashes
+        self._sorted: list[bytes] = []
 
     def __len__(self) -> int:
-        return len(self._hashed_keys)
+        return self._size + len(self._pending) - self._next - len(self._gone)
 
     def add(self, key: bytes) -> None:
-        """Add a key, which must be new. O(log n)."""
-        self._hashed_keys.add(_hashed(key))
+        """Add a key, which must be new. O(1)."""
+        index = self._index(xxh64_digest(key))
+        bucket = self._buckets[index]
+        if bucket is None:
+            bucket = self._buckets[index] = []
+        bucket.append(key)
+        self._size += 1
+        if len(bucket) > self._longest:
+            self._longest = len(bucket)
+        if index == self._sorted_index:
+            self._sorted_index = -1
 
     def remove(self, key: bytes) -> None:
-        """Remove a key, which must be there. O(log n)."""
-        self._hashed_keys.remove(_hashed(key))
+        """Remove a key, which must be there. O(1)."""
+        index = self._index(xxh64_digest(key))
+        bucket = self._buckets[index]
+        if bucket is None or key not in bucket:
+            assert self._pending, "the key is in its bucket, or waits"
+            self._gone.add(key)
+            return
+        bucket.remove(key)
+        self._size -= 1
+        if index == self._sorted_index:
+            self._sorted_index = -1
 
-    def at(self, index: int) -> bytes:
-        """The key at an index from 0 to len - 1. O(log n)."""
-        return self._hashed_keys[index][DIGEST:]
+    def any_of(self, chance: Random) -> bytes:
+        """A key by chance, each as likely as another of those that are in buckets; there must be one. O(1)."""
+        self._settle(SMALL_PIECE)
+        while not self._size:
+            self._settle(SMALL_PIECE)
+        while True:
+            bucket = self._buckets[chance.randrange(len(self._buckets))]
+            place = chance.randrange(self._longest)
+            if bucket is not None and place < len(bucket):
+                return bucket[place]
 
     def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
-        """`count` keys from a cursor on, and the cursor of the next step: 0 if there are no more. O(log n + count).
+        """`count` keys from a cursor on, and the cursor of the next step: 0 if there are no more. O(count).
 
-        Keys with equal hashes come in one step, if need be more than `count`: the next step starts after them.
+        Keys with equal hashes come in one step, if need be more than `count`: the next step starts after them. No keys
+        while many are still to be put into buckets.
         """
-        following = self._hashed_keys.irange(cursor.to_bytes(DIGEST))
-        found = list(islice(following, count))
-        for hashed in following:
-            if hashed[:DIGEST] != found[-1][:DIGEST]:
-                return [one[DIGEST:] for one in found], int.from_bytes(hashed[:DIGEST])
-            found.append(hashed)
+        self._settle(max(PIECE, count))
+        if self._pending:
+            return [], cursor or START
+        first = (0 if cursor == START else cursor).to_bytes(DIGEST)
+        found: list[bytes] = []
+        for index in range(self._index(first), len(self._buckets)):
+            if self._buckets[index]:
+                in_order = self._in_order(index)
+                for at in range(bisect_left(in_order, first) if not found else 0, len(in_order)):
+                    hashed = in_order[at]
+                    if len(found) >= count and hashed[:DIGEST] != found[-1][:DIGEST]:
+                        return [one[DIGEST:] for one in found], int.from_bytes(hashed[:DIGEST])
+                    found.append(hashed)
         return [one[DIGEST:] for one in found], 0
+
+    def _index(self, digest: bytes) -> int:
+        """Which bucket a hash belongs to."""
+        return (digest[0] << 16 | digest[1] << 8 | digest[2]) >> (MOST_BITS - self._bits)
+
+    def _in_order(self, index: int) -> list[bytes]:
+        """The keys of a bucket behind their hashes, in order."""
+        if index != self._sorted_index:
+            self._sorted_index = index
+            self._sorted = sorted([_hashed(key) for key in self._buckets[index] or ()])
+        return self._sorted
+
+    def _settle(self, most: int) -> None:
+        """Put keys that wait into their buckets, at most so many, and see whether the buckets still fit."""
+        if not self._pending:
+            fitting = A_BUCKET * len(self._buckets)
+            if self._size > MISFIT * fitting or MISFIT * self._size < fitting > PIECE:
+                self._begin(list(chain.from_iterable([bucket for bucket in self._buckets if bucket])))
+            else:
+                return
+        stop = min(self._next + most, len(self._pending))
+        gone = self._gone
+        for key in self._pending[self._next : stop]:
+            if gone and key in gone:
+                gone.remove(key)
+            else:
+                self.add(key)
+        self._next = stop
+        if stop == len(self._pending):
+            self._pending = []
+            self._next = 0
 
     def check(self, keys: Iterable[bytes]) -> None:
         """Assert the invariant, and that exactly `keys` are there."""
-        assert list(self._hashed_keys) == sorted(map(_hashed, keys)), "the order has other keys than the database"
+        held = [key for key in self._pending[self._next :] if key not in self._gone]
+        for index, bucket in enumerate(self._buckets):
+            for key in bucket or ():
+                assert self._index(xxh64_digest(key)) == index, "a key is in another's bucket"
+                held.append(key)
+            assert len(bucket or ()) <= self._longest
+        assert sorted(held) == sorted(keys), "the order has other keys than the database"
+        assert len(self) == len(held)
+        assert self._gone <= set(self._pending[self._next :]), "a key is gone that did not wait"

@@ -178,7 +178,7 @@ class SortedSet(Collection):
         return pair_ranges.lex_range(self.pairs(), low, high, backwards)
 
     def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
-        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n log n)."""
+        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n)."""
         return self.unpack().walk(cursor, count)
 
     def check(self) -> None:

@@ -118,7 +118,7 @@ class OrderedPairs:
     # -- scanning ---------------------------------------------------------------------------------------------------
 
     def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
-        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n log n)."""
+        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n)."""
         if self.scan_order is None:
             self.scan_order = HashOrder(self.scores, 0)
         members, following = self.scan_order.walk(cursor, count)
