@@ -71,7 +71,10 @@ class ArrivalQueue:
 
     def set_last_times(self, count: int, time_ms: int) -> None:
         """Give the last `count` cells another time, which is not earlier than theirs. O(count)."""
-        self.times[len(self.times) - count :] = repeated(time_ms, count)
+        if count == 1:
+            self.times[-1] = time_ms
+        else:
+            self.times[len(self.times) - count :] = repeated(time_ms, count)
 
     def add_cells(self, other: "ArrivalQueue", start: int, stop: int) -> "array[int]":
         """Queue the cells [start, stop) of another queue; returns their serials. O(stop - start)."""

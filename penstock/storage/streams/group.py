@@ -580,6 +580,9 @@ def _count_run(block: PendingBlock, start: int, stop: int, count_change: int) ->
     """Change the delivery counts of a run by `count_change`."""
     if count_change == KEEP_COUNT:
         return
+    if stop - start == 1:
+        block.counts[start] = _next_count(block.counts[start], count_change)
+        return
     counts = block.counts[start:stop]
     first = counts[0]
     if count_change >= 0 or is_constant(counts):

@@ -108,6 +108,10 @@ def parse(word: bytes, missing_seq: int = 0) -> StreamId:
         low: int = plain[1]
         if high >= 0:
             return high << 64 | low
+        size = len(word)
+        ms, stop = native_ids.number_at(word, 0, size)
+        if ms >= 0 and stop == size:
+            return ms << 64 | missing_seq
     ms_word, dash, seq_word = word.partition(b"-")
     if ms_word.isdigit() and len(word) <= 40:
         if seq_word.isdigit():
@@ -181,6 +185,9 @@ def columns(entry_ids: Iterable[StreamId]) -> IdColumns:
 
 def parse_all(texts: list[bytes]) -> IdColumns:
     """Read ids as `parse` does; ValueError if one of the words is not an id."""
+    if len(texts) == 1:
+        ms, seq = parse_halves(texts[0])
+        return IdColumns(array("Q", [ms]), array("Q", [seq]))
     found = _read_digits(texts) if IS_COMPILED else _read_joined(texts)
     return columns(map(parse, texts)) if found is None else found
 
