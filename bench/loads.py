@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from bench import scripts
 from bench.servers import Request
 
 STREAM: Final = b"stream"
@@ -242,6 +243,8 @@ TYPES: Final[dict[str, tuple[Callable[[int], Request], Callable[[int], Requests]
     "hset": (lambda n: (b"HSET", key(n), b"field%d" % (n // KEYS % 10), SHORT), nothing, 1.0),
     "sadd": (lambda n: (b"SADD", key(n), b"member%d" % (n // KEYS)), nothing, 1.0),
     "zadd": (lambda n: (b"ZADD", key(n), b"%d" % (n * 7919 % 1000), b"member%d" % (n // KEYS)), nothing, 1.0),
+    "set-ex": (lambda n: (b"SET", key(n), SHORT, b"EX", b"100"), nothing, 1.0),
+    "expire": (lambda n: (b"EXPIRE", key(n), b"%d" % (100 + n % 900)), strings, 1.0),
     "evalsha": (lambda n: (b"EVALSHA", SCRIPT_SHA, b"1", key(n), SHORT), loaded, 1.3),
     "fcall": (lambda n: (b"FCALL", b"same", b"1", key(n), SHORT), loaded, 1.3),
 }
@@ -309,6 +312,9 @@ LOADS: Final = (
       for name, (request, prepare, goal) in TYPES.items()),
     *(Load(f"{name}-transaction", in_tens(request), prepare, 2000 * (TEN + 2), TEN + 2, goal=goal)
       for name, (request, prepare, goal) in TYPES.items()),
+    *(Load(f"script-{name}", numbered(scripts.calls_of(code, key)), scripts.loaded(code, [*map(key, range(KEYS))]),
+           4_000, DEPTH, goal=1.3)
+      for name, code in scripts.SCRIPTS.items()),
     Load("mixed-100", mixed, empty),
     Load("transaction-100", transactions, requests=102 * 200, batch=IN_TRANSACTION + 2),
     Load("ping", repeated(b"PING"), requests=40_000),

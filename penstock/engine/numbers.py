@@ -33,6 +33,7 @@ _DECIMAL: Final = re.compile(rb"[+-]?(?:([0-9]+)\.?([0-9]*)|\.([0-9]+))(?:[eE]([
 _HEXADECIMAL: Final = re.compile(
     rb"[+-]?0[xX](?:([0-9a-fA-F]+)\.?([0-9a-fA-F]*)|\.([0-9a-fA-F]+))(?:[pP]([+-]?[0-9]+))?"
 )
+_USUAL_ENDS: Final = {b"-inf": -inf, b"+inf": inf, b"inf": inf}  # of ranges
 INFINITE: Final = re.compile(rb"([+-]?)inf(?:inity)?", re.IGNORECASE)
 
 
@@ -62,6 +63,9 @@ def decimal(word: bytes) -> float | None:
                 return float(whole)
         elif word.isdigit():
             return float(int(word))
+    infinite = _USUAL_ENDS.get(word)
+    if infinite is not None:
+        return infinite
     if _DECIMAL.fullmatch(word) is not None:
         return float(word)
     found = INFINITE.fullmatch(word)

@@ -1,10 +1,12 @@
 """Names in the order of their times, where most that comes is later than all that is there."""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain, islice
 from random import Random
 from typing import Final
+
+from penstock.storage.streams.columns import IS_COMPILED
 
 Timed = tuple[int, bytes]
 
@@ -48,23 +50,24 @@ class TimeOrder:
             lasts.append(pair)
             return
         at = len(lasts) - 1
-        if pair > lasts[at]:
+        last_ms, last = lasts[at]
+        if pair[0] > last_ms or (pair[0] == last_ms and pair[1] > last):
             chunk = self._chunks[at]
             chunk.append(pair)
             lasts[at] = pair
         else:
-            at = bisect_left(lasts, pair)
+            at = _place(lasts, pair)
             chunk = self._chunks[at]
-            insort(chunk, pair)
+            chunk.insert(_place(chunk, pair), pair)
         if len(chunk) > MOST:
             self._cut(at)
 
     def remove(self, pair: Timed) -> None:
         """Remove a pair that is there."""
         self._size -= 1
-        at = bisect_left(self._lasts, pair)
+        at = _place(self._lasts, pair)
         chunk = self._chunks[at]
-        del chunk[bisect_left(chunk, pair)]
+        del chunk[_place(chunk, pair)]
         self._settle(at)
 
     def take_first(self, count: int) -> list[Timed]:
@@ -85,10 +88,10 @@ class TimeOrder:
 
     def count_before(self, pair: Timed) -> int:
         """How many pairs are before one, there or not. O(log n), and a look at each chunk before it."""
-        at = bisect_left(self._lasts, pair)
+        at = _place(self._lasts, pair)
         if at == len(self._lasts):
             return self._size
-        return sum([len(chunk) for chunk in self._chunks[:at]]) + bisect_left(self._chunks[at], pair)
+        return sum([len(chunk) for chunk in self._chunks[:at]]) + _place(self._chunks[at], pair)
 
     def any_of(self, chance: Random) -> Timed:
         """A pair by chance, each as likely as another; there must be one. O(1), as a rule."""
@@ -141,3 +144,22 @@ class TimeOrder:
             chunks[at] += chunks[at + 1]
             lasts[at] = lasts[at + 1]
             del chunks[at + 1], lasts[at + 1]
+
+
+def _place(pairs: list[Timed], pair: Timed) -> int:
+    """The index of the first of some pairs in order that is not before one. O(log n).
+
+    Compiled, it compares times, and names only where those are equal.
+    """
+    if not IS_COMPILED:
+        return bisect_left(pairs, pair)
+    when_ms, name = pair
+    low, high = 0, len(pairs)
+    while low < high:
+        middle = (low + high) >> 1
+        other_ms, other = pairs[middle]
+        if other_ms < when_ms or (other_ms == when_ms and other < name):
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -300,10 +300,11 @@ def _set_for(ctx: Context, args: list[bytes], expiration: bytes, name: bytes) ->
     options = Options()
     options.expiration, options.time = expiration, time
     when_ms = options.moment(ctx, name)
-    overwrite(ctx, key, value)
+    overwrite(ctx, key, value, keeps_expiry=True)  # which the new one replaces
     _notify_set(ctx, key)
     set_expiry(ctx, key, when_ms)
-    ctx.log(b"SET", key, value, b"PXAT", b"%d" % when_ms)
+    if ctx.effects.log is not None:
+        ctx.log(b"SET", key, value, b"PXAT", b"%d" % when_ms)
     return reply.OK
 
 

@@ -372,12 +372,15 @@ def _integer_size(number: int) -> int:
 
 
 def texts_size(texts: Collection[bytes]) -> int:
-    """Total size in bytes of the elements of a listpack: for each its length, two bytes, and its surplus."""
-    return sum(map(len, texts)) + 2 * len(texts) + sum(map(_surplus, texts))
+    """Total size in bytes of the elements of a listpack."""
+    size = 0
+    for text in texts:
+        size += text_size(text)
+    return size
 
 
 def text_size(text: bytes) -> int:
-    """Size in bytes of one element."""
+    """Size in bytes of one element: its length, two bytes, and its surplus."""
     length = len(text)
     return length + 2 if 20 < length < 64 else length + 2 + _surplus(text)
 

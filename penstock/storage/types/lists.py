@@ -198,8 +198,10 @@ class List(Collection):
         if stop - start < length // 2:
             self._set(self.slice(start, stop))
             return
-        self.pop(True, start)
-        self.pop(False, length - stop)
+        if start > 0:
+            self.pop(True, start)
+        if stop < length:
+            self.pop(False, length - stop)
 
     def _set(self, items: list[bytes]) -> None:
         """Have these items and no other. O(items)."""
