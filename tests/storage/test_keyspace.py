@@ -148,12 +148,27 @@ def test_the_buckets_fit_the_keys_when_these_have_become_many_or_few() -> None:
     for key in keys[10:]:
         order.add(key)
     assert walked(order) == set(keys)
-    assert len(order._buckets) >= len(keys) // 64
+    assert len(order._buckets) >= len(keys) // 128
     for key in keys[10:]:
         order.remove(key)
     assert walked(order) == set(keys[:10])
     assert len(order._buckets) == 1
     assert order.any_of(Random(1)) in keys[:10]
+
+
+def test_a_name_that_waits_is_as_likely_as_one_in_a_bucket() -> None:
+    keys = [b"key:%d" % number for number in range(4 * PIECE)]
+    order, chance, late = HashOrder(keys, 0), Random(3), keys[2 * PIECE :]
+    for key in late[::2]:
+        order.remove(key)
+    left = set(keys[: 2 * PIECE]) | set(late[1::2])
+
+    drawn = [order.any_of(chance) for _ in range(3000)]
+    assert set(drawn) <= left
+    behind = set(late)
+    share = len([key for key in drawn if key in behind]) / len(drawn)
+    assert 0.28 < share < 0.39  # a third
+    order.check(left)
 
 
 def walked(order: HashOrder) -> set[bytes]:

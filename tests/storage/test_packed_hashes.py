@@ -42,7 +42,7 @@ def test_a_packed_hash_does_what_a_dict_does(fields: dict[bytes, bytes], steps: 
         elif step == "remove":
             assert found.remove(list(pairs)) == [field for field in pairs if model.pop(field, None) is not None]
         elif step == "walk":
-            found.by_index()
+            found.in_order()
         else:
             found = found.copy()
         assert len(found) == len(model)

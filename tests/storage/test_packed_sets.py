@@ -97,7 +97,7 @@ class BesideATable(RuleBasedStateMachine):
         assert self.held.form is self.plain.form
         assert self.held.listed() == self.plain.listed()
         assert list(self.held.members()) == list(self.plain.members())
-        assert sorted(self.held.by_index().names) == sorted(self.plain.members())
+        self.held.in_order().check(self.plain.members())
         assert all(self.held.has(name) == self.plain.has(name) for name in [*ALIKE, *self.plain.members()])
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as some
 
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.types.hashes import Hash
-from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.sets import Set
 
@@ -42,7 +41,7 @@ def test_deadlines_are_a_dict_in_order(steps: Any, now_ms: Any) -> None:
 def test_a_set_keeps_its_walk_and_its_draw_up_to_date(steps: Any) -> None:
     found, model = Set([b"stays"]), {b"stays"}
     table = found.table()
-    table.scan_order, table.indexed = HashOrder(found.members(), 0), IndexedNames(found.members())
+    table.scan_order = HashOrder(found.members(), 0)
     for adds, members in steps:
         before = len(model)
         if adds:
@@ -60,7 +59,7 @@ def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps: Any) -> 
     found, model = Hash(), {b"stays": b"1"}
     times: dict[bytes, int] = {}
     found.put(b"stays", b"1")
-    found.scan_order, found.indexed = HashOrder(found.names(), 0), IndexedNames(found.names())
+    found.scan_order = HashOrder(found.names(), 0)
     for step, field, when_ms in steps:
         if step == "put":
             assert found.put(field, b"%d" % when_ms) == (field not in model)
@@ -81,8 +80,8 @@ def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps: Any) -> 
 
 @pytest.mark.parametrize("gone", [b"a", b"b", b"c"])
 def test_what_is_removed_is_drawn_no_more(gone: bytes) -> None:
-    draw = IndexedNames([b"a", b"b", b"c"])
+    order = HashOrder([b"a", b"b", b"c"], 0)
 
-    draw.remove(gone)
+    order.remove(gone)
 
-    assert {Random(seed).choice(draw.names) for seed in range(50)} == {b"a", b"b", b"c"} - {gone}
+    assert {order.any_of(Random(seed)) for seed in range(50)} == {b"a", b"b", b"c"} - {gone}

@@ -36,10 +36,14 @@ class CollectionScan:
         return list(names) if glob is None else [name for name in names if glob.matches(name)]
 
     def step(self, scan_order: HashOrder | None, names: Collection[bytes]) -> tuple[list[bytes], int, HashOrder | None]:
-        """The matching names of this step, the next cursor, and the scan order to keep: None after the last step."""
+        """The matching names of this step, the next cursor, and the scan order to keep: None after the last step.
+
+        It is kept beyond the scan if names are picked from it by chance.
+        """
         scan_order = HashOrder(names, 0) if scan_order is None else scan_order
         names_found, following = scan_order.walk(self.cursor, self.count)
-        return self.matching(names_found), following, scan_order if following else None
+        is_kept = following != 0 or scan_order.is_picked_from
+        return self.matching(names_found), following, scan_order if is_kept else None
 
 
 def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool) -> CollectionScan:

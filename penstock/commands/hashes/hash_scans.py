@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.commands.common import collection_scan
-from penstock.commands.common.random_count import random_names, read_count
+from penstock.commands.common.random_count import random_name, random_names, read_count
 from penstock.commands.common.repeated_values import repeated_bulks, repeated_pairs
 from penstock.commands.common.scan_cursor import read_cursor
 from penstock.commands.hashes.hash_access import read_hash
@@ -33,7 +33,11 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     if len(args) == 2:
         found = read_hash(ctx, key)
-        return reply.null(ctx.resp3) if found is None else reply.bulk(ctx.engine.chance.choice(found.by_index().names))
+        return (
+            reply.null(ctx.resp3)
+            if found is None
+            else reply.bulk(random_name(found.names(), found.in_order, ctx.engine.chance))
+        )
     count = read_count(args[2])
     with_values = len(args) > 3
     if len(args) > 4 or (with_values and args[3].upper() != b"WITHVALUES"):
@@ -43,7 +47,8 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
-    fields = list(found.names()) if count >= len(found) else random_names(found.by_index(), count, ctx.engine.chance)
+    chance = ctx.engine.chance
+    fields = list(found.names()) if count >= len(found) else random_names(found.names(), found.in_order, count, chance)
     if count < 0:
         if not with_values:
             return repeated_bulks(fields)

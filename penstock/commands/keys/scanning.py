@@ -106,7 +106,7 @@ def _value_met(ctx: Context, key: bytes) -> Value | None:
     summary="Returns a random key of the database.",
 )
 def randomkey(ctx: Context, args: list[bytes]) -> bytes:
-    """All keys are equally likely, among many those that the HashOrder has in buckets so far."""
+    """All keys are equally likely."""
     draws = 0
     while len(ctx.db) and draws < DRAWS:
         key = ctx.db.in_order(ctx.now_ms).any_of(ctx.engine.chance)

