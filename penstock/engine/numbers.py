@@ -1,14 +1,13 @@
 """Floating-point numbers as words, read and written as Redis does it (Redis 8.6.3).
 
-Scores are doubles. INCRBYFLOAT, HINCRBYFLOAT and timeouts in seconds are reckoned in 80-bit long doubles: fractions,
-rounded to 64 bits after each step.
+Scores are doubles. INCRBYFLOAT, HINCRBYFLOAT and timeouts in seconds are reckoned in 80-bit long doubles: whole
+numbers times powers of two, rounded to 64 bits after each step.
 """
 
 import re
 from decimal import Decimal
-from fractions import Fraction
 from math import copysign, inf, isinf
-from typing import Final, TypeAlias
+from typing import Final
 
 from penstock.engine import shortest_double
 from penstock.errors import ReplyError
@@ -19,7 +18,6 @@ EXACT: Final = 2.0**62  # whole numbers up to this are written with all their di
 PLAIN_ZEROS: Final = 7  # noughts that may stand behind the digits, or between them and the point, before an e is better
 NOT_A_FLOAT: Final = b"ERR value is not a valid float"
 
-LongDouble: TypeAlias = Fraction  # what 80 bits can hold; None where one is infinite, or no number
 PRECISION: Final = 64  # bits
 LEAST_EXPONENT: Final = -16445  # of the lowest bit
 MOST_BITS: Final = 16384  # of a whole number
@@ -28,6 +26,8 @@ TOO_LONG: Final = 5120  # bytes of a word
 FAR: Final = 5  # digits; a longer exponent is out of range whatever stands before it
 DECIMALS: Final = 17  # behind the point
 ONE_WITH_DECIMALS: Final = 10**DECIMALS
+FEW_DIGITS: Final = 4000  # that `int` and `str` take
+MOST_PRINTED: Final = 10**FEW_DIGITS
 
 _DECIMAL: Final = re.compile(rb"[+-]?(?:([0-9]+)\.?([0-9]*)|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
 _HEXADECIMAL: Final = re.compile(
@@ -135,45 +135,88 @@ def double_text(number: float) -> bytes:
 # -- long doubles ----------------------------------------------------------------------------------------------------
 
 
+class LongDouble:
+    """A finite number that 80 bits can hold: made * 2**exponent."""
+
+    __slots__ = ("exponent", "made")
+
+    def __init__(self, made: int, exponent: int) -> None:
+        self.made = made
+        self.exponent = exponent
+
+    def __lt__(self, other: "LongDouble") -> bool:
+        exponent = min(self.exponent, other.exponent)
+        return self._in_units(exponent) < other._in_units(exponent)
+
+    def times(self, factor: int) -> "LongDouble | None":
+        """The product as the machine multiplies; None where it is infinite."""
+        return _rounded_units(self.made * factor, self.exponent)
+
+    def trunc(self) -> int:
+        """Without its decimals."""
+        whole = self._above() // self._below()
+        return -whole if self.made < 0 else whole
+
+    def ceil(self) -> int:
+        """The least whole number that is not below it."""
+        return self.trunc() + (self.made > 0 and not self.is_whole())
+
+    def is_whole(self) -> bool:
+        return not self._above() % self._below()
+
+    def _above(self) -> int:
+        """Of the fraction that its absolute value is, the part above the line."""
+        return abs(self.made) << max(self.exponent, 0)
+
+    def _below(self) -> int:
+        return 1 << max(-self.exponent, 0)
+
+    def _in_units(self, exponent: int) -> int:
+        """How many times 2**exponent it is, for an exponent that is not above its own."""
+        return self.made << (self.exponent - exponent)
+
+
 def long_double(word: bytes, text: bytes = NOT_A_FLOAT) -> LongDouble | None:
     """A number as `float_word` reads it, rounded to a long double; None where it is infinite."""
     exact = None if len(word) >= TOO_LONG else _exact(word)
     if exact is not None:
-        number = rounded(exact)
-        if number is not None and (number or not exact):
+        above, below = exact
+        number = rounded(above, below)
+        if number is not None and (number.made or not above):
             return number
     elif INFINITE.fullmatch(word) is not None:
         return None
     raise ReplyError(text)
 
 
-def _exact(word: bytes) -> Fraction | None:
-    """The number that a word means; None for an infinite one, one far out of range, and none at all."""
-    parts = _DECIMAL.fullmatch(word)
-    if parts is not None:
-        if _is_nought(parts):
-            return Fraction(0)
-        return None if _is_far(parts[4]) else Fraction(Decimal(word.decode()))
-    parts = _HEXADECIMAL.fullmatch(word)
+def _exact(word: bytes) -> tuple[int, int] | None:
+    """The fraction that a word means; None for an infinite one, one far out of range, and none at all."""
+    parts, base, power_base = _DECIMAL.fullmatch(word), 10, 10
     if parts is None:
-        return None
-    fraction = parts[2] or parts[3] or b""
-    made = int((parts[1] or b"") + fraction, 16)
-    if not made:
-        return Fraction(0)
+        parts, base, power_base = _HEXADECIMAL.fullmatch(word), 16, 2
+        if parts is None:
+            return None
+    decimals = parts[2] or parts[3] or b""
+    digits = (parts[1] or b"") + decimals
+    if not digits.strip(b"0"):
+        return 0, 1
     if _is_far(parts[4]):
         return None
-    exact = made * Fraction(2) ** (int(parts[4] or b"0") - 4 * len(fraction))
-    return -exact if word.startswith(b"-") else exact
+    above = int(digits, base) if base == 16 or len(digits) < FEW_DIGITS else int(Decimal(digits.decode()))
+    if word.startswith(b"-"):
+        above = -above
+    power = int(parts[4] or b"0") - len(decimals) * (1 if base == 10 else 4)
+    factor: int = power_base ** abs(power)
+    return (above * factor, 1) if power >= 0 else (above, factor)
 
 
 def _is_far(exponent: bytes | None) -> bool:
     return exponent is not None and len(exponent.lstrip(b"+-0")) > FAR
 
 
-def rounded(exact: Fraction) -> LongDouble | None:
-    """The nearest long double, of two equally near ones the even one; None beyond them all."""
-    above, below = abs(exact.numerator), exact.denominator
+def rounded(number: int, below: int) -> LongDouble | None:
+    """The long double nearest to a fraction, of two equally near ones the even one; None beyond them all."""
+    above = abs(number)
     size = above.bit_length() - below.bit_length()
     if above >= below << size if size >= 0 else above << -size >= below:
         size += 1
@@ -187,23 +230,38 @@ def rounded(exact: Fraction) -> LongDouble | None:
         made += 1
     if made.bit_length() + exponent > MOST_BITS:
         return None
-    if exact < 0:
-        made = -made
-    return Fraction(made << exponent) if exponent >= 0 else Fraction(made, 1 << -exponent)
+    return LongDouble(-made if number < 0 else made, exponent)
+
+
+def _rounded_units(count: int, exponent: int) -> LongDouble | None:
+    """So many times 2**exponent, rounded."""
+    return rounded(count << exponent, 1) if exponent >= 0 else rounded(count, 1 << -exponent)
 
 
 def long_double_sum(one: LongDouble | None, other: LongDouble | None) -> LongDouble | None:
     """The sum as the machine adds; None where it is infinite or no number."""
-    return None if one is None or other is None else rounded(one + other)
+    if one is None or other is None:
+        return None
+    exponent = min(one.exponent, other.exponent)
+    return _rounded_units(one._in_units(exponent) + other._in_units(exponent), exponent)
+
+
+def long_double_difference(one: LongDouble, other: LongDouble) -> LongDouble | None:
+    """As `long_double_sum`."""
+    return long_double_sum(one, LongDouble(-other.made, other.exponent))
 
 
 def long_double_text(number: LongDouble) -> bytes:
     """With at most 17 decimals and no nought behind them, as INCRBYFLOAT and HINCRBYFLOAT answer and store it.
 
-    >>> long_double_text(Fraction(1, 4)), long_double_text(Fraction(3))
+    >>> long_double_text(LongDouble(1, -2)), long_double_text(LongDouble(3, 0))
     (b'0.25', b'3')
     """
-    digits = str(Decimal(abs(round(number * ONE_WITH_DECIMALS))))  # str of an int stops at 4300 digits
+    below = number._below()
+    units, rest = divmod(number._above() * ONE_WITH_DECIMALS, below)
+    if 2 * rest > below or (2 * rest == below and units & 1):
+        units += 1
+    digits = str(units) if units < MOST_PRINTED else str(Decimal(units))  # str of an int stops at 4300 digits
     digits = digits.rjust(DECIMALS + 1, "0")
     text = f"{digits[:-DECIMALS]}.{digits[-DECIMALS:]}".rstrip("0").rstrip(".")
-    return (f"-{text}" if number < 0 and text != "0" else text).encode()
+    return (f"-{text}" if number.made < 0 and text != "0" else text).encode()

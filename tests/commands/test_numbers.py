@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from math import ceil, trunc
 
 import pytest
 from hypothesis import given
@@ -192,6 +193,41 @@ def test_long_doubles_are_added_with_64_bits(one: bytes, other: bytes, text: byt
     assert numbers.long_double_text(total) == text
 
 
+WORDS = st.from_regex(rb"[+-]?[0-9]{1,12}(\.[0-9]{0,12})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+
+
+def nearest(exact: Fraction) -> Fraction:
+    """The long double that is nearest to a number, which must be neither very large nor very small."""
+    unit = Fraction(1)
+    while abs(exact) / unit >= 2**64:
+        unit *= 2
+    while exact and abs(exact) / unit < 2**63:
+        unit /= 2
+    return round(exact / unit) * unit
+
+
+def finite(number: numbers.LongDouble | None) -> numbers.LongDouble:
+    assert number is not None
+    return number
+
+
+@given(WORDS, WORDS)
+def test_long_doubles_are_reckoned_as_fractions_that_are_rounded_at_each_step(one: bytes, other: bytes) -> None:
+    exact = [nearest(Fraction(word.decode())) for word in (one, other)]
+    held = [finite(numbers.long_double(word)) for word in (one, other)]
+    for number, fraction in zip(held, exact, strict=True):
+        assert number.made * Fraction(2) ** number.exponent == fraction
+        assert (number.trunc(), number.ceil()) == (trunc(fraction), ceil(fraction))
+        assert number.is_whole() == (fraction.denominator == 1)
+    assert (held[0] < held[1]) == (exact[0] < exact[1])
+    total = finite(numbers.long_double_sum(*held))
+    less = finite(numbers.long_double_difference(held[0], held[1]))
+    assert total.made * Fraction(2) ** total.exponent == nearest(exact[0] + exact[1])
+    assert less.made * Fraction(2) ** less.exponent == nearest(exact[0] - exact[1])
+    shown = Fraction(numbers.long_double_text(total).decode())
+    assert shown == Fraction(round(nearest(exact[0] + exact[1]) * 10**17), 10**17)
+
+
 def test_a_long_double_of_thousands_of_digits_is_written_in_full() -> None:
     largest = numbers.long_double(b"1.18e4932")
 
@@ -207,7 +243,7 @@ def test_what_is_no_long_double_is_refused(word: bytes) -> None:
 
 def test_an_infinite_long_double_and_all_sums_with_it_are_nothing() -> None:
     assert numbers.long_double(b"-inf") is None
-    assert numbers.long_double_sum(None, Fraction(1)) is None
+    assert numbers.long_double_sum(None, numbers.LongDouble(1, 0)) is None
     assert numbers.long_double_sum(numbers.long_double(b"1e4932"), numbers.long_double(b"1e4932")) is None
 
 

@@ -1,8 +1,6 @@
 """Asking ranges of arrays: what is there, what matches, what it adds up to; and how an array is kept."""
 
 from collections.abc import Callable
-from fractions import Fraction
-from math import trunc
 from typing import Final, TypeAlias
 
 from penstock.commands.arrays.array_values import index_word, pairs_reply, read_array
@@ -11,6 +9,7 @@ from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
 from penstock.engine.matching.globs import Glob
 from penstock.engine.matching.regexes import MOST_STEPS, Regex
+from penstock.engine.numbers import LongDouble
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -195,10 +194,10 @@ def arop(ctx: Context, args: list[bytes]) -> bytes:
     return _combined(operation, items, ctx.resp3)
 
 
-def _number(item: bytes) -> Fraction | None:
+def _number(item: bytes) -> LongDouble | None:
     """What an item means as a finite number."""
     if arguments.is_integer(item):
-        return Fraction(int(item))
+        return LongDouble(int(item), 0)
     try:
         return numbers.long_double(item)
     except ReplyError:
@@ -210,16 +209,16 @@ def _reckoned(operation: bytes, items: list[bytes], resp3: bool) -> bytes:
     if not found:
         return reply.null(resp3)
     if operation == b"SUM":
-        total: Fraction | None = numbers.rounded(Fraction(sum([n.numerator for n in found if n.denominator == 1])))
+        total = numbers.rounded(sum([number.trunc() for number in found if number.is_whole()]), 1)
         for number in found:
-            if number.denominator != 1:
+            if not number.is_whole():
                 total = numbers.long_double_sum(total, number)
         return reply.bulk(b"inf" if total is None else numbers.long_double_text(total))
     return reply.bulk(numbers.long_double_text(min(found) if operation == b"MIN" else max(found)))
 
 
 def _combined(operation: bytes, items: list[bytes], resp3: bool) -> bytes:
-    whole = [trunc(number) for number in map(_number, items) if number is not None]
+    whole = [number.trunc() for number in map(_number, items) if number is not None]
     whole = [number for number in whole if MIN_INT64 <= number <= MAX_INT64]
     if not whole:
         return reply.null(resp3)

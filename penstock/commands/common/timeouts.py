@@ -1,6 +1,5 @@
 """Reads timeouts: in milliseconds (CLIENT PAUSE, WAIT, WAITAOF), or in seconds with decimals (BLPOP, BZPOPMIN)."""
 
-from math import ceil
 from typing import Final
 
 from penstock.engine import arguments, numbers
@@ -28,8 +27,8 @@ def deadline_in_seconds(word: bytes, now_ms: int) -> int:
         whole_ms = int(word) * 1000
         return now_ms + whole_ms if whole_ms else FOR_EVER
     seconds = numbers.long_double(word, b"ERR timeout is not a float or out of range")
-    waited = None if seconds is None else numbers.rounded(seconds * 1000)
-    timeout_ms = arguments.MAX_INT64 + 1 if waited is None else ceil(waited)
+    waited = None if seconds is None else seconds.times(1000)
+    timeout_ms = arguments.MAX_INT64 + 1 if waited is None else waited.ceil()
     if timeout_ms < 0 or (seconds is None and word.startswith(b"-")):
         raise ReplyError(b"ERR timeout is negative")
     if timeout_ms == 0:

@@ -116,7 +116,7 @@ class FloatBound:
         self.sign = _sign_of_infinite(word)
 
     def is_above(self, number: LongDouble) -> bool:
-        return self.sign > 0 if self.number is None else self.number > number
+        return self.sign > 0 if self.number is None else number < self.number
 
     def is_below(self, number: LongDouble) -> bool:
         return self.sign < 0 if self.number is None else self.number < number
@@ -154,9 +154,9 @@ def _count_float(ctx: Context, key: bytes, options: Options) -> bytes:
         if not options.saturates():
             return b"*2\r\n" + _float_reply(old, ctx.resp3) + reply.double(b"0", ctx.resp3)
         # What is too large for a long double lies beyond the bound on its side, if there is one.
-        is_too_small = lower.is_above(new) if new is not None else increment < 0
+        is_too_small = lower.is_above(new) if new is not None else increment.made < 0
         new = lower.number if is_too_small else upper.number
-        applied = None if new is None else numbers.rounded(new - old)
+        applied = None if new is None else numbers.long_double_difference(new, old)
         if new is None or applied is None:
             raise ReplyError(b"ERR applied increment would be Infinity")
         increment = applied
