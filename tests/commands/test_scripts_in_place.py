@@ -241,6 +241,17 @@ def test_a_loop_of_requests_that_take_long_goes_on_in_a_thread(late: Late, threa
     assert len(threads) == 1
 
 
+def test_a_small_script_behind_what_took_long_in_a_transaction_needs_no_thread(
+    late: Late, threads: list[Callable[[], bytes]]
+) -> None:
+    late.caller.words(b"RPUSH", b"list", *[b"item %d" % (number * 7919 % 50_000) for number in range(50_000)])
+    late.caller("MULTI", "SORT list ALPHA STORE sorted")
+    late.caller.words(b"EVAL", b"return redis.call('LLEN', 'sorted')", b"0")
+
+    assert late.caller("EXEC") == [50_000, 50_000]
+    assert threads == []
+
+
 def test_a_script_whose_loops_cannot_count_their_turns_runs_in_a_thread(
     late: Late, threads: list[Callable[[], bytes]]
 ) -> None:

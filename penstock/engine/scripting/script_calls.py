@@ -121,7 +121,8 @@ class Calls:
         session.asks_for = caller
         self._requests.begin(session, now_us)
         self._read_only = read_only
-        self._leave_at_us = now_us + LONGEST_IN_PLACE_US
+        began_us = max(now_us, self._requests.ended_us())  # a transaction's requests have one time
+        self._leave_at_us = began_us + LONGEST_IN_PLACE_US
         self.killed = self.wrote = self.in_place = self.must_leave = False
         self.stop_at_us = 0
         self._stop_text = KILLED
