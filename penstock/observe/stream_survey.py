@@ -56,10 +56,14 @@ def take(client: WireClient) -> Survey:
 
 
 def _keys(client: WireClient) -> set[bytes]:
-    """The streams' names, as far as SCANS calls of SCAN meet them."""
+    """The streams' names, as far as SCANS calls of SCAN meet them.
+
+    A Penstock with many keys puts them in order first: meanwhile the cursor stays where it is.
+    """
     found: set[bytes] = set()
-    cursor = b"0"
-    for _ in range(SCANS):
+    cursor, calls = b"0", 0
+    while calls < SCANS:
+        before = cursor
         reply = client.ask(b"SCAN", cursor, b"COUNT", SCANNED, b"TYPE", b"stream")
         if not isinstance(reply, list):
             raise UsageError(str(reply))
@@ -67,6 +71,7 @@ def _keys(client: WireClient) -> set[bytes]:
         found.update(reply[1])
         if cursor == b"0":
             break
+        calls += cursor != before
     return found
 
 

@@ -56,6 +56,24 @@ def test_streams_and_groups_are_seen_on_any_server(url: str) -> None:
     assert group.oldest_idle_ms is not None
 
 
+class Putting(WireClient):
+    """A server that puts its keys in order for fifty calls of SCAN, and then has a stream on each page."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def ask(self, *words: bytes) -> object:
+        self.calls += 1
+        return [b"1", []] if self.calls <= 50 else [b"%d" % self.calls, [b"stream:%d" % self.calls]]
+
+
+def test_streams_are_looked_for_until_a_server_has_its_keys_in_order() -> None:
+    client = Putting()
+
+    assert len(stream_survey._keys(client)) == stream_survey.SCANS - 1
+    assert client.calls == 50 + stream_survey.SCANS - 1
+
+
 def test_one_picture_is_printed(server: penstock.Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.clock.advance(minutes=30)
 
