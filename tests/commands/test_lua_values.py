@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from penstock.engine.scripting import lua_values
 from penstock.protocol import reply
@@ -64,6 +65,16 @@ def of_lua(value: Any, like: Any) -> Any:
 def test_a_packed_reply_is_read_as_what_it_says(case: tuple[bytes, Any]) -> None:
     answer, expected = case
     assert of_lua(DECODE(lua_values.packed(answer)), expected) == expected
+
+
+@given(st.lists(st.binary(max_size=230) | st.sampled_from([b"\r\n", b"\r\n$1\r\na", b"x" * 191, b"x" * 192])))
+def test_an_array_of_texts_is_packed_as_any_reply(texts: list[bytes]) -> None:
+    answer = reply.bulks(texts)
+    out = BytesWriter()
+    assert lua_values._pack(answer, 0, out) == len(answer)
+    assert lua_values.packed(answer) == out.getvalue()
+    for end in range(2, len(answer), 7):  # what is no such array is not taken for one
+        assert lua_values._packed_texts(answer[:end] + b"\r\n") in (None, out.getvalue())
 
 
 def test_a_set_is_read_as_its_members() -> None:
