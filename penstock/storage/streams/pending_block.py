@@ -179,7 +179,19 @@ class PendingBlock:
         """
         if self.owner_counts.get(owner, 0) == self.pending or self.is_run_of(owner, start, stop):
             return []  # nobody else owns any here, or not of these
-        lost, taken = self._take(start, stop, owner)
+        length = stop - start
+        first = self.owners[start]
+        if length == 1:
+            self.owners[start] = owner
+            lost, taken = [(first, 1)], 1
+        else:
+            owners = self.owners[start:stop]
+            self.owners[start:stop] = owner_column(owner, length)
+            if is_constant(owners):
+                lost, taken = [(first, length)], length
+            else:
+                lost = [(former, count) for former, count in Counter(owners).items() if former != owner]
+                taken = sum([count for _, count in lost])
         for former, count in lost:
             self._leave(former, count)
         if owner == NOT_PENDING:
@@ -187,20 +199,6 @@ class PendingBlock:
         else:
             self.owner_counts[owner] = self.owner_counts.get(owner, 0) + taken
         return lost
-
-    def _take(self, start: int, stop: int, owner: int) -> tuple[list[tuple[int, int]], int]:
-        """Write the owner of slots that are not all its own: what each former owner lost, and all of that."""
-        length = stop - start
-        first = self.owners[start]
-        if length == 1:
-            self.owners[start] = owner
-            return [(first, 1)], 1
-        owners = self.owners[start:stop]
-        self.owners[start:stop] = owner_column(owner, length)
-        if is_constant(owners):
-            return [(first, length)], length
-        lost = [(former, count) for former, count in Counter(owners).items() if former != owner]
-        return lost, sum([count for _, count in lost])
 
     def _leave(self, owner: int, count: int = 1) -> None:
         """Subtract slots from an owner's count."""
