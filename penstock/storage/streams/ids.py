@@ -109,9 +109,10 @@ def parse(word: bytes, missing_seq: int = 0) -> StreamId:
         if high >= 0:
             return high << 64 | low
         size = len(word)
-        ms, stop = native_ids.number_at(word, 0, size)
-        if ms >= 0 and stop == size:
-            return ms << 64 | missing_seq
+        alone = native_ids.number_at(word, 0, size)
+        whole: int = alone[0]
+        if whole >= 0 and alone[1] == size:
+            return whole << 64 | missing_seq
     ms_word, dash, seq_word = word.partition(b"-")
     if ms_word.isdigit() and len(word) <= 40:
         if seq_word.isdigit():
