@@ -100,7 +100,6 @@ class Calls:
         self._read_only = False
         self.lock: Lock = nullcontext()
         self.in_place = False
-        self.must_leave = False  # it has run too long in place
         self._leave_at_us = 0
         self.killed = False
         self.wrote = False
@@ -121,11 +120,15 @@ class Calls:
         session.asks_for = caller
         self._requests.begin(session, now_us)
         self._read_only = read_only
-        began_us = max(now_us, self._requests.ended_us())  # a transaction's requests have one time
-        self._leave_at_us = began_us + LONGEST_IN_PLACE_US
-        self.killed = self.wrote = self.in_place = self.must_leave = False
+        self._leave_at_us = self._requests.now_us() + LONGEST_IN_PLACE_US
+        self.killed = self.wrote = self.in_place = False
         self.stop_at_us = 0
         self._stop_text = KILLED
+
+    @property
+    def must_leave(self) -> bool:
+        """Whether the script has run too long in place, now that a request of its own is over."""
+        return self.in_place and self._requests.ended_us() > self._leave_at_us
 
     @property
     def dirty(self) -> int:
@@ -150,9 +153,7 @@ class Calls:
         if isinstance(request, bytes):
             return reply.error(request)
         if self.in_place:
-            answer = self._run(request)
-            self.must_leave = self._requests.ended_us() > self._leave_at_us
-            return answer
+            return self._run(request)
         with self.lock:
             return self._run(request)
 

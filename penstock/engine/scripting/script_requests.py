@@ -33,7 +33,7 @@ class ScriptRequests(OwnRequests):
         self._context.dirty = 0
 
     def now_us(self) -> int:
-        return self._engine.clock.now_us()
+        return self._engine.now_us()
 
     def named_row(self, request: list[bytes]) -> Row:
         return self._engine.named_row(request)

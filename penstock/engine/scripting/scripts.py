@@ -216,7 +216,7 @@ class Scripts:
 
     def _go_on(self, ctx: Context, name: bytes, is_function: bool) -> bytes:
         """The reply of what took more steps than it may in place."""
-        self.calls.in_place = self.calls.must_leave = False
+        self.calls.in_place = False
         machine = self.machine()
         return self._watch(ctx, self._begun(ctx, name, is_function), lambda: machine.go_on(name))
 
