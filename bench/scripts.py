@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
-Words = tuple[bytes, ...]
+from bench.servers import Request
 
 ITEMS: Final = 100  # of the list that is read
 QUEUE: Final = b"""
@@ -72,16 +72,16 @@ SCRIPTS: Final[dict[str, bytes]] = {
 }  # fmt: skip
 
 
-def calls_of(code: bytes, key_of: Callable[[int], bytes]) -> Callable[[int], Words]:
+def calls_of(code: bytes, key_of: Callable[[int], bytes]) -> Callable[[int], Request]:
     """A request that runs a script, from its number."""
     sha = hashlib.sha1(code, usedforsecurity=False).hexdigest().encode()
     return lambda number: (b"EVALSHA", sha, b"1", key_of(number), TEXT, b"%d" % (1_700_000_000_000 + number), JOB)
 
 
-def loaded(code: bytes, keys: list[bytes]) -> Callable[[int], Iterator[Words]]:
+def loaded(code: bytes, keys: list[bytes]) -> Callable[[int], Iterator[Request]]:
     """What a script needs to be there."""
 
-    def prepare(_: int) -> Iterator[Words]:
+    def prepare(_: int) -> Iterator[Request]:
         yield b"SCRIPT", b"LOAD", code
         if code is LIST:
             for key in keys:

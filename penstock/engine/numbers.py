@@ -46,7 +46,7 @@ def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
     number = decimal(word)
     if number is None:
         number = _hexadecimal(word)
-    elif (not number or isinf(number)) and is_out_of_range(word, number):
+    elif is_out_of_range(word, number):
         number = None
     if number is None:
         raise ReplyError(text)
@@ -74,10 +74,10 @@ def decimal(word: bytes) -> float | None:
 
 def is_out_of_range(word: bytes, number: float) -> bool:
     """Whether a decimal word means a finite number other than 0 that a double cannot come near to."""
-    parts = _DECIMAL.fullmatch(word)
-    if parts is None or (number and not isinf(number)):
+    if number and not isinf(number):
         return False
-    return bool(number) or not _is_nought(parts)
+    parts = _DECIMAL.fullmatch(word)
+    return parts is not None and (bool(number) or not _is_nought(parts))
 
 
 def _is_nought(parts: re.Match[bytes]) -> bool:
@@ -196,12 +196,12 @@ def _exact(word: bytes) -> tuple[int, int] | None:
         parts, base, power_base = _HEXADECIMAL.fullmatch(word), 16, 2
         if parts is None:
             return None
-    decimals = parts[2] or parts[3] or b""
-    digits = (parts[1] or b"") + decimals
-    if not digits.strip(b"0"):
+    if _is_nought(parts):
         return 0, 1
     if _is_far(parts[4]):
         return None
+    decimals = parts[2] or parts[3] or b""
+    digits = (parts[1] or b"") + decimals
     above = int(digits, base) if base == 16 or len(digits) < FEW_DIGITS else int(Decimal(digits.decode()))
     if word.startswith(b"-"):
         above = -above
@@ -225,12 +225,16 @@ def rounded(number: int, below: int) -> LongDouble | None:
         below <<= exponent
     else:
         above <<= -exponent
-    made, rest = divmod(above, below)
-    if 2 * rest > below or (2 * rest == below and made & 1):
-        made += 1
+    made = _nearest(above, below)
     if made.bit_length() + exponent > MOST_BITS:
         return None
     return LongDouble(-made if number < 0 else made, exponent)
+
+
+def _nearest(above: int, below: int) -> int:
+    """The whole number nearest to a fraction that is not negative, of two equally near ones the even one."""
+    whole, rest = divmod(above, below)
+    return whole + (2 * rest > below or (2 * rest == below and whole & 1 == 1))
 
 
 def _rounded_units(count: int, exponent: int) -> LongDouble | None:
@@ -257,10 +261,7 @@ def long_double_text(number: LongDouble) -> bytes:
     >>> long_double_text(LongDouble(1, -2)), long_double_text(LongDouble(3, 0))
     (b'0.25', b'3')
     """
-    below = number._below()
-    units, rest = divmod(number._above() * ONE_WITH_DECIMALS, below)
-    if 2 * rest > below or (2 * rest == below and units & 1):
-        units += 1
+    units = _nearest(number._above() * ONE_WITH_DECIMALS, number._below())
     digits = str(units) if units < MOST_PRINTED else str(Decimal(units))  # str of an int stops at 4300 digits
     digits = digits.rjust(DECIMALS + 1, "0")
     text = f"{digits[:-DECIMALS]}.{digits[-DECIMALS:]}".rstrip("0").rstrip(".")

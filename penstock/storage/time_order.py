@@ -18,8 +18,8 @@ class TimeOrder:
     """Pairs of a time and a name, in order, in chunks: lists of at most MOST pairs. Each pair is there once.
 
     What is later than all others, as most times of expiry are when they are set, is appended in O(1); any other change
-    costs O(log n) comparisons, in C. (A SortedList takes three times the instructions for one, and ten times for the
-    other.) In the costs, n is the number of pairs.
+    costs O(log n). (A SortedList took 2,300 instructions to take a pair in and 6,800 to take one out, in Python.)
+    In the costs, n is the number of pairs.
 
     Invariants: no chunk is empty; `lasts` has the last pair of each.
     """

@@ -5,7 +5,7 @@ A value that Redis keeps in its compact encoding is returned as a whole, whateve
 server remembers nothing for a client between two calls.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from penstock.commands.common.scan_cursor import PAGE, read_count, read_glob
 from penstock.engine import refusals
@@ -35,15 +35,14 @@ class CollectionScan:
         glob = self.glob
         return list(names) if glob is None else [name for name in names if glob.matches(name)]
 
-    def step(self, scan_order: HashOrder | None, names: Collection[bytes]) -> tuple[list[bytes], int, HashOrder | None]:
-        """The matching names of this step, the next cursor, and the scan order to keep: None after the last step.
+    def step(self, order: HashOrder) -> tuple[list[bytes], int, HashOrder | None]:
+        """The matching names of this step, the next cursor, and the order if it is to be kept: not after the last step.
 
         It is kept beyond the scan if names are picked from it by chance.
         """
-        scan_order = HashOrder(names, 0) if scan_order is None else scan_order
-        names_found, following = scan_order.walk(self.cursor, self.count)
-        is_kept = following != 0 or scan_order.is_picked_from
-        return self.matching(names_found), following, scan_order if is_kept else None
+        names_found, following = order.walk(self.cursor, self.count)
+        is_kept = following != 0 or order.is_picked_from
+        return self.matching(names_found), following, order if is_kept else None
 
 
 def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool) -> CollectionScan:

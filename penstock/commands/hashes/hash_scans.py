@@ -30,14 +30,12 @@ MOST_WITH_VALUES: Final = MAX_INT64 // 2
     summary="Returns random fields of a hash; with a negative count they may repeat.",
 )
 def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
-    key = args[1]
+    key, chance = args[1], ctx.engine.chance
     if len(args) == 2:
         found = read_hash(ctx, key)
-        return (
-            reply.null(ctx.resp3)
-            if found is None
-            else reply.bulk(random_name(found.names(), found.in_order, ctx.engine.chance))
-        )
+        if found is None:
+            return reply.null(ctx.resp3)
+        return reply.bulk(random_name(found.names(), found.in_order, chance))
     count = read_count(args[2])
     with_values = len(args) > 3
     if len(args) > 4 or (with_values and args[3].upper() != b"WITHVALUES"):
@@ -47,7 +45,6 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
-    chance = ctx.engine.chance
     fields = list(found.names()) if count >= len(found) else random_names(found.names(), found.in_order, count, chance)
     if count < 0:
         if not with_values:
@@ -84,7 +81,7 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     if not found.is_large:
         fields = scan.matching(found.names())
     else:
-        fields, following, found.scan_order = scan.step(found.scan_order, found.names())
+        fields, following, found.scan_order = scan.step(found.in_order())
     return collection_scan.answer(following, fields if scan.only_names else _with_values(found, fields))
 
 

@@ -220,5 +220,5 @@ def sscan(ctx: Context, args: list[bytes]) -> bytes:
     if found.form is not Form.HASHTABLE:
         return collection_scan.answer(0, scan.matching(found.listed()))
     table = found.table()
-    members, following, table.scan_order = scan.step(table.scan_order, table.members)
+    members, following, table.scan_order = scan.step(table.in_order())
     return collection_scan.answer(following, members)

@@ -32,6 +32,10 @@ class Options:
         self.expiration = b""  # one of EXPIRATIONS
         self.time = b""
 
+    def keeps_time(self) -> bool:
+        """Whether the old time of expiry is not to be removed: it stays, or a new one replaces it."""
+        return self.keeps or bool(self.expiration)
+
     def moment(self, ctx: Context, name: bytes) -> int:
         """The time of expiry in unix ms, for the errors of a command called `name`."""
         number = arguments.integer(self.time)
@@ -114,7 +118,7 @@ def set_(ctx: Context, args: list[bytes]) -> bytes:
         answer = refused
     if not _may_set(ctx, key, options):
         return refused
-    overwrite(ctx, key, value, options.keeps or bool(options.expiration))  # a new time replaces the old one
+    overwrite(ctx, key, value, options.keeps_time())
     _notify_set(ctx, key)
     if options.expiration:
         set_expiry(ctx, key, when_ms)
@@ -188,7 +192,7 @@ def msetex(ctx: Context, args: list[bytes]) -> bytes:
     if options.existence and any((ctx.value(key) is None) == (options.existence == b"XX") for key in keys):
         return reply.ZERO
     for key, value in zip(keys, values, strict=True):
-        overwrite(ctx, key, value, options.keeps)
+        overwrite(ctx, key, value, options.keeps_time())
         if options.expiration:
             set_expiry(ctx, key, when_ms)
         _notify_set(ctx, key)
@@ -300,7 +304,7 @@ def _set_for(ctx: Context, args: list[bytes], expiration: bytes, name: bytes) ->
     options = Options()
     options.expiration, options.time = expiration, time
     when_ms = options.moment(ctx, name)
-    overwrite(ctx, key, value, keeps_expiry=True)  # which the new one replaces
+    overwrite(ctx, key, value, options.keeps_time())
     _notify_set(ctx, key)
     set_expiry(ctx, key, when_ms)
     if ctx.effects.log is not None:

@@ -65,7 +65,11 @@ class Change:
         if self._large is not None:
             value = self._large
         else:
-            value = raw_string(self._text) if len(self._text) < SHORTEST else LargeString(bytearray(self._text))
+            text = self._text
+            if len(text) < SHORTEST:
+                value = raw_string(text)
+            else:
+                value = LargeString(text if isinstance(text, bytearray) else bytearray(text))
         if self._is_new:
             create(ctx, self._key, value)
         else:

@@ -71,14 +71,17 @@ def handed(found: bytes) -> bytes | int:
         return _number(found, 1)
     elif found == reply.OK:
         return True
-    elif kind == _MINUS:
-        return AS_ERROR + found[1:-2]
-    return AS_PACKED + packed(found)
+    return _marked(found)
 
 
 def handed_in_the_end(found: bytes) -> bytes:
     """A reply as sandbox.lua takes it, and with it that the script is to leave its place."""
-    return LEAVE + (AS_ERROR + found[1:-2] if found[0] == _MINUS else AS_PACKED + packed(found))
+    return LEAVE + _marked(found)
+
+
+def _marked(found: bytes) -> bytes:
+    """A reply that is no value by itself, behind what says how it is to be read."""
+    return AS_ERROR + found[1:-2] if found[0] == _MINUS else AS_PACKED + packed(found)
 
 
 def packed(found: bytes) -> bytes:

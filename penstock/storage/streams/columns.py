@@ -22,6 +22,14 @@ def repeated(number: int, length: int) -> "array[int]":
     return column * length
 
 
+def fill(column: "array[int]", start: int, stop: int, number: int) -> None:
+    """Write a 64-bit number to column[start:stop]. One place needs no other column. O(stop - start)."""
+    if stop - start == 1:
+        column[start] = number
+    else:
+        column[start:stop] = repeated(number, stop - start)
+
+
 def owner_column(number: int, length: int) -> "array[int]":
     """As `repeated`, with 32-bit numbers: for the owner column of a pending block."""
     column = _WORD[:]

@@ -24,7 +24,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from penstock.storage.streams.columns import numbered, repeated
+from penstock.storage.streams.columns import fill, numbered, repeated
 from penstock.storage.streams.ids import StreamId
 
 OUT_OF_ORDER: Final = 1 << 63  # flag in a place: the other bits are a serial in `out_of_order`
@@ -71,10 +71,7 @@ class ArrivalQueue:
 
     def set_last_times(self, count: int, time_ms: int) -> None:
         """Give the last `count` cells another time, which is not earlier than theirs. O(count)."""
-        if count == 1:
-            self.times[-1] = time_ms
-        else:
-            self.times[len(self.times) - count :] = repeated(time_ms, count)
+        fill(self.times, len(self.times) - count, len(self.times), time_ms)
 
     def add_cells(self, other: "ArrivalQueue", start: int, stop: int) -> "array[int]":
         """Queue the cells [start, stop) of another queue; returns their serials. O(stop - start)."""

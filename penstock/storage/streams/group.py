@@ -7,7 +7,7 @@ from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.block_list import BlockList
-from penstock.storage.streams.columns import counts_up, is_constant, repeated
+from penstock.storage.streams.columns import counts_up, fill, is_constant
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
 from penstock.storage.streams.group_memory import of_blocks, of_consumers
 from penstock.storage.streams.ids import IdColumns, StreamId
@@ -580,15 +580,11 @@ def _count_run(block: PendingBlock, start: int, stop: int, count_change: int) ->
     """Change the delivery counts of a run by `count_change`."""
     if count_change == KEEP_COUNT:
         return
-    if stop - start == 1:
-        block.counts[start] = _next_count(block.counts[start], count_change)
-        return
-    counts = block.counts[start:stop]
-    first = counts[0]
-    if count_change >= 0 or is_constant(counts):
-        block.counts[start:stop] = repeated(_next_count(first, count_change), len(counts))
+    counts = block.counts
+    if count_change >= 0 or stop - start == 1 or is_constant(counts[start:stop]):
+        fill(counts, start, stop, _next_count(counts[start], count_change))
     else:
-        block.counts[start:stop] = array("Q", [_next_count(count, count_change) for count in counts])
+        counts[start:stop] = array("Q", [_next_count(count, count_change) for count in counts[start:stop]])
 
 
 def _next_count(count: int, count_change: int) -> int:

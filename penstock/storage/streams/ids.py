@@ -207,21 +207,20 @@ def _read_digits(texts: list[bytes]) -> IdColumns | None:
 
 def _read_joined(texts: list[bytes]) -> IdColumns | None:
     """For the uncompiled build: ids of two plain numbers each, by splits and joins; None if one has another form."""
-    if len(texts) > 1:
-        # If every word is `<ms>-<seq>`, every second number starts with `-`. In any other word a `-` is misplaced,
-        # and isdigit or array() below refuses it.
-        joined = b",".join(texts).replace(b"-", b",-")
-        numbers = joined.split(b",")
-        if len(numbers) == 2 * len(texts) and not joined.translate(None, b"0123456789,-"):
-            ms_words = numbers[::2]
-            if ms_words.count(ms_words[0]) == len(texts):  # usual in a producer's pipeline: one millisecond
-                ms_words = ms_words[:1]
-            if all(map(bytes.isdigit, ms_words)):
-                try:
-                    ms = array("Q", map(int, ms_words))
-                    if len(ms) == 1:
-                        ms = ms * len(texts)
-                    return IdColumns(ms, array("Q", map(neg, map(int, numbers[1::2]))))
-                except (ValueError, OverflowError):
-                    pass
+    # If every word is `<ms>-<seq>`, every second number starts with `-`. In any other word a `-` is misplaced,
+    # and isdigit or array() below refuses it.
+    joined = b",".join(texts).replace(b"-", b",-")
+    numbers = joined.split(b",")
+    if len(numbers) == 2 * len(texts) and not joined.translate(None, b"0123456789,-"):
+        ms_words = numbers[::2]
+        if ms_words.count(ms_words[0]) == len(texts):  # usual in a producer's pipeline: one millisecond
+            ms_words = ms_words[:1]
+        if all(map(bytes.isdigit, ms_words)):
+            try:
+                ms = array("Q", map(int, ms_words))
+                if len(ms) == 1:
+                    ms = ms * len(texts)
+                return IdColumns(ms, array("Q", map(neg, map(int, numbers[1::2]))))
+            except (ValueError, OverflowError):
+                pass
     return None

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.storage.streams.columns import is_constant, owner_column, repeated
+from penstock.storage.streams.columns import fill, is_constant, owner_column, repeated
 from penstock.storage.streams.ids import HALF, StreamId, text_of
 from penstock.storage.streams.segment import Segment
 
@@ -161,10 +161,7 @@ class PendingBlock:
 
     def set_times(self, start: int, stop: int, time_ms: int) -> None:
         """Set the delivery time of the slots [start, stop). O(slots)."""
-        if stop - start == 1:
-            self.times[start] = time_ms
-        else:
-            self.times[start:stop] = repeated(time_ms, stop - start)
+        fill(self.times, start, stop, time_ms)
 
     def free(self, slot: int) -> None:
         """Make a pending slot NOT_PENDING. O(1)."""

@@ -106,12 +106,13 @@ local HANDED_OVER = {}
 local own_thread -- that runs in place, or did and goes on
 
 -- Say that so many steps follow, of 100 ns each: as long as it takes Lua to read or to make a byte of text.
-function guard.spend(steps)
+local function spend(steps)
     steps_left = steps_left - steps
     if steps_left < 0 then
         guard.leave_place()
     end
 end
+guard.spend = spend
 
 function guard.is_in_place()
     return in_place
@@ -119,20 +120,17 @@ end
 
 -- A request was made in place, whose reply has so many bytes.
 function guard.asked(size)
-    steps_left = steps_left - STEPS_OF_REQUEST - size
-    if steps_left < 0 then
-        guard.leave_place()
-    end
+    spend(STEPS_OF_REQUEST + size)
 end
 
 -- A text has used the steps that it was granted: -left is how many more it took. How many it may take next.
 function guard.turns(left)
-    steps_left = steps_left - GRANT + (left < 0 and left or 0)
+    spend(GRANT - (left < 0 and left or 0))
     grants = grants + 1
     if grants == 2 then
         began_at = clock()
     end
-    if steps_left < 0 or in_place and grants > 2 and clock() - began_at > LONGEST then
+    if in_place and grants > 2 and clock() - began_at > LONGEST then
         guard.leave_place()
     end
     return GRANT
@@ -141,10 +139,7 @@ end
 -- A text that was joined, or what a metamethod made of it. Counts its bytes.
 function guard.joined(text)
     if type(text) == "string" then
-        steps_left = steps_left - #text
-        if steps_left < 0 then
-            guard.leave_place()
-        end
+        spend(#text)
     end
     return text
 end

@@ -42,10 +42,10 @@ end
 
 -- What can be said of a pattern before it is used: nil and what is wrong with it, or how often the length of the text
 -- multiplies the steps it may take, and whether C's matcher goes deeper than it likes.
-function patterns.weigh(pattern, is_gmatch)
+function patterns.weigh(pattern)
     local at, stop = 1, #pattern
     local loops, items, opened, captures = 1, 0, {}, 0
-    if byte(pattern, 1) == 94 and not is_gmatch then
+    if byte(pattern, 1) == 94 then
         at, loops = 2, 0
     end
     while at <= stop do

@@ -1,8 +1,8 @@
 -- Replies: values as RESP for the client.
 
 local host, guard = ...
-local error, type, tonumber, raw_next, raw_get = error, type, tonumber, next, rawget
-local byte, find, sub, gsub, concat, floor = string.byte, string.find, string.sub, string.gsub, table.concat, math.floor
+local error, type, raw_next, raw_get = error, type, next, rawget
+local find, sub, gsub, concat, floor = string.find, string.sub, string.gsub, table.concat, math.floor
 local number_text, spend = host.number_text, guard.spend
 local create, resume = coroutine.create, coroutine.resume
 
@@ -56,6 +56,11 @@ end
 local HEADERS = {} -- of bulk strings, by their size
 for count = 0, 255 do
     HEADERS[count] = "$" .. count .. "\r\n"
+end
+
+local function add_bulk(text)
+    out[size + 1], out[size + 2], out[size + 3] = HEADERS[#text] or "$" .. #text .. "\r\n", text, "\r\n"
+    size = size + 3
 end
 
 local render
@@ -151,8 +156,7 @@ render_table = function(value, depth)
         count = count + 1
         if type(item) == "string" and #item < 256 then -- the commonest
             spend(2)
-            out[size + 1], out[size + 2], out[size + 3] = HEADERS[#item], item, "\r\n"
-            size = size + 3
+            add_bulk(item)
         else
             render(item, depth + 1)
         end
@@ -174,9 +178,7 @@ render = function(value, depth)
             large_size = large_size + #value
             guard.room(large_size)
         end
-        add(HEADERS[#value] or "$" .. #value .. "\r\n")
-        add(value)
-        text = "\r\n"
+        return add_bulk(value)
     elseif kind == "number" then
         text = ":" .. integer_text(value) .. "\r\n"
     elseif kind == "boolean" then

@@ -145,12 +145,7 @@ local function taken(found)
 end
 
 local function redis_call(...)
-    local found = call(...)
-    if type(found) == "string" and byte(found, 1) ~= 0 then -- the commonest
-        asked(#found)
-        return found
-    end
-    local answer, is_error = taken(found)
+    local answer, is_error = taken(call(...))
     if is_error then
         error(answer, 0)
     end
