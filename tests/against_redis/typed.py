@@ -202,7 +202,7 @@ class TypedComparison:
         self.log = UnitLog()
         self.ours.engine.effects.log = self.log
         self._queued: list[Request] | None = None
-        opening = [["RESET"], ["FLUSHALL"], ["HELLO", str(resp)]]
+        opening = [["RESET"], ["FLUSHALL"], ["SCRIPT", "FLUSH"], ["HELLO", str(resp)]]  # cjson keeps its settings
         for alone, some in groupby([*opening, *requests], self._stands_alone):
             batch = list(some)
             for start in range(0, len(batch), 1 if alone else BATCH):
