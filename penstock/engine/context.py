@@ -154,13 +154,14 @@ class Context:
     def expire_overdue(self, most: int) -> int:
         """Remove at most so many keys whose time has passed, as `expire` does, each logged as a unit of its own.
 
-        Not while they must stay. How many; fewer than `most`: there are no more. O(most), O(most * log n) with a scan.
+        Not while they must stay. How many; there may be more. O(most), O(most * log n) with a scan.
         """
         engine, effects = self.engine, self.effects
+        keys = self.db.overdue(self.now_ms, most)
         if engine.blocking.by_key:
-            for key in self.db.overdue(self.now_ms, most):
+            for key in keys:
                 engine.blocking.settle(self.db_index, key)
-        expired = self.db.take_overdue(self.now_ms, most)
+        expired = self.db.take_overdue(keys)
         if effects.log is not None:
             effects.add_units(self.db_index, [pack((b"DEL", key)) for key, _ in expired])
         is_heeded = engine.heeds_changes or bool(engine.blocking.by_key)

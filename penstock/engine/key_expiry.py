@@ -44,16 +44,13 @@ def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
     engine = ctx.engine
     is_timed = engine.settings.number("latency-monitor-threshold") > 0  # then one after the other: LATENCY tells each
     at_once = 1 if is_timed else LOOKED_AT
-    while most > 0:
+    while most > 0 and ctx.db.expiries.first_ms() < ctx.now_ms:
         began_us = engine.clock.now_us()
-        wanted = min(most, at_once)
-        expired = ctx.expire_overdue(wanted)
+        expired = ctx.expire_overdue(min(most, at_once))
         engine.statistics.expired_active += expired
         if is_timed:
             engine.note_delay(b"expire-del", began_us)
         most -= expired
-        if expired < wanted:
-            break
         if engine.clock.now_us() >= until_us:
             engine.statistics.expiry_cuts += 1
             break

@@ -3,22 +3,28 @@
 from random import Random
 from typing import Final
 
-from penstock.storage.time_order import TimeOrder
+from penstock.storage.time_order import Timed, TimeOrder
 
 NEVER: Final = 2**63  # later than any deadline
+MOST_MOVED: Final = 1000  # renewed names that one question looks at: 3 ms
 
 
 class Deadlines:
     """Names and a deadline for each, in unix ms.
 
-    Invariant: `order` has exactly the pairs (times[name], name). In the costs, n is the number of names.
+    A deadline that is moved later by `renew` costs no search in the order of times: the name stays where it is, and is
+    put in its place once it comes to the front. Nothing is renewed where `first_ms` must be exact.
+
+    Invariants: `order` has one pair (ms, name) for each name, with its deadline; or with an earlier time, and then
+    `_early` has that time. In the costs, n is the number of names.
     """
 
-    __slots__ = ("order", "times")
+    __slots__ = ("_early", "order", "times")
 
     def __init__(self) -> None:
         self.times: dict[bytes, int] = {}
         self.order = TimeOrder()
+        self._early: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return len(self.times)
@@ -29,37 +35,76 @@ class Deadlines:
         if before_ms is not None:
             if before_ms == when_ms:
                 return
-            self.order.remove((before_ms, name))
+            self._leave(name, before_ms)
         self.times[name] = when_ms
         self.order.add((when_ms, name))
+
+    def renew(self, name: bytes, when_ms: int) -> None:
+        """As `set`. O(1) where the new deadline is the later one."""
+        found_ms = self.times.get(name)
+        before_ms: int = 0 if found_ms is None else found_ms
+        if found_ms is None or when_ms < before_ms:
+            self.set(name, when_ms)
+        elif when_ms > before_ms:
+            self.times[name] = when_ms
+            if name not in self._early:
+                self._early[name] = before_ms
 
     def drop(self, name: bytes) -> bool:
         """Remove the deadline of a name; returns whether it had one. O(log n)."""
         when_ms = self.times.pop(name, None)
         if when_ms is None:
             return False
-        self.order.remove((when_ms, name))
+        self._leave(name, when_ms)
         return True
 
     def first_ms(self) -> int:
-        """The earliest deadline; NEVER if there is none. O(1)."""
+        """The earliest deadline, or an earlier time if names were renewed; NEVER if there is none. O(1)."""
         return self.order.first()[0] if self.times else NEVER
 
-    def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
-        """At most `max_count` names whose deadline has passed, the earliest deadline first. O(max_count)."""
-        return [name for when_ms, name in self.order.up_to(max_count) if when_ms < now_ms]
+    def soonest(self) -> Timed:
+        """The earliest deadline and its name; there must be one. O(1), and O(log n) for each name renewed before it.
 
-    def take_overdue(self, now_ms: int, max_count: int) -> list[bytes]:
-        """As `overdue`; the names have no deadline any more."""
-        names = self.overdue(now_ms, max_count)
+        Where MOST_MOVED were renewed before it, the earliest of theirs.
+        """
+        first = self.order.first()
+        if first[1] not in self._early:
+            return first
+        names = [name for _, name in self.order.up_to(MOST_MOVED)]
+        self._move(names)
+        first = self.order.first()
+        return min([(self.times[name], name) for name in names]) if first[1] in self._early else first
+
+    def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
+        """At most `max_count` names whose deadline has passed, the earliest deadline first.
+
+        O(max_count), and O(log n) for each name that was renewed. Where some were, there may be more than is returned.
+        """
+        names = [name for when_ms, name in self.order.up_to(max_count) if when_ms < now_ms]
+        early = self._early
+        if early and self._move(names):
+            names = [name for when_ms, name in self.order.up_to(max_count) if when_ms < now_ms]
+            renewed = [at for at, name in enumerate(names) if name in early]
+            if renewed:
+                del names[renewed[0] :]
+        return names
+
+    def take(self, names: list[bytes]) -> None:
+        """Remove the deadlines of the names that `overdue` has just returned. O(len(names))."""
         self.order.take_first(len(names))
         for name in names:
             del self.times[name]
-        return names
 
     def count_overdue(self, now_ms: int) -> int:
-        """How many deadlines have passed. O(log n), and a thousandth of those that have."""
-        return self.order.count_before((now_ms, b""))
+        """How many deadlines have passed. O(log n), and a thousandth of those that have.
+
+        Where names were renewed and more than MOST_MOVED are looked at, an estimate by the first of them.
+        """
+        count = self.order.count_before((now_ms, b""))
+        if not count or not self._early:
+            return count
+        looked_at = self.order.up_to(min(count, MOST_MOVED))
+        return count * sum([self.times[name] < now_ms for _, name in looked_at]) // len(looked_at)
 
     def any_of(self, chance: Random) -> bytes:
         """A name by chance; there must be one. O(1), as a rule."""
@@ -70,9 +115,24 @@ class Deadlines:
         copied = Deadlines()
         copied.times = dict(self.times)
         copied.order = self.order.copy()
+        copied._early = dict(self._early)
         return copied
 
     def check(self) -> None:
-        """Assert the invariant."""
+        """Assert the invariants."""
         self.order.check()
-        assert list(self.order) == sorted((when_ms, name) for name, when_ms in self.times.items())
+        assert all(early_ms < self.times[name] for name, early_ms in self._early.items())
+        assert list(self.order) == sorted((when_ms, name) for name, when_ms in {**self.times, **self._early}.items())
+
+    def _leave(self, name: bytes, when_ms: int) -> None:
+        """Take a name with that deadline out of the order."""
+        self.order.remove((self._early.pop(name, when_ms) if self._early else when_ms, name))
+
+    def _move(self, names: list[bytes]) -> int:
+        """Put those of some names that were renewed in their places; how many they were."""
+        early, times, order = self._early, self.times, self.order
+        moved = [name for name in names if name in early]
+        for name in moved:
+            order.remove((early.pop(name), name))
+            order.add((times[name], name))
+        return len(moved)

@@ -121,13 +121,11 @@ class Database:
             self._forget(key, value)
         return value
 
-    def take_overdue(self, now_ms: int, max_count: int) -> list[tuple[bytes, Value]]:
-        """Remove at most `max_count` keys whose time of expiry has passed, the earliest first; each with its value.
-
-        O(max_count).
-        """
+    def take_overdue(self, keys: list[bytes]) -> list[tuple[bytes, Value]]:
+        """Remove the keys that `overdue` has just returned; each with its value. O(len(keys))."""
+        self.expiries.take(keys)
         taken: list[tuple[bytes, Value]] = []
-        for key in self.expiries.take_overdue(now_ms, max_count):
+        for key in keys:
             value = self.values.pop(key)
             self._forget(key, value)
             taken.append((key, value))
@@ -146,15 +144,18 @@ class Database:
             self.order.remove(key)
 
     def expire_at(self, key: bytes, when_ms: int) -> None:
-        """Set or replace the time of expiry of a key. O(log n)."""
-        self.expiries.set(key, when_ms)
+        """Set or replace the time of expiry of a key. O(log n); O(1) where the new one is later."""
+        self.expiries.renew(key, when_ms)
 
     def persist(self, key: bytes) -> bool:
         """Remove the time of expiry of a key; returns whether it had one. O(log n)."""
         return self.expiries.drop(key)
 
     def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
-        """At most `max_count` keys whose time of expiry has passed, the earliest first. O(max_count)."""
+        """At most `max_count` keys whose time of expiry has passed, the earliest first.
+
+        As Deadlines.overdue: there may be more.
+        """
         return self.expiries.overdue(now_ms, max_count)
 
     def in_order(self, now_ms: int) -> HashOrder:

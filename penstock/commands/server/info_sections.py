@@ -394,7 +394,7 @@ def _expiry_of(db: Database, now_ms: int) -> str:
 def mean_ttl(db: Database, now_ms: int) -> int:
     """The mean time to live in ms, of a sample from the whole database."""
     step = max(len(db.expires) // TTLS_SAMPLED, 1)
-    lives = [max(when_ms - now_ms, 0) for when_ms, _ in db.expiries.order.each(step)]
+    lives = [max(db.expires[key] - now_ms, 0) for _, key in db.expiries.order.each(step)]
     return sum(lives) // len(lives) if lives else 0
 
 

@@ -84,11 +84,9 @@ class Evictor:
         return uses.idle_ms(db_index, key, now_ms)
 
     def _soonest(self) -> tuple[int, bytes] | None:
-        """The key that expires first. Times are kept in order here: nothing is left to chance."""
+        """The key that expires first; nothing is left to chance here."""
         heads = [
-            (*db.expiries.order.first(), index)
-            for index, db in enumerate(self._engine.keyspace.databases)
-            if db.expires
+            (*db.expiries.soonest(), index) for index, db in enumerate(self._engine.keyspace.databases) if db.expires
         ]
         if not heads:
             return None
