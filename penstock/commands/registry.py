@@ -28,7 +28,17 @@ from penstock.commands.hashes import (
     hash_scans,
 )
 from penstock.commands.hyperloglog import hll_debug, hyperloglog
-from penstock.commands.keys import databases, dumping, expiry, keys, migrating, objects, scanning, sorting
+from penstock.commands.keys import (
+    databases,
+    dumping,
+    expiry,
+    expiry_batches,
+    keys,
+    migrating,
+    objects,
+    scanning,
+    sorting,
+)
 from penstock.commands.lists import list_batches, list_block_moves, list_ends, list_middle, list_moves
 from penstock.commands.policies import delayed_nack, policy, server_clock
 from penstock.commands.pubsub import pubsub
@@ -126,6 +136,7 @@ FAMILIES: Final = (
     delayed_nack,
     dumping,
     expiry,
+    expiry_batches,
     failover,
     following,
     functions,

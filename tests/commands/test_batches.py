@@ -19,7 +19,9 @@ from tests.support.log import UnitLog
 from tests.support.seeds import seeds
 
 QUICK = (
-    b"SET key value", b"set key value", b"SET key value PX 1", b"GET key", b"INCR key", b"INCRBY key number",
+    b"SET key value", b"set key value", b"SET key value PX 1", b"SET key value EX number", b"SET key value ex 100",
+    b"SET key value EXAT number", b"EXPIRE key number", b"EXPIRE key 100", b"expire key seconds", b"EXPIRE key 9 GT",
+    b"GET key", b"INCR key", b"INCRBY key number",
     b"DECR key", b"APPEND key value", b"GETDEL key", b"MGET key key", b"LPUSH key value", b"RPUSH key value value",
     b"RPUSH key value", b"LPOP key", b"RPOP key", b"LPOP key 2", b"HSET key value value", b"HSET key value",
     b"HSET key value value value value", b"SADD key number", b"SADD key value value", b"ZADD key NX value",
@@ -92,6 +94,7 @@ class Side:
         ]
         shown += [self.client(f"OBJECT ENCODING {key}") for key in ("a", "b", "n", "list", "hash", "set", "zset")]
         shown += [value_of(self.engine, key).producers.pids for key in (b"s", b"t")]
+        shown.append(dict(self.engine.keyspace.databases[0].expires))
         return [*shown, self.client("DEBUG DIGEST"), self.engine.context.dirty, self.log.text]
 
 
@@ -152,6 +155,8 @@ class Pipelines:
         chance = self.chance
         if kind == b"key":
             return chance.choice(keys)
+        if kind == b"seconds":
+            return chance.choice((b"100", b"100", b"7", b"9" * 15, b"9" * 18))
         return {b"number": b"%d" % chance.randrange(-3, 9), b"value": chance.choice(VALUES)}.get(kind, kind)
 
     def fields(self, width: int) -> list[bytes]:

@@ -15,6 +15,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 MOST_SECONDS: Final = MAX_INT64 // 1000
+NEAR_MS: Final = 2**61  # added to any clock's time it fits; larger numbers are objects in compiled code
 NO_KEY: Final = b":-2\r\n"
 NO_EXPIRY: Final = b":-1\r\n"
 CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
@@ -86,7 +87,9 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     conditions = _read_conditions(args[3:]) if len(args) > 3 else NO_CONDITIONS
     number = arguments.integer(args[2])
     when_ms = moment(number, base_ms, in_seconds, name)
-    if ctx.value(key) is None or not _condition_holds(conditions, ctx.db.expires.get(key), when_ms):
+    if ctx.value(key) is None:
+        return reply.ZERO
+    if conditions and not _condition_holds(conditions, ctx.db.expires.get(key), when_ms):
         return reply.ZERO
     if when_ms <= ctx.now_ms and not ctx.session.privileged:  # in a replay, the log has the DEL
         delete(ctx, key)
@@ -117,8 +120,6 @@ def _read_conditions(options: list[bytes]) -> frozenset[bytes]:
 
 def _condition_holds(conditions: frozenset[bytes], old_ms: int | None, when_ms: int) -> bool:
     """Whether the new time may replace the old one. No old time counts as later than any."""
-    if not conditions:
-        return True
     if old_ms is None:
         return b"XX" not in conditions and b"GT" not in conditions
     if b"GT" in conditions:
@@ -137,7 +138,7 @@ def moment(number: int, base_ms: int, in_seconds: bool, name: bytes) -> int:
         if not -MOST_SECONDS <= number <= MOST_SECONDS:
             raise invalid_expire(name)
         number *= 1000
-    if number > MAX_INT64 - base_ms:
+    if number > NEAR_MS and number > MAX_INT64 - base_ms:
         raise invalid_expire(name)
     return number + base_ms
 

@@ -38,11 +38,16 @@ class Options:
 
     def moment(self, ctx: Context, name: bytes) -> int:
         """The time of expiry in unix ms, for the errors of a command called `name`."""
-        number = arguments.integer(self.time)
-        if number <= 0:
-            raise invalid_expire(name)
-        base_ms = 0 if self.expiration.endswith(b"AT") else ctx.now_ms
-        return moment(number, base_ms, self.expiration.startswith(b"EX"), name)
+        return moment_of(ctx, self.expiration, self.time, name)
+
+
+def moment_of(ctx: Context, expiration: bytes, time: bytes, name: bytes) -> int:
+    """The time of expiry in unix ms that one of EXPIRATIONS and its number give, for the errors of a command."""
+    number = arguments.integer(time)
+    if number <= 0:
+        raise invalid_expire(name)
+    base_ms = 0 if expiration.endswith(b"AT") else ctx.now_ms
+    return moment(number, base_ms, expiration.startswith(b"EX"), name)
 
 
 def _read_expiration(options: Options, args: list[bytes], at: int) -> bool:
@@ -64,7 +69,11 @@ def _read_set(ctx: Context, args: list[bytes]) -> Options:
     at = 3
     while at < len(args):
         option = args[at].upper()
-        if option in (b"NX", b"XX") and options.existence in (b"", option):
+        if option in EXPIRATIONS:
+            if options.keeps or not _read_expiration(options, args, at):
+                raise refusals.syntax()
+            at += 1
+        elif option in (b"NX", b"XX") and options.existence in (b"", option):
             options.existence = option
         elif option == b"GET":
             options.gets = True
@@ -73,8 +82,6 @@ def _read_set(ctx: Context, args: list[bytes]) -> Options:
         elif _may_compare(options, option) and at + 1 < len(args) and not ctx.hides(option):
             at += 1
             options.comparison, options.operand = option, args[at]
-        elif not options.keeps and _read_expiration(options, args, at):
-            at += 1
         else:
             raise refusals.syntax()
         at += 1

@@ -8,6 +8,8 @@ from typing import Final
 
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import overwrite
+from penstock.commands.keys.expiry import set_expiry
+from penstock.commands.strings.set_command import moment_of
 from penstock.engine.arguments import MAX_INT64, integer
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import REPLY_BYTES, batched
@@ -41,7 +43,9 @@ def get_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 
 @batched("SET", POSITIONS)
 def set_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
-    """Run SETs without options; returns how many."""
+    """Run SETs without options, or with EX or PX and a number; returns how many."""
+    if batch.width == 5:
+        return _set_for_times(ctx, batch, replies)
     if batch.width != 3:
         return 0
     keys = batch_keys.free(ctx, batch.words_at(1))
@@ -49,6 +53,33 @@ def set_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         overwrite(ctx, key, value)
     replies.extend([reply.OK] * len(keys))
     return _changed(ctx, batch, len(keys))
+
+
+def _set_for_times(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run SETs with the same option, EX or PX; it ends before a number that is refused."""
+    keys, values, options = batch_keys.free(ctx, batch.words_at(1)), batch.words_at(2), batch.words_at(3)
+    option, is_logged = options[0].upper(), ctx.effects.log is not None
+    if option not in (b"EX", b"PX") or options.count(options[0]) < len(options):
+        return 0
+    logged: list[bytes] = []
+    time, when_ms, done = b"", 0, 0
+    for key, value, number in zip(keys, values, batch.words_at(4), strict=False):
+        if number != time:
+            try:
+                when_ms = moment_of(ctx, option, number, b"set")
+            except ReplyError:
+                break
+            time = number
+        overwrite(ctx, key, value, keeps_expiry=True)
+        set_expiry(ctx, key, when_ms)
+        replies.append(reply.OK)
+        done += 1
+        if is_logged:
+            logged.append(reply.bulks([b"SET", key, value, b"PXAT", b"%d" % when_ms]))
+    ctx.dirty += done
+    if logged:
+        ctx.effects.add_units(ctx.db_index, logged)
+    return done
 
 
 @batched("INCR", POSITIONS)
