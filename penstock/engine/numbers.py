@@ -14,6 +14,7 @@ from penstock.errors import ReplyError
 from penstock.storage.streams import native_ids
 from penstock.storage.streams.columns import IS_COMPILED
 
+_WHOLE: Final = [b"%d" % number for number in range(1024)]
 EXACT: Final = 2.0**62  # whole numbers up to this are written with all their digits
 PLAIN_ZEROS: Final = 7  # noughts that may stand behind the digits, or between them and the point, before an e is better
 NOT_A_FLOAT: Final = b"ERR value is not a valid float"
@@ -101,9 +102,12 @@ def score_text(number: float) -> bytes:
     >>> score_text(3.0), score_text(0.1), score_text(1e21), score_text(-inf)
     (b'3', b'0.1', b'1e+21', b'-inf')
     """
-    if -EXACT <= number <= EXACT and number == int(number):
+    if -EXACT <= number <= EXACT:
         whole = int(number)
-        return b"%d" % whole if whole or copysign(1.0, number) > 0 else b"-0"
+        if number == float(whole):
+            if 0 < whole < len(_WHOLE):
+                return _WHOLE[whole]
+            return b"%d" % whole if whole or copysign(1.0, number) > 0 else b"-0"
     if isinf(number):
         return b"inf" if number > 0 else b"-inf"
     if number != number:

@@ -44,7 +44,7 @@ def unknown_subcommand(word: bytes, container: bytes) -> ReplyError:
 
 def c_string(text: bytes) -> bytes:
     """As Redis interpolates names: cut at the first NUL byte."""
-    return text.partition(b"\0")[0]
+    return text.partition(b"\0")[0] if 0 in text else text
 
 
 def no_group(key: bytes, group: bytes) -> ReplyError:

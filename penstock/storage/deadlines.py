@@ -3,7 +3,7 @@
 from random import Random
 from typing import Final
 
-from penstock.storage.time_order import Timed, TimeOrder
+from penstock.storage.pair_order import Pair, PairOrder
 
 NEVER: Final = 2**63  # later than any deadline
 MOST_MOVED: Final = 1000  # renewed names that one question looks at: 3 ms
@@ -16,14 +16,15 @@ class Deadlines:
     put in its place once it comes to the front. Nothing is renewed where `first_ms` must be exact.
 
     Invariants: `order` has one pair (ms, name) for each name, with its deadline; or with an earlier time, and then
-    `_early` has that time. In the costs, n is the number of names.
+    `_early` has that time. There, a time beyond 2**53 ms (in the year 287,396) is rounded to a double. In the costs, n
+    is the number of names.
     """
 
     __slots__ = ("_early", "order", "times")
 
     def __init__(self) -> None:
         self.times: dict[bytes, int] = {}
-        self.order = TimeOrder()
+        self.order = PairOrder()
         self._early: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -37,7 +38,7 @@ class Deadlines:
                 return
             self._leave(name, before_ms)
         self.times[name] = when_ms
-        self.order.add((when_ms, name))
+        self.order.add((float(when_ms), name))
 
     def renew(self, name: bytes, when_ms: int) -> None:
         """As `set`. O(1) where the new deadline is the later one."""
@@ -60,9 +61,9 @@ class Deadlines:
 
     def first_ms(self) -> int:
         """The earliest deadline, or an earlier time if names were renewed; NEVER if there is none. O(1)."""
-        return self.order.first()[0] if self.times else NEVER
+        return int(self.order.first()[0]) if self.times else NEVER
 
-    def soonest(self) -> Timed:
+    def soonest(self) -> Pair:
         """The earliest deadline and its name; there must be one. O(1), and O(log n) for each name renewed before it.
 
         Where MOST_MOVED were renewed before it, the earliest of theirs.
@@ -70,20 +71,20 @@ class Deadlines:
         first = self.order.first()
         if first[1] not in self._early:
             return first
-        names = [name for _, name in self.order.up_to(MOST_MOVED)]
+        names = [name for _, name in self.order.part(0, MOST_MOVED)]
         self._move(names)
         first = self.order.first()
-        return min([(self.times[name], name) for name in names]) if first[1] in self._early else first
+        return min([(float(self.times[name]), name) for name in names]) if first[1] in self._early else first
 
     def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
         """At most `max_count` names whose deadline has passed, the earliest deadline first.
 
         O(max_count), and O(log n) for each name that was renewed. Where some were, there may be more than is returned.
         """
-        names = [name for when_ms, name in self.order.up_to(max_count) if when_ms < now_ms]
+        names = [name for when_ms, name in self.order.part(0, max_count) if when_ms < now_ms]
         early = self._early
         if early and self._move(names):
-            names = [name for when_ms, name in self.order.up_to(max_count) if when_ms < now_ms]
+            names = [name for when_ms, name in self.order.part(0, max_count) if when_ms < now_ms]
             renewed = [at for at, name in enumerate(names) if name in early]
             if renewed:
                 del names[renewed[0] :]
@@ -91,7 +92,7 @@ class Deadlines:
 
     def take(self, names: list[bytes]) -> None:
         """Remove the deadlines of the names that `overdue` has just returned. O(len(names))."""
-        self.order.take_first(len(names))
+        self.order.take(0, len(names))
         for name in names:
             del self.times[name]
 
@@ -100,10 +101,10 @@ class Deadlines:
 
         Where names were renewed and more than MOST_MOVED are looked at, an estimate by the first of them.
         """
-        count = self.order.count_before((now_ms, b""))
+        count = self.order.below(float(now_ms), b"")
         if not count or not self._early:
             return count
-        looked_at = self.order.up_to(min(count, MOST_MOVED))
+        looked_at = self.order.part(0, min(count, MOST_MOVED))
         return count * sum([self.times[name] < now_ms for _, name in looked_at]) // len(looked_at)
 
     def any_of(self, chance: Random) -> bytes:
@@ -122,17 +123,18 @@ class Deadlines:
         """Assert the invariants."""
         self.order.check()
         assert all(early_ms < self.times[name] for name, early_ms in self._early.items())
-        assert list(self.order) == sorted((when_ms, name) for name, when_ms in {**self.times, **self._early}.items())
+        placed = {**self.times, **self._early}
+        assert list(self.order) == sorted((float(when_ms), name) for name, when_ms in placed.items())
 
     def _leave(self, name: bytes, when_ms: int) -> None:
         """Take a name with that deadline out of the order."""
-        self.order.remove((self._early.pop(name, when_ms) if self._early else when_ms, name))
+        self.order.remove(float(self._early.pop(name, when_ms) if self._early else when_ms), name)
 
     def _move(self, names: list[bytes]) -> int:
         """Put those of some names that were renewed in their places; how many they were."""
         early, times, order = self._early, self.times, self.order
         moved = [name for name in names if name in early]
         for name in moved:
-            order.remove((early.pop(name), name))
-            order.add((times[name], name))
+            order.remove(float(early.pop(name)), name)
+            order.add((float(times[name]), name))
         return len(moved)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.storage.types.set_forms.ordered_pairs import MOST_LISTED, OrderedPairs
+from penstock.storage.pair_order import MOST
+from penstock.storage.types.set_forms.ordered_pairs import OrderedPairs
 from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.sorted_sets import LexBound, ScoreBound, SortedSet
 
@@ -73,11 +74,11 @@ TestBesideADictionary = BesideADictionary.TestCase
 
 
 class ManyBesideADictionary(BesideADictionary):
-    """The same with so many members that a list becomes a SortedList, sooner or later."""
+    """The same with so many members that their order has several chunks, sooner or later."""
 
     def __init__(self) -> None:
         super().__init__()
-        for number in range(MOST_LISTED - 3):
+        for number in range(MOST - 3):
             self.put(b"%d" % number, float(number % 7))
 
 
@@ -134,7 +135,7 @@ class PackedBesideContainers(RuleBasedStateMachine):
 
     @rule(start=st.integers(0, 20), length=st.integers(0, 20))
     def read(self, start: int, length: int) -> None:
-        assert exact(self.held.pairs_at(start, start + length)) == exact(self.plain.order[start : start + length])
+        assert exact(self.held.pairs_at(start, start + length)) == exact(list(self.plain.order)[start : start + length])
 
     @rule(low=BOUNDS, high=BOUNDS)
     def find_scores(self, low: ScoreBound, high: ScoreBound) -> None:
@@ -203,17 +204,6 @@ def test_a_long_member_is_not_packed() -> None:
 
     assert not is_packed(held)
     assert not is_packed(SortedSet(held.pairs()))
-
-
-def test_beyond_a_thousand_members_the_order_is_no_plain_list() -> None:
-    held = SortedSet((float(number), b"%d" % number) for number in range(MOST_LISTED))
-    assert isinstance(held.pairs(), list)
-
-    held.put(b"one more", 0.5)
-
-    assert not isinstance(held.pairs(), list)
-    assert held.pairs_at(0, 3) == [(0.0, b"0"), (0.5, b"one more"), (1.0, b"1")]
-    assert not isinstance(held.copy().pairs(), list)
 
 
 def lies_between(score: Any, low: Any, high: Any) -> Any:

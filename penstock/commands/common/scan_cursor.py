@@ -9,6 +9,7 @@ from penstock.errors import ReplyError
 
 MAX_UINT64: Final = 2**64 - 1
 PAGE: Final = 10  # the default COUNT
+INVALID_CURSOR: Final = b"ERR invalid cursor"
 
 _CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 
@@ -54,17 +55,18 @@ def read_glob(pattern: bytes) -> Glob | None:
 
 def read_cursor(word: bytes) -> int:
     """An unsigned 64-bit number as C's strtoull reads it: leading blanks and a sign are allowed (Redis 8.6.3)."""
-    refusal = ReplyError(b"ERR invalid cursor")
+    if word == b"0":
+        return 0
     text = refusals.c_string(word)
     if arguments.is_integer(text):
         cursor = int(text)
-        if cursor < 0:
-            raise refusal
-        return cursor
+        if cursor >= 0:
+            return cursor
+        raise ReplyError(INVALID_CURSOR)
     parts = _CURSOR.fullmatch(text)
     if parts is None or len(parts[2].lstrip(b"0")) > 20:
-        raise refusal
+        raise ReplyError(INVALID_CURSOR)
     cursor = int(parts[2])
     if cursor > MAX_UINT64:
-        raise refusal
+        raise ReplyError(INVALID_CURSOR)
     return -cursor & MAX_UINT64 if parts[1] == b"-" else cursor

@@ -79,6 +79,8 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     scan = collection_scan.read_options(ctx, args, cursor, has_values=True)
     following = 0
     if not found.is_large:
+        if scan.glob is None and not scan.only_names:
+            return collection_scan.answer(0, found.words())
         fields = scan.matching(found.names())
     else:
         fields, following, found.scan_order = scan.step(found.in_order())

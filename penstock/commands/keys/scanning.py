@@ -69,13 +69,12 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
             raise refusals.syntax()
         at += 2
     names_found, following = ctx.db.in_order(ctx.now_ms).walk(cursor, count)
-    shown = []
-    for key in _in_own_slots(ctx, names_found):
-        if glob is not None and not glob.matches(key):
-            continue
-        value = _value_met(ctx, key)
-        if value is not None and (not typed or type_name(value) == kind):
-            shown.append(key)
+    shown = _in_own_slots(ctx, names_found)
+    if glob is not None:
+        shown = [key for key in shown if glob.matches(key)]
+    if typed or ctx.db.expires:
+        met = [(key, _value_met(ctx, key)) for key in shown]
+        shown = [key for key, value in met if value is not None and (not typed or type_name(value) == kind)]
     return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
 
 

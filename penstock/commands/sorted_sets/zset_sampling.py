@@ -72,8 +72,7 @@ def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
         return list(zset.pairs())
     else:
         indexes = chance.sample(range(size), count)
-    pairs = zset.pairs()
-    return [pairs[index] for index in indexes]
+    return zset.pairs_of(indexes)
 
 
 @command(
@@ -97,14 +96,18 @@ def zscan(ctx: Context, args: list[bytes]) -> bytes:
     if zset is None:
         return reply.array([reply.bulk(b"0"), reply.EMPTY_ARRAY])
     page = read_page(args, 3)
+    glob, following = page.glob, 0
     if not zset.is_large:
-        names_found, following = [member for _, member in zset.pairs()], 0
+        pairs = zset.pairs_at(0, len(zset))
+        if glob is not None:
+            pairs = [(score, member) for score, member in pairs if glob.matches(member)]
+        shown = members_reply(pairs, True, resp3=False)
     else:
         names_found, following = zset.walk(cursor, page.count)
-    shown: list[bytes] = []
-    scores = zset.scores()
-    for member in names_found:
-        if page.glob is None or page.glob.matches(member):
-            score = scores[member]
-            shown += (member, b"%.17g" % score if zset.is_large else score_text(score))
-    return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
+        scores = zset.scores()
+        words: list[bytes] = []
+        for member in names_found:
+            if glob is None or glob.matches(member):
+                words += (member, b"%.17g" % scores[member])
+        shown = reply.bulks(words)
+    return reply.array([reply.bulk(b"%d" % following), shown])

@@ -1,7 +1,9 @@
 """Sorted sets at keys: look up, store, notify, reply."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
+
+from librt.strings import BytesWriter
 
 from penstock.commands.common.overwriting import delete, overwrite
 from penstock.engine import refusals
@@ -123,19 +125,21 @@ def score_reply(score: float, resp3: bool) -> bytes:
     return reply.double(score_text(score), resp3)
 
 
-def members_reply(pairs: Iterable[Pair], with_scores: bool, resp3: bool) -> bytes:
+def members_reply(pairs: list[Pair], with_scores: bool, resp3: bool) -> bytes:
     """Members, with scores if wanted: flat in RESP2, pairs in RESP3."""
     if not with_scores:
         return reply.bulks([member for _, member in pairs])
     if resp3:
         return nested_reply(pairs, resp3)
-    words: list[bytes] = []
+    found = BytesWriter()
+    found.write(reply.array_header(2 * len(pairs)))
     for score, member in pairs:
-        words += (member, score_text(score))
-    return reply.bulks(words)
+        reply.write_word(found, member)
+        reply.write_word(found, score_text(score))
+    return found.getvalue()
 
 
-def nested_reply(pairs: Iterable[Pair], resp3: bool) -> bytes:
+def nested_reply(pairs: list[Pair], resp3: bool) -> bytes:
     """Members and scores as pairs, in RESP2, too (ZMPOP)."""
     return reply.array(
         [b"*2\r\n" + reply.bulk(member) + reply.double(score_text(score), resp3) for score, member in pairs]

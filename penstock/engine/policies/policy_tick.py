@@ -29,7 +29,7 @@ def run(engine: EngineState, now_us: int) -> None:
     ctx.begin(NOBODY, now_us)
     budget = TickBudget(engine.clock)
     for db_index, db in enumerate(engine.keyspace.databases):
-        due = [key for when_ms, key in db.policies_due.order.up_to(STREAMS_A_TICK) if when_ms <= now_ms]
+        due = [key for when_ms, key in db.policies_due.order.part(0, STREAMS_A_TICK) if when_ms <= now_ms]
         ctx.select(db_index)
         for key in due:
             if budget.is_over():

@@ -175,7 +175,7 @@ class ValueWriter:
             yield self.strings.blob(listpack.packed(words))
             return
         yield length(len(value))
-        for score, member in reversed(value.pairs()):
+        for score, member in value.pairs_backwards():
             yield self.strings.string(member) + _DOUBLE.pack(score)
 
     def _hash(self, value: Hash, kind: int) -> Iterator[bytes]:

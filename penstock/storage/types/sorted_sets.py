@@ -8,12 +8,13 @@ from collections.abc import Collection as Members
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from penstock.storage.pair_order import Pair, PairOrder
 from penstock.storage.types.collection import Collection
 from penstock.storage.types.set_forms import packed_pairs, pair_ranges
 from penstock.storage.types.set_forms.ordered_pairs import OrderedPairs
 from penstock.storage.types.set_forms.packed_pairs import HEAD
 from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED, place_at
-from penstock.storage.types.set_forms.pair_ranges import LexBound, Order, Pair, ScoreBound
+from penstock.storage.types.set_forms.pair_ranges import LexBound, ScoreBound
 
 __all__ = ["LexBound", "Pair", "ScoreBound", "SortedSet"]
 
@@ -44,7 +45,7 @@ class SortedSet(Collection):
     def _take(self, ordered: OrderedPairs) -> None:
         """Take these pairs, packed where they are few."""
         order = ordered.order
-        few = packed_pairs.packed(order) if isinstance(order, list) else None
+        few = packed_pairs.packed(list(order)) if len(order) <= MOST_PACKED else None
         if few is None:
             self._many = ordered
         else:
@@ -138,20 +139,31 @@ class SortedSet(Collection):
         """The members, in any order: valid until the next change. O(1), O(n) while packed."""
         return self.scores().keys()
 
-    def pairs(self) -> Order:
-        """All pairs in order, not to be changed: valid until the next change. O(1), O(n) while packed."""
+    def pairs(self) -> Iterable[Pair]:
+        """All pairs in order: valid until the next change. O(1), O(n) while packed."""
         return packed_pairs.pairs_of(self._few) if self._many is None else self._many.order
+
+    def pairs_backwards(self) -> Iterable[Pair]:
+        """As `pairs`, from the last to the first."""
+        return packed_pairs.pairs_of(self._few)[::-1] if self._many is None else self._many.order.backwards()
+
+    def pairs_of(self, indexes: Iterable[int]) -> list[Pair]:
+        """The pairs at some indexes, in any order. O(log n) each."""
+        if self._many is not None:
+            return self._many.order.at(indexes)
+        pairs = packed_pairs.pairs_of(self._few)
+        return [pairs[index] for index in indexes]
 
     def pairs_at(self, start: int, stop: int) -> list[Pair]:
         """The pairs at the indexes [start, stop), in order, in a list of the caller's own. O(log n + pairs)."""
         if self._many is not None:
-            return self._many.order[start:stop]
+            return self._many.order.part(start, stop)
         return packed_pairs.pairs_of(self._few_at(start, stop))
 
     def members_at(self, start: int, stop: int) -> list[bytes]:
         """The members alone, as `pairs_at`."""
         if self._many is not None:
-            return [member for _, member in self._many.order[start:stop]]
+            return [member for _, member in self._many.order.part(start, stop)]
         return packed_pairs.members_of(self._few_at(start, stop))
 
     def _few_at(self, start: int, stop: int) -> bytes:
@@ -175,7 +187,8 @@ class SortedSet(Collection):
 
     def lex_range(self, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
         """The indexes [start, stop) of the members between two bounds, as pair_ranges.lex_range."""
-        return pair_ranges.lex_range(self.pairs(), low, high, backwards)
+        order = PairOrder(packed_pairs.pairs_of(self._few)) if self._many is None else self._many.order
+        return pair_ranges.lex_range(order, low, high, backwards)
 
     def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
         """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n)."""

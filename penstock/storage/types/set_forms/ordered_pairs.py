@@ -8,20 +8,16 @@ from itertools import islice
 from math import inf, nextafter
 from typing import Final
 
-from sortedcontainers import SortedList
-
+from penstock.storage.pair_order import Pair, PairOrder
 from penstock.storage.types.collection import PART_OVERHEAD
 from penstock.storage.types.scan_order import HashOrder
-from penstock.storage.types.set_forms.pair_ranges import Pair, ScoreBound, pairs_below
+from penstock.storage.types.set_forms.pair_ranges import ScoreBound
 
 SAMPLED: Final = 64  # members measured for the estimate of memory_usage
-MOST_LISTED: Final = 1000  # pairs that are one list: as many as SortedList has in one of its own
 
 
 class OrderedPairs:
     """Members and scores.
-
-    `order` is a list, and a SortedList from the time on when there are more than MOST_LISTED pairs.
 
     Invariants: `order` has exactly the pairs (scores[member], member); `scan_order` (created by the first ZSCAN of a
     large set, dropped at the end of the scan), if it is there, has every member. No score is NaN. In the costs, n is
@@ -33,7 +29,7 @@ class OrderedPairs:
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         """Takes pairs with different members, in any order. O(n log n)."""
         listed = sorted(pairs)  # in order already, if they were packed: then it costs a comparison each
-        self.order: list[Pair] | SortedList[Pair] = listed if len(listed) <= MOST_LISTED else SortedList(listed)
+        self.order = PairOrder(listed)
         self.scores: dict[bytes, float] = {member: score for score, member in listed}
         self.scan_order: HashOrder | None = None
 
@@ -54,43 +50,25 @@ class OrderedPairs:
     def put_over(self, member: bytes, score: float, old: float | None) -> None:
         """Add a member, or change its score; `old` is the present one, None for a new member. O(log n)."""
         if old is not None:
-            self._drop(old, member)
+            self.order.remove(old, member)
         elif self.scan_order is not None:
             self.scan_order.add(member)
         self.scores[member] = score
-        order = self.order
-        if isinstance(order, list):
-            order.insert(pairs_below(order, score, member), (score, member))
-            if len(order) > MOST_LISTED:
-                self.order = SortedList(order)
-        else:
-            order.add((score, member))
-
-    def _drop(self, score: float, member: bytes) -> None:
-        """Take a pair out of `order`."""
-        order = self.order
-        if isinstance(order, list):
-            del order[pairs_below(order, score, member)]
-        else:
-            order.remove((score, member))
+        self.order.add((score, member))
 
     def remove(self, member: bytes) -> bool:
         """Remove a member; returns whether it was there. O(log n)."""
         score = self.scores.pop(member, None)
         if score is None:
             return False
-        self._drop(score, member)
+        self.order.remove(score, member)
         if self.scan_order is not None:
             self.scan_order.remove(member)
         return True
 
     def pop_range(self, start: int, stop: int) -> list[Pair]:
         """Remove and return the pairs at the indexes [start, stop), in order. O(log n) for each."""
-        taken = self.order[start:stop]
-        if len(taken) == len(self.scores):
-            self.order.clear()
-        else:
-            del self.order[start:stop]
+        taken = self.order.take(start, stop)
         for _, member in taken:
             del self.scores[member]
             if self.scan_order is not None:
@@ -101,7 +79,7 @@ class OrderedPairs:
 
     def rank(self, member: bytes) -> int:
         """The index of a member, which must be there. O(log n)."""
-        return pairs_below(self.order, self.scores[member], member)
+        return self.order.below(self.scores[member], member)
 
     def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
         """The indexes [start, stop) of the members whose scores are between two bounds. O(log n)."""
@@ -110,10 +88,10 @@ class OrderedPairs:
         return start, max(start, stop)
 
     def _index_from(self, score: float) -> int:
-        return pairs_below(self.order, score, b"")
+        return self.order.below(score, b"")
 
     def _index_after(self, score: float) -> int:
-        return len(self.order) if score == inf else pairs_below(self.order, nextafter(score, inf), b"")
+        return len(self.order) if score == inf else self.order.below(nextafter(score, inf), b"")
 
     # -- scanning ---------------------------------------------------------------------------------------------------
 
@@ -128,6 +106,7 @@ class OrderedPairs:
 
     def check(self) -> None:
         """Assert the invariants."""
+        self.order.check()
         assert list(self.order) == sorted((score, member) for member, score in self.scores.items())
         assert all(score == score for score in self.scores.values()), "a score that is no number"
         if self.scan_order is not None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_f64_le, write_f64_le
 
+from penstock.storage.pair_order import Pair
 from penstock.storage.types.set_forms import packed_parts
 from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED, index_at, place_of
-from penstock.storage.types.set_forms.pair_ranges import Pair
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it

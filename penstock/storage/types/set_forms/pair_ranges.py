@@ -1,14 +1,6 @@
 """Ranges of a sorted set's pairs, which are ordered by score, then by their members' bytes."""
 
-from bisect import bisect_left, bisect_right
-from typing import TypeAlias
-
-from sortedcontainers import SortedList
-
-from penstock.storage.streams.columns import IS_COMPILED
-
-Pair: TypeAlias = tuple[float, bytes]  # a score and its member: the sort key
-Order: TypeAlias = list[Pair] | SortedList[Pair]
+from penstock.storage.pair_order import PairOrder
 
 
 class ScoreBound:
@@ -47,42 +39,21 @@ class LexBound:
         return member < self.member if self.excludes else member <= self.member
 
 
-def pairs_below(order: Order, score: float, member: bytes) -> int:
-    """How many pairs are below one: the index of the first that is not. O(log n).
-
-    Compiled, it compares doubles in a list, and members only where scores are equal: a third of the instructions that
-    bisect needs to compare tuples.
-    """
-    if not isinstance(order, list):
-        return order.bisect_left((score, member))
-    if not IS_COMPILED:
-        return bisect_left(order, (score, member))
-    low, high = 0, len(order)
-    while low < high:
-        middle = (low + high) >> 1
-        other, name = order[middle]
-        if other < score or (other == score and name < member):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def lex_range(order: Order, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
+def lex_range(order: PairOrder, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
     """The indexes [start, stop) of the members between two bounds, if all scores are equal. O(log n).
 
     If scores differ, members are not in the order of their bytes, and Redis promises nothing. Here the result is
     what Redis returns for small sets, in O(n): from the first member (`backwards`: last) that is inside its bound
     up to the next one that is outside the other bound.
     """
-    if not order:
+    if not len(order):
         return 0, 0
-    least = order[0][0]
-    if order[-1][0] == least:
+    (least, first), (most, last) = order.first(), order.last()
+    if most == least:
         start = _lex_index(order, least, low, after=low.excludes)
         stop = _lex_index(order, least, high, after=not high.excludes)
         return start, max(start, stop)
-    if not low.allows_from(order[-1][1]) or not high.allows_to(order[0][1]) or _is_empty(low, high):
+    if not low.allows_from(last) or not high.allows_to(first) or _is_empty(low, high):
         return 0, 0
     members = [member for _, member in order]
     if backwards:
@@ -93,13 +64,10 @@ def lex_range(order: Order, low: LexBound, high: LexBound, backwards: bool = Fal
     return start, next(ends, len(members))
 
 
-def _lex_index(order: Order, score: float, bound: LexBound, after: bool) -> int:
+def _lex_index(order: PairOrder, score: float, bound: LexBound, after: bool) -> int:
     if bound.side:
         return 0 if bound.side < 0 else len(order)
-    pair = (score, bound.member)
-    if not after:
-        return pairs_below(order, score, bound.member)
-    return bisect_right(order, pair) if isinstance(order, list) else order.bisect_right(pair)
+    return order.below(score, bound.member + b"\0" if after else bound.member)  # the next member there can be
 
 
 def _is_empty(low: LexBound, high: LexBound) -> bool:
