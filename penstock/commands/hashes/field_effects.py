@@ -10,7 +10,7 @@ from penstock.storage.types.hashes import Hash
 
 def log_expiry(ctx: Context, key: bytes, when_ms: int, condition: bytes, fields: list[bytes]) -> None:
     """Log that fields got a time of expiry; `condition` is NX, XX, GT, LT or empty."""
-    if ctx.effects.dialect.field_expiry:
+    if ctx.effects.log is not None and ctx.effects.dialect.field_expiry:
         named = (condition,) if condition else ()
         ctx.log(b"HPEXPIREAT", key, b"%d" % when_ms, *named, b"FIELDS", b"%d" % len(fields), *fields)
 
