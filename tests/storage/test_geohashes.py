@@ -32,6 +32,28 @@ def test_a_number_is_the_halves_in_which_the_middle_of_its_cell_lies(column: int
     assert halved(*geohash.decoded(float(number))) == number
 
 
+@given(st.integers(0, 2**52 - 1))
+def test_the_middle_of_a_cell_is_reckoned_as_for_any_number(number: int) -> None:
+    column, row = geohash.gathered(number >> 1), geohash.gathered(number)
+
+    assert geohash.decoded(float(number)) == (
+        geohash._middle(column, geohash.STEPS, geohash.LONGITUDE_MAX),
+        geohash._middle(row, geohash.STEPS, geohash.LATITUDE_MAX),
+    )
+
+
+@given(LONGITUDES, LATITUDES, LONGITUDES, LATITUDES, st.floats(-2, 2), st.floats(0, 2.1e7))
+def test_a_place_is_in_a_circle_by_its_exact_distance(
+    longitude: float, latitude: float, other: float, other_latitude: float, beyond_m: float, any_m: float
+) -> None:
+    distance_m = geohash.distance_m(longitude, latitude, other, other_latitude)
+    for radius_m in (any_m, distance_m, max(distance_m + beyond_m, 0.0), max(distance_m - 1e-6, 0.0)):
+        area = Area()
+        area.longitude, area.latitude = longitude, latitude
+        area.make_circle(radius_m)
+        assert area.distance_to(other, other_latitude) == (None if distance_m > radius_m else distance_m)
+
+
 @given(LONGITUDES, LATITUDES)
 def test_a_place_is_found_again_within_a_metre(longitude: float, latitude: float) -> None:
     found = geohash.decoded(float(geohash.encoded(longitude, latitude)))

@@ -4,7 +4,7 @@ An area is covered by a cell of a size like its own, and the eight around it: ni
 they are looked through is told by searches without an order, so cells are chosen as Redis 8.6.3 chooses them.
 """
 
-from math import cos, isfinite, nan, sqrt
+from math import cos, isfinite, nan, sin, sqrt
 from typing import Final
 
 from penstock.storage.types.geohash import (
@@ -18,10 +18,12 @@ from penstock.storage.types.geohash import (
     distance_m,
     edge,
     latitude_distance_m,
+    nearness,
     number_of,
 )
 
 HALF_EQUATOR_M: Final = 20037726.37  # as Redis has it
+UNSURE_M: Final = 1.0  # farther than this beyond a circle, a place is outside without a look at its exact distance
 FAR_NORTH: Final = 66.0  # degrees from which on cells are narrow
 FARTHER_NORTH: Final = 80.0
 
@@ -37,7 +39,7 @@ class Area:
     circle.
     """
 
-    __slots__ = ("half_height_m", "half_width_m", "is_box", "latitude", "longitude", "radius_m")
+    __slots__ = ("_reach", "half_height_m", "half_width_m", "is_box", "latitude", "longitude", "radius_m")
 
     def __init__(self) -> None:
         self.longitude = 0.0
@@ -46,9 +48,13 @@ class Area:
         self.radius_m = 0.0
         self.half_width_m = 0.0
         self.half_height_m = 0.0
+        self._reach = 2.0  # how far `nearness` of a place inside can be
 
     def make_circle(self, radius_m: float) -> None:
         self.radius_m = self.half_width_m = self.half_height_m = radius_m
+        if radius_m < EARTH_RADIUS_M:  # the sine grows up to there
+            reach = sin((radius_m + UNSURE_M) / EARTH_RADIUS_M / 2)
+            self._reach = reach * reach
 
     def make_box(self, width_m: float, height_m: float) -> None:
         self.is_box = True
@@ -63,6 +69,8 @@ class Area:
             if distance_m(self.longitude, latitude, longitude, latitude) > self.half_width_m:
                 return None
             return distance_m(self.longitude, self.latitude, longitude, latitude)
+        if nearness(self.longitude, self.latitude, longitude, latitude) > self._reach:
+            return None  # most are, and the arc needs a call of Python's
         distance = distance_m(self.longitude, self.latitude, longitude, latitude)
         return None if distance > self.radius_m else distance
 

@@ -4,8 +4,13 @@ Longitude and latitude are halved 26 times each. The bits of both are interleave
 so that a square of any size is a range of numbers (Redis 8.6.3).
 """
 
+from __future__ import annotations
+
 from math import asin, cos, pi, sin, sqrt
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
 
 STEPS: Final = 26
 BITS: Final = 2 * STEPS
@@ -18,6 +23,8 @@ RADIANS: Final = pi / 180.0
 ALPHABET: Final = b"0123456789bcdefghjkmnpqrstuvwxyz"
 TEXT_LENGTH: Final = 11  # characters; for the last there are but two bits, and it is always `0`
 
+_CELLS: Final = 2.0**STEPS
+_NUMBERS: Final = 2.0**BITS  # as many as there are places
 _BITS_63: Final = 1 << 63
 _BITS_64: Final = (1 << 64) - 1
 _SPREADS: Final = (  # how far bits are moved, and which of them then stay
@@ -74,6 +81,12 @@ def number_in(score: float) -> int:
 
 def decoded(score: float) -> tuple[float, float]:
     """The longitude and latitude of the middle of a score's cell."""
+    if 0.0 <= score < _NUMBERS:
+        place: i64 = int(score)
+        return (
+            _middle_of(float(_even_bits(place >> 1)), LONGITUDE_MAX),
+            _middle_of(float(_even_bits(place)), LATITUDE_MAX),
+        )
     number = number_in(score)
     column, row = gathered(number >> 1), gathered(number)
     longitude = _middle(column, STEPS, LONGITUDE_MAX)
@@ -82,6 +95,23 @@ def decoded(score: float) -> tuple[float, float]:
         min(max(longitude, -LONGITUDE_MAX), LONGITUDE_MAX),
         min(max(latitude, -LATITUDE_MAX), LATITUDE_MAX),
     )
+
+
+def _even_bits(number: i64) -> i64:
+    """As `gathered`, of a number of BITS: compiled, nothing of it is an object."""
+    number &= 0x5555555555555
+    number = (number | number >> 1) & 0x3333333333333
+    number = (number | number >> 2) & 0xF0F0F0F0F0F0F
+    number = (number | number >> 4) & 0xFF00FF00FF00FF
+    number = (number | number >> 8) & 0xFFFF0000FFFF
+    return (number | number >> 16) & 0xFFFFFFFF
+
+
+def _middle_of(place: float, limit: float) -> float:
+    """As `_middle`, of a column or row that there is, with STEPS."""
+    begin = -limit + place / _CELLS * (2 * limit)
+    end = -limit + (place + 1.0) / _CELLS * (2 * limit)
+    return (begin + end) / 2
 
 
 def _middle(place: int, steps: int, limit: float) -> float:
@@ -117,6 +147,13 @@ def distance_m(longitude: float, latitude: float, other_longitude: float, other_
     lower, upper = latitude * RADIANS, other_latitude * RADIANS
     u = sin((upper - lower) / 2)
     return 2.0 * EARTH_RADIUS_M * asin(sqrt(u * u + cos(lower) * cos(upper) * v * v))
+
+
+def nearness(longitude: float, latitude: float, other_longitude: float, other_latitude: float) -> float:
+    """The square of the sine of half the angle between two places: it grows with their distance."""
+    v = sin((other_longitude - longitude) * RADIANS / 2)
+    u = sin((other_latitude - latitude) * RADIANS / 2)
+    return u * u + cos(latitude * RADIANS) * cos(other_latitude * RADIANS) * v * v
 
 
 def latitude_distance_m(latitude: float, other_latitude: float) -> float:
