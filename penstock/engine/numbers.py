@@ -22,6 +22,7 @@ NOT_A_FLOAT: Final = b"ERR value is not a valid float"
 PRECISION: Final = 64  # bits
 LEAST_EXPONENT: Final = -16445  # of the lowest bit
 MOST_BITS: Final = 16384  # of a whole number
+POINT: Final = ord(".")
 MOST_WHOLE_DIGITS: Final = 16  # a whole number of fewer digits is a double
 TOO_LONG: Final = 5120  # bytes of a word
 FAR: Final = 5  # digits; a longer exponent is out of range whatever stands before it
@@ -62,6 +63,10 @@ def decimal(word: bytes) -> float | None:
             whole, stop = native_ids.number_at(word, 0, size)
             if whole >= 0 and stop == size:
                 return float(whole)
+            if whole >= 0 and word[stop] == POINT:
+                _, stop = native_ids.number_at(word, stop + 1, size)
+                if stop == size and word[size - 1] != POINT:
+                    return float(word)
         elif word.isdigit():
             return float(int(word))
     infinite = _USUAL_ENDS.get(word)

@@ -27,22 +27,11 @@ _CELLS: Final = 2.0**STEPS
 _NUMBERS: Final = 2.0**BITS  # as many as there are places
 _BITS_63: Final = 1 << 63
 _BITS_64: Final = (1 << 64) - 1
-_SPREADS: Final = (  # how far bits are moved, and which of them then stay
-    (16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F), (2, 0x3333333333333333),
-    (1, 0x5555555555555555),
-)  # fmt: skip
 _EVEN: Final = 0x5555555555555555
 _GATHERS: Final = (
     (1, 0x3333333333333333), (2, 0x0F0F0F0F0F0F0F0F), (4, 0x00FF00FF00FF00FF), (8, 0x0000FFFF0000FFFF),
     (16, 0x00000000FFFFFFFF),
 )  # fmt: skip
-
-
-def spread(number: int) -> int:
-    """The bits of a number of 32 bits at the even places of one of 64."""
-    for distance, mask in _SPREADS:
-        number = (number | number << distance) & mask
-    return number
 
 
 def gathered(number: int) -> int:
@@ -61,7 +50,16 @@ def cell_of(longitude: float, latitude: float, steps: int, latitude_max: float =
 
 
 def number_of(column: int, row: int) -> int:
-    return spread(column) << 1 | spread(row)
+    return _spread(column) << 1 | _spread(row)
+
+
+def _spread(number: i64) -> i64:
+    """The bits of a number of STEPS bits, or one more, at the even places: compiled, nothing of it is an object."""
+    number = (number | number << 16) & 0xFFF0000FFFF
+    number = (number | number << 8) & 0xFF00FF00FF00FF
+    number = (number | number << 4) & 0xF0F0F0F0F0F0F0F
+    number = (number | number << 2) & 0x333333333333333
+    return (number | number << 1) & 0x155555555555555
 
 
 def encoded(longitude: float, latitude: float) -> int:
