@@ -82,8 +82,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--policy", default="everysec", choices=POLICIES, help="appendfsync of rewrite and spark-write")
     parser.add_argument("--master", default="local[2]", help="Spark's")
     parser.add_argument("--dry", action="store_true", help="print, and leave results and document alone")
-    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="that runs the plain source")
-    parser.add_argument("--compiled-python", type=Path, default=ROOT / "build/compiled/bin/python",
+    parser.add_argument("--python", type=absolute, default=Path(sys.executable), help="that runs the plain source")
+    parser.add_argument("--compiled-python", type=absolute, default=ROOT / "build/compiled/bin/python",
                         help="that has a compiled wheel")  # fmt: skip
     args = parser.parse_args()
     if unknown := [part for part in args.parts.split(",") if part not in PARTS]:
@@ -91,6 +91,11 @@ def options() -> argparse.Namespace:
     if args.policy == "off" and "rewrite" in args.parts.split(","):
         parser.error("the part `rewrite` needs a log: --policy off is for spark-write alone")
     return args
+
+
+def absolute(text: str) -> Path:
+    """A path that holds in another working directory, too: a server runs in one of its own."""
+    return Path(text).absolute()
 
 
 def whole(text: str) -> int:
