@@ -100,9 +100,9 @@ class PairOrder:
         left = len(taken)
         if not left:
             return taken
-        self._size -= left
         chunks, lasts = self._chunks, self._lasts
         at, start = self._chunk_of(start)
+        self._size -= left
         while left:
             chunk = chunks[at]
             count = min(left, len(chunk) - start)
@@ -183,21 +183,36 @@ class PairOrder:
 
     # -- chunks -----------------------------------------------------------------------------------------------------
 
-    def _count_before(self, at: int) -> int:
-        """How many pairs the chunks before one have."""
-        count = 0
-        for chunk in self._chunks[:at]:
-            count += len(chunk)
-        return count
+    def _count_before(self, at: i64) -> i64:
+        """How many pairs the chunks before one have: those on its nearer side are counted."""
+        chunks = self._chunks
+        count: i64 = 0
+        end: i64 = len(chunks)
+        place: i64 = 0
+        if at < end - at:
+            while place < at:
+                count += len(chunks[place])
+                place += 1
+            return count
+        place = at
+        while place < end:
+            count += len(chunks[place])
+            place += 1
+        return self._size - count
 
-    def _chunk_of(self, index: int) -> tuple[int, int]:
-        """The chunk that has the pair at an index, and the place in it; a chunk behind all if there is none."""
+    def _chunk_of(self, index: i64) -> tuple[i64, i64]:
+        """The chunk that has the pair at an index, which there must be, and the place in it."""
+        chunks = self._chunks
+        at: i64 = len(chunks) - 1
+        behind: i64 = index - (self._size - len(chunks[at]))
+        if behind >= 0:  # the highest scores are asked for often
+            return at, behind
         at = 0
-        for chunk in self._chunks:
-            if index < len(chunk):
-                break
-            index -= len(chunk)
+        count: i64 = len(chunks[0])
+        while index >= count:
+            index -= count
             at += 1
+            count = len(chunks[at])
         return at, index
 
     def _cut(self, at: int) -> None:
