@@ -3,10 +3,22 @@
 Redis writes doubles by Grisu2 (Florian Loitsch, "Printing Floating-Point Numbers Quickly and Accurately with
 Integers", 2010): 64-bit arithmetic, whose error is allowed for. About one double in five hundred therefore gets a
 digit more than it needs, or another last digit than Python's repr gives it. Here each step has the same error.
+
+Compiled, numbers of 64 bits are machine words, and a product is made of three parts of each. What does not fit, as
+numbers so small that they have no hidden bit, is left to the plain way, which is the oracle of the other.
 """
 
+from __future__ import annotations
+
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import BytesWriter, read_i64_le, write_f64_le
+
+from penstock.storage.streams.columns import IS_COMPILED
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
 
 WORD: Final = 64  # bits of the paper's numbers, f * 2^e
 FRACTION: Final = 52  # bits of a double behind its hidden one
@@ -14,6 +26,8 @@ BIAS: Final = 1023 + FRACTION
 LOWEST, HIGHEST, STEP = -348, 340, 8  # decimal exponents of the powers to multiply with
 NEAREST, FARTHEST = -60, -32  # binary exponents that a product may have
 BITS_A_DIGIT: Final = 3.321928094887362  # log2(10)
+PART: Final = 22  # bits of a word's two lower parts; the third has 20
+LARGEST_BREADTH: Final = 1 << 59  # ten times as much fits into a signed word
 
 _DOUBLE: Final = struct.Struct("<d")
 _BITS: Final = struct.Struct("<Q")
@@ -33,6 +47,11 @@ def _power(exponent: int) -> tuple[int, int]:
 
 
 _POWERS: Final = tuple(_power(exponent) for exponent in range(LOWEST, HIGHEST + 1, STEP))
+_PART: Final = (1 << PART) - 1
+_HIGH_PARTS: Final = [power >> 2 * PART for power, _ in _POWERS]
+_MIDDLE_PARTS: Final = [power >> PART & _PART for power, _ in _POWERS]
+_LOW_PARTS: Final = [power & _PART for power, _ in _POWERS]
+_EXPONENTS: Final = [exponent for _, exponent in _POWERS]
 
 
 def digits(number: float) -> tuple[int, int]:
@@ -41,6 +60,15 @@ def digits(number: float) -> tuple[int, int]:
     >>> digits(0.25)
     (25, -2)
     """
+    if IS_COMPILED:
+        made, last = digits_by_words(number)
+        if made:
+            return made, last
+    return digits_by_numbers(number)
+
+
+def digits_by_numbers(number: float) -> tuple[int, int]:
+    """As `digits`, with numbers of any size."""
     bits: int = _BITS.unpack(_DOUBLE.pack(number))[0]
     fraction = bits & ((1 << FRACTION) - 1)
     exponent = bits >> FRACTION
@@ -123,3 +151,88 @@ def _nearest(made: int, breadth: int, above: int, unit: int, beyond: int) -> int
         made -= 1
         above += unit
     return made
+
+
+# -- by machine words ------------------------------------------------------------------------------------------------
+
+
+def digits_by_words(number: float) -> tuple[i64, i64]:
+    """As `digits`, without an object; (0, 0) where a number does not fit into a word."""
+    writer = BytesWriter()
+    write_f64_le(writer, number)
+    bits: i64 = read_i64_le(writer.getvalue(), 0)
+    fraction: i64 = bits & ((1 << FRACTION) - 1)
+    exponent: i64 = bits >> FRACTION
+    if exponent == 0:
+        return 0, 0
+    exponent -= BIAS + WORD - FRACTION - 1
+    at: i64 = int(-float(exponent + len(_POWERS)) / BITS_A_DIGIT)
+    at = (at - LOWEST) // STEP
+    point: i64 = -(exponent + _EXPONENTS[at] + WORD)
+    while not -FARTHEST <= point <= -NEAREST:
+        at += 1 if point > -NEAREST else -1
+        point = -(exponent + _EXPONENTS[at] + WORD)
+    own: i64 = fraction + (1 << FRACTION)
+    upper_high, upper_low = _product_by_words(2 * own + 1, WORD - FRACTION - 2, at)
+    own_high, own_low = _product_by_words(own, WORD - FRACTION - 1, at)
+    if fraction:
+        lower_high, lower_low = _product_by_words(2 * own - 1, WORD - FRACTION - 2, at)
+    else:
+        lower_high, lower_low = _product_by_words(4 * own - 1, WORD - FRACTION - 3, at)
+    beyond: i64 = ((upper_high - own_high) << 32) + upper_low - own_low - 1
+    breadth: i64 = ((upper_high - lower_high) << 32) + upper_low - lower_low - 2
+    if upper_low == 0:  # the upper end is one less than its product
+        upper_high -= 1
+        upper_low = 1 << 32
+    upper_low -= 1
+    whole: i64 = upper_high >> (point - 32)
+    rest: i64 = ((upper_high - (whole << (point - 32))) << 32) | upper_low
+    decimal: i64 = -(LOWEST + at * STEP)
+    return _generated_by_words(whole, rest, point, breadth, beyond, decimal)
+
+
+def _product_by_words(number: i64, shift: i64, at: i64) -> tuple[i64, i64]:
+    """The upper word of the product of number << shift and a power, rounded, as its two halves."""
+    high: i64 = number >> (2 * PART - shift)
+    middle: i64 = (number >> (PART - shift)) & _PART
+    low: i64 = (number << shift) & _PART
+    power_high: i64 = _HIGH_PARTS[at]
+    power_middle: i64 = _MIDDLE_PARTS[at]
+    power_low: i64 = _LOW_PARTS[at]
+    carried: i64 = ((low * power_low) >> PART) + low * power_middle + middle * power_low
+    carried = (carried >> PART) + low * power_high + middle * power_middle + high * power_low
+    carried += 1 << (WORD - 1 - 2 * PART)
+    carried = (carried >> (WORD - 2 * PART)) + ((middle * power_high + high * power_middle) << (3 * PART - WORD))
+    top: i64 = high * power_high  # to be multiplied with 1 << (4 * PART - WORD)
+    carried += (top & 0xFF) << (4 * PART - WORD)
+    return (top >> 8) + (carried >> 32), carried & 0xFFFFFFFF
+
+
+def _generated_by_words(whole: i64, rest: i64, point: i64, breadth: i64, beyond: i64, decimal: i64) -> tuple[i64, i64]:
+    """As `_generated`: the upper end is `whole`, and behind the point `rest`."""
+    if rest <= breadth:  # the last digits of the whole may be noughts
+        power: i64 = 0
+        while whole % 10 == 0 and whole:
+            whole //= 10
+            power += 1
+        return whole, decimal + power
+    last: i64 = decimal
+    unit: i64 = 1  # compiled, `1 << point` would be a number of 32 bits
+    unit <<= point
+    half: i64 = unit >> 1
+    while rest >= breadth:
+        if breadth > LARGEST_BREADTH:
+            return 0, 0
+        five: i64 = rest * 5  # ten times the rest may not fit
+        whole = whole * 10 + (five >> (point - 1))
+        rest = (five & (half - 1)) << 1
+        breadth *= 10
+        beyond *= 10
+        last -= 1
+    above: i64 = rest
+    while (
+        above < beyond and breadth - above >= unit and (above + unit < beyond or beyond - above > above + unit - beyond)
+    ):
+        whole -= 1
+        above += unit
+    return whole, last

@@ -185,6 +185,21 @@ def test_digits_times_their_power_of_ten_are_the_number(number: float) -> None:
     assert len(str(made)) <= 17
 
 
+DOUBLES = st.one_of(
+    st.floats(min_value=5e-324, allow_infinity=False),
+    st.decimals(min_value="0.0001", max_value=10**9, places=4).map(float),
+    st.integers(-1070, 1020).map(lambda exponent: math.ldexp(1.0, exponent)),
+)
+
+
+@given(DOUBLES)
+def test_machine_words_make_the_same_digits_as_numbers_of_any_size(number: float) -> None:
+    by_words = shortest_double.digits_by_words(number)
+
+    assert by_words in ((0, 0), shortest_double.digits_by_numbers(number))
+    assert by_words != (0, 0) or number < 2.3e-308 or len(str(shortest_double.digits(number)[0])) > 16
+
+
 @pytest.mark.parametrize(("one", "other", "text"), SUMS)
 def test_long_doubles_are_added_with_64_bits(one: bytes, other: bytes, text: bytes) -> None:
     total = numbers.long_double_sum(numbers.long_double(one), numbers.long_double(other))
