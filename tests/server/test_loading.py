@@ -11,6 +11,7 @@ from penstock.clock import ManualClock
 from penstock.engine.effects import pack
 from penstock.errors import UsageError
 from penstock.server.log_writer import AofWriter
+from penstock.storage.streams.columns import IS_COMPILED
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
@@ -165,7 +166,8 @@ def pings_while_loading(server: ServerProcess) -> list[Value]:
 
 def test_a_server_answers_while_it_loads(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
-    (tmp_path / "appendonlydir/last").write_bytes(b"".join(LINES) * 10)
+    times = 100 if IS_COMPILED else 10  # that build loads ten times as fast, before anybody asks
+    (tmp_path / "appendonlydir/last").write_bytes(b"".join(LINES) * times)
     (tmp_path / "appendonlydir/appendonly.aof.manifest").write_bytes(b"file last seq 1 type i\n")
     server = ServerProcess((), tmp_path, {})
     try:
