@@ -36,9 +36,12 @@ def test_a_number_is_the_halves_in_which_the_middle_of_its_cell_lies(column: int
 def test_the_middle_of_a_cell_is_reckoned_as_for_any_number(number: int) -> None:
     column, row = geohash.gathered(number >> 1), geohash.gathered(number)
 
+    def middle(place: int, limit: float) -> float:
+        return (geohash.edge(place, geohash.STEPS, limit) + geohash.edge(place + 1, geohash.STEPS, limit)) / 2
+
     assert geohash.decoded(float(number)) == (
-        geohash._middle(column, geohash.STEPS, geohash.LONGITUDE_MAX),
-        geohash._middle(row, geohash.STEPS, geohash.LATITUDE_MAX),
+        middle(column, geohash.LONGITUDE_MAX),
+        middle(row, geohash.LATITUDE_MAX),
     )
 
 

@@ -87,8 +87,7 @@ def decoded(score: float) -> tuple[float, float]:
         )
     number = number_in(score)
     column, row = gathered(number >> 1), gathered(number)
-    longitude = _middle(column, STEPS, LONGITUDE_MAX)
-    latitude = _middle(row, STEPS, LATITUDE_MAX)
+    longitude, latitude = _middle_of(float(column), LONGITUDE_MAX), _middle_of(float(row), LATITUDE_MAX)
     return (
         min(max(longitude, -LONGITUDE_MAX), LONGITUDE_MAX),
         min(max(latitude, -LATITUDE_MAX), LATITUDE_MAX),
@@ -106,14 +105,10 @@ def _even_bits(number: i64) -> i64:
 
 
 def _middle_of(place: float, limit: float) -> float:
-    """As `_middle`, of a column or row that there is, with STEPS."""
+    """The middle of a column or row, in degrees: between its `edge` and the next one's."""
     begin = -limit + place / _CELLS * (2 * limit)
     end = -limit + (place + 1.0) / _CELLS * (2 * limit)
     return (begin + end) / 2
-
-
-def _middle(place: int, steps: int, limit: float) -> float:
-    return (edge(place, steps, limit) + edge(place + 1, steps, limit)) / 2
 
 
 def edge(place: int, steps: int, limit: float) -> float:
@@ -139,19 +134,17 @@ def text_of(score: float) -> bytes:
 
 def distance_m(longitude: float, latitude: float, other_longitude: float, other_latitude: float) -> float:
     """Metres between two places, on a sphere."""
-    v = sin((other_longitude * RADIANS - longitude * RADIANS) / 2)
-    if v == 0.0:
+    if (other_longitude * RADIANS - longitude * RADIANS) / 2 == 0.0:
         return latitude_distance_m(latitude, other_latitude)
-    lower, upper = latitude * RADIANS, other_latitude * RADIANS
-    u = sin((upper - lower) / 2)
-    return 2.0 * EARTH_RADIUS_M * asin(sqrt(u * u + cos(lower) * cos(upper) * v * v))
+    return 2.0 * EARTH_RADIUS_M * asin(sqrt(nearness(longitude, latitude, other_longitude, other_latitude)))
 
 
 def nearness(longitude: float, latitude: float, other_longitude: float, other_latitude: float) -> float:
     """The square of the sine of half the angle between two places: it grows with their distance."""
-    v = sin((other_longitude - longitude) * RADIANS / 2)
-    u = sin((other_latitude - latitude) * RADIANS / 2)
-    return u * u + cos(latitude * RADIANS) * cos(other_latitude * RADIANS) * v * v
+    lower, upper = latitude * RADIANS, other_latitude * RADIANS
+    v = sin((other_longitude * RADIANS - longitude * RADIANS) / 2)
+    u = sin((upper - lower) / 2)
+    return u * u + cos(lower) * cos(upper) * v * v
 
 
 def latitude_distance_m(latitude: float, other_latitude: float) -> float:
