@@ -81,10 +81,10 @@ class Deadlines:
 
         O(max_count), and O(log n) for each name that was renewed. Where some were, there may be more than is returned.
         """
-        names = [name for when_ms, name in self.order.part(0, max_count) if when_ms < now_ms]
+        names = self._placed_before(now_ms, max_count)
         early = self._early
         if early and self._move(names):
-            names = [name for when_ms, name in self.order.part(0, max_count) if when_ms < now_ms]
+            names = self._placed_before(now_ms, max_count)
             renewed = [at for at, name in enumerate(names) if name in early]
             if renewed:
                 del names[renewed[0] :]
@@ -125,6 +125,10 @@ class Deadlines:
         assert all(early_ms < self.times[name] for name, early_ms in self._early.items())
         placed = {**self.times, **self._early}
         assert list(self.order) == sorted((float(when_ms), name) for name, when_ms in placed.items())
+
+    def _placed_before(self, now_ms: int, max_count: int) -> list[bytes]:
+        """The first names of the order, at most so many, whose place is before a time."""
+        return [name for when_ms, name in self.order.part(0, max_count) if when_ms < now_ms]
 
     def _leave(self, name: bytes, when_ms: int) -> None:
         """Take a name with that deadline out of the order."""
