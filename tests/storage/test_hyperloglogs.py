@@ -33,6 +33,21 @@ def test_registers_are_packed_six_bits_each_from_the_lowest_on(seed: int) -> Non
     assert hll_registers.unpacked(hll_registers.packed(registers)) == registers
 
 
+@given(st.binary(max_size=40))
+def test_a_register_is_found_alike_by_machine_words_and_by_numbers(element: bytes) -> None:
+    assert hll.register_of(element) == hll.register_by_numbers(element)
+
+
+@given(SEEDS, st.integers(0, REGISTERS - 1))
+def test_a_packed_register_is_read_where_it_stands(seed: int, index: int) -> None:
+    registers = registers_by_chance(seed)
+
+    assert (
+        hll_registers.register_at(bytes(hll_registers.HEADER) + hll_registers.packed(registers), index)
+        == registers[index]
+    )
+
+
 @given(SEEDS, SEEDS)
 def test_a_union_has_the_larger_of_two_registers(one: int, other: int) -> None:
     ours, theirs = registers_by_chance(one), registers_by_chance(other)

@@ -106,7 +106,7 @@ def pfselftest(ctx: Context, args: list[bytes]) -> bytes:
 
 def _check(dense: bytes, sparse: bytes, count: int) -> None:
     registers = hll.registers_of(dense)
-    if registers != hll.registers_of(sparse) or hll_registers.packed(registers) != dense[hll_sparse.HEADER :]:
+    if registers != hll.registers_of(sparse) or hll_registers.packed(registers) != dense[hll_registers.HEADER :]:
         raise ReplyError(b"ERR TESTFAILED registers differ after %d elements" % count)
     estimate = hll_registers.cardinality(registers)
     if abs(estimate - count) > max(1, MOST_OFF * count):

@@ -5,9 +5,15 @@ the lowest bit of the first byte (Redis 8.6.3): four registers in three bytes, `
 on whole columns of bytes, or on one long number: no loop over registers.
 """
 
-from math import floor, inf, sqrt
-from typing import Final
+from __future__ import annotations
 
+from math import floor, inf, sqrt
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
+
+HEADER: Final = 16  # bytes of a value before its registers, or their runs
 REGISTERS: Final = 16384
 LARGEST: Final = 51  # value that a register takes
 PACKED: Final = REGISTERS * 6 // 8  # bytes
@@ -36,6 +42,18 @@ def unpacked(packed: bytes) -> bytes:
     registers[2::4] = _either(second.translate(_HIGH_4), third.translate(_LOW_2_ABOVE_4))
     registers[3::4] = third.translate(_HIGH_6)
     return bytes(registers)
+
+
+def register_at(value: bytes, index: i64) -> int:
+    """A register of a value whose packed registers begin at byte HEADER.  O(1)."""
+    bit: i64 = 6 * index
+    place: i64 = HEADER + (bit >> 3)
+    shift: i64 = bit & 7
+    pair: i64 = value[place]
+    if shift > 2:  # it spills into the next byte
+        spilt: i64 = value[place + 1]
+        pair |= spilt << 8
+    return pair >> shift & 63
 
 
 def packed(registers: bytes) -> bytes:

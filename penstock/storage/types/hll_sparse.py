@@ -8,14 +8,19 @@ The runs cover 16384 registers. Which runs a history of additions leaves is told
 exactly as by Redis 8.6.3.
 """
 
+from __future__ import annotations
+
 import re
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zlib import adler32
 
-from penstock.storage.types.hll_registers import REGISTERS
+from penstock.storage.streams.columns import IS_COMPILED
+from penstock.storage.types.hll_registers import HEADER, REGISTERS
 
-HEADER: Final = 16  # bytes before the runs
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
+
 XZERO: Final = 0x40
 VAL: Final = 0x80
 MOST_IN_ZERO: Final = 64  # registers of a run
@@ -64,8 +69,8 @@ class SparseRuns:
     """The runs of a value, header included, that is changed in place.
 
     Invariant: at `_known_place` a run begins, with the register `_known_first`. A register behind it is looked for from
-    there on, so that registers raised in ascending order cost O(1) each. Any other costs O(n), where long stretches
-    without an XZERO are halved, not walked through.
+    there on, so that registers raised in ascending order cost O(1) each, and a copy of the runs. Any other costs O(n);
+    uncompiled, long stretches without an XZERO are halved, not walked through.
     """
 
     __slots__ = ("_known_first", "_known_place", "held")
@@ -106,19 +111,24 @@ class SparseRuns:
         self._known_place, self._known_first = HEADER, 0
         return self._run_from(index, HEADER, 0)
 
-    def _run_from(self, index: int, place: int, first: int) -> _Run:
+    def _run_from(self, index: i64, place: i64, first: i64) -> _Run:
         """As `_run_of`, of a register that is not before `first`, where the run at `place` begins."""
-        held = self.held
-        before, before_first = NONE, 0
-        known, known_first = NONE, 0  # the run before that
-        stepped = 0  # one-byte runs one after the other
-        while place < len(held):
-            length = _LENGTHS[held[place]]
-            following = place + 1
+        held, lengths = bytes(self.held), _LENGTHS
+        end: i64 = len(held)
+        before: i64 = NONE
+        before_first: i64 = 0
+        known: i64 = NONE  # the run before that
+        known_first: i64 = 0
+        stepped: i64 = 0  # one-byte runs one after the other
+        while place < end:
+            code: i64 = held[place]
+            length: i64 = lengths[code]
+            following: i64 = place + 1
             if length:
                 stepped += 1
-            elif following < len(held):
-                length = ((held[place] & 63) << 8 | held[following]) + 1
+            elif following < end:
+                length = held[following]
+                length += ((code & 63) << 8) + 1
                 following += 1
                 stepped = 0
             else:
@@ -131,7 +141,7 @@ class SparseRuns:
             before, before_first = place, first
             place = following
             first += length
-            if stepped == STEPS:
+            if stepped == STEPS and not IS_COMPILED:
                 stepped = 0
                 skipped, registers = _skip(held, place, index - first)
                 if skipped:
@@ -141,7 +151,7 @@ class SparseRuns:
         raise CorruptHyperLogLog
 
 
-def _skip(held: bytearray, place: int, before: int) -> tuple[int, int]:
+def _skip(held: bytes, place: int, before: int) -> tuple[int, int]:
     """How many one-byte runs from a place on cover at most so many registers, and how many they cover; by halving."""
     found = _ONE_BYTE_RUNS.match(held, place)
     if found is None:
@@ -162,7 +172,7 @@ def _skip(held: bytearray, place: int, before: int) -> tuple[int, int]:
     return skipped, registers
 
 
-def _sum(lengths: bytearray) -> int:
+def _sum(lengths: bytes) -> int:
     """The sum of at most 1000 bytes up to 64, which is what Adler's checksum adds up; 30 times quicker than `sum`."""
     return (adler32(lengths) & 0xFFFF) - 1
 
