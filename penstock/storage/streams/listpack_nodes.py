@@ -117,7 +117,7 @@ class Node:
             self.entries_size += self._same_fields_size + distance + size
             for at in range(1, len(fields), 2):
                 value = fields[at]
-                if len(value) >= 64 or value.isdigit() or value[:1] == b"-":
+                if not _LONGEST_INTEGER < len(value) < 64:
                     self.entries_size += _surplus(value)
         else:
             count = len(fields) // 2
