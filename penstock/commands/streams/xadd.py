@@ -22,28 +22,36 @@ from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_
 
 LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
 
-NO_ID: Final = -1  # the request has `*`: the server chooses the id
+NO_ID: Final = -1  # instead of a half of an id: the server chooses it
 _HALF: Final = 2**64 - 1
+_NO_TRIM: Final = TrimArguments()  # shared: not changed
 
 
 class AddArguments:
-    """The arguments of an XADD. `auto_ms` is the ms of an id `<ms>-*`, else NO_ID. Shared: not changed once read."""
+    """The arguments of an XADD. `ms` and `seq` are NO_ID for `*`; `seq` alone for `<ms>-*`.
+
+    Shared: not changed once read.
+    """
 
     __slots__ = (
-        "auto_ms", "entry_id", "fields_at", "id_at", "iid", "make_stream", "pid", "references", "referred", "trim",
+        "fields_at", "id_at", "iid", "make_stream", "ms", "pid", "references", "referred", "seq", "trim",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.make_stream = True
         self.references = KEEP_REFERENCES
         self.referred = False  # KEEPREF, DELREF or ACKED was given
-        self.trim = TrimArguments()
+        self.trim = _NO_TRIM
         self.pid = b""
         self.iid: bytes | None = None  # None with a pid: computed from the fields and values (IDMPAUTO)
         self.id_at = 0
-        self.entry_id: StreamId = NO_ID
-        self.auto_ms = NO_ID
+        self.ms = NO_ID
+        self.seq = NO_ID
         self.fields_at = 0
+
+    def is_above(self, last_ms: int, last_seq: int) -> bool:
+        """Whether the id is above another one."""
+        return self.ms > last_ms or (self.ms == last_ms and self.seq > last_seq)
 
 
 def _plain() -> AddArguments:
@@ -81,6 +89,8 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
             add.referred = True
             add.references = REFERENCE_WORDS[word]
         elif word in (b"MAXLEN", b"MINID", b"LIMIT") and at < last:
+            if add.trim is _NO_TRIM:
+                add.trim = TrimArguments()
             at = add.trim.read(args, at)
         elif word in (b"IDMP", b"IDMPAUTO") and at + (2 if word == b"IDMP" else 1) <= last and not ctx.hides(word):
             at = _read_producer(add, args, at, word)
@@ -97,7 +107,7 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
     pairs = len(args) - add.fields_at
     if pairs < 2 or pairs % 2:
         raise refusals.arity(b"xadd")
-    if add.entry_id == ids.ZERO:
+    if add.ms == 0 and add.seq == 0:
         raise ReplyError(b"ERR The ID specified in XADD must be greater than 0-0")
     if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
         session.add_head, session.add_words = args[2 : add.fields_at], add
@@ -123,11 +133,11 @@ def _read_id(add: AddArguments, word: bytes) -> None:
         return
     if word.endswith(b"-*"):
         try:
-            add.auto_ms = ids.parse(word[:-2] + b"-0") >> 64
+            add.ms = ids.parse(word[:-2] + b"-0") >> 64
         except ValueError:
             raise refusals.bad_id() from None
         return
-    add.entry_id = stream_arguments.stream_id(word)
+    add.ms, add.seq = stream_arguments.id_halves(word)
 
 
 def content_iid(fields: list[bytes]) -> bytes:
@@ -230,17 +240,17 @@ def _create(ctx: Context, key: bytes, stream: Stream) -> None:
 
 def _resolve(ctx: Context, add: AddArguments, stream: Stream) -> IdHalves:
     """The id of the new entry."""
-    if add.entry_id == NO_ID and add.auto_ms == NO_ID:
+    if add.ms == NO_ID:
         ms, seq = stream.next_id(ctx.now_ms)
         if ms < 0:
             raise _exhausted()
         return ms, seq
-    if stream.last_id == ids.MAX:
+    if stream.last_ms == _HALF and stream.last_seq == _HALF:
         raise _exhausted()
-    if add.auto_ms != NO_ID:
-        ms, seq = stream.next_id_of(add.auto_ms)
-    elif add.entry_id > stream.last_id:
-        ms, seq = ids.halves(add.entry_id)
+    if add.seq == NO_ID:
+        ms, seq = stream.next_id_of(add.ms)
+    elif add.is_above(stream.last_ms, stream.last_seq):
+        ms, seq = add.ms, add.seq
     else:
         ms, seq = NO_ID_LEFT
     if ms < 0:
@@ -266,7 +276,9 @@ def _replays_duplicate(add: AddArguments, stream: Stream, recorded: StreamId | N
 
     An explicit id above the last one is always an append: iids expire without a line in the log.
     """
-    return add.entry_id == NO_ID or add.entry_id == recorded or add.entry_id <= stream.last_id
+    if add.seq == NO_ID or not add.is_above(stream.last_ms, stream.last_seq):
+        return True
+    return recorded is not None and ids.halves(recorded) == (add.ms, add.seq)
 
 
 def _log_add(
@@ -297,7 +309,7 @@ def _log_add(
         head = [*args[:2], *producer]
     elif trim.approximate:
         _make_exact(head, trim, stream)
-    if add.entry_id != NO_ID:
+    if add.seq != NO_ID:
         id_reply = reply.bulk(args[add.id_at])  # as it was given
     header = reply.array_header(len(head) + 1 + len(args) - add.fields_at)
     ctx.effects.add_packed(ctx.db_index, b"".join([header, reply.words(head), id_reply, words]))
@@ -311,7 +323,7 @@ def _with_id(text: bytes, args: list[bytes], add: AddArguments, stream: Stream, 
     """The line of the log as `_log_add` makes it, from the bytes of the request. words: its fields and values."""
     trim = add.trim
     id_at = len(text) - len(words) - word_bytes(args[add.id_at])
-    if add.entry_id != NO_ID:  # as it was given
+    if add.seq != NO_ID:  # as it was given
         id_reply = text[id_at : len(text) - len(words)]
     if not trim.approximate:
         return b"%b%b%b" % (text[:id_at], id_reply, words)
