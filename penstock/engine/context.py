@@ -44,7 +44,7 @@ class Context:
         self.attempt: BlockedRequest | None = None  # the blocked request that is being tried again
         self.row: Row | None = None  # the row and the words in hand, for a handler that blocks
         self.args: list[bytes] = []
-        self.text = b""  # the bytes that asked for `args`, where the request came alone
+        self.text = b""  # the bytes that asked for `args`, where they were kept
 
     def begin(self, session: Session, now_us: int) -> None:
         self.session = session
@@ -194,7 +194,7 @@ class Context:
             effects.add_packed(self.db_index, self.text_of(args) or reply.bulks(args))
 
     def text_of(self, args: list[bytes]) -> bytes:
-        """The bytes of the request in hand, if these are its words and it came alone; else empty. O(1)."""
+        """The bytes of the request in hand, if these are its words and its bytes were kept; else empty. O(1)."""
         return self.text if args is self.args else b""
 
     def touch(self, key: bytes) -> None:

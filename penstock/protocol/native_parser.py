@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.protocol.native_words import (
     NONE,
     cut_request,
-    cut_requests,
     cut_words,
     header_of,
     is_at,
@@ -20,7 +19,6 @@ from penstock.protocol.native_words import (
 from penstock.protocol.reply import bulk
 from penstock.protocol.request_batch import (
     COLUMNS,
-    IDMP_COLUMNS,
     MOST_POSITIONS,
     NO_COLUMNS,
     NO_WORDS,
@@ -30,6 +28,7 @@ from penstock.protocol.request_batch import (
     REQUESTS,
     RequestBatch,
     alike,
+    begin_alike,
     layout,
     one,
 )
@@ -74,7 +73,7 @@ class LoneRequests:
         if len(former) != len(words) or former[0] != words[0] or former[1] != words[1]:
             return
         shape = shapes.get(words[0], 0)
-        if shape not in (COLUMNS, IDMP_COLUMNS):
+        if not shape & COLUMNS:
             return
         width, before = layout(words, shape)
         if 0 < width == before and size_of_prefix(words, width) <= LONGEST_KEPT:
@@ -112,18 +111,12 @@ def batches(
             found.append(lone.batch.become(words, data))
             return end
         shape = shapes.get(name, 0) if stop < end else 0
-        if shape == POSITIONS and 1 < len(words) <= MOST_POSITIONS:
+        if shape & POSITIONS and 1 < len(words) <= MOST_POSITIONS:
             batch, at = cut_positions(data, stop, data[at : at + size_of_prefix(words, 1)], words)
             found.append(batch)
             limit -= batch.count
             continue
-        if shape in (REQUESTS, POSITIONS):
-            several = [words]
-            at = cut_requests(data, stop, data[at : at + size_of_prefix(words, 1)], several)
-            found.append(alike(several))
-            limit -= len(several)
-            continue
-        if shape:
+        if shape & COLUMNS:
             lengths = layout(words, shape)
             width: i64 = lengths[0]
             before: i64 = lengths[1]
@@ -137,10 +130,45 @@ def batches(
                 found.append(batch)
                 limit -= batch.count
                 continue
+        if shape & (REQUESTS | POSITIONS):
+            batch, at = cut_alike(data, at, stop, words, shape)
+            found.append(batch)
+            limit -= batch.count
+            continue
         found.append(one(words))
         limit -= 1
         at = stop
     return at
+
+
+def cut_alike(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) -> tuple[RequestBatch, i64]:
+    """The request at an offset and those behind it that have its name and number of words, up to two that fit columns;
+    and the offset behind them. Where others fit columns, each keeps its bytes.
+
+    first: the words of the first request, which ends at `at`.
+    """
+    end: i64 = len(data)
+    head = data[start : start + size_of_prefix(first, 1)]
+    size: i64 = len(head)
+    has_columns = shape & COLUMNS != 0
+    several, texts = [first], NO_WORDS if not has_columns else [data[start:at]]
+    last: i64 = NONE  # where the last of several begins, if it is not the first
+    while at + size <= end and is_at(head, data, at):
+        words: list[bytes] = []
+        stop: i64 = cut_request(data, at, end, words)
+        if stop < 0:
+            break
+        if has_columns:
+            if last > 0 and begin_alike(several[-1], words, shape):
+                several.pop()
+                texts.pop()
+                at = last
+                break
+            texts.append(data[at:stop])
+        several.append(words)
+        last = at
+        at = stop
+    return alike(several, texts), at
 
 
 def cut_batch(

@@ -26,7 +26,7 @@ class RequestBatch:
     each position, with a word of each request), or words that may all differ (no names). Several of another command,
     or with very many words: `prefix` has its name, and there are neither names nor columns.
 
-    One request that came alone has its bytes, too (`text`, else empty).
+    One request that came alone has its bytes, too, and so may several that have neither names nor columns (`text_of`).
 
     Between the prefix and the columns XADDs with IDMP have two words of each request's own (`own`: a list for each
     position), and then words that are the same in all (`middle`: up to the `*`).
@@ -36,7 +36,19 @@ class RequestBatch:
     ([b'XACK', b's', b'g'], [], [[b'1-1', b'2-1']], [b'XACK', b's', b'g', b'2-1'])
     """
 
-    __slots__ = ("_requests", "_tails", "columns", "count", "middle", "names", "own", "prefix", "text", "width")
+    __slots__ = (
+        "_requests",
+        "_tails",
+        "_texts",
+        "columns",
+        "count",
+        "middle",
+        "names",
+        "own",
+        "prefix",
+        "text",
+        "width",
+    )
 
     def __init__(
         self,
@@ -48,6 +60,7 @@ class RequestBatch:
         requests: list[list[bytes]] | None = None,
         own: list[list[bytes]] = NO_COLUMNS,
         middle: list[bytes] = NO_WORDS,
+        texts: list[bytes] = NO_WORDS,
     ) -> None:
         self.prefix = prefix
         self.names = names
@@ -57,6 +70,7 @@ class RequestBatch:
         self.middle = middle
         self.text = b""
         self._tails = tails
+        self._texts = texts
         self._requests = requests
         if count == 1:
             self.width = len(prefix)
@@ -89,6 +103,10 @@ class RequestBatch:
                 words.append(names[place])
             words.append(column[at])
         return words
+
+    def text_of(self, at: int) -> bytes:
+        """The bytes of one request; empty if they were not kept."""
+        return self._texts[at] if self._texts else self.text
 
     def is_one_repeated(self) -> bool:
         """Whether all its requests have the same words. O(words)."""
@@ -124,7 +142,7 @@ class RequestBatch:
         if count == self.count:
             return self
         if self._requests is not None:
-            return alike(self._requests[start:stop])
+            return alike(self._requests[start:stop], self._texts[start:stop])
         if count == 1:
             return one(self.request(start))
         tails = None if self._tails is None else self._tails[start:stop]
@@ -182,20 +200,23 @@ def one(request: list[bytes]) -> RequestBatch:
     return RequestBatch(request, NO_WORDS, NO_COLUMNS, 1)
 
 
-def alike(requests: list[list[bytes]]) -> RequestBatch:
-    """A batch of requests that have one name and as many words; the list is kept."""
+def alike(requests: list[list[bytes]], texts: list[bytes] = NO_WORDS) -> RequestBatch:
+    """A batch of requests that have one name and as many words; the lists are kept. texts: their bytes, or nothing."""
     if len(requests) == 1:
         return one(requests[0])
-    return RequestBatch(requests[0][:1], NO_WORDS, NO_COLUMNS, len(requests), None, requests)
+    name = requests[0][:1]
+    return RequestBatch(name, NO_WORDS, NO_COLUMNS, len(requests), None, requests, NO_COLUMNS, NO_WORDS, texts)
 
 
 COLUMNS: Final = 1
 REQUESTS: Final = 2
-IDMP_COLUMNS: Final = 3
-POSITIONS: Final = 4
-"""The shapes of batches: neighbours with an equal prefix and behind it columns; neighbours that have the same name;
-columns, and two words of each request's own behind an IDMP; neighbours that have the same name, with a column for each
-word behind it. All have as many words."""
+IDMP: Final = 4
+POSITIONS: Final = 8
+"""Which neighbours of a command are a batch, if they have as many words; a command's shape is a sum of these.
+
+COLUMNS: those with an equal prefix, and behind it columns; with IDMP, columns also where two words of each request's
+own come behind an IDMP. REQUESTS: those that have the same name, if they fit no columns. POSITIONS: those that have the
+same name, with a column for each word behind it."""
 
 
 def layout(request: list[bytes], shape: int) -> tuple[int, int]:
@@ -203,14 +224,14 @@ def layout(request: list[bytes], shape: int) -> tuple[int, int]:
 
     Words between these are each request's own, OWN_WORDS of them, and the batch's middle. (0, 0): it stays alone.
 
-    >>> layout([b"XADD", b"key", b"MAXLEN", b"~", b"9", b"*", b"field", b"value"], IDMP_COLUMNS)
+    >>> layout([b"XADD", b"key", b"MAXLEN", b"~", b"9", b"*", b"field", b"value"], COLUMNS | IDMP)
     (6, 6)
-    >>> layout([b"XADD", b"key", b"IDMP", b"producer", b"id", b"*", b"field", b"value"], IDMP_COLUMNS)
+    >>> layout([b"XADD", b"key", b"IDMP", b"producer", b"id", b"*", b"field", b"value"], COLUMNS | IDMP)
     (3, 6)
     """
     own_from = _IDMP_AT + 1
     behind_own = own_from + OWN_WORDS
-    if shape == IDMP_COLUMNS and len(request) > behind_own + 2 and request[_IDMP_AT].upper() == b"IDMP":
+    if shape & IDMP and len(request) > behind_own + 2 and request[_IDMP_AT].upper() == b"IDMP":
         if b"*" in request[behind_own : _STAR_WITHIN + own_from]:
             before = request.index(b"*", behind_own) + 1
             behind = len(request) - before
@@ -218,6 +239,20 @@ def layout(request: list[bytes], shape: int) -> tuple[int, int]:
         return 0, 0
     width = prefix_words(request)
     return width, width
+
+
+def begin_alike(first: list[bytes], second: list[bytes], shape: int) -> bool:
+    """Whether two requests of as many words have the same prefix, and then the same first name if there are names.
+
+    >>> begin_alike([b"XACK", b"key", b"group", b"1-1"], [b"XACK", b"key", b"other", b"1-1"], COLUMNS)
+    False
+    """
+    if len(first) < PREFIX_WORDS or first[1] != second[1] or first[2] != second[2]:
+        return False
+    width, before = layout(first, shape)
+    if width == before and len(first) > before + 1:
+        width += 1
+    return width > 1 and first[:width] == second[:width]
 
 
 def prefix_words(request: list[bytes]) -> int:
@@ -239,10 +274,10 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
     while at <= last:
         request = requests[at]
         shape = shapes.get(request[0], 0) if at < last and requests[at + 1][0] == request[0] else 0
-        if shape in (REQUESTS, POSITIONS):
-            batch = _alike(requests, at, shape)
-        elif shape:
+        if shape & COLUMNS and len(requests[at + 1]) == len(request) and begin_alike(request, requests[at + 1], shape):
             batch = _in_columns(requests, at, shape)
+        elif shape & (REQUESTS | POSITIONS):
+            batch = _alike(requests, at, shape)
         else:
             batch = one(request)
         found.append(batch)
@@ -251,11 +286,14 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
 
 
 def _alike(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
-    """The requests from a place on that have the name and the number of words of the first."""
+    """The requests from a place on that have the first one's name and number of words, up to two that fit columns."""
     name, words, stop, count = requests[at][0], len(requests[at]), at + 1, len(requests)
     while stop < count and len(requests[stop]) == words and requests[stop][0] == name:
+        if shape & COLUMNS and begin_alike(requests[stop - 1], requests[stop], shape):
+            stop -= 1
+            break
         stop += 1
-    if shape == POSITIONS and 1 < words <= MOST_POSITIONS and stop - at > 1:
+    if shape & POSITIONS and 1 < words <= MOST_POSITIONS and stop - at > 1:
         columns = list(map(list, zip(*requests[at:stop], strict=True)))
         return RequestBatch([name], NO_WORDS, columns[1:], stop - at)
     return alike(requests[at:stop])
@@ -271,7 +309,6 @@ def _in_columns(requests: list[list[bytes]], at: int, shape: int) -> RequestBatc
         names = NO_WORDS
     while (
         stop < count
-        and width
         and len(requests[stop]) == words
         and requests[stop][:width] == prefix
         and requests[stop][width + own : before] == middle

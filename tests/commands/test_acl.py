@@ -223,18 +223,28 @@ def test_a_user_remembers_so_many_requests_and_no_long_ones(dialogue: Dialogue) 
 
 
 @pytest.mark.parametrize("forbidden", [0, 3, 7])
-@pytest.mark.parametrize("name", ["SET", "XREAD"])
-def test_in_a_pipeline_each_request_is_judged_by_its_own_key(dialogue: Dialogue, name: str, forbidden: int) -> None:
+@pytest.mark.parametrize(
+    ("request_of", "answer"),
+    [
+        ("SET {} v", b"+OK\r\n"),
+        ("XREAD STREAMS {} 0", b"*-1\r\n"),
+        ("XADD {} 5-5 f v", b"$3\r\n5-5\r\n"),
+        ("XACK {} g 5-5", b":0\r\n"),
+    ],
+)
+def test_in_a_pipeline_each_request_is_judged_by_its_own_key(
+    dialogue: Dialogue, request_of: str, answer: bytes, forbidden: int
+) -> None:
     dialogue("ACL SETUSER joe on nopass +@all ~mine*", "AUTH joe x")
-    keys = [b"yours" if number == forbidden else b"mine%d" % number for number in range(8)]
-    requests = [[b"SET", key, b"v"] if name == "SET" else [b"XREAD", b"STREAMS", key, b"0"] for key in keys]
+    keys = ["yours" if number == forbidden else f"mine{number}" for number in range(8)]
+    requests = [request_of.format(key).encode().split() for key in keys]
     replies: list[bytes] = []
 
     dialogue.engine.handle_batches(
         dialogue.session, batches_of(requests, dialogue.engine.batch_shapes), 1 << 20, replies, []
     )
 
-    expected = [b"+OK\r\n" if name == "SET" else b"*-1\r\n"] * 8
+    expected = [answer] * 8
     expected[forbidden] = b"-NOPERM No permissions to access a key\r\n"
     assert replies == expected
 

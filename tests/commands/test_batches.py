@@ -121,6 +121,8 @@ class Pipelines:
             return [head + self.fields(1) for _ in range(count)]
         if kind < 0.72:
             return [[b"XREADGROUP", b"GROUP", b"g", b"c", b"COUNT", b"%d" % count, b"STREAMS", key, b">"]]
+        if kind < 0.74:
+            return [self.unlike() for _ in range(count)]
         if kind < 0.75:
             return [[b"XADD", key, b"*", b"odd"], [b"XADD"], [b"XADD", key], [b"XADD", key, b"5-5", b"f", b"v"]]
         if kind < 0.8:
@@ -143,6 +145,17 @@ class Pipelines:
             iid = b"" if chance.random() < empty else b"%d" % chance.randrange(most)
             requests.append([b"XADD", key, b"IDMP", pid, iid, *trim, b"*", *self.fields(2)])
         return [[b"XCFGSET", key, b"IDMP-MAXSIZE", chance.choice((b"40", b"100"))], *requests]
+
+    def unlike(self) -> list[bytes]:
+        """An XADD or XACK whose neighbours may have other keys, options, or ids of their own."""
+        chance = self.chance
+        key = chance.choice((b"s", b"t", b"t", b"text", b"u%d" % chance.randrange(99)))
+        if chance.random() < 0.2:
+            return [b"XACK", key, b"g", *self.ids()]
+        self.added[0] += chance.randrange(2)
+        own = b"%d-%d" % (NOW_MS + self.added[0], chance.randrange(3))
+        options = chance.choice(([], [], [], [b"NOMKSTREAM"], [b"MAXLEN", b"7"]))
+        return [b"XADD", key, *options, chance.choice((b"*", b"*", own, b"5-*", b"0-0")), *self.fields(1)]
 
     def of_other_types(self, count: int) -> list[list[bytes]]:
         """Requests with one name and different keys, some of the wrong type, some that are refused."""

@@ -17,11 +17,12 @@ from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, POSITIONS, REQUESTS, RequestBatch, batches_of
+from penstock.protocol.request_batch import COLUMNS, IDMP, POSITIONS, REQUESTS, RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
-SHAPES = {b"XADD": IDMP_COLUMNS, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS}
+SHAPES = {b"XADD": COLUMNS | IDMP, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS}
+TOGETHER = {name: shape | REQUESTS for name, shape in SHAPES.items()}  # those that fit no columns, too
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
 ADD_LONG = packed([*HEAD, b"f", b"v" * 200])
@@ -29,14 +30,14 @@ ADD_LONG = packed([*HEAD, b"f", b"v" * 200])
 Batches = tuple[list[RequestBatch], int]
 
 
-def of_bytes(data: bytes) -> Batches:
+def of_bytes(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
     found: list[RequestBatch] = []
-    return found, native_parser.batches(data, 0, 1 << 30, SHAPES, found, LoneRequests())
+    return found, native_parser.batches(data, 0, 1 << 30, shapes, found, LoneRequests())
 
 
-def of_words(data: bytes) -> Batches:
+def of_words(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
     """As of_bytes, for bytes that are whole ordinary requests."""
-    return batches_of(read_strictly(data)[0], SHAPES), len(data)
+    return batches_of(read_strictly(data)[0], shapes), len(data)
 
 
 TWINS = [of_bytes, of_words]
@@ -77,6 +78,13 @@ idempotent = st.builds(
     words,
 )
 ALIKE = [packed(line.split()) for line in (b"GET k", b"GET k", b"GET other", b"get k", b"SET k v", b"SET k v NX")]
+unlike = st.builds(
+    lambda name, key, own, value: packed([name, key, own, b"f", value]),
+    st.sampled_from([b"XADD", b"XADD", b"XACK"]),
+    st.sampled_from([b"s", b"s", b"t"]),
+    st.sampled_from([b"*", b"*", b"1-1", b"2-1"]),
+    words,
+)
 others = st.sampled_from(
     [packed([b"PING"]), packed([b"XACK", b"s", b"g", b"1-1"]), b"PING\r\n", b"*1\r\n", b"*3\r\n$4", *ALIKE]
 )
@@ -84,20 +92,25 @@ others = st.sampled_from(
 
 @settings(deadline=None)
 @given(
-    st.lists(st.one_of(requests, requests, idempotent, others), max_size=8), st.integers(0, 40), st.binary(max_size=3)
+    st.lists(st.one_of(requests, requests, idempotent, unlike, others), max_size=8),
+    st.integers(0, 40),
+    st.binary(max_size=3),
+    st.sampled_from([SHAPES, TOGETHER]),
 )
-@example([ADD, ADD], 0, b"")
-@example([ADD, ADD, packed([b"PING"])], 0, b"")
-@example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"")
-@example([packed([*HEAD, b"f", b"\r\n$1\r\n"])] * 2, 0, b"")
+@example([ADD, ADD], 0, b"", SHAPES)
+@example([ADD, ADD, packed([b"PING"])], 0, b"", SHAPES)
+@example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"", SHAPES)
+@example([packed([*HEAD, b"f", b"\r\n$1\r\n"])] * 2, 0, b"", SHAPES)
 def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
-    pipeline: list[bytes], cut: int, junk: bytes
+    pipeline: list[bytes], cut: int, junk: bytes, shapes: dict[bytes, int]
 ) -> None:
     sent = b"".join(pipeline)
     data = sent[: len(sent) - cut] + junk
-    batches, size = of_bytes(data)
+    batches, size = of_bytes(data, shapes)
+    texts = [(batch.text_of(at), packed(batch.request(at))) for batch in batches for at in range(batch.count)]
 
     assert requests_of(batches) == read_strictly(data[:size])[0]
+    assert all(text in (b"", whole) for text, whole in texts)
     assert sum(batch.size() for batch in batches) == size
     for batch in batches:
         if batch.columns:
@@ -109,10 +122,13 @@ def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(requests, idempotent, idempotent, st.sampled_from(ALIKE)), max_size=8))
-def test_the_twins_make_the_same_batches(pipeline: list[bytes]) -> None:
+@given(
+    st.lists(st.one_of(requests, idempotent, idempotent, unlike, unlike, st.sampled_from(ALIKE)), max_size=8),
+    st.sampled_from([SHAPES, TOGETHER]),
+)
+def test_the_twins_make_the_same_batches(pipeline: list[bytes], shapes: dict[bytes, int]) -> None:
     data = b"".join(pipeline)
-    words, (batches, size) = of_words(data)[0], of_bytes(data)
+    words, (batches, size) = of_words(data, shapes)[0], of_bytes(data, shapes)
 
     assert size == len(data)
     assert [picture_of(one) for one in words] == [picture_of(one) for one in batches]
@@ -184,6 +200,29 @@ def test_requests_with_one_name_and_as_many_words_are_one_batch(twin: Callable[.
     assert requests_of(batches) == sent
     assert batches[0].packed() == [packed(request) for request in sent[:2]]
     assert requests_of([batches[1].part(0, 1), batches[1].after(1)]) == [sent[2], sent[3]]
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_requests_that_fit_no_columns_stay_together_up_to_two_that_do(twin: Callable[..., Any]) -> None:
+    sent = [[b"XADD", key, b"*", b"f", b"v"] for key in (b"a", b"b", b"c", b"d", b"d", b"e", b"f")]
+
+    batches, _ = twin(b"".join(map(packed, sent)), TOGETHER)
+
+    assert [(batch.prefix, batch.count) for batch in batches] == [
+        ([b"XADD"], 3),
+        ([b"XADD", b"d", b"*"], 2),
+        ([b"XADD"], 2),
+    ]
+    assert requests_of([*batches[:1], batches[1], batches[2].part(0, 1), batches[2].after(1)]) == sent
+
+
+def test_requests_whose_neighbours_may_fit_columns_keep_their_bytes() -> None:
+    sent = [packed([b"XADD", b"%d" % at, b"*", b"f", b"v"]) for at in range(5)]
+
+    (batch,), _ = of_bytes(b"".join(sent), TOGETHER)
+
+    assert [batch.text_of(at) for at in range(5)] == sent
+    assert [batch.part(1, 4).text_of(at) for at in range(3)] == sent[1:4]
 
 
 @pytest.mark.parametrize("values", [1, 15, 40], ids=["one value", "columns", "too many words for columns"])

@@ -14,7 +14,7 @@ from penstock.engine.policies import settling
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import IDMP_COLUMNS, RequestBatch
+from penstock.protocol.request_batch import COLUMNS, IDMP, RequestBatch
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
@@ -24,7 +24,7 @@ from penstock.storage.streams.trim import KEEP_REFERENCES, Trim
 _NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # the usual sequence numbers
 
 
-@batched("XADD", IDMP_COLUMNS)
+@batched("XADD", COLUMNS | IDMP)
 def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Append the entries of a batch and reply their ids; returns how many requests were run."""
     if not batch.names:

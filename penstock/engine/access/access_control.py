@@ -318,7 +318,7 @@ class AccessControl:
     def judges_alike(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
         """Whether the requests of a batch behind a place are allowed if that one is. O(1), or O(requests)."""
         user = session.user
-        if user.allows_anyhow(row) or self.catalog.judges_alike(row) or batch.is_one_repeated():
+        if user.allows_anyhow(row) or self.catalog.judges_alike(row, batch) or batch.is_one_repeated():
             return True
         return all(user.denial(row, batch.request(other)) is None for other in range(at + 1, batch.count))
 

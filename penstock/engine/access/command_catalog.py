@@ -7,7 +7,7 @@ from penstock.engine.table import key_specs
 from penstock.engine.table.acl_categories import categories
 from penstock.engine.table.key_specs import KeySpec
 from penstock.engine.table.row import Row
-from penstock.protocol.request_batch import COLUMNS, IDMP_COLUMNS, PREFIX_WORDS
+from penstock.protocol.request_batch import RequestBatch
 
 WRITING_FLAGS: Final = ("insert", "delete", "update")
 PLAIN_SET_WORDS: Final = 3  # of SET without options, which decide what it does with its key
@@ -84,7 +84,7 @@ class CommandCatalog:
             use = self._only_keys[row.name] = KeyUse(specs[0].index, specs[0].flags) if is_key else None
         return use
 
-    def judges_alike(self, row: Row) -> bool:
-        """Whether the keys of all requests of one batch are the same."""
+    def judges_alike(self, row: Row, batch: RequestBatch) -> bool:
+        """Whether the key of a command that has one is the same in all requests of a batch."""
         use = self.only_key(row)
-        return use is not None and use.position < (PREFIX_WORDS if row.batch_shape in (COLUMNS, IDMP_COLUMNS) else 1)
+        return use is not None and use.position < len(batch.prefix)

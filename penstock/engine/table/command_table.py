@@ -125,7 +125,7 @@ def command(
 
 
 def batched(name: str, shape: int) -> Callable[[BatchHandler], BatchHandler]:
-    """The function below answers batches of the command `name`, which have this shape (request_batch.py)."""
+    """The function below answers batches of the command `name`, which may have this shape, too (request_batch.py)."""
 
     def declare(handler: BatchHandler) -> BatchHandler:
         BATCHED[name] = handler, shape
@@ -167,7 +167,8 @@ def build(rows: Iterable[Command]) -> dict[bytes, Command]:
         else:
             assert row.name.encode() not in table, f"{row.name} is declared twice"
             table[row.name.encode()] = row
-        row.batch_handler, row.batch_shape = BATCHED.get(row.name, (None, row.batch_shape))
+        row.batch_handler, shape = BATCHED.get(row.name, (None, 0))
+        row.batch_shape |= shape
         row.replay_handler = REPLAYED.get(row.name)
     for row in nested:
         parent, _, word = row.name.partition("|")
