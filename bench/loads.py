@@ -175,6 +175,28 @@ def mixed(count: int) -> Requests:
         )[number % 4]  # fmt: skip
 
 
+STREAMS: Final = 100
+
+
+def each_stream(number: int) -> bytes:
+    return b"stream%d" % (number % STREAMS)
+
+
+def many_streams(_: int) -> Requests:
+    """Empty streams, each with its group."""
+    for number in range(STREAMS):
+        yield b"XGROUP", b"CREATE", each_stream(number), GROUP, b"0", b"MKSTREAM"
+
+
+def many_delivered(count: int) -> Requests:
+    """Streams with so many entries together, all of them delivered to one consumer."""
+    yield from many_streams(count)
+    for number in range(count):
+        yield b"XADD", each_stream(number), entry_id(number), b"field", VALUE
+    for number in range(STREAMS):
+        yield b"XREADGROUP", b"GROUP", GROUP, b"alice", b"STREAMS", each_stream(number), b">"
+
+
 IN_TRANSACTION: Final = 100
 
 
@@ -315,6 +337,12 @@ LOADS: Final = (
     *(Load(f"script-{name}", numbered(scripts.calls_of(code, key)), scripts.loaded(code, [*map(key, range(KEYS))]),
            4_000, DEPTH, goal=1.3)
       for name, code in scripts.SCRIPTS.items()),
+    Load(f"xadd-streams-{DEPTH}", numbered(lambda n: (b"XADD", each_stream(n), *ADD[2:])), many_streams, 20_000, DEPTH,
+         goal=1.0),
+    Load(f"xadd-ids-{DEPTH}", numbered(lambda n: (b"XADD", STREAM, entry_id(n), *ADD[3:])), nothing, 20_000, DEPTH,
+         goal=1.0),
+    Load(f"xack-streams-{DEPTH}", numbered(lambda n: (b"XACK", each_stream(n), GROUP, entry_id(n))), many_delivered,
+         20_000, DEPTH, goal=1.0),
     Load("mixed-100", mixed, empty),
     Load("transaction-100", transactions, requests=102 * 200, batch=IN_TRANSACTION + 2),
     Load("ping", repeated(b"PING"), requests=40_000),
