@@ -24,6 +24,8 @@ LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
 
 NO_ID: Final = -1  # instead of a half of an id: the server chooses it
 _HALF: Final = 2**64 - 1
+_ZERO: Final = 48  # digits
+_NINE: Final = 57
 _NO_TRIM: Final = TrimArguments()  # shared: not changed
 
 
@@ -68,8 +70,12 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
 
     The session keeps the last options, because a producer sends the same ones repeatedly.
     """
-    if args[2] == b"*" and len(args) & 1 and len(args) > 3:
-        return _PLAIN
+    if len(args) & 1 and len(args) > 3:
+        word = args[2]
+        if word == b"*":
+            return _PLAIN
+        if word and _ZERO <= word[0] <= _NINE:  # no option begins so
+            return _with_own_id(word)
     session = ctx.session
     known = session.add_words
     if isinstance(known, AddArguments) and args[2 : known.fields_at] == session.add_head:
@@ -107,11 +113,24 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
     pairs = len(args) - add.fields_at
     if pairs < 2 or pairs % 2:
         raise refusals.arity(b"xadd")
-    if add.ms == 0 and add.seq == 0:
-        raise ReplyError(b"ERR The ID specified in XADD must be greater than 0-0")
+    _refuse_nought(add)
     if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
         session.add_head, session.add_words = args[2 : add.fields_at], add
     return add
+
+
+def _with_own_id(word: bytes) -> AddArguments:
+    """The arguments of `XADD key id field value ...`."""
+    add = AddArguments()
+    add.id_at, add.fields_at = 2, 3
+    _read_id(add, word)
+    _refuse_nought(add)
+    return add
+
+
+def _refuse_nought(add: AddArguments) -> None:
+    if add.ms == 0 and add.seq == 0:
+        raise ReplyError(b"ERR The ID specified in XADD must be greater than 0-0")
 
 
 def _read_producer(add: AddArguments, args: list[bytes], at: int, word: bytes) -> int:
