@@ -23,11 +23,13 @@ PRECISION: Final = 64  # bits
 LEAST_EXPONENT: Final = -16445  # of the lowest bit
 MOST_BITS: Final = 16384  # of a whole number
 POINT: Final = ord(".")
+MINUS: Final = ord("-")
 MOST_WHOLE_DIGITS: Final = 16  # a whole number of fewer digits is a double
 TOO_LONG: Final = 5120  # bytes of a word
 FAR: Final = 5  # digits; a longer exponent is out of range whatever stands before it
 DECIMALS: Final = 17  # behind the point
 ONE_WITH_DECIMALS: Final = 10**DECIMALS
+_TENS: Final = [10**digits for digits in range(19)]
 FEW_DIGITS: Final = 4000  # that `int` and `str` take
 MOST_PRINTED: Final = 10**FEW_DIGITS
 
@@ -200,6 +202,10 @@ def long_double(word: bytes, text: bytes = NOT_A_FLOAT) -> LongDouble | None:
 
 def _exact(word: bytes) -> tuple[int, int] | None:
     """The fraction that a word means; None for an infinite one, one far out of range, and none at all."""
+    if IS_COMPILED:
+        plain = plain_decimal(word)
+        if plain is not None:
+            return plain
     parts, base, power_base = _DECIMAL.fullmatch(word), 10, 10
     if parts is None:
         parts, base, power_base = _HEXADECIMAL.fullmatch(word), 16, 2
@@ -217,6 +223,27 @@ def _exact(word: bytes) -> tuple[int, int] | None:
     power = int(parts[4] or b"0") - len(decimals) * (1 if base == 10 else 4)
     factor: int = power_base ** abs(power)
     return (above * factor, 1) if power >= 0 else (above, factor)
+
+
+def plain_decimal(word: bytes) -> tuple[int, int] | None:
+    """As `_exact`, of a word of at most 18 digits before the point and behind it; None for one of another form."""
+    size = len(word)
+    start = 1 if size and word[0] == MINUS else 0
+    whole, stop = native_ids.number_at(word, start, size)
+    above: int = whole
+    below = 1
+    if above >= 0 and stop < size:
+        if word[stop] != POINT:
+            return None
+        behind = stop + 1
+        decimals, stop = native_ids.number_at(word, behind, size)
+        if decimals < 0 or stop < size:
+            return None
+        below = _TENS[stop - behind]
+        above = above * below + decimals
+    if above <= 0:
+        return None if above < 0 else (0, 1)
+    return (-above if start else above, below)
 
 
 def _is_far(exponent: bytes | None) -> bool:

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 WORD: Final = 64  # bits of the paper's numbers, f * 2^e
 FRACTION: Final = 52  # bits of a double behind its hidden one
 BIAS: Final = 1023 + FRACTION
-LOWEST, HIGHEST, STEP = -348, 340, 8  # decimal exponents of the powers to multiply with
-NEAREST, FARTHEST = -60, -32  # binary exponents that a product may have
+LOWEST: Final = -348  # decimal exponents of the powers to multiply with
+HIGHEST: Final = 340
+STEP: Final = 8
+NEAREST: Final = -60  # binary exponents that a product may have
+FARTHEST: Final = -32
 BITS_A_DIGIT: Final = 3.321928094887362  # log2(10)
 PART: Final = 22  # bits of a word's two lower parts; the third has 20
 LARGEST_BREADTH: Final = 1 << 59  # ten times as much fits into a signed word

@@ -1,6 +1,7 @@
 """Doubles and long doubles as words: what Redis 8.6.3 read and wrote."""
 
 import math
+import re
 from fractions import Fraction
 from math import ceil, trunc
 
@@ -209,6 +210,18 @@ def test_long_doubles_are_added_with_64_bits(one: bytes, other: bytes, text: byt
 
 
 WORDS = st.from_regex(rb"[+-]?[0-9]{1,12}(\.[0-9]{0,12})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+
+
+@given(
+    WORDS
+    | st.sampled_from([b"", b"-", b".", b"5.", b"-.5", b"--1", b"1.-1", b"0.0", b"-0", b"1" * 19, b"0." + b"1" * 19])
+)
+def test_a_plain_decimal_is_read_as_the_fraction_that_it_means(word: bytes) -> None:
+    found = numbers.plain_decimal(word)
+
+    is_plain = re.fullmatch(rb"-?[0-9]{1,18}(\.[0-9]{1,18})?", word) is not None
+    assert (found is not None) == is_plain
+    assert found is None or Fraction(*found) == Fraction(word.decode())
 
 
 def nearest(exact: Fraction) -> Fraction:

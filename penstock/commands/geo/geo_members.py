@@ -38,8 +38,8 @@ def place_reply(longitude: float, latitude: float, resp3: bool) -> bytes:
 
 def distance_reply(distance: float) -> bytes:
     """A bulk string in both protocols."""
-    whole, rest = divmod(round(distance * 10_000.0), 10_000)  # halves to even, after the product is rounded, as Redis
-    return reply.bulk(b"%d.%04d" % (whole, rest))
+    text = b"%05d" % round(distance * 10_000.0)  # halves to even, after the product is rounded, as Redis
+    return reply.bulk(b"%b.%b" % (text[:-4], text[-4:]))
 
 
 @command(

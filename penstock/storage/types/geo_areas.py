@@ -39,7 +39,7 @@ class Area:
     circle.
     """
 
-    __slots__ = ("_reach", "half_height_m", "half_width_m", "is_box", "latitude", "longitude", "radius_m")
+    __slots__ = ("_degrees", "_reach", "half_height_m", "half_width_m", "is_box", "latitude", "longitude", "radius_m")
 
     def __init__(self) -> None:
         self.longitude = 0.0
@@ -48,10 +48,12 @@ class Area:
         self.radius_m = 0.0
         self.half_width_m = 0.0
         self.half_height_m = 0.0
+        self._degrees = 180.0  # how many of latitude a place inside can be away
         self._reach = 2.0  # how far `nearness` of a place inside can be
 
     def make_circle(self, radius_m: float) -> None:
         self.radius_m = self.half_width_m = self.half_height_m = radius_m
+        self._degrees = (radius_m + UNSURE_M) / EARTH_RADIUS_M / RADIANS
         if radius_m < EARTH_RADIUS_M:  # the sine grows up to there
             reach = sin((radius_m + UNSURE_M) / EARTH_RADIUS_M / 2)
             self._reach = reach * reach
@@ -69,6 +71,9 @@ class Area:
             if distance_m(self.longitude, latitude, longitude, latitude) > self.half_width_m:
                 return None
             return distance_m(self.longitude, self.latitude, longitude, latitude)
+        north = latitude - self.latitude
+        if north > self._degrees or -north > self._degrees:
+            return None
         if nearness(self.longitude, self.latitude, longitude, latitude) > self._reach:
             return None  # most are, and the arc needs a call of Python's
         distance = distance_m(self.longitude, self.latitude, longitude, latitude)
