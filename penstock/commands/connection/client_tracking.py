@@ -1,5 +1,7 @@
 """CLIENT TRACKING and its kin: messages about changed keys, for caches that clients keep (Redis 8.6.3)."""
 
+from typing import Final
+
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -7,7 +9,7 @@ from penstock.engine.tracking.tracking_options import NO_REDIRECT, TrackingOptio
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-OVERLAP = (
+OVERLAP: Final = (
     b"ERR Prefix '%b' overlaps with %b prefix '%b'. Prefixes for a single client must not overlap."  # new, which, other
 )
 

@@ -1,5 +1,7 @@
 """What XINFO shows of policies: one field, `penstock-policy`, only while a policy is set."""
 
+from typing import Final
+
 from penstock.engine.context import Context
 from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import forwarding, leases, retention
@@ -10,7 +12,7 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.stream import Stream
 
-NAME = b"penstock-policy"
+NAME: Final = b"penstock-policy"
 
 
 def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:

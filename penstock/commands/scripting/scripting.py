@@ -1,5 +1,7 @@
 """EVAL and its like, and SCRIPT: scripts in Lua, run as one with nobody's request between."""
 
+from typing import Final
+
 from penstock.commands.common.help import help_reply
 from penstock.engine import arguments
 from penstock.engine.context import Context
@@ -7,10 +9,14 @@ from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-NO_SCRIPT = b"NOSCRIPT No matching script. Please use EVAL."
-SHA_LENGTH = 40
-ANY_KEYS = "numkeys@2 RW access update # We cannot tell how the keys will be used so we assume the worst, RW and UPDATE"
-READ_KEYS = "numkeys@2 RO access # We cannot tell how the keys will be used so we assume the worst, RO and ACCESS"
+NO_SCRIPT: Final = b"NOSCRIPT No matching script. Please use EVAL."
+SHA_LENGTH: Final = 40
+ANY_KEYS: Final = (
+    "numkeys@2 RW access update # We cannot tell how the keys will be used so we assume the worst, RW and UPDATE"
+)
+READ_KEYS: Final = (
+    "numkeys@2 RO access # We cannot tell how the keys will be used so we assume the worst, RO and ACCESS"
+)
 
 
 def keys_and_args(args: list[bytes], refusal: bytes = b"ERR value is not an integer or out of range") -> int:
