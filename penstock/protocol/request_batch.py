@@ -37,18 +37,8 @@ class RequestBatch:
     """
 
     __slots__ = (
-        "_requests",
-        "_tails",
-        "_texts",
-        "columns",
-        "count",
-        "middle",
-        "names",
-        "own",
-        "prefix",
-        "text",
-        "width",
-    )
+        "_requests", "_tails", "_texts", "columns", "count", "middle", "names", "own", "prefix", "text", "width",
+    )  # fmt: skip
 
     def __init__(
         self,
