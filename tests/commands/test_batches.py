@@ -28,7 +28,10 @@ QUICK = (
     b"HGET key value", b"HDEL key value",
     b"SADD key value", b"SPOP key", b"ZADD key number value", b"ZADD key value value", b"ZINCRBY key number value",
     b"ZPOPMIN key", b"PING", b"PING value", b"XLEN key", b"XDEL key 5-5", b"SETNX key value", b"LLEN key",
-    b"GETBIT key number",
+    b"GETBIT key number", b"GETRANGE key 0 number", b"SETRANGE key number value", b"LRANGE key 0 number",
+    b"LINSERT key BEFORE value value", b"LREM key number value", b"HGETALL key", b"SMEMBERS key", b"SUNION key key",
+    b"ZRANGE key 0 number", b"ZRANGE key 0 number WITHSCORES", b"XRANGE key - +", b"XPENDING key value",
+    b"XPENDING key g - + 9", b"SDIFFSTORE key key key",
 )  # fmt: skip
 KEYS_OF_OTHER_TYPES = ((b"n",), (b"a", b"b", b"n"), (b"a", b"list", b"hash", b"set", b"zset", b"n", b"stream"))
 KEYS = (b"s", b"s", b"s", b"t", b"text")

@@ -70,8 +70,8 @@ class Row:
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
         self.write = "write" in self.flags
         self.fast = "fast" in self.flags
-        is_quick = self.fast and self.ordinary and group != TRANSACTIONS and "blocking" not in self.flags
-        self.batch_shape = REQUESTS if is_quick else 0  # which neighbours in a pipeline go together
+        never_waits = self.ordinary and group != TRANSACTIONS and "blocking" not in self.flags
+        self.batch_shape = REQUESTS if never_waits else 0  # which neighbours in a pipeline go together
         self.denyoom = "denyoom" in self.flags
         self.loading = "loading" in self.flags
         self.no_auth = "no_auth" in self.flags
