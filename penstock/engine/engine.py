@@ -43,7 +43,7 @@ from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import SERVED_AT_ONCE
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import POSITIONS, REQUESTS, RequestBatch, one
+from penstock.protocol.request_batch import REQUESTS, RequestBatch, one
 from penstock.storage.deadlines import NEVER
 from penstock.storage.keyspace import Keyspace
 
@@ -225,7 +225,7 @@ class Engine(EngineState):
                 return done
         handler = row.handler
         assert handler is not None, "the gate lets no container through"
-        stop = batch.count if together and row.batch_shape & (REQUESTS | POSITIONS) else at + 1
+        stop = batch.count if together and row.batch_shape & REQUESTS else at + 1
         first, size, first_us = at, 0, began_us
         while True:
             ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)

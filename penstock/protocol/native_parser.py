@@ -130,7 +130,7 @@ def batches(
                 found.append(batch)
                 limit -= batch.count
                 continue
-        if shape & (REQUESTS | POSITIONS):
+        if shape & REQUESTS:
             batch, at = cut_alike(data, at, stop, words, shape)
             found.append(batch)
             limit -= batch.count

@@ -205,8 +205,8 @@ POSITIONS: Final = 8
 """Which neighbours of a command are a batch, if they have as many words; a command's shape is a sum of these.
 
 COLUMNS: those with an equal prefix, and behind it columns; with IDMP, columns also where two words of each request's
-own come behind an IDMP. REQUESTS: those that have the same name, if they fit no columns. POSITIONS: those that have the
-same name, with a column for each word behind it."""
+own come behind an IDMP. POSITIONS: those that have the same name, with a column for each word behind it. REQUESTS:
+those that have the same name, if they fit neither; such a command may be run in a row, however its batch is kept."""
 
 
 def layout(request: list[bytes], shape: int) -> tuple[int, int]:
@@ -266,7 +266,7 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
         shape = shapes.get(request[0], 0) if at < last and requests[at + 1][0] == request[0] else 0
         if shape & COLUMNS and len(requests[at + 1]) == len(request) and begin_alike(request, requests[at + 1], shape):
             batch = _in_columns(requests, at, shape)
-        elif shape & (REQUESTS | POSITIONS):
+        elif shape & REQUESTS:
             batch = _alike(requests, at, shape)
         else:
             batch = one(request)

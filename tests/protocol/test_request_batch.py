@@ -21,7 +21,7 @@ from penstock.protocol.request_batch import COLUMNS, IDMP, POSITIONS, REQUESTS, 
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
-SHAPES = {b"XADD": COLUMNS | IDMP, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS}
+SHAPES = {b"XADD": COLUMNS | IDMP, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS | REQUESTS}
 TOGETHER = {name: shape | REQUESTS for name, shape in SHAPES.items()}  # those that fit no columns, too
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])

@@ -7,10 +7,10 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import POSITIONS, RequestBatch
+from penstock.protocol.request_batch import POSITIONS, REQUESTS, RequestBatch
 
 
-@batched("EXPIRE", POSITIONS)
+@batched("EXPIRE", POSITIONS | REQUESTS)
 def expire_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run EXPIREs without conditions; returns how many.
 
