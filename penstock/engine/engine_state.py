@@ -57,6 +57,7 @@ from penstock.engine.waiting.blocking import Blocking
 from penstock.engine.waiting.sync_waiting import SyncWaiting
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.key_table import KeyTable
 from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.lazy_free import LARGEST_AT_ONCE, LazyFree, effort
 from penstock.storage.streams.idempotence import Producers
@@ -491,7 +492,7 @@ class EngineState:
         else:
             self.to_close.append(session)
 
-    def free_lazily(self, value: Value | dict[bytes, Value] | None) -> None:
+    def free_lazily(self, value: Value | KeyTable | None) -> None:
         """A value, or all of a database, was deleted and nobody else has it: free it.
 
         Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
@@ -500,9 +501,9 @@ class EngineState:
         if value is not None and not self.memory.limit and not self.loading:
             self.lazy_free.take(value)
 
-    def count_lazily_freed(self, value: Value | dict[bytes, Value] | None) -> None:
+    def count_lazily_freed(self, value: Value | KeyTable | None) -> None:
         """For INFO's lazyfreed_objects: what Redis would free in a thread of its own."""
-        if isinstance(value, dict):
+        if isinstance(value, KeyTable):
             self.statistics.lazyfreed += len(value)
         elif value is not None and effort(value) > LARGEST_AT_ONCE:
             self.statistics.lazyfreed += 1

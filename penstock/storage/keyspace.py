@@ -8,6 +8,7 @@ This module does not read a clock and sends no notifications; `engine/context.py
 from typing import Final, TypeAlias
 
 from penstock.storage.deadlines import NEVER, Deadlines
+from penstock.storage.key_table import KeyTable
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
 from penstock.storage.types.hashes import Hash
@@ -62,7 +63,7 @@ class Database:
     __slots__ = ("expires", "expiries", "fields_due", "order", "policies_due", "streams", "values")
 
     def __init__(self) -> None:
-        self.values: dict[bytes, Value] = {}
+        self.values = KeyTable()
         self.expiries = Deadlines()
         self.expires = self.expiries.times  # unix time in ms
         self.fields_due = Deadlines()
@@ -116,7 +117,7 @@ class Database:
         """
         if self.expires:
             self.persist(key)
-        value = self.values.pop(key, None)
+        value = self.values.pop(key)
         if value is not None:
             self._forget(key, value)
         return value
@@ -127,6 +128,7 @@ class Database:
         taken: list[tuple[bytes, Value]] = []
         for key in keys:
             value = self.values.pop(key)
+            assert value is not None, "an expiry without a key"
             self._forget(key, value)
             taken.append((key, value))
         return taken
@@ -159,15 +161,15 @@ class Database:
         return self.expiries.overdue(now_ms, max_count)
 
     def in_order(self, now_ms: int) -> HashOrder:
-        """The keys in the order of their hashes. O(n), 10 ns each, when first used; then it is kept for a while."""
+        """The keys in the order of their hashes. O(n), at most 10 ns each, when first used; then it is kept a while."""
         if self.order is None:
-            self.order = HashOrder(self.values, now_ms)
+            self.order = HashOrder(self.values.snapshot(), now_ms)
         self.order.used_ms = now_ms
         return self.order
 
     def clear(self) -> None:
-        """Remove all keys. O(1): freeing the old dict is the work of its last owner."""
-        self.values = {}  # a new dict: the caller frees the old one, which may be large, lazily
+        """Remove all keys. O(1): freeing the old table is the work of its last owner."""
+        self.values = KeyTable()  # a new one: the caller frees the old one, which may be large, lazily
         self.expiries = Deadlines()
         self.expires = self.expiries.times
         self.fields_due = Deadlines()
@@ -177,7 +179,8 @@ class Database:
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self.expires.keys() <= self.values.keys(), "an expiry without a key"
+        self.values.check()
+        assert self.expires.keys() <= set(self.values), "an expiry without a key"
         assert self.expires is self.expiries.times
         self.expiries.check()
         due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Hash)}

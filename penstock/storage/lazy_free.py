@@ -2,6 +2,7 @@
 
 from typing import Final, TypeAlias
 
+from penstock.storage.key_table import KeyTable
 from penstock.storage.keyspace import Value
 from penstock.storage.streams.listpack_nodes import Node
 from penstock.storage.streams.pending_block import PendingBlock
@@ -16,7 +17,7 @@ SMALL_SEGMENTS: Final = 64  # a stream with no more segments is freed at once
 LARGEST_AT_ONCE: Final = 64  # allocations that Redis frees at once, whatever asks for it
 OBJECTS_PER_STEP: Final = 100  # takes well below a millisecond
 
-Part: TypeAlias = list[Segment] | list[Node] | list[PendingBlock] | dict[bytes, Value]
+Part: TypeAlias = list[Segment] | list[Node] | list[PendingBlock] | KeyTable
 
 
 def effort(value: Value) -> int:
@@ -43,12 +44,12 @@ class LazyFree:
     def __init__(self) -> None:
         self.parts: list[Part] = []
 
-    def take(self, value: Value | dict[bytes, Value]) -> None:
+    def take(self, value: Value | KeyTable) -> None:
         """Take over a deleted value, if it is large, or all values of a database.
 
         The caller must have no other reference. O(groups + consumers) for a large stream, else O(1).
         """
-        if isinstance(value, dict):
+        if isinstance(value, KeyTable):
             self.parts.append(value)
             return
         if not isinstance(value, Stream) or len(value.segments) <= SMALL_SEGMENTS:
@@ -60,15 +61,15 @@ class LazyFree:
 
     def pending(self) -> int:
         """How many values wait to be freed, as INFO counts them: those of a database one by one. O(parts)."""
-        return sum([len(part) if isinstance(part, dict) else 1 for part in self.parts])
+        return sum([len(part) if isinstance(part, KeyTable) else 1 for part in self.parts])
 
     def free_lazily(self) -> None:
         """Free the next OBJECTS_PER_STEP objects; `parts` must not be empty."""
         part = self.parts[-1]
         if not part:
             self.parts.pop()
-        elif isinstance(part, dict):
-            for _ in range(min(OBJECTS_PER_STEP, len(part))):
-                self.take(part.popitem()[1])
+        elif isinstance(part, KeyTable):
+            for value in part.take_some(OBJECTS_PER_STEP):
+                self.take(value)
         else:
             del part[-OBJECTS_PER_STEP:]

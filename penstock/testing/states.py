@@ -11,7 +11,7 @@ class Snapshot:
     """The keys of all databases at one moment, with their times of expiry, and the function libraries."""
 
     def __init__(self, engine: Engine) -> None:
-        self.keys: Keys = [(_copies(db.values), dict(db.expires)) for db in engine.keyspace.databases]
+        self.keys: Keys = [(_copies(dict(db.values.items())), dict(db.expires)) for db in engine.keyspace.databases]
         self.libraries = dict(engine.keyspace.libraries)
 
 

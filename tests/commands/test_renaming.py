@@ -81,7 +81,7 @@ def test_a_log_with_the_new_names_is_loaded() -> None:
     replay.lines([b"*3\r\n$3\r\nput\r\n$1\r\na\r\n$1\r\n1\r\n"])
     replay.end()
 
-    assert engine.keyspace.databases[0].values == {b"a": b"1"}
+    assert dict(engine.keyspace.databases[0].values.items()) == {b"a": b"1"}
 
 
 @pytest.mark.parametrize(

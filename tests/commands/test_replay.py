@@ -46,7 +46,7 @@ class Loaded:
         self.replay.end()
 
     def strings(self, database: int = 0) -> dict[bytes, Any]:
-        return self.engine.keyspace.databases[database].values
+        return dict(self.engine.keyspace.databases[database].values.items())
 
     @property
     def left(self) -> bytes:

@@ -72,7 +72,7 @@ class AnyDatabase(RuleBasedStateMachine):
     @invariant()
     def agrees(self) -> None:
         self.database.check()
-        assert self.database.values == self.values
+        assert dict(self.database.values.items()) == self.values
         assert self.database.expires == self.expires
 
 

@@ -68,7 +68,7 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
             b"db.%d" % index,
             reply.fields(
                 [
-                    (b"overhead.hashtable.main", reply.integer(sys.getsizeof(db.values))),
+                    (b"overhead.hashtable.main", reply.integer(db.values.table_bytes())),
                     (b"overhead.hashtable.expires", reply.integer(len(db.expires) * EXPIRY_OVERHEAD)),
                 ],
                 ctx.resp3,

@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
-from penstock.engine.memory.value_sizes import memory_usage
+from penstock.engine.memory.value_sizes import key_bytes
 from penstock.engine.session import NOBODY
 from penstock.storage.keyspace import Database
 
@@ -45,7 +45,7 @@ class Evictor:
                 break
             ctx.select(found[0])
             key = found[1]
-            freed += memory_usage(key, ctx.db.values[key])
+            freed += key_bytes(ctx.db, key)
             ctx.remove(key)
             ctx.log(b"DEL", key)
             engine.effects.end_unit()

@@ -8,6 +8,8 @@ from penstock.storage.keyspace import Database, Keyspace, Value
 
 KEY_OVERHEAD: Final = 100  # a slot of a dict at two thirds full, the key's hash and its pointers
 
+PACKED_OVERHEAD: Final = 15  # two lengths, and a share of a bucket
+
 
 EXPIRY_OVERHEAD: Final = 200  # an expiry is kept twice: by key, and in order
 
@@ -21,13 +23,20 @@ def memory_usage(key: bytes, value: Value) -> int:
     return KEY_OVERHEAD + sys.getsizeof(key) + size
 
 
+def key_bytes(db: Database, key: bytes) -> int:
+    """Bytes that a key of a database and its value hold, by estimate."""
+    value = db.values[key]
+    if isinstance(value, bytes) and key not in db.values.objects:
+        return PACKED_OVERHEAD + len(key) + len(value)
+    return memory_usage(key, value)
+
+
 def database_bytes(db: Database) -> int:
     """What a database's keys and values hold: measured on some of them, and scaled up."""
-    count = len(db.values)
-    if not count:
-        return 0
-    sampled = [memory_usage(key, value) for key, value in islice(db.values.items(), SAMPLED_KEYS)]
-    return sum(sampled) * count // len(sampled) + len(db.expires) * EXPIRY_OVERHEAD
+    objects = db.values.objects
+    sampled = [memory_usage(key, value) for key, value in islice(objects.items(), SAMPLED_KEYS)]
+    of_objects = sum(sampled) * len(objects) // len(sampled) if sampled else 0
+    return of_objects + db.values.packed_bytes(SAMPLED_KEYS) + len(db.expires) * EXPIRY_OVERHEAD
 
 
 def dataset_bytes(keyspace: Keyspace) -> int:

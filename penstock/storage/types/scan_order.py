@@ -8,6 +8,8 @@ from typing import Final
 
 from xxhash import xxh64_digest
 
+from penstock.storage.string_buckets import KeySnapshot
+
 DIGEST: Final = 8  # bytes of a hash; big-endian, so that they sort as numbers do
 MOST_BITS: Final = 24  # of a hash, that tell its bucket
 A_BUCKET: Final = 32  # keys, as a rule
@@ -32,26 +34,25 @@ class HashOrder:
     to. Many keys are put into their buckets piece by piece, by those who walk and pick: until all are, a step of a walk
     gives no keys. `is_picked_from` tells whether a key was asked for by chance. In the costs, n is the number of keys.
 
-    Invariant: each key is in its bucket, or in `_pending` from `_next` on and not in `_gone`, once.
+    Invariant: each key is in its bucket, or in `_pending` and not in `_gone`, once.
     """
 
     __slots__ = (
-        "_bits", "_buckets", "_gone", "_longest", "_next", "_pending", "_size", "_sorted", "_sorted_index",
+        "_bits", "_buckets", "_gone", "_longest", "_pending", "_size", "_sorted", "_sorted_index",
         "is_picked_from", "used_ms",
     )  # fmt: skip
 
-    def __init__(self, keys: Iterable[bytes], now_ms: int) -> None:
-        """Takes different keys. O(n), 10 ns each."""
+    def __init__(self, keys: Iterable[bytes] | KeySnapshot, now_ms: int) -> None:
+        """Takes different keys. O(n), 10 ns each; a snapshot is taken over."""
         self.used_ms = now_ms
         self.is_picked_from = False
-        self._begin(list(keys))
+        self._begin(keys if isinstance(keys, KeySnapshot) else KeySnapshot(list(keys), [], 0))
 
-    def _begin(self, keys: list[bytes]) -> None:
+    def _begin(self, keys: KeySnapshot) -> None:
         """Begin to put keys into buckets that fit their number."""
         self._bits = min((len(keys) // A_BUCKET).bit_length(), MOST_BITS)
         self._buckets: list[list[bytes] | None] = [None] * (1 << self._bits)
         self._pending = keys
-        self._next = 0  # in `_pending`
         self._gone: set[bytes] = set()  # keys of `_pending` that have been removed
         self._size = 0  # keys in buckets
         self._longest = 1  # keys in a bucket, at least as many as in any
@@ -59,7 +60,7 @@ class HashOrder:
         self._sorted: list[bytes] = []
 
     def __len__(self) -> int:
-        return self._size + len(self._pending) - self._next - len(self._gone)
+        return self._size + len(self._pending) - len(self._gone)
 
     def add(self, key: bytes) -> None:
         """Add a key, which must be new. O(1); O(n), 10 ns each, where there are four times as many as fit."""
@@ -85,7 +86,7 @@ class HashOrder:
         index = self._index(xxh64_digest(key))
         bucket = self._buckets[index]
         if bucket is None or key not in bucket:
-            assert self._pending, "the key is in its bucket, or waits"
+            assert len(self._pending), "the key is in its bucket, or waits"
             self._gone.add(key)
             return
         bucket.remove(key)
@@ -98,10 +99,9 @@ class HashOrder:
         self.is_picked_from = True
         self._settle(SMALL_PIECE)
         while True:
-            place = int(chance.random() * (self._size + len(self._pending) - self._next))
-            if place < self._size:
+            if int(chance.random() * (self._size + len(self._pending))) < self._size:
                 return self._any_in_buckets(chance)
-            key = self._pending[self._next + place - self._size]
+            key = self._pending.any_of(chance)
             if key not in self._gone:
                 return key
 
@@ -119,7 +119,7 @@ class HashOrder:
         while many are still to be put into buckets.
         """
         self._settle(max(PIECE, count))
-        if self._pending:
+        if len(self._pending):
             return [], cursor or START
         first = (0 if cursor == START else cursor).to_bytes(DIGEST)
         found: list[bytes] = []
@@ -146,31 +146,28 @@ class HashOrder:
 
     def _begin_anew(self) -> None:
         """There are far more keys than fit into the buckets, or far fewer."""
-        waiting = [key for key in self._pending[self._next :] if key not in self._gone]
-        self._begin([*chain.from_iterable([bucket for bucket in self._buckets if bucket]), *waiting])
+        waiting = [key for key in self._pending if key not in self._gone]
+        self._begin(
+            KeySnapshot([*chain.from_iterable([bucket for bucket in self._buckets if bucket]), *waiting], [], 0)
+        )
 
     def _settle(self, most: int) -> None:
-        """Put keys that wait into their buckets, at most so many; if none wait, see whether the buckets fit."""
-        if not self._pending:
+        """Put keys that wait into their buckets, about so many; if none wait, see whether the buckets fit."""
+        if not len(self._pending):
             fitting = A_BUCKET * len(self._buckets)
             if not MISFIT * self._size < fitting > SMALL_PIECE:
                 return
             self._begin_anew()
-        stop = min(self._next + most, len(self._pending))
         gone = self._gone
-        for key in self._pending[self._next : stop]:
+        for key in self._pending.take(most):
             if gone and key in gone:
                 gone.remove(key)
             else:
                 self._put(key)
-        self._next = stop
-        if stop == len(self._pending):
-            self._pending = []
-            self._next = 0
 
     def check(self, keys: Iterable[bytes]) -> None:
         """Assert the invariant, and that exactly `keys` are there."""
-        held = [key for key in self._pending[self._next :] if key not in self._gone]
+        held = [key for key in self._pending if key not in self._gone]
         for index, bucket in enumerate(self._buckets):
             for key in bucket or ():
                 assert self._index(xxh64_digest(key)) == index, "a key is in another's bucket"
@@ -178,4 +175,4 @@ class HashOrder:
             assert len(bucket or ()) <= self._longest
         assert sorted(held) == sorted(keys), "the order has other keys than the database"
         assert len(self) == len(held)
-        assert self._gone <= set(self._pending[self._next :]), "a key is gone that did not wait"
+        assert self._gone <= set(self._pending), "a key is gone that did not wait"

@@ -1,0 +1,228 @@
+"""The keys of a database and their values: a mapping that keeps many short strings in few bytes.
+
+A key of 10 bytes and a string of 16 take 154 bytes as objects of a dict. So only the first FEW keys are all kept that
+way, which is faster while a processor's caches hold them; further short strings are packed, and take 45.
+
+Packed strings lie one behind the other in buckets, bytes objects with four of them on average. Each has a head, its
+key's hash and the lengths of its key and text; then these two. The hash tells the bucket (linear hashing: each time a
+string too many comes, the next bucket is split in two, so that no request waits until a large table is made anew).
+
+>>> table = KeyTable(few=1)
+>>> table[b"key"], table[b"other"] = b"text", b"another"
+>>> table[b"other"], table.packed, len(table), dict(table.items())
+(b'another', 1, 2, {b'key': b'text', b'other': b'another'})
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from penstock.storage import string_buckets
+from penstock.storage.string_buckets import LONGEST_PACKED, NOWHERE, TOGETHER, KeySnapshot, keys_of, pairs_of
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
+
+    from penstock.storage.keyspace import Value
+
+FEW: Final = 10_000
+MOST_A_BUCKET: Final = 4  # strings, on average: above, a bucket is split
+LEAST_A_BUCKET: Final = 2  # below, two buckets become one
+_HASH_BITS: Final = 0x7FFF_FFFF
+_value_of: Final = itemgetter(1)
+
+
+class KeyTable:
+    """A mapping from keys to values. It may not be changed while somebody goes through it.
+
+    objects: the keys whose values are objects. packed: how many strings are packed.
+
+    Invariants: no key is in both; a packed string is `bytes`, of no subclass, and in the bucket of its key's hash;
+    `_mask` is the lowest 2**n - 1 that is no less than the last bucket's index.
+    """
+
+    __slots__ = ("_at", "_buckets", "_few", "_hash", "_index", "_mask", "_sought", "objects", "packed")
+
+    def __init__(self, few: int = FEW) -> None:
+        self.objects: dict[bytes, Value] = {}
+        self.packed = 0
+        self._few = few
+        self._buckets = [b""]
+        self._mask: i64 = 0
+        self._sought: bytes | None = None  # the key that was looked for last, while the buckets are as they were then
+        self._hash: i64 = 0
+        self._index: i64 = 0
+        self._at: i64 = NOWHERE
+
+    def __len__(self) -> int:
+        return len(self.objects) + self.packed
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self.objects or (self.packed > 0 and self.get(key) is not None)
+
+    def get(self, key: bytes) -> Value | None:
+        """The value of a key; None if it is not there. O(1)."""
+        found = self.objects.get(key)
+        if found is None and self.packed:
+            self._find(key)
+            at: i64 = self._at
+            if at >= 0:
+                return string_buckets.text_at(self._buckets[self._index], at)
+        return found
+
+    def __getitem__(self, key: bytes) -> Value:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __setitem__(self, key: bytes, value: Value) -> None:
+        """O(1)."""
+        objects = self.objects
+        if (not self.packed and len(objects) < self._few) or key in objects:
+            objects[key] = value
+        elif type(value) is bytes and len(value) <= LONGEST_PACKED and len(key) <= LONGEST_PACKED:
+            self._pack(key, value)
+        else:
+            if self.packed:
+                self._take(key)
+            objects[key] = value
+
+    def pop(self, key: bytes) -> Value | None:
+        """Remove a key; its value, None if it was not there. O(1)."""
+        found = self.objects.pop(key, None)
+        if found is None and self.packed:
+            return self._take(key)
+        return found
+
+    # -- all of them ------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The keys. O(n)."""
+        return chain(self.objects, chain.from_iterable(map(keys_of, self._parts())))
+
+    def items(self) -> Iterator[tuple[bytes, Value]]:
+        """Keys and values, those that are objects first. O(n)."""
+        packed: Iterator[tuple[bytes, Value]] = chain.from_iterable(map(pairs_of, self._parts()))
+        return chain(self.objects.items(), packed)
+
+    def values(self) -> Iterator[Value]:
+        """O(n)."""
+        return map(_value_of, self.items())
+
+    def snapshot(self) -> KeySnapshot:
+        """The keys of this moment. O(n), 10 ns for each object and 2 for each packed string."""
+        return KeySnapshot([*self.objects], self._buckets[:], self.packed)
+
+    def take_some(self, most: int) -> list[Value]:
+        """Forget `most` objects, or as many buckets once there are no objects; the objects. O(most).
+
+        For a table that nobody uses any more: afterwards it is only good for this, and for its length.
+        """
+        objects = self.objects
+        if objects:
+            return [objects.popitem()[1] for _ in range(min(most, len(objects)))]
+        forgotten = self._buckets[-most:]
+        del self._buckets[-most:]
+        self._sought = None
+        self.packed -= len(keys_of(forgotten))
+        return []
+
+    def _parts(self) -> Iterator[list[bytes]]:
+        """The buckets, some at a time."""
+        for start in range(0, len(self._buckets), TOGETHER):
+            yield self._buckets[start : start + TOGETHER]
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+
+    def table_bytes(self) -> int:
+        """What it takes beside keys, values and buckets."""
+        return sys.getsizeof(self.objects) + sys.getsizeof(self._buckets)
+
+    def packed_bytes(self, sampled: int) -> int:
+        """What the packed strings take, by an estimate from so many buckets. O(sampled)."""
+        if not self.packed:
+            return 0
+        sizes = [sys.getsizeof(bucket) for bucket in self._buckets[:: len(self._buckets) // sampled + 1]]
+        return sum(sizes) * len(self._buckets) // len(sizes) + sys.getsizeof(self._buckets)
+
+    # -- packed strings ---------------------------------------------------------------------------------------------
+
+    def _find(self, key: bytes) -> None:
+        """Look for a key: `_hash`, `_index` and `_at` are its hash, its bucket, and where its head is or NOWHERE.
+
+        Who sets a key has asked for it before, as a rule: then they are known.
+        """
+        if key is self._sought:
+            return
+        hashed: i64 = hash(key) & _HASH_BITS
+        index: i64 = hashed & self._mask
+        if index >= len(self._buckets):  # not split yet
+            index = hashed & (self._mask >> 1)
+        self._sought, self._hash, self._index = key, hashed, index
+        self._at = string_buckets.place_of(self._buckets[index], hashed, key)
+
+    def _replace(self, bucket: bytes) -> None:
+        """Change the bucket of the key that was sought."""
+        self._buckets[self._index] = bucket
+        self._sought = None
+
+    def _pack(self, key: bytes, text: bytes) -> None:
+        """Set a key that is not among the objects."""
+        self._find(key)
+        bucket, at = self._buckets[self._index], self._at
+        if at >= 0:
+            self._replace(string_buckets.with_text(bucket, at, key, text))
+            return
+        self._replace(string_buckets.with_string(bucket, self._hash, key, text))
+        self.packed += 1
+        if self.packed > MOST_A_BUCKET * len(self._buckets):
+            self._split()
+
+    def _take(self, key: bytes) -> bytes | None:
+        """Remove a key that is not among the objects; its text, None if it was not there."""
+        self._find(key)
+        bucket, at = self._buckets[self._index], self._at
+        if at < 0:
+            return None
+        self._replace(string_buckets.without(bucket, at))
+        self.packed -= 1
+        if self.packed < LEAST_A_BUCKET * len(self._buckets) and len(self._buckets) > 1:
+            self._merge()
+        return string_buckets.text_at(bucket, at)
+
+    def _split(self) -> None:
+        """Divide the next bucket between it and a new one."""
+        new: i64 = len(self._buckets)
+        if new > self._mask:
+            self._mask = self._mask * 2 + 1
+        split: i64 = new & (self._mask >> 1)
+        self._buckets[split], moved = string_buckets.divided(self._buckets[split], self._mask, new)
+        self._buckets.append(moved)
+
+    def _merge(self) -> None:
+        """Join the last bucket to that from which it was split."""
+        moved = self._buckets.pop()
+        last: i64 = len(self._buckets)
+        half: i64 = self._mask >> 1
+        index: i64 = last & half
+        self._buckets[index] = self._buckets[index] + moved
+        if last == half + 1:
+            self._mask = half
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        count: i64 = len(self._buckets)
+        assert self._mask >> 1 < count <= self._mask + 1, "buckets that the hashes cannot tell apart"
+        found = 0
+        for index, bucket in enumerate(self._buckets):
+            for key, text in pairs_of([bucket]):
+                assert key not in self.objects, "a packed key is an object, too"
+                assert self.get(key) == text, "a key is in another's bucket, or in its own twice"
+                assert self._index == index
+                found += 1
+        assert found == self.packed
