@@ -19,16 +19,16 @@ from penstock.protocol.native_words import (
 from penstock.protocol.reply import bulk
 from penstock.protocol.request_batch import (
     COLUMNS,
+    ID_WORDS,
     MOST_POSITIONS,
     NO_COLUMNS,
     NO_WORDS,
-    OWN_WORDS,
     POSITIONS,
     PREFIX_WORDS,
     REQUESTS,
     RequestBatch,
     alike,
-    begin_alike,
+    fit_columns,
     layout,
     one,
 )
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 LONGEST_KEPT: Final = 1024  # bytes of a request, or of the beginning of one, that a connection keeps while it rests
 _O: Final = 79  # the second letter of all WEB_INITIALS
 _SMALL_O: Final = 111
+_ZERO: Final = 48
+_NINE: Final = 57
 
 
 class LoneRequests:
@@ -75,8 +77,8 @@ class LoneRequests:
         shape = shapes.get(words[0], 0)
         if not shape & COLUMNS:
             return
-        width, before = layout(words, shape)
-        if 0 < width == before and size_of_prefix(words, width) <= LONGEST_KEPT:
+        width, own, _ = layout(words, shape)
+        if width and not own and size_of_prefix(words, width) <= LONGEST_KEPT:
             self.head, self.head_words, self._width = data[: size_of_prefix(words, width)], words[:width], len(words)
 
 
@@ -119,17 +121,20 @@ def batches(
         if shape & COLUMNS:
             lengths = layout(words, shape)
             width: i64 = lengths[0]
-            before: i64 = lengths[1]
+            own: i64 = lengths[1]
+            before: i64 = lengths[2]
             common: i64 = 0  # bytes that all of a batch begin with: in entries the first name, too
             if width > 0:
-                has_name = before == width and len(words) > before + 1
+                has_name = own == 0 and len(words) > before + 1
                 common = size_of_prefix(words, width + 1 if has_name else width)
             head = data[at : at + common]
             if common > 0 and stop + common <= end and is_at(head, data, stop):
-                batch, at = cut_batch(data, at, stop, head, words, width, before)
-                found.append(batch)
-                limit -= batch.count
-                continue
+                batch, batch_end = cut_batch(data, at, stop, head, words, width, own, before)
+                if batch.count > 1:
+                    found.append(batch)
+                    limit -= batch.count
+                    at = batch_end
+                    continue
         if shape & REQUESTS:
             batch, at = cut_alike(data, at, stop, words, shape)
             found.append(batch)
@@ -159,7 +164,7 @@ def cut_alike(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) 
         if stop < 0:
             break
         if has_columns:
-            if last > 0 and begin_alike(several[-1], words, shape):
+            if last > 0 and fit_columns(several[-1], words, shape):
                 several.pop()
                 texts.pop()
                 at = last
@@ -172,22 +177,20 @@ def cut_alike(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) 
 
 
 def cut_batch(
-    data: bytes, at: i64, stop: i64, head: bytes, first: list[bytes], width: i64, before: i64
+    data: bytes, at: i64, stop: i64, head: bytes, first: list[bytes], width: i64, own: i64, before: i64
 ) -> tuple[RequestBatch, i64]:
-    """The request at an offset and those behind it that begin with the same bytes, `head`, have as many words, and
-    equal names; and the offset behind them.
+    """The request at an offset and those behind it that begin with the same bytes, `head`, and fit one batch; and the
+    offset behind them.
 
-    first: the words of the first request, which ends at `stop`; the first `width` are the prefix. Its columns begin
-    behind `before` words; if these are more, two words of each request's own stand between, and the batch's middle.
+    first: the words of the first request, which ends at `stop`; width, own, before: its `layout`.
     """
     end: i64 = len(data)
     words: i64 = len(first)
-    own: i64 = OWN_WORDS if before > width else 0
     step: i64 = 2 if words - before > 1 else 1
     names: list[bytes] = []
     packed_names: list[bytes] = []
     columns: list[list[bytes]] = []
-    own_columns: list[list[bytes]] = NO_COLUMNS if own == 0 else [[first[width]], [first[width + 1]]]
+    own_columns: list[list[bytes]] = NO_COLUMNS if own == 0 else [[word] for word in first[width : width + own]]
     tails = [data[at + size_of_prefix(first, before) : stop]]
     place: i64 = before
     while place < words:
@@ -203,7 +206,7 @@ def cut_batch(
     while at + common <= end and is_at(head, data, at):
         tail: i64 = at + start
         if own:
-            tail = cut_own(data, tail, end, first, width, before, own_columns)
+            tail = cut_own(data, tail, end, first, width, own, before, own_columns)
             if tail < 0:
                 break
         place = tail if own else at + common
@@ -271,7 +274,7 @@ def cut_back(columns: list[list[bytes]], count: int) -> None:
 
 
 def cut_own(
-    data: bytes, at: i64, end: i64, first: list[bytes], width: i64, before: i64, columns: list[list[bytes]]
+    data: bytes, at: i64, end: i64, first: list[bytes], width: i64, own: i64, before: i64, columns: list[list[bytes]]
 ) -> i64:
     """Append to columns the words of a request's own that are at an offset; the offset behind them and the middle.
 
@@ -283,7 +286,9 @@ def cut_own(
         if size < 0:
             return NONE
         at += header_of(size)
-        if word < width + OWN_WORDS:
+        if word < width + own:
+            if own == ID_WORDS and not _ZERO <= data[at] <= _NINE:  # as is_id; an empty word's line end is no digit
+                return NONE
             columns[word - width].append(data[at : at + size])
         elif size != len(first[word]) or not is_at(first[word], data, at):
             return NONE

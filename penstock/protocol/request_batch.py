@@ -12,7 +12,9 @@ from penstock.protocol.log_reader import packed_bytes, words_bytes
 PREFIX_WORDS: Final = 3  # XADD key *, XACK key group
 _STAR_WITHIN: Final = 6  # a `*` among so many words ends the prefix: XADD key MAXLEN ~ length *
 _IDMP_AT: Final = 2  # XADD key IDMP producer id *
-OWN_WORDS: Final = 2  # of each request: producer, id
+_IDMP_WORDS: Final = 2  # of each request's own: producer, id
+_ID_AT: Final = 2  # XADD key id
+ID_WORDS: Final = 1
 MOST_POSITIONS: Final = 16  # words of a request of which each position is a column
 NO_WORDS: Final[list[bytes]] = []
 NO_COLUMNS: Final[list[list[bytes]]] = []
@@ -28,8 +30,8 @@ class RequestBatch:
 
     One request that came alone has its bytes, too, and so may several that have neither names nor columns (`text_of`).
 
-    Between the prefix and the columns XADDs with IDMP have two words of each request's own (`own`: a list for each
-    position), and then words that are the same in all (`middle`: up to the `*`).
+    Between the prefix and the columns XADDs may have words of each request's own (`own`: a list for each position): an
+    id; or the two words of IDMP, and then words that are the same in all (`middle`: up to the `*`).
 
     >>> batch = batches_of([[b"XACK", b"s", b"g", b"1-1"], [b"XACK", b"s", b"g", b"2-1"]], {b"XACK": COLUMNS})[0]
     >>> batch.prefix, batch.names, batch.columns, batch.request(1)
@@ -200,49 +202,68 @@ def alike(requests: list[list[bytes]], texts: list[bytes] = NO_WORDS) -> Request
 
 COLUMNS: Final = 1
 REQUESTS: Final = 2
-IDMP: Final = 4
+OWN: Final = 4
 POSITIONS: Final = 8
 """Which neighbours of a command are a batch, if they have as many words; a command's shape is a sum of these.
 
-COLUMNS: those with an equal prefix, and behind it columns; with IDMP, columns also where two words of each request's
-own come behind an IDMP. POSITIONS: those that have the same name, with a column for each word behind it. REQUESTS:
-those that have the same name, if they fit neither; such a command may be run in a row, however its batch is kept."""
+COLUMNS: those with an equal prefix, and behind it columns; with OWN, columns also where words of each request's own
+come before them: an id behind the key, or two words behind an IDMP. POSITIONS: those that have the same name, with a
+column for each word behind it. REQUESTS: those that have the same name, if they fit neither; such a command may be run
+in a row, however its batch is kept."""
 
 
-def layout(request: list[bytes], shape: int) -> tuple[int, int]:
-    """How many words of a request are the prefix of its batch with columns, and how many come before its columns.
+def layout(request: list[bytes], shape: int) -> tuple[int, int, int]:
+    """Of a request in a batch with columns: how many words are the prefix, how many behind it are its own, and how many
+    come before its columns. (0, 0, 0): it stays alone.
 
-    Words between these are each request's own, OWN_WORDS of them, and the batch's middle. (0, 0): it stays alone.
+    Words between its own and the columns are the batch's middle.
 
-    >>> layout([b"XADD", b"key", b"MAXLEN", b"~", b"9", b"*", b"field", b"value"], COLUMNS | IDMP)
-    (6, 6)
-    >>> layout([b"XADD", b"key", b"IDMP", b"producer", b"id", b"*", b"field", b"value"], COLUMNS | IDMP)
-    (3, 6)
+    >>> layout([b"XADD", b"key", b"MAXLEN", b"~", b"9", b"*", b"field", b"value"], COLUMNS | OWN)
+    (6, 0, 6)
+    >>> layout([b"XADD", b"key", b"5-1", b"field", b"value"], COLUMNS | OWN)
+    (2, 1, 3)
+    >>> layout([b"XADD", b"key", b"IDMP", b"producer", b"id", b"*", b"field", b"value"], COLUMNS | OWN)
+    (3, 2, 6)
     """
-    own_from = _IDMP_AT + 1
-    behind_own = own_from + OWN_WORDS
-    if shape & IDMP and len(request) > behind_own + 2 and request[_IDMP_AT].upper() == b"IDMP":
-        if b"*" in request[behind_own : _STAR_WITHIN + own_from]:
+    if shape & OWN and len(request) > _ID_AT + ID_WORDS + 1:
+        if is_id(request[_ID_AT]):
+            before = _ID_AT + ID_WORDS
+            return (0, 0, 0) if (len(request) - before) & 1 else (_ID_AT, ID_WORDS, before)
+        if request[_IDMP_AT].upper() == b"IDMP":
+            own_from = _IDMP_AT + 1
+            behind_own = own_from + _IDMP_WORDS
+            if b"*" not in request[behind_own : _STAR_WITHIN + own_from]:
+                return 0, 0, 0
             before = request.index(b"*", behind_own) + 1
             behind = len(request) - before
-            return (0, 0) if behind < 2 or behind & 1 else (own_from, before)
-        return 0, 0
+            return (0, 0, 0) if behind < 2 or behind & 1 else (own_from, _IDMP_WORDS, before)
     width = prefix_words(request)
-    return width, width
+    return width, 0, width
 
 
-def begin_alike(first: list[bytes], second: list[bytes], shape: int) -> bool:
-    """Whether two requests of as many words have the same prefix, and then the same first name if there are names.
+def is_id(word: bytes) -> bool:
+    """Whether a word behind the key is an id, if it is a word of an XADD: no option begins with a digit."""
+    return word[:1].isdigit()
 
-    >>> begin_alike([b"XACK", b"key", b"group", b"1-1"], [b"XACK", b"key", b"other", b"1-1"], COLUMNS)
+
+def fit_columns(first: list[bytes], second: list[bytes], shape: int) -> bool:
+    """Whether two requests of as many words are of one batch with columns.
+
+    >>> fit_columns([b"XACK", b"key", b"group", b"1-1"], [b"XACK", b"key", b"other", b"1-1"], COLUMNS)
     False
     """
-    if len(first) < PREFIX_WORDS or first[1] != second[1] or first[2] != second[2]:
+    if len(first) < PREFIX_WORDS or first[1] != second[1]:
         return False
-    width, before = layout(first, shape)
-    if width == before and len(first) > before + 1:
-        width += 1
-    return width > 1 and first[:width] == second[:width]
+    width, own, before = layout(first, shape)
+    if not width or (own == ID_WORDS and not is_id(second[width])):
+        return False
+    return _common_words(first, width, own, before) == _common_words(second, width, own, before)
+
+
+def _common_words(request: list[bytes], width: int, own: int, before: int) -> list[list[bytes]]:
+    """The prefix, the middle and the names of a request's batch with columns, which has this layout."""
+    names = request[before:-1:2] if len(request) - before > 1 else NO_WORDS
+    return [request[:width], request[width + own : before], names]
 
 
 def prefix_words(request: list[bytes]) -> int:
@@ -264,7 +285,7 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
     while at <= last:
         request = requests[at]
         shape = shapes.get(request[0], 0) if at < last and requests[at + 1][0] == request[0] else 0
-        if shape & COLUMNS and len(requests[at + 1]) == len(request) and begin_alike(request, requests[at + 1], shape):
+        if shape & COLUMNS and len(requests[at + 1]) == len(request) and fit_columns(request, requests[at + 1], shape):
             batch = _in_columns(requests, at, shape)
         elif shape & REQUESTS:
             batch = _alike(requests, at, shape)
@@ -279,7 +300,7 @@ def _alike(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
     """The requests from a place on that have the first one's name and number of words, up to two that fit columns."""
     name, words, stop, count = requests[at][0], len(requests[at]), at + 1, len(requests)
     while stop < count and len(requests[stop]) == words and requests[stop][0] == name:
-        if shape & COLUMNS and begin_alike(requests[stop - 1], requests[stop], shape):
+        if shape & COLUMNS and fit_columns(requests[stop - 1], requests[stop], shape):
             stop -= 1
             break
         stop += 1
@@ -290,23 +311,18 @@ def _alike(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
 
 
 def _in_columns(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
-    """The requests from a place on that have the prefix, the names and the number of words of the first."""
+    """The requests from a place on that fit one batch with the first and have as many words; there are two at least."""
     request, stop, count = requests[at], at + 1, len(requests)
-    width, before = layout(request, shape)
-    own = OWN_WORDS if before > width else 0
-    prefix, middle, names, words = request[:width], request[width + own : before], request[before:-1:2], len(request)
-    if words - before == 1:
-        names = NO_WORDS
+    width, own, before = layout(request, shape)
+    words, common = len(request), _common_words(request, width, own, before)
     while (
         stop < count
         and len(requests[stop]) == words
-        and requests[stop][:width] == prefix
-        and requests[stop][width + own : before] == middle
-        and (not names or requests[stop][before:-1:2] == names)
+        and (own != ID_WORDS or is_id(requests[stop][width]))
+        and _common_words(requests[stop], width, own, before) == common
     ):
         stop += 1
-    if stop - at == 1:
-        return one(request)
+    prefix, middle, names = common
     step = 2 if names else 1
     rows = [row[width : width + own] + row[before + step - 1 :: step] for row in requests[at:stop]]
     columns = list(map(list, zip(*rows, strict=True)))

@@ -114,6 +114,8 @@ class Pipelines:
         kind = chance.random()
         if kind < 0.2:
             return self.of_other_types(count)
+        if kind < 0.27:
+            return self.with_ids(key, count)
         if kind < 0.55:
             width, name = chance.choice((1, 1, 2, 5)), chance.choice((b"XADD", b"xadd"))
             return [[name, key, b"*", *self.fields(width)] for _ in range(count)]
@@ -129,7 +131,8 @@ class Pipelines:
         if kind < 0.75:
             return [[b"XADD", key, b"*", b"odd"], [b"XADD"], [b"XADD", key], [b"XADD", key, b"5-5", b"f", b"v"]]
         if kind < 0.8:
-            return [[b"MULTI"], *[[b"XADD", key, b"*", b"f", b"v"]] * 3, [b"EXEC"]]
+            adds = chance.choice(([[b"XADD", key, b"*", b"f", b"v"]] * 3, self.with_ids(key, 5)))
+            return [[b"MULTI"], *adds, [b"EXEC"]]
         if kind < 0.82:
             return [[b"XACK", key, b"g", b"1-1", chance.choice((b"*", b"2-2")), b"*", b"3-3"]] * 3
         if kind < 0.85:
@@ -148,6 +151,22 @@ class Pipelines:
             iid = b"" if chance.random() < empty else b"%d" % chance.randrange(most)
             requests.append([b"XADD", key, b"IDMP", pid, iid, *trim, b"*", *self.fields(2)])
         return [[b"XCFGSET", key, b"IDMP-MAXSIZE", chance.choice((b"40", b"100"))], *requests]
+
+    def with_ids(self, key: bytes, count: int) -> list[list[bytes]]:
+        """XADDs with ids that ascend, most of them one by one; some come again, or have a form that is rarely sent."""
+        chance = self.chance
+        ids: list[bytes] = []
+        ms, seq = NOW_MS + self.added[0], 0
+        for _ in range(count):
+            ms, seq = (ms, seq + chance.choice((1, 1, 1, 1, 2))) if chance.random() < 0.8 else (ms + 1, 0)
+            ids.append(b"%d-%d" % (ms, seq))
+        self.added[0] = ms - NOW_MS + chance.choice((1, 1, 0))
+        odd = chance.choice((0, 0, 0, 1, 3))
+        for at in chance.sample(range(count), min(odd, count)):
+            padded = ids[at].replace(b"-", b"-0")
+            ids[at] = chance.choice((ids[0], padded, b"0" + ids[at], b"5-*", b"9", b"0-0", b"5-x"))
+        name, width = chance.choice((b"XADD", b"XADD", b"xadd")), chance.choice((1, 2))
+        return [[name, key, own, *self.fields(width)] for own in ids]
 
     def unlike(self) -> list[bytes]:
         """An XADD or XACK whose neighbours may have other keys, options, or ids of their own."""
@@ -240,30 +259,54 @@ def test_a_log_for_an_older_redis_has_idempotent_adds_as_plain_ones() -> None:
     assert b"IDMP" not in at_once.log.text
 
 
-def test_new_idempotent_adds_go_together_up_to_one_that_comes_again() -> None:
-    side = Side(0)
-    requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % (at % 6), b"*", b"f", b"v"] for at in range(9)]
+def added_together(side: Side, requests: list[list[bytes]]) -> int:
+    """How many of the requests, which are of one batch, the batch handler takes."""
     (batch,) = batches_of(requests, side.engine.batch_shapes)
-
     side.engine.context.begin(side.client.session, NOW_MS * 1000)
-    assert add_batch(side.engine.context, batch, []) == 6
+    return add_batch(side.engine.context, batch, [])
+
+
+def with_id(entry_id: str) -> list[bytes]:
+    return f"XADD stream {entry_id} f v".encode().split()
+
+
+@pytest.mark.parametrize("last", ["5-9", "5-08", "9", "9-*", "0-0", "7-x", "6-999999999999999999999"])
+def test_entries_with_ids_go_together_up_to_one_that_is_not_plainly_above(last: str) -> None:
+    requests = [with_id(entry_id) for entry_id in ("5-6", "5-7", "5-9", last, "999-9")]
+
+    assert added_together(Side(0), requests) == 3
+
+
+def test_entries_with_ids_are_read_and_logged_as_they_were_sent() -> None:
+    side = Side(0)
+    side.log.clear()
+    requests = [with_id(entry_id) for entry_id in ("5-6", "5-7", "5-9", "7-0", "7-1")]
+
+    assert side.together(requests) == [b"$3\r\n%b\r\n" % request[2] for request in requests]
+    assert side.log.text == b"".join(map(packed, requests))
+    assert side.client("XRANGE stream 5-6 +") == [[request[2], [b"f", b"v"]] for request in requests]
+
+
+@pytest.mark.parametrize("key", ["new", "text"])
+def test_entries_with_ids_for_what_is_no_stream_are_left_to_the_plain_handler(key: str) -> None:
+    requests = [f"XADD {key} {at}-1 f v".encode().split() for at in range(1, 5)]
+
+    assert added_together(Side(0), requests) == 0
+
+
+def test_new_idempotent_adds_go_together_up_to_one_that_comes_again() -> None:
+    requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % (at % 6), b"*", b"f", b"v"] for at in range(9)]
+
+    assert added_together(Side(0), requests) == 6
 
 
 @pytest.mark.parametrize("trim", ["MAXLEN = 9", "MAXLEN ~ 1", "MAXLEN ~ x", "MINID ~ 5"])
 def test_what_the_batch_handler_does_not_know_is_left_to_the_plain_one(trim: str) -> None:
-    side = Side(0)
-    (batch,) = batches_of([f"XADD s {trim} * f v".encode().split()] * 9, side.engine.batch_shapes)
-
-    side.engine.context.begin(side.client.session, NOW_MS * 1000)
-    assert add_batch(side.engine.context, batch, []) == 0
+    assert added_together(Side(0), [f"XADD s {trim} * f v".encode().split()] * 9) == 0
 
 
 def test_as_many_go_together_as_a_trim_leaves_alone() -> None:
-    side = Side(0)
-    (batch,) = batches_of([b"XADD s MAXLEN ~ 5 * f v".split()] * 9, side.engine.batch_shapes)
-
-    side.engine.context.begin(side.client.session, NOW_MS * 1000)
-    assert add_batch(side.engine.context, batch, []) == 4
+    assert added_together(Side(0), [b"XADD s MAXLEN ~ 5 * f v".split()] * 9) == 4
 
 
 def test_two_reads_with_an_option_that_the_version_hides_are_refused_like_one() -> None:
@@ -280,21 +323,23 @@ def test_two_reads_with_an_option_that_the_version_hides_are_refused_like_one() 
     assert replies[0].startswith(b"-ERR syntax error")
 
 
-def test_a_blocked_reader_gets_the_first_of_them_alone(engine: Engine) -> None:
+@pytest.mark.parametrize("ids", [[b"*"] * 3, [b"2-0", b"2-1", b"2-2"]], ids=["by the server", "given"])
+def test_a_blocked_reader_gets_the_first_of_them_alone(engine: Engine, ids: list[bytes]) -> None:
     reader, writer = Dialogue(engine), Dialogue(engine)
     reader("XADD s 1-0 f v", "XREAD BLOCK 0 STREAMS s $")
     answers: list[bytes] = []
-    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"%d" % at] for at in range(3)], engine.batch_shapes)
+    batches = batches_of([[b"XADD", b"s", ids[at], b"f", b"%d" % at] for at in range(3)], engine.batch_shapes)
     while batches:
         batches = engine.handle_batches(writer.session, batches, 1000, answers, [])
     assert len(answers) == 3
     assert reader.arrived() == [[[b"s", [[answers[0].split(b"\r\n")[1], [b"f", b"0"]]]]]]
 
 
-def test_a_watcher_learns_of_them(engine: Engine) -> None:
+@pytest.mark.parametrize("ids", [[b"*"] * 2, [b"2-0", b"2-1"]], ids=["by the server", "given"])
+def test_a_watcher_learns_of_them(engine: Engine, ids: list[bytes]) -> None:
     watcher, writer = Dialogue(engine), Dialogue(engine)
     watcher("XADD s 1-0 f v", "WATCH s", "MULTI", "PING")
-    batches = batches_of([[b"XADD", b"s", b"*", b"f", b"v"]] * 2, engine.batch_shapes)
+    batches = batches_of([[b"XADD", b"s", own, b"f", b"v"] for own in ids], engine.batch_shapes)
     engine.handle_batches(writer.session, batches, 1000, [], [])
     assert watcher("EXEC") is None
 

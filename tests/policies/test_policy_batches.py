@@ -35,7 +35,10 @@ class Pipelines:
 
     def next(self) -> list[list[bytes]]:
         chance, count = self.chance, self.chance.choice((1, 2, 5, 40))
-        kind = chance.randrange(4)
+        kind = chance.randrange(5)
+        if kind == 4:
+            ms, first = self._sides[0].clock.now_us() // 1000 + chance.choice((-900, 0, 1)), chance.randrange(3)
+            return [(b"XADD s %d-%d k v" % (ms, first + at)).split() for at in range(count)]
         if kind == 0:
             return [(b"XADD s * k %d" % chance.randrange(5)).split() for _ in range(count)]
         if kind == 1:
@@ -98,6 +101,13 @@ def together(side: Side, requests: list[list[bytes]]) -> int:
     assert row.batch_handler is not None
     side.engine.context.begin(side.client.session, side.clock.now_us())
     return row.batch_handler(side.engine.context, batch, [])
+
+
+def test_entries_with_ids_are_added_one_by_one() -> None:
+    side = Side(1)
+    side.client("PENSTOCK.POLICY s MAXAGE 2000")
+
+    assert together(side, [b"XADD s 5-1 k v".split(), b"XADD s 5-2 k v".split()]) == 0
 
 
 def test_reads_go_together_while_something_is_delivered_again() -> None:

@@ -17,11 +17,11 @@ from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, IDMP, POSITIONS, REQUESTS, RequestBatch, batches_of
+from penstock.protocol.request_batch import COLUMNS, OWN, POSITIONS, REQUESTS, RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 
-SHAPES = {b"XADD": COLUMNS | IDMP, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS | REQUESTS}
+SHAPES = {b"XADD": COLUMNS | OWN, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS | REQUESTS}
 TOGETHER = {name: shape | REQUESTS for name, shape in SHAPES.items()}  # those that fit no columns, too
 HEAD = [b"XADD", b"s", b"*"]
 ADD = packed([*HEAD, b"f", b"v"])
@@ -82,7 +82,7 @@ unlike = st.builds(
     lambda name, key, own, value: packed([name, key, own, b"f", value]),
     st.sampled_from([b"XADD", b"XADD", b"XACK"]),
     st.sampled_from([b"s", b"s", b"t"]),
-    st.sampled_from([b"*", b"*", b"1-1", b"2-1"]),
+    st.sampled_from([b"*", b"*", b"1-1", b"2-1", b"5", b"6-*", b"007-1", b"-1", b""]),
     words,
 )
 others = st.sampled_from(
@@ -186,6 +186,39 @@ def test_what_tells_idempotent_requests_apart_does_not_part_them(twin: Callable[
     assert requests_of([batch.part(0, 7), batch.after(7)]) == sent
     assert (size, batch.size(), batch.after(20).size()) == (len(data), len(data), len(b"".join(map(packed, sent[20:]))))
     assert batch.word_bytes() == sum(len(word) for request in sent for word in request)
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_ids_of_their_own_do_not_part_requests(twin: Callable[..., Any]) -> None:
+    sent = [[b"XADD", b"s", b"%d-1" % n, b"f", b"x" * n, b"g", b"y"] for n in range(30)]
+    data = b"".join(map(packed, sent))
+    ((batch,), size) = twin(data)
+
+    assert (batch.prefix, batch.middle, batch.names, batch.count) == ([b"XADD", b"s"], [], [b"f", b"g"], 30)
+    assert batch.own == [[b"%d-1" % n for n in range(30)]]
+    assert requests_of([batch.part(0, 7), batch.after(7)]) == sent
+    assert (size, batch.size(), batch.after(20).size()) == (len(data), len(data), len(b"".join(map(packed, sent[20:]))))
+    assert not batch.is_one_repeated()
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_ids_and_stars_are_not_in_one_batch(twin: Callable[..., Any]) -> None:
+    sent = [[b"XADD", b"s", own, b"f", b"v"] for own in (b"1-1", b"1-2", b"*", b"*", b"NOMKSTREAM", b"", b"2", b"3-*")]
+
+    batches, _ = twin(b"".join(map(packed, sent)))
+
+    assert [(batch.prefix, batch.own) for batch in batches[:2]] == [([b"XADD", b"s"], [[b"1-1", b"1-2"]]), (HEAD, [])]
+    assert [batch.count for batch in batches] == [2, 2, 1, 1, 2]
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_entries_with_other_field_names_are_requests_of_one_name(twin: Callable[..., Any]) -> None:
+    sent = [[b"XADD", b"s", b"%d-1" % n, b"f", b"v", b"g%d" % (n % 2), b"v"] for n in range(9)]
+
+    batches, _ = twin(b"".join(map(packed, sent)), TOGETHER)
+
+    assert [(batch.prefix, batch.count) for batch in batches] == [([b"XADD"], 9)]
+    assert requests_of(batches) == sent
 
 
 @pytest.mark.parametrize("twin", TWINS)

@@ -1,16 +1,17 @@
 """What the compiled build does in its own way comes to what Python's way comes to, on either build."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
 from penstock.storage.streams import native_ids
 from penstock.storage.streams.columns import from_little_endian
-from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all
+from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all, runs_above, text
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
 
 numbers = st.integers(0, HALF) | st.integers(0, 20)
@@ -67,6 +68,32 @@ def test_one_id_is_read_as_the_parser_does(word: Any) -> None:
         assert plain is None
     else:
         assert ms << 64 | seq == parse(word)
+
+
+few = st.integers(0, 3) | st.integers(8, 11) | st.sampled_from([10**18 - 1, 10**18, HALF - 1, HALF])
+own_ids = st.builds(b"%d-%d".__mod__, st.tuples(few, few)) | texts
+ascending = st.sets(st.tuples(few, few)).map(lambda ids: [b"%d-%d" % (ms, seq) for ms, seq in sorted(ids)])
+
+
+@given(st.lists(own_ids, max_size=6) | ascending, few, few)
+@example([b"0-1", b"0-2", b"1-0", b"1-01"], 0, 0)
+@example([b"5-1", b"5-2", b"05-3"], 5, 0)
+def test_runs_of_ids_are_those_that_ascend_and_are_written_as_the_server_does(words: Any, ms: int, seq: int) -> None:
+    runs = runs_above(words, ms, seq)
+
+    found = [(run_ms, first + at) for run_ms, first, count in runs for at in range(count)]
+    assert [b"%d-%d" % one for one in found] == words[: len(found)]
+    assert [(ms, seq), *found] == sorted({(ms, seq), *found})
+    assert all(one[0] != other[0] or one[1] + one[2] < other[1] for one, other in pairwise(runs))
+    if len(found) < len(words):
+        assert not is_next(words[len(found)], max([(ms, seq), *found]))
+
+
+def is_next(word: bytes, last: tuple[int, int]) -> bool:
+    """Whether a word is an id of two numbers of at most 18 digits, in canonical form, and above another one."""
+    if re.fullmatch(rb"[0-9]{1,18}-[0-9]{1,18}", word) is None or text(parse(word)) != word:
+        return False
+    return parse(word) > last[0] << 64 | last[1]
 
 
 def test_ordinary_ids_are_read_digit_by_digit() -> None:

@@ -1,8 +1,8 @@
-"""A batch of XADDs: `XADD key [IDMP producer id] [MAXLEN ~ length] * field value ...`.
+"""A batch of XADDs: `XADD key [IDMP producer id] [MAXLEN ~ length] * field value ...`, `XADD key id field value ...`.
 
-Their words are equal but for the values and IDMP's two. Work that depends only on the stream is done once for all of
-them, the rest by operations on lists; so are the stream's policies. The tests compare this with xadd.py, which runs the
-requests one by one.
+Their words are equal but for the values, the id, and IDMP's two. Work that depends only on the stream is done once for
+all of them, the rest by operations on lists; so are the stream's policies. The tests compare this with xadd.py, which
+runs the requests one by one.
 """
 
 from typing import Final
@@ -14,9 +14,9 @@ from penstock.engine.policies import settling
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import COLUMNS, IDMP, RequestBatch
+from penstock.protocol.request_batch import COLUMNS, OWN, RequestBatch, bytes_of
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.ids import HALF, StreamId
+from penstock.storage.streams.ids import HALF, IdRun, StreamId, runs_above
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import KEEP_REFERENCES, Trim
@@ -24,37 +24,33 @@ from penstock.storage.streams.trim import KEEP_REFERENCES, Trim
 _NUMBER_LINES: Final = [b"%d\r\n" % number for number in range(1000)]  # the usual sequence numbers
 
 
-@batched("XADD", COLUMNS | IDMP)
+@batched("XADD", COLUMNS | OWN)
 def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Append the entries of a batch and reply their ids; returns how many requests were run."""
     if not batch.names:
         return 0
     head = batch.prefix
-    if batch.own:
+    if batch.middle:  # IDMP
         if ctx.hides(b"IDMP") or not ctx.effects.dialect.idempotence:
             return 0
         head = [*head[:2], *batch.middle]
-    stream = _ready_stream(ctx, head)
-    if stream is None:
+    stream = ctx.value(head[1])
+    if not isinstance(stream, Stream) or stream.rewound or ctx.is_awaited(head[1]):
         return 0
+    if len(head) == 3 and head[2] == b"*":
+        return _append(ctx, stream, batch, replies, None)
+    if stream.policies is not None:  # they may remove old entries between two requests, or what a trim has left
+        return 0
+    if _has_ids(batch):
+        return _append(ctx, stream, batch, replies, None)
     trim = _trim_of(stream, head)
-    if len(head) > 3 and (trim is None or stream.policies is not None):
+    if trim is None:
         return 0
-    if trim is not None and batch.count >= trim.threshold:
+    if batch.count >= trim.threshold:
         if trim.threshold < 3:
             return 0
         batch = batch.part(0, trim.threshold - 1)
     return _append(ctx, stream, batch, replies, trim)
-
-
-def _ready_stream(ctx: Context, head: list[bytes]) -> Stream | None:
-    """The stream of requests with `*`; None if they must be run one by one: no stream, a waiting client."""
-    if head[-1] != b"*" or len(head) not in (3, 6):
-        return None
-    stream = ctx.value(head[1])
-    if not isinstance(stream, Stream) or stream.rewound or ctx.is_awaited(head[1]):
-        return None
-    return stream
 
 
 def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[bytes], trim: Trim | None) -> int:
@@ -62,22 +58,20 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
 
     With a trim, there must be fewer entries than the length that it leaves (see Stream.lengths_of_trims).
     """
-    key, names, columns, tails, count = batch.prefix[1], batch.names, batch.columns, batch.tails(), batch.count
-    ms, seq = stream.next_id(ctx.now_ms)
-    if ms < 0 or seq + count > HALF or sum([len(tail) for tail in tails]) > LARGEST_ENTRY:
+    key, names, columns, tails = batch.prefix[1], batch.names, batch.columns, batch.tails()
+    if bytes_of(tails) > LARGEST_ENTRY:
         return 0
-    if batch.own:
-        stream.producers.sweep(ctx.now_ms)
-        count = _record_new(stream.producers, batch, ms << 64 | seq)
-        if not count:
-            return 0
-        if count < batch.count:
-            tails, columns = tails[:count], [column[:count] for column in columns]
-    texts = _id_replies(ms, seq, count)
+    runs = _new_ids(ctx, stream, batch)
+    if not runs:
+        return 0
+    texts = _id_replies(batch, runs)
+    count = len(texts)
+    if count < batch.count:
+        tails, columns = tails[:count], [column[:count] for column in columns]
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = [b"%b%b%b%b" % (opening, texts[at], pairs, tail) for at, tail in enumerate(tails)]
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
-    stream.append_same_fields(ms, seq, entries, SameFieldEntries(names, columns))
+    stream.append_same_fields(runs, entries, SameFieldEntries(names, columns))
     if trim is not None:
         stream.trim(Trim(True, lengths[-1], trim.approximate, 0, trim.references), [])
     ctx.dirty += count
@@ -90,6 +84,25 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
         settling.settle(ctx, key, stream)
     replies.extend(texts)
     return count
+
+
+def _new_ids(ctx: Context, stream: Stream, batch: RequestBatch) -> list[IdRun]:
+    """The ids of the entries, up to one that xadd.py must look at. IDMP's words are recorded for as many."""
+    if _has_ids(batch):
+        return runs_above(batch.own[0], stream.last_ms, stream.last_seq)
+    ms, seq = stream.next_id(ctx.now_ms)
+    count = batch.count
+    if ms < 0 or seq + count > HALF:
+        return []
+    if batch.middle:
+        stream.producers.sweep(ctx.now_ms)
+        count = _record_new(stream.producers, batch, ms << 64 | seq)
+    return [(ms, seq, count)] if count else []
+
+
+def _has_ids(batch: RequestBatch) -> bool:
+    """Whether each of its requests has an id."""
+    return bool(batch.own) and not batch.middle
 
 
 def _record_new(producers: Producers, batch: RequestBatch, first_id: StreamId) -> int:
@@ -108,13 +121,13 @@ def _record_new(producers: Producers, batch: RequestBatch, first_id: StreamId) -
 
 def _line_begins(batch: RequestBatch, lengths: list[int]) -> list[bytes]:
     """For each request what its line of the log has before the id. lengths: what its trim leaves, if it has one."""
-    head = batch.prefix if batch.own else batch.prefix[:2]
+    head = batch.prefix if batch.middle else batch.prefix[:2]
     begins = [b"*%d\r\n%b" % (batch.width, b"".join(map(reply.bulk, head)))] * batch.count
-    if batch.own:
+    if batch.middle:
         pids, iids = batch.own
         begins = [begins[at] + reply.bulk(pid) + reply.bulk(iids[at]) for at, pid in enumerate(pids)]
     if lengths:
-        exact = reply.bulk(batch.middle[0] if batch.own else batch.prefix[2]) + b"$1\r\n=\r\n"
+        exact = reply.bulk(batch.middle[0] if batch.middle else batch.prefix[2]) + b"$1\r\n=\r\n"
         begins = [begins[at] + exact + reply.bulk(b"%d" % length) for at, length in enumerate(lengths)]
     return begins
 
@@ -131,13 +144,24 @@ def _trim_of(stream: Stream, head: list[bytes]) -> Trim | None:
     return trim.trim(KEEP_REFERENCES, stream.limits.max_entries)
 
 
-def _id_replies(ms: int, seq: int, count: int) -> list[bytes]:
-    """The ids of one millisecond from a sequence number on, as bulk strings.
+def _id_replies(batch: RequestBatch, runs: list[IdRun]) -> list[bytes]:
+    """The ids of the entries, as bulk strings. runs: the same ids."""
+    if not _has_ids(batch):
+        return _texts_of_run(runs[0])
+    count = 0
+    for run in runs:
+        count += run[2]
+    return [reply.bulk(batch.own[0][at]) for at in range(count)]
 
-    >>> _id_replies(5, 9, 2)
+
+def _texts_of_run(run: IdRun) -> list[bytes]:
+    """The ids of a run, as bulk strings.
+
+    >>> _texts_of_run((5, 9, 2))
     [b'$3\\r\\n5-9\\r\\n', b'$4\\r\\n5-10\\r\\n']
     """
     texts: list[bytes] = []
+    ms, seq, count = run
     stop = seq + count
     while seq < stop:
         digits = len(str(seq))

@@ -19,6 +19,8 @@ from penstock.storage.streams.columns import IS_COMPILED, from_little_endian
 StreamId: TypeAlias = int
 IdHalves: TypeAlias = tuple[int, int]
 """Milliseconds and sequence number: cheaper than a StreamId, which is too large to be anything but an object."""
+IdRun: TypeAlias = tuple[int, int, int]
+"""Consecutive ids in one millisecond: milliseconds, first sequence number, how many."""
 
 HALF: Final = 2**64 - 1
 ZERO: Final[StreamId] = 0
@@ -154,6 +156,29 @@ def _half(word: bytes) -> int:
     if number > HALF:
         raise ValueError(word)
     return -number & HALF if match.group(1) == b"-" else number  # after white space a minus wraps around, as in C
+
+
+def runs_above(texts: list[bytes], last_ms: int, last_seq: int) -> list[IdRun]:
+    """The first of some ids, up to one that is not as `text` writes it or is not above the one before it, in runs.
+
+    The first must be above the id in two halves. O(bytes).
+
+    >>> runs_above([b"5-1", b"5-2", b"7-0", b"7-0"], 5, 0)
+    [(5, 1, 2), (7, 0, 1)]
+    """
+    runs: list[IdRun] = []
+    at, count = 0, len(texts)
+    while at < count:
+        found = native_ids.read_run(texts, at)
+        ms: int = found[0]  # as Python's numbers: the last id's may have 64 bits
+        seq: int = found[1]
+        stop: int = found[2]
+        if ms < last_ms or (ms == last_ms and seq <= last_seq):  # below any id if it is NONE
+            break
+        runs.append((ms, seq, stop - at))
+        last_ms, last_seq = ms, seq + stop - at - 1
+        at = stop
+    return runs
 
 
 class IdColumns:

@@ -135,8 +135,8 @@ class Node:
             at += 2
         return True
 
-    def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, limits: StreamLimits) -> int:
-        """Add as many entries of `run` from index `start` on as certainly fit; returns how many.
+    def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, stop: int, limits: StreamLimits) -> int:
+        """Add as many of the entries [start, stop) of `run` as certainly fit; returns how many.
 
         Their ids are consecutive from this one on. Stops before the first entry for which only `has_room` can decide,
         or whose sequence number takes another size; the caller adds that one by `add`. O(1) while all are known to fit
@@ -148,7 +148,7 @@ class Node:
         if run.names != self._names or not -4096 <= seq <= 4095:
             return 0
         seq_limit = 0 if seq < 0 else 128 if seq < 128 else 4096  # sequence numbers below this have equal size
-        stop = min(len(run), start + seq_limit - seq)
+        stop = min(stop, start + seq_limit - seq)
         if limits.max_entries:
             stop = min(stop, start + limits.max_entries - self.total)
         fixed = self._same_fields_size + _integer_size(ms) + _integer_size(seq)
@@ -312,19 +312,24 @@ class SameFieldEntries:
         return [word for pair in zip(self.names, values, strict=True) for word in pair]
 
 
-def add_to_nodes(nodes: list[Node], ms: int, seq: int, run: SameFieldEntries, limits: StreamLimits) -> None:
-    """Add all entries of `run`, whose ids are consecutive from this one on, to a stream's last nodes. O(entries)."""
-    at, count = 0, len(run)
-    while at < count:
-        taken = nodes[-1].add_run(ms, seq + at, run, at, limits) if nodes else 0
-        if taken:
-            at += taken
-            continue
-        size = run.words_size(at)
-        if not nodes or not nodes[-1].has_room(size, limits):
-            nodes.append(Node(ms, seq + at))
-        nodes[-1].add(ms, seq + at, run.fields(at), size)
-        at += 1
+def add_to_nodes(
+    nodes: list[Node], ms: int, seq: int, run: SameFieldEntries, start: int, stop: int, limits: StreamLimits
+) -> None:
+    """Add the entries [start, stop) of `run`, whose ids are consecutive from this one on, to a stream's last nodes.
+
+    O(entries).
+    """
+    at = start
+    while at < stop:
+        taken = nodes[-1].add_run(ms, seq, run, at, stop, limits) if nodes else 0
+        if not taken:
+            size = run.words_size(at)
+            if not nodes or not nodes[-1].has_room(size, limits):
+                nodes.append(Node(ms, seq))
+            nodes[-1].add(ms, seq, run.fields(at), size)
+            taken = 1
+        at += taken
+        seq += taken
 
 
 def same_field_entries(run: list[list[bytes]], first: int) -> SameFieldEntries | None:

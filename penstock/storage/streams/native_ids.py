@@ -79,6 +79,42 @@ def read_ids(texts: list[bytes], ms_numbers: BytesWriter, seq_numbers: BytesWrit
     return result
 
 
+def read_run(texts: list[bytes], start: i64) -> tuple[i64, i64, i64]:
+    """The id at a place, as `read_id`, and the place behind it and those that follow it one by one in its millisecond.
+
+    (NONE, NONE, start) if it has another form than ids.text gives it; others of another form end the run. O(bytes).
+    """
+    text = texts[start]
+    ms, seq = read_id(text)
+    if ms < 0 or not has_plain_number(text, 0):
+        return NONE, NONE, start
+    seq_at: i64 = 1  # behind the dash
+    while text[seq_at - 1] != _DASH:
+        seq_at += 1
+    if not has_plain_number(text, seq_at):
+        return NONE, NONE, start
+    head = text[:seq_at]
+    last: i64 = seq
+    at: i64 = start + 1
+    count: i64 = len(texts)
+    while at < count:
+        text = texts[at]
+        if not text.startswith(head) or not has_plain_number(text, seq_at):
+            break
+        end: i64 = len(text)
+        next_seq, stop = number_at(text, seq_at, end)
+        if next_seq != last + 1 or stop < end:
+            break
+        last = next_seq
+        at += 1
+    return ms, seq, at
+
+
+def has_plain_number(text: bytes, at: i64) -> bool:
+    """Whether a number that begins at an offset has no leading zero."""
+    return at + 1 >= len(text) or text[at] != _ZERO or text[at + 1] == _DASH
+
+
 def number_at(text: bytes, at: i64, end: i64) -> tuple[i64, i64]:
     """The number whose digits begin at an offset, and the offset behind them. (NONE, at) for none, or more than 18."""
     start: i64 = at

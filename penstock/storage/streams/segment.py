@@ -147,13 +147,15 @@ class Segment:
         self.size += len(entry)
         self.live += 1
 
-    def append_run(self, ms: int, seq: int, entries: list[bytes], start: int) -> int:
-        """Append entries[start:], until the segment is full; returns how many were appended. O(entries appended).
+    def append_run(self, ms: int, seq: int, entries: list[bytes], start: int, stop: int) -> int:
+        """Append entries[start:stop], until the segment is full; returns how many were appended. O(entries appended).
 
         Their ids are consecutive from this one on, all in one millisecond.
         """
-        taken = entries[start : start + MOST_SLOTS - len(self.parts)]
-        size = self.size + sum([len(entry) for entry in taken])
+        taken = entries[start : min(stop, start + MOST_SLOTS - len(self.parts))]
+        size = self.size
+        for entry in taken:
+            size += len(entry)
         if size > MOST_BYTES:
             ends = list(accumulate(map(len, taken), initial=self.size))
             del taken[max(bisect_left(ends, MOST_BYTES), 1) :]

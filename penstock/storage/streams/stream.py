@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
-from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, StreamId, halves, last_at_most
+from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, IdRun, StreamId, halves, last_at_most
 from penstock.storage.streams.listpack_nodes import (
     Node,
     SameFieldEntries,
@@ -128,23 +128,27 @@ class Stream:
         if segment.is_full():
             self._seal(segment)
 
-    def append_same_fields(self, ms: int, seq: int, entries: list[bytes], run: SameFieldEntries) -> None:
-        """As `append` for entries with the same field names, whose ids are consecutive from one on, in one millisecond.
+    def append_same_fields(self, runs: list[IdRun], entries: list[bytes], fields: SameFieldEntries) -> None:
+        """As `append` for entries with the same field names, whose ids are given in runs.
 
         O(entries). There must be no rewound pending entries.
         """
-        assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
         assert not self.rewound, "nothing is to be revived"
-        add_to_nodes(self.nodes, ms, seq, run, self.limits)
-        at, count = 0, len(entries)
-        while at < count:
-            segment = self._open_segment(ms, seq + at)
-            at += segment.append_run(ms, seq + at, entries, at)
-            if segment.is_full():
-                self._seal(segment)
-        self.length += count
-        self.last_ms, self.last_seq, self._last_id = ms, seq + count - 1, NOT_JOINED
-        self.entries_added += count
+        at = 0
+        for ms, seq, count in runs:
+            assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
+            stop = at + count
+            add_to_nodes(self.nodes, ms, seq, fields, at, stop, self.limits)
+            while at < stop:
+                segment = self._open_segment(ms, seq)
+                taken = segment.append_run(ms, seq, entries, at, stop)
+                at += taken
+                seq += taken
+                if segment.is_full():
+                    self._seal(segment)
+            self.last_ms, self.last_seq, self._last_id = ms, seq - 1, NOT_JOINED
+        self.length += at
+        self.entries_added += at
 
     def _seal(self, segment: Segment) -> None:
         """The last segment takes no more entries; compress the one that is no longer among the newest. O(bytes).
