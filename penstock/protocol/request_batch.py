@@ -15,6 +15,8 @@ _IDMP_AT: Final = 2  # XADD key IDMP producer id *
 _IDMP_WORDS: Final = 2  # of each request's own: producer, id
 _ID_AT: Final = 2  # XADD key id
 ID_WORDS: Final = 1
+_ZERO: Final = 48
+_NINE: Final = 57
 MOST_POSITIONS: Final = 16  # words of a request of which each position is a column
 NO_WORDS: Final[list[bytes]] = []
 NO_COLUMNS: Final[list[list[bytes]]] = []
@@ -243,7 +245,7 @@ def layout(request: list[bytes], shape: int) -> tuple[int, int, int]:
 
 def is_id(word: bytes) -> bool:
     """Whether a word behind the key is an id, if it is a word of an XADD: no option begins with a digit."""
-    return word[:1].isdigit()
+    return len(word) > 0 and _ZERO <= word[0] <= _NINE
 
 
 def fit_columns(first: list[bytes], second: list[bytes], shape: int) -> bool:
@@ -255,15 +257,18 @@ def fit_columns(first: list[bytes], second: list[bytes], shape: int) -> bool:
     if len(first) < PREFIX_WORDS or first[1] != second[1]:
         return False
     width, own, before = layout(first, shape)
-    if not width or (own == ID_WORDS and not is_id(second[width])):
+    return width > 0 and _fits(first, second, width, own, before)
+
+
+def _fits(first: list[bytes], second: list[bytes], width: int, own: int, before: int) -> bool:
+    """Whether a request has the prefix, the middle and the names of another one of as many words and of this layout."""
+    if own == ID_WORDS and not is_id(second[width]):
         return False
-    return _common_words(first, width, own, before) == _common_words(second, width, own, before)
-
-
-def _common_words(request: list[bytes], width: int, own: int, before: int) -> list[list[bytes]]:
-    """The prefix, the middle and the names of a request's batch with columns, which has this layout."""
-    names = request[before:-1:2] if len(request) - before > 1 else NO_WORDS
-    return [request[:width], request[width + own : before], names]
+    for at in range(before, len(first) - 1, 2):
+        if first[at] != second[at]:
+            return False
+    behind_own = width + own
+    return first[:width] == second[:width] and first[behind_own:before] == second[behind_own:before]
 
 
 def prefix_words(request: list[bytes]) -> int:
@@ -314,15 +319,11 @@ def _in_columns(requests: list[list[bytes]], at: int, shape: int) -> RequestBatc
     """The requests from a place on that fit one batch with the first and have as many words; there are two at least."""
     request, stop, count = requests[at], at + 1, len(requests)
     width, own, before = layout(request, shape)
-    words, common = len(request), _common_words(request, width, own, before)
-    while (
-        stop < count
-        and len(requests[stop]) == words
-        and (own != ID_WORDS or is_id(requests[stop][width]))
-        and _common_words(requests[stop], width, own, before) == common
-    ):
+    words = len(request)
+    while stop < count and len(requests[stop]) == words and _fits(request, requests[stop], width, own, before):
         stop += 1
-    prefix, middle, names = common
+    prefix, middle = request[:width], request[width + own : before]
+    names = request[before:-1:2] if words - before > 1 else NO_WORDS
     step = 2 if names else 1
     rows = [row[width : width + own] + row[before + step - 1 :: step] for row in requests[at:stop]]
     columns = list(map(list, zip(*rows, strict=True)))

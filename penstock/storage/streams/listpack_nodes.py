@@ -308,8 +308,11 @@ class SameFieldEntries:
 
     def fields(self, at: int) -> list[bytes]:
         """The fields and values of one entry, in turn. O(fields)."""
-        values = [column[at] for column in self.columns]
-        return [word for pair in zip(self.names, values, strict=True) for word in pair]
+        words: list[bytes] = []
+        for place, name in enumerate(self.names):
+            words.append(name)
+            words.append(self.columns[place][at])
+        return words
 
 
 def add_to_nodes(

@@ -20,6 +20,7 @@ from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 
 SEGMENTS_SAMPLED: Final = 64  # segments and groups from which the memory is estimated
 GROUPS_SAMPLED: Final = 16
+SHORT_RUN: Final = 4  # entries; those of shorter runs are appended one by one, which is quicker then
 
 NOT_JOINED: Final = -1
 NO_ID_LEFT: Final[IdHalves] = (-1, -1)
@@ -136,19 +137,30 @@ class Stream:
         assert not self.rewound, "nothing is to be revived"
         at = 0
         for ms, seq, count in runs:
-            assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
-            stop = at + count
-            add_to_nodes(self.nodes, ms, seq, fields, at, stop, self.limits)
-            while at < stop:
-                segment = self._open_segment(ms, seq)
-                taken = segment.append_run(ms, seq, entries, at, stop)
-                at += taken
-                seq += taken
-                if segment.is_full():
-                    self._seal(segment)
-            self.last_ms, self.last_seq, self._last_id = ms, seq - 1, NOT_JOINED
-        self.length += at
-        self.entries_added += at
+            if count < SHORT_RUN:
+                for place in range(count):
+                    self.append(ms, seq + place, entries[at + place], fields.fields(at + place))
+            else:
+                self._append_run(ms, seq, entries, fields, at, at + count)
+            at += count
+
+    def _append_run(
+        self, ms: int, seq: int, entries: list[bytes], fields: SameFieldEntries, start: int, stop: int
+    ) -> None:
+        """Append the entries [start, stop), whose ids are consecutive from one on, in one millisecond."""
+        assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
+        add_to_nodes(self.nodes, ms, seq, fields, start, stop, self.limits)
+        at = start
+        while at < stop:
+            segment = self._open_segment(ms, seq)
+            taken = segment.append_run(ms, seq, entries, at, stop)
+            at += taken
+            seq += taken
+            if segment.is_full():
+                self._seal(segment)
+        self.length += stop - start
+        self.last_ms, self.last_seq, self._last_id = ms, seq - 1, NOT_JOINED
+        self.entries_added += stop - start
 
     def _seal(self, segment: Segment) -> None:
         """The last segment takes no more entries; compress the one that is no longer among the newest. O(bytes).
