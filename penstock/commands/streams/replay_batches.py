@@ -105,7 +105,7 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
             encoded: list[bytes] = []
             for place in range(at, end):
                 encoded.append(entries.encode(ids.text_of(ms[place], seq[place]), run[place], _FIELDS_AT))
-            stream.append_same_fields([(ms[at], seq[at], end - at)], encoded, alike)
+            stream.append_run((ms[at], seq[at], end - at), encoded, alike, 0)
         at = end
     ctx.dirty += len(run)
     return len(run)

@@ -71,7 +71,10 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = [b"%b%b%b%b" % (opening, texts[at], pairs, tail) for at, tail in enumerate(tails)]
     lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
-    stream.append_same_fields(runs, entries, SameFieldEntries(names, columns))
+    fields, added = SameFieldEntries(names, columns), 0
+    for run in runs:
+        stream.append_run(run, entries, fields, added)
+        added += run[2]
     if trim is not None:
         stream.trim(Trim(True, lengths[-1], trim.approximate, 0, trim.references), [])
     ctx.dirty += count

@@ -129,28 +129,20 @@ class Stream:
         if segment.is_full():
             self._seal(segment)
 
-    def append_same_fields(self, runs: list[IdRun], entries: list[bytes], fields: SameFieldEntries) -> None:
-        """As `append` for entries with the same field names, whose ids are given in runs.
+    def append_run(self, run: IdRun, entries: list[bytes], fields: SameFieldEntries, at: int) -> None:
+        """As `append` for as many entries as a run has ids, from entries[at] on, all with the same field names.
 
         O(entries). There must be no rewound pending entries.
         """
-        assert not self.rewound, "nothing is to be revived"
-        at = 0
-        for ms, seq, count in runs:
-            if count < SHORT_RUN:
-                for place in range(count):
-                    self.append(ms, seq + place, entries[at + place], fields.fields(at + place))
-            else:
-                self._append_run(ms, seq, entries, fields, at, at + count)
-            at += count
-
-    def _append_run(
-        self, ms: int, seq: int, entries: list[bytes], fields: SameFieldEntries, start: int, stop: int
-    ) -> None:
-        """Append the entries [start, stop), whose ids are consecutive from one on, in one millisecond."""
+        ms, seq, count = run
+        if count < SHORT_RUN:
+            for place in range(count):
+                self.append(ms, seq + place, entries[at + place], fields.fields(at + place))
+            return
         assert ms > self.last_ms or (ms == self.last_ms and seq > self.last_seq), "ids ascend"
-        add_to_nodes(self.nodes, ms, seq, fields, start, stop, self.limits)
-        at = start
+        assert not self.rewound, "nothing is to be revived"
+        stop = at + count
+        add_to_nodes(self.nodes, ms, seq, fields, at, stop, self.limits)
         while at < stop:
             segment = self._open_segment(ms, seq)
             taken = segment.append_run(ms, seq, entries, at, stop)
@@ -158,9 +150,9 @@ class Stream:
             seq += taken
             if segment.is_full():
                 self._seal(segment)
-        self.length += stop - start
+        self.length += count
         self.last_ms, self.last_seq, self._last_id = ms, seq - 1, NOT_JOINED
-        self.entries_added += stop - start
+        self.entries_added += count
 
     def _seal(self, segment: Segment) -> None:
         """The last segment takes no more entries; compress the one that is no longer among the newest. O(bytes).
