@@ -4,10 +4,15 @@ import random
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from penstock.clock import ManualClock
+from penstock.commands.streams.pending_rows import ANY_TIME, ANYBODY, NO_NOW, PendingRows
 from penstock.storage.streams import ids
 from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending_block import NO_SLOT, NOT_PENDING, RELEASED, PendingBlock
+from penstock.storage.streams.segment import Segment, deleted_entry
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, value_of
@@ -89,12 +94,13 @@ def test_rows_are_those_of_a_walk(seed: int) -> None:
 def test_the_full_description_lists_the_same(seed: int) -> None:
     client = busy(seed)
     rows = listed(value_of(client.engine, b"s").groups[b"g"])
-    for count in (3, 1000):
+    for count in (3, 1000, 0):
         group = mapped(mapped(client(f"XINFO STREAM s FULL COUNT {count}"))[b"groups"][0])
-        assert group[b"pending"] == [list(row) for row in rows[:count]]
+        most = count or len(rows)  # 0: there is no limit
+        assert group[b"pending"] == [list(row) for row in rows[:most]]
         for consumer in map(mapped, group[b"consumers"]):
             own = [[row.text, row.time_ms, row.deliveries] for row in rows if row.owner == consumer[b"name"]]
-            assert consumer[b"pending"] == own[:count]
+            assert consumer[b"pending"] == own[:most]
             assert consumer[b"pel-count"] == len(own)
 
 
@@ -111,3 +117,93 @@ def test_rows_name_ids_of_every_length() -> None:
     assert [row[0] for row in client("XPENDING s g - + 20")] == texts
     assert [row[0] for row in client("XPENDING s g 9-10 + 3 ann")] == texts[1:4]
     assert client("XPENDING s g")[1:3] == [texts[0], texts[-1]]
+
+
+def test_a_consumer_with_one_entry_in_each_block_is_listed_from_any_id() -> None:
+    client = Dialogue(make_engine(ManualClock(NOW_MS)))
+    client("XGROUP CREATE s g 0 MKSTREAM", *[f"XADD s {number}-0 f v" for number in range(1, 401)])
+    client("XREADGROUP GROUP g ann STREAMS s >")
+    client("XCLAIM s g few 0 1-0", "XCLAIM s g few 0 256-0", "XCLAIM s g few 0 400-0")
+    group = value_of(client.engine, b"s").groups[b"g"]
+    assert group.consumers[b"few"].owns_one_each()
+
+    assert [row[0] for row in client("XPENDING s g - + 10 few")] == [b"1-0", b"256-0", b"400-0"]
+    assert [row[0] for row in client("XPENDING s g (1-0 256-0 10 few")] == [b"256-0"]
+    assert client("XPENDING s g 2-0 (256-0 10 few") == client("XPENDING s g IDLE 5 - + 10 few") == []
+    assert [row[0] for row in client("XPENDING s g - + 2 few")] == [b"1-0", b"256-0"]
+    assert [row[0] for row in client("XREADGROUP GROUP g few COUNT 2 STREAMS s 1-0")[0][1]] == [b"256-0", b"400-0"]
+    assert [row[3] for row in client("XPENDING s g - + 10 few")] == [2, 3, 3]
+    group.check()
+
+
+NAMES = {NOT_PENDING: b"", RELEASED: b"", 2: b"ann", 3: b"b" * 1025, 258: b"cy"}
+NUMBERS = some.sampled_from([0, 1, 999, 1000, 10**6, 2**62, 2**63 - 1, 2**63, 2**64 - 1])
+SLOTS = some.tuples(some.sampled_from(list(NAMES)), NUMBERS | some.just(5), NUMBERS | some.just(1), some.booleans())
+
+
+def block_of(slots: list[tuple[int, int, int, bool]], ms: int, seq: int) -> PendingBlock:
+    """A block whose slots have these owners, times and counts; a true value begins another millisecond."""
+    segment = Segment()
+    for _, _, _, is_next in slots:
+        ms, seq = (ms + 1, 0) if is_next else (ms, seq + 1)
+        segment.append(ms, seq, b"")
+    block = PendingBlock(segment)
+    for slot, (owner, time_ms, count, _) in enumerate(slots):
+        if owner != NOT_PENDING:
+            block.fill(slot, slot + 1, owner, time_ms, count)
+    block.extend_to(len(slots))
+    return block
+
+
+@settings(deadline=None)
+@given(
+    some.lists(SLOTS, min_size=1, max_size=20),
+    some.sampled_from([0, 10**12, 2**63 - 9, 2**63 + 5]),
+    some.sampled_from([0, 997, 2**63 - 9, 2**64 - 40]),
+    some.sampled_from([ANYBODY, 2, 3, 258]),
+    some.tuples(some.integers(0, 20), some.integers(0, 20)),
+    some.integers(0, 9),
+    some.sampled_from([ANY_TIME, ANY_TIME, 5, 1000]),
+    some.sampled_from([NO_NOW, 0, 10**6]),
+    some.booleans(),
+)
+def test_rows_from_copied_columns_are_those_made_slot_by_slot(
+    slots: list[tuple[int, int, int, bool]],
+    ms: int,
+    seq: int,
+    owner: int,
+    bounds: tuple[int, int],
+    count: int,
+    latest_ms: int,
+    now_ms: int,
+    tells_owners: bool,
+) -> None:
+    group = Group(b"g", 0, 0)
+    group.numbers = [None] * 300
+    for number, name in NAMES.items():
+        if number > RELEASED:
+            group.numbers[number] = group.add_consumer(name, 0)
+    block = block_of(slots, ms, seq)
+    start, stop = min(bounds), min(max(bounds), len(slots))
+    copied = PendingRows(group, count, now_ms, tells_owners)
+    single = PendingRows(group, count, now_ms, tells_owners)
+    copied.latest_ms = single.latest_ms = latest_ms
+    copied._add_columns(block, owner, start, stop)
+    if owner == ANYBODY:
+        single._add_pending(block, start, stop)
+    else:
+        single._add_owned(block, owner, start, stop)
+    assert copied.as_array() == single.as_array()
+    assert copied.left == single.left == count - copied.rows
+
+
+@given(some.lists(some.sampled_from(list(NAMES)), max_size=20), some.sampled_from([2, 3, 258]), some.integers(0, 20))
+def test_an_owners_first_slot_is_found(owners: list[int], owner: int, start: int) -> None:
+    block = PendingBlock(deleted_entry(1))
+    block.owners.extend(owners)
+    slots = [slot for slot in range(start, len(owners)) if owners[slot] == owner]
+    block.owner_counts[owner] = owners.count(owner)
+    assert block.first_of(owner, start) == (slots[0] if slots else NO_SLOT)
+    for most in (1, 3, 30):
+        runs = block.runs_of(owner, start, most)
+        assert [slot for begin, end in runs for slot in range(begin, end)] == slots[:most]

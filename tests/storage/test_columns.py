@@ -6,7 +6,8 @@ from bisect import bisect_left, bisect_right
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.storage.streams.columns import counts_up, first_at_least, is_constant, numbered
+from penstock.storage.streams import columns
+from penstock.storage.streams.columns import counts_up, first_at_least, is_constant, little_endian, numbered
 from penstock.storage.streams.ids import HALF, last_at_most
 
 NUMBERS = some.integers(0, 9) | some.sampled_from([2**62 - 1, 2**62, 2**63, HALF])
@@ -39,3 +40,22 @@ def test_the_last_that_is_small_enough_is_found_whatever_is_guessed(ids: set[int
     ascending = sorted(one << 64 for one in ids)
     assert last_at_most(ascending, wanted << 64 | 5, guess) == bisect_right(ascending, wanted << 64 | 5) - 1
     assert last_at_most(ascending, wanted << 64, guess) == bisect_right(ascending, wanted << 64) - 1
+
+
+@given(some.lists(some.integers(0, 9), max_size=12), some.integers(0, 10))
+def test_the_first_that_is_large_enough_is_found_among_bytes(numbers: list[int], wanted: int) -> None:
+    column = array("Q", sorted(numbers))
+    assert columns._first_at_least(little_endian(column), wanted) == bisect_left(column, wanted)
+
+
+@given(
+    some.lists(some.sampled_from([0, 1, 2, 256, 257, 2**31 - 1]), max_size=9), some.integers(0, 9), some.integers(1, 9)
+)
+def test_an_owners_slots_are_found_among_bytes(owners: list[int], start: int, most: int) -> None:
+    raw = little_endian(array("I", owners))
+    for owner in (1, 2, 256, 257, 2**31 - 1):
+        slots = [slot for slot in range(start, len(owners)) if owners[slot] == owner]
+        assert columns.first_of(raw, owner, start) == (slots[0] if slots else columns.NO_PLACE)
+        runs = columns.runs_of(raw, owner, start, most)
+        assert [slot for begin, end in runs for slot in range(begin, end)] == slots[:most]
+        assert all(begin < end and owner not in owners[end : end + 1] for begin, end in runs[:-1])

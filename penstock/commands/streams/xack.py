@@ -12,8 +12,9 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.policies.group_policy import GroupPolicy
-from penstock.storage.streams.group import COUNT_DOWN, KEEP_COUNT, MAX_COUNT, Group
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending_block import COUNT_DOWN, KEEP_COUNT, MAX_COUNT
 from penstock.storage.streams.pending_list import PendingRun
 from penstock.storage.streams.stream import Stream
 

@@ -13,9 +13,9 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import COUNT_UP, KEEP_COUNT, Consumer, Group
+from penstock.storage.streams.group import Consumer, Group
 from penstock.storage.streams.ids import IdColumns, StreamId
-from penstock.storage.streams.pending_block import RELEASED
+from penstock.storage.streams.pending_block import COUNT_UP, KEEP_COUNT, RELEASED
 from penstock.storage.streams.pending_list import PendingRun, PendingSlot, total_of
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream

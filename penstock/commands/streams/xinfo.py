@@ -5,7 +5,7 @@ from typing import Final
 from penstock.commands.common.help import help_reply
 from penstock.commands.policies import policy_fields
 from penstock.commands.streams.info_fields import InfoFields
-from penstock.commands.streams.pending_rows import PendingRows, row_heads
+from penstock.commands.streams.pending_rows import NO_NOW, PendingRows
 from penstock.commands.streams.xrange import EVERYTHING, entries_of
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -15,8 +15,6 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.group import UNKNOWN, Consumer, Group
 from penstock.storage.streams.stream import Stream
 
-HEADS: Final = row_heads(4)
-OWN_HEADS: Final = row_heads(3)
 SHOWN: Final = 10  # the default COUNT of FULL, for entries and pending entries
 
 
@@ -122,26 +120,8 @@ def _entries_read(ctx: Context, group: Group) -> bytes:
     return _known(ctx, None if group.entries_read == UNKNOWN else group.entries_read)
 
 
-class TimedRows(PendingRows):
-    """Rows of [id, owner, delivery time in unix ms, deliveries]."""
-
-    __slots__ = ()
-
-    def tail(self, owner: int, time_ms: int, count: int) -> bytes:
-        return b"%b%b%b" % (reply.bulk(self.group.name_of(owner)), reply.integer(time_ms), reply.integer(count))
-
-
-class OwnTimedRows(PendingRows):
-    """Rows of [id, delivery time in unix ms, deliveries]."""
-
-    __slots__ = ()
-
-    def tail(self, owner: int, time_ms: int, count: int) -> bytes:
-        return reply.integer(time_ms) + reply.integer(count)
-
-
 def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> bytes:
-    pending = TimedRows(group, HEADS, max_count)
+    pending = PendingRows(group, max_count, NO_NOW, True)
     pending.add_from(ids.ZERO, None)
     consumers = [_full_consumer(ctx, group, consumer, max_count) for consumer in group.consumers_by_name()]
     fields = InfoFields(ctx)
@@ -158,7 +138,7 @@ def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> b
 
 
 def _full_consumer(ctx: Context, group: Group, consumer: Consumer, max_count: int) -> bytes:
-    pending = OwnTimedRows(group, OWN_HEADS, max_count)
+    pending = PendingRows(group, max_count, NO_NOW, False)
     pending.add_from(ids.ZERO, consumer)
     fields = InfoFields(ctx)
     fields.add(b"name", reply.bulk(consumer.name))

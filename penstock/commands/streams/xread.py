@@ -47,8 +47,7 @@ class Budget:
     def cut(self, runs: list[SegmentRun]) -> list[SegmentRun]:
         """The entries, from the first on, that may be returned; they are counted."""
         if not self.is_sized:
-            if self.entries < UNLIMITED:
-                self.spend(count_of(runs))
+            self.spend(count_of(runs))
             return runs
         kept: list[SegmentRun] = []
         for segment, start, stop in runs:
@@ -62,7 +61,8 @@ class Budget:
 
     def spend(self, count: int) -> None:
         """Count entries that were not checked one by one (there is no MAXSIZE)."""
-        self.entries -= count
+        if self.entries < UNLIMITED:
+            self.entries -= count
 
     def max_count(self, count: int) -> int:
         """How many entries the next stream may return; 0 if the size is used up."""
@@ -73,6 +73,9 @@ class Budget:
 
 def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     """Keys and their entries: pairs in RESP2, a map in RESP3 (with a repeated key repeated)."""
+    if len(served) == 1:
+        key, entries = served[0]
+        return b"%b%b%b" % (b"%1\r\n" if resp3 else b"*1\r\n*2\r\n", reply.bulk(key), entries)
     parts = [b"%%%d\r\n" % len(served) if resp3 else reply.array_header(len(served))]
     pair = b"" if resp3 else reply.array_header(2)
     for key, entries in served:

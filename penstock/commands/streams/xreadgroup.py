@@ -17,7 +17,8 @@ from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import COUNT_UP, Consumer
+from penstock.storage.streams.group import Consumer
+from penstock.storage.streams.pending_block import COUNT_UP
 from penstock.storage.streams.pending_list import NONE_LIVE, PendingRun, PendingSlot, in_runs
 from penstock.storage.streams.stream import Stream
 
@@ -52,7 +53,7 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
         answer = _read_plainly(ctx, options)
         if answer:
             return answer
-    targets = [_target(ctx, key, word, options) for key, word in zip(options.keys, options.ids, strict=True)]
+    targets = [_target(ctx, options.keys[at], options.ids[at], options) for at in range(len(options.keys))]
     served: list[tuple[bytes, bytes]] = []
     budget = Budget(options)
     claims = options.claim_ms != read_arguments.NOT_GIVEN
@@ -163,16 +164,17 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
 
     Changes delivery times and counts, which is not logged.
     """
-    parts: list[bytes] = []
+    parts = [b""]  # for the header
     count = 0
     taken: list[PendingRun] = []
     policy = leases.kept_policy(ctx, target.group)
     dead: list[PendingSlot] = []
-    for block, start, stop in target.group.owned(consumer, target.after + 1, max_count):
+    for run in target.group.owned(consumer, target.after + 1, max_count):
+        block, start, stop = run
         if policy is None and not budget.is_sized and block.segment.is_live_run(start, stop):
             parts.append(block.segment.entries(start, stop))
             count += stop - start
-            taken.append((block, start, stop))
+            taken.append(run)
             continue
         live: list[PendingSlot] = []
         for slot in range(start, stop):
@@ -187,13 +189,14 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
             if block.segment.is_live(slot):
                 live.append((block, slot))
         taken += in_runs(live)
-    target.group.give_all(taken, consumer, ctx.now_ms, COUNT_UP)
+    target.group.give_again(taken, consumer, ctx.now_ms)
     if policy is not None and dead:
         dead_letters.bury_all(ctx, target.key, target.stream, target.group, policy, dead)
         settling.buried(ctx, target.key, target.stream, target.group)
     if not budget.is_sized:
         budget.spend(count)
-    return reply.array_header(count) + b"".join(parts)
+    parts[0] = reply.array_header(count)
+    return b"".join(parts)
 
 
 def _shown(ctx: Context, pending_slot: PendingSlot) -> bytes:

@@ -31,7 +31,7 @@ class BlockList:
 
     def index_from(self, start: StreamId) -> int:
         """The index of the first block that may have slots with ids from `start` on. O(log b), O(1) from the first."""
-        if not self.firsts or start <= self.firsts[0]:
+        if not start or not self.firsts or start <= self.firsts[0]:
             return 0
         return max(self.index_of(start), 0)
 

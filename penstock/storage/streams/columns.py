@@ -1,43 +1,58 @@
-"""Columns: arrays of integers, and how long two runs of ids in columns are equal."""
+"""Columns: arrays of integers, and how long two runs of ids in columns are equal.
+
+In the compiled build, an array's number is an object when it is read. Numbers that are only compared are read from the
+column's bytes instead.
+"""
+
+from __future__ import annotations
 
 import sys
 from array import array
 from bisect import bisect_left
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter, write_i32_le, write_i64_le
+from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
+
+_IS_BIG: Final[bool] = sys.byteorder == "big"
 IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was loaded as compiled code
 
 _QUAD: Final = array("Q", (0,))
 _WORD: Final = array("I", (0,))
-_MOST_WRITTEN: Final = 2**62  # about; larger numbers do not fit into a signed number of 64 bits
+_MOST_WRITTEN: Final = 2**62 - 1  # in the compiled build, larger numbers are objects
+NO_PLACE: Final = -1
+_FEW: Final = 4  # places that are cheaper written one by one than as a column
 
 
-def repeated(number: int, length: int) -> "array[int]":
+def repeated(number: int, length: int) -> array[int]:
     """A column of `length` equal 64-bit numbers. Repeating a copied array is faster than building one from a tuple."""
     column = _QUAD[:]
     column[0] = number
     return column * length
 
 
-def fill(column: "array[int]", start: int, stop: int, number: int) -> None:
-    """Write a 64-bit number to column[start:stop]. One place needs no other column. O(stop - start)."""
+def fill(column: array[int], start: int, stop: int, number: int) -> None:
+    """Write a 64-bit number to column[start:stop]. Few places need no other column. O(stop - start)."""
     if stop - start == 1:
         column[start] = number
+    elif stop - start <= _FEW:
+        for at in range(start, stop):
+            column[at] = number
     else:
         column[start:stop] = repeated(number, stop - start)
 
 
-def owner_column(number: int, length: int) -> "array[int]":
+def owner_column(number: int, length: int) -> array[int]:
     """As `repeated`, with 32-bit numbers: for the owner column of a pending block."""
     column = _WORD[:]
     column[0] = number
     return column * length
 
 
-def numbered(first: int, length: int) -> "array[int]":
+def numbered(first: int, length: int) -> array[int]:
     """A column of first, first + 1, ... O(length)."""
     if not IS_COMPILED or first > _MOST_WRITTEN:
         return array("Q", range(first, first + length))
@@ -47,22 +62,22 @@ def numbered(first: int, length: int) -> "array[int]":
     return from_little_endian("Q", out.getvalue())
 
 
-def is_constant(column: "array[int]") -> bool:
+def is_constant(column: array[int]) -> bool:
     """Whether all numbers of a column are equal. O(length), without an object for each number, as `count` makes."""
     raw = column.tobytes()
     return not raw or raw.startswith(raw[len(raw) // len(column) :])  # equal to itself, moved by one number
 
 
-def from_little_endian(letter: str, numbers: bytes) -> "array[int]":
+def from_little_endian(letter: str, numbers: bytes) -> array[int]:
     """Little-endian numbers as a column of this type.  O(n)."""
     column: array[int] = array(letter)
     column.frombytes(numbers)
-    if sys.byteorder == "big":
+    if _IS_BIG:
         column.byteswap()
     return column
 
 
-def offsets_of(parts: list[bytes]) -> "array[int]":
+def offsets_of(parts: list[bytes]) -> array[int]:
     """The offsets of parts in their join, and its size, as a column of 32-bit numbers.  O(n)."""
     if not IS_COMPILED:
         return array("I", accumulate(map(len, parts), initial=0))
@@ -75,15 +90,15 @@ def offsets_of(parts: list[bytes]) -> "array[int]":
     return from_little_endian("I", out.getvalue())
 
 
-def little_endian(column: "array[int]") -> bytes:
+def little_endian(column: array[int]) -> bytes:
     """A column's numbers, little-endian.  O(n)."""
-    if sys.byteorder == "big":
+    if _IS_BIG:
         column = column[:]
         column.byteswap()
     return column.tobytes()
 
 
-def counts_up(column: "array[int]", start: int, stop: int, number: int) -> bool:
+def counts_up(column: array[int], start: int, stop: int, number: int) -> bool:
     """Whether column[start:stop] is number, number + 1, ... O(stop - start), O(1) if the first differs."""
     if column[start] != number:
         return False
@@ -96,29 +111,73 @@ def counts_up(column: "array[int]", start: int, stop: int, number: int) -> bool:
     return True
 
 
-def first_at_least(column: "array[int]", number: int) -> int:
+def first_at_least(column: array[int], number: int) -> int:
     """The index of the first number of an ascending column that is at least `number`; its length if there is none.
 
     O(log numbers).
     """
-    if not IS_COMPILED:
+    if not IS_COMPILED or not column or number > _MOST_WRITTEN or column[-1] > _MOST_WRITTEN:
         return bisect_left(column, number)
-    low, high = 0, len(column)
-    while low < high:  # compiled, a third of bisect_left, which calls a comparison of objects
-        middle = (low + high) // 2
-        if column[middle] < number:
+    return _first_at_least(little_endian(column), number)  # bisect_left compares objects
+
+
+def _first_at_least(numbers: bytes, number: i64) -> i64:
+    """The index of the first number of an ascending column of 64-bit numbers that is at least `number`.
+
+    Its length if there is none. All numbers must be below 2^63. O(log n).
+    """
+    low: i64 = 0
+    high: i64 = len(numbers) // 8
+    while low < high:
+        middle: i64 = (low + high) // 2
+        if read_i64_le(numbers, middle * 8) < number:
             low = middle + 1
         else:
             high = middle
     return low
 
 
+def runs_of(owners: bytes, owner: i64, start: i64, max_count: i64) -> list[tuple[int, int]]:
+    """At most `max_count` slots of an owner from `start` on, as runs [from, to). An owner has four bytes. O(slots)."""
+    found: list[tuple[int, int]] = []
+    count: i64 = len(owners) // 4
+    at: i64 = first_of(owners, owner, start)
+    while max_count > 0 and at >= 0:
+        first: i64 = at
+        while max_count > 0 and at < count and read_i32_le(owners, at * 4) == owner:
+            at += 1
+            max_count -= 1
+        found.append((first, at))
+        at = first_of(owners, owner, at)
+    return found
+
+
+def first_of(owners: bytes, owner: i64, start: i64) -> i64:
+    """An owner's first slot from `start` on; NO_PLACE if it has none. O(slots).
+
+    Two slots at a time: an owner's number is below 2^31, so both are compared in one number of 64 bits.
+    """
+    at: i64 = start * 4
+    end: i64 = len(owners)
+    pair: i64 = owner << 32 | owner
+    while at + 8 <= end:
+        unlike: i64 = read_i64_le(owners, at) ^ pair
+        if unlike & 0xFFFF_FFFF == 0:
+            return at // 4
+        if unlike >> 32 == 0:
+            return at // 4 + 1
+        at += 8
+    if at < end and read_i32_le(owners, at) == owner:
+        return at // 4
+    return NO_PLACE
+
+
 def common_length(
-    ms: "array[int]",
-    seq: "array[int]",
+    ms: array[int],
+    seq: array[int],
     at: int,
-    other_ms: "array[int]",
-    other_seq: "array[int]",
+    other_ms: array[int],
+    other_seq: array[int],
     other_at: int,
     max_length: int,
 ) -> int:

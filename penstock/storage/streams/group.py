@@ -7,11 +7,18 @@ from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.block_list import BlockList
-from penstock.storage.streams.columns import counts_up, fill, is_constant
+from penstock.storage.streams.columns import counts_up
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
 from penstock.storage.streams.group_memory import of_blocks, of_consumers
 from penstock.storage.streams.ids import IdColumns, StreamId
-from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
+from penstock.storage.streams.pending_block import (
+    COUNT_UP,
+    FIRST_NUMBER,
+    IN_ID_ORDER,
+    NOT_PENDING,
+    RELEASED,
+    PendingBlock,
+)
 from penstock.storage.streams.pending_list import (
     NONE_LIVE,
     PendingList,
@@ -28,12 +35,8 @@ if TYPE_CHECKING:
     from penstock.storage.streams.segment import Segment
     from penstock.storage.streams.stream import SegmentRun
 
-MAX_COUNT: Final = 2**63 - 1  # delivery counts stop here
 UNKNOWN: Final = -1  # entries-read cannot be computed, because entries were deleted
 NEVER: Final = -1  # active time of a consumer that never received an entry
-COUNT_UP: Final = -1  # in place of a delivery count: add one
-KEEP_COUNT: Final = -2  # in place of a delivery count: leave it
-COUNT_DOWN: Final = -3  # in place of a delivery count: subtract one
 
 
 class Consumer:
@@ -51,6 +54,10 @@ class Consumer:
         self.active_ms = NEVER
         self.pending = 0
         self.owned_blocks = BlockList()
+
+    def owns_one_each(self) -> bool:
+        """Whether it owns one entry in each of its blocks, as a consumer of few entries often does. O(1)."""
+        return self.pending == len(self.owned_blocks.blocks)
 
 
 class Group(PendingList):
@@ -134,15 +141,22 @@ class Group(PendingList):
         """
         found: list[PendingRun] = []
         left = min(consumer.pending, max_count)
-        owned_blocks = consumer.owned_blocks
-        index = owned_blocks.index_from(start)
-        while left > 0 and index < len(owned_blocks.blocks):
-            block = owned_blocks.blocks[index]
+        blocks, number, is_one_each = consumer.owned_blocks.blocks, consumer.number, consumer.owns_one_each()
+        index = consumer.owned_blocks.index_from(start)
+        first = blocks[index].slot_from(start) if index < len(blocks) else 0
+        while left > 0 and index < len(blocks):
+            block = blocks[index]
             index += 1
-            first = block.slot_from(start)
-            for from_slot, to_slot in block.runs_of(consumer.number, first, left):
-                found.append((block, from_slot, to_slot))
-                left -= to_slot - from_slot
+            if is_one_each:
+                slot = block.first_of(number, first)
+                if slot >= 0:
+                    found.append((block, slot, slot + 1))
+                    left -= 1
+            else:
+                for from_slot, to_slot in block.runs_of(number, first, left):
+                    found.append((block, from_slot, to_slot))
+                    left -= to_slot - from_slot
+            first = 0  # further blocks begin behind `start`
         return self._with_rewound(found, consumer, start, max_count) if self.rewound else found
 
     def _with_rewound(
@@ -259,21 +273,29 @@ class Group(PendingList):
         `count_change` is the new delivery count, or COUNT_UP or KEEP_COUNT. O(1) for each slot of a run, by slices; a
         run in which an entry is out of order costs O(log n) for each slot.
         """
-        if self._are_last_in_time(runs, time_ms):
-            self.order.recent.set_last_times(total_of(runs), time_ms)
-            self.order.queued_ms = max(self.order.queued_ms, time_ms)
+        if self._stay_last_in_time(runs, time_ms):
             for block, start, stop in runs:
                 self._hand_over(block, start, stop, consumer, time_ms, count_change)
             return
         for block, start, stop in runs:
             if stop - start == 1:
-                self.give((block, start), consumer, time_ms, _next_count(block.counts[start], count_change))
+                self.give((block, start), consumer, time_ms, block.next_count(start, count_change))
                 continue
             self._leave_order_together(block, start, stop)
             self._hand_over(block, start, stop, consumer, time_ms, count_change)
             self._queue_run(block, start, stop, time_ms)
         if self.order.recent.wants_rebuild():
             self.order.recent = self._rebuilt(self.order.recent, False)
+
+    def give_again(self, runs: list[PendingRun], consumer: Consumer, time_ms: int) -> None:
+        """As `give_all` with COUNT_UP, for entries that the consumer owns: it reads its history. Costs the same."""
+        if not self._stay_last_in_time(runs, time_ms):
+            self.give_all(runs, consumer, time_ms, COUNT_UP)
+            return
+        for block, start, stop in runs:
+            block.set_times(start, stop, time_ms)
+            block.change_counts(start, stop, COUNT_UP)
+            self.redeliveries += stop - start
 
     def _hand_over(
         self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, count_change: int
@@ -285,15 +307,15 @@ class Group(PendingList):
         block.set_times(start, stop, time_ms)
         if count_change == COUNT_UP:
             self.redeliveries += stop - start
-        _count_run(block, start, stop, count_change)
+        block.change_counts(start, stop, count_change)
 
-    def _are_last_in_time(self, runs: list[PendingRun], time_ms: int) -> bool:
-        """Whether the slots of these runs, in this order, are the last cells of `recent` and may stay there.
+    def _stay_last_in_time(self, runs: list[PendingRun], time_ms: int) -> bool:
+        """Set the time of these runs' cells in `recent`, if they are its last ones, in this order, and may stay there.
 
-        This is so for a consumer that reads its history, or claims, again and again.
+        Returns whether they are: so it is for a consumer that reads its history, or claims, again and again.
         """
-        recent = self.order.recent
-        serial = recent.base + len(recent) - total_of(runs)
+        recent, total = self.order.recent, total_of(runs)
+        serial = recent.base + len(recent) - total
         if not runs or serial < recent.base or time_ms < recent.times[-1]:
             return False
         for block, start, stop in runs:
@@ -303,6 +325,8 @@ class Group(PendingList):
             if not counts_up(places, start, stop, serial):
                 return False
             serial += stop - start
+        recent.set_last_times(total, time_ms)
+        self.order.queued_ms = max(self.order.queued_ms, time_ms)
         return True
 
     def release(self, run: PendingRun, count_change: int) -> None:
@@ -314,7 +338,7 @@ class Group(PendingList):
         self._leave_order_together(block, start, stop)
         self.released += self._lose(block, block.change_owners(start, stop, RELEASED))
         block.times[start:stop] = array("Q", bytes(8 * (stop - start)))
-        _count_run(block, start, stop, count_change)
+        block.change_counts(start, stop, count_change)
         nack_zone, segment = self.order.nack_zone, block.segment
         block.set_places(start, nack_zone.add_run(segment.ms[start:stop], segment.seq[start:stop], 0))
         if nack_zone.wants_rebuild():
@@ -574,23 +598,3 @@ class Group(PendingList):
         if self.policy is not None:
             self.policy.check()
             assert self.policy.ready.keys() <= zone, "an entry that is not released has a moment"
-
-
-def _count_run(block: PendingBlock, start: int, stop: int, count_change: int) -> None:
-    """Change the delivery counts of a run by `count_change`."""
-    if count_change == KEEP_COUNT:
-        return
-    counts = block.counts
-    if count_change >= 0 or stop - start == 1 or is_constant(counts[start:stop]):
-        fill(counts, start, stop, _next_count(counts[start], count_change))
-    else:
-        counts[start:stop] = array("Q", [_next_count(count, count_change) for count in counts[start:stop]])
-
-
-def _next_count(count: int, count_change: int) -> int:
-    """The new value of a delivery count (see Group.give_all and Group.release)."""
-    if count_change >= 0:
-        return count_change
-    if count_change == COUNT_DOWN:
-        return max(count - 1, 0)
-    return count if count_change == KEEP_COUNT else min(count + 1, MAX_COUNT)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.storage.streams.columns import fill, is_constant, owner_column, repeated
+from penstock.storage.streams import columns
+from penstock.storage.streams.columns import IS_COMPILED, fill, is_constant, little_endian, owner_column, repeated
 from penstock.storage.streams.ids import HALF, StreamId, text_of
 from penstock.storage.streams.segment import Segment
 
@@ -17,6 +18,12 @@ FIRST_NUMBER: Final = 2  # the number of a group's first consumer
 IN_ID_ORDER: Final = 0  # in the place column: the entry is not queued, its id gives its order (see delivery_order.py)
 NO_SLOT: Final = -1
 OWNER_BYTES: Final = 4  # of a number in the owner column
+
+MAX_COUNT: Final = 2**63 - 1  # delivery counts stop here
+USUAL_COUNT: Final = 2**61  # counts below this one are no objects in the compiled build
+COUNT_UP: Final = -1  # in place of a delivery count: add one
+KEEP_COUNT: Final = -2  # in place of a delivery count: leave it
+COUNT_DOWN: Final = -3  # in place of a delivery count: subtract one
 
 
 class PendingBlock:
@@ -76,7 +83,7 @@ class PendingBlock:
 
     def slot_from(self, entry_id: StreamId) -> int:
         """The segment's first slot whose id is at least `entry_id`; its length if there is none. O(log slots)."""
-        return self.segment.lower_bound(entry_id) if self.first_id < entry_id else 0
+        return self.segment.lower_bound(entry_id) if entry_id and self.first_id < entry_id else 0
 
     def place(self, slot: int) -> int:
         """The place of a slot in time order (see delivery_order.py). O(1)."""
@@ -163,6 +170,20 @@ class PendingBlock:
         """Set the delivery time of the slots [start, stop). O(slots)."""
         fill(self.times, start, stop, time_ms)
 
+    def next_count(self, slot: int, count_change: int) -> int:
+        """The delivery count of a slot, changed by `count_change`. O(1)."""
+        return _next_count(self.counts[slot], count_change)
+
+    def change_counts(self, start: int, stop: int, count_change: int) -> None:
+        """Set the delivery counts of the slots [start, stop) to `count_change`, or as COUNT_UP says. O(slots)."""
+        if count_change == KEEP_COUNT:
+            return
+        counts = self.counts
+        if count_change >= 0 or stop - start == 1 or is_constant(counts[start:stop]):
+            fill(counts, start, stop, _next_count(counts[start], count_change))
+        else:
+            counts[start:stop] = array("Q", [_next_count(count, count_change) for count in counts[start:stop]])
+
     def free(self, slot: int) -> None:
         """Make a pending slot NOT_PENDING. O(1)."""
         self._leave(self.owners[slot])
@@ -245,6 +266,13 @@ class PendingBlock:
             return limit
         return start + owners.index(NOT_PENDING)
 
+    def first_of(self, owner: int, start: int) -> int:
+        """An owner's first slot from `start` on; NO_SLOT if it has none. O(slots)."""
+        if IS_COMPILED:
+            return columns.first_of(little_endian(self.owners), owner, start)
+        runs = self.runs_of(owner, start, 1)
+        return runs[0][0] if runs else NO_SLOT
+
     def runs_of(self, owner: int, start: int, max_count: int) -> list[tuple[int, int]]:
         """At most `max_count` slots of one owner from `start` on, as runs [from, to). O(slots)."""
         found: list[tuple[int, int]] = []
@@ -252,6 +280,8 @@ class PendingBlock:
         if left <= 0:
             return found
         owners = self.owners
+        if IS_COMPILED:
+            return columns.runs_of(little_endian(owners), owner, start, left)
         raw, wanted = owners.tobytes(), owner.to_bytes(OWNER_BYTES, sys.byteorder)
         at = OWNER_BYTES * start
         while left > 0:
@@ -316,3 +346,14 @@ class PendingBlock:
                 counted[owner] = counted.get(owner, 0) + 1
         assert counted == self.owner_counts, "owners are miscounted"
         assert self.pending == sum(counted.values()) > 0, "an empty block was kept"
+
+
+def _next_count(count: int, count_change: int) -> int:
+    """The new value of a delivery count (see COUNT_UP and the others)."""
+    if count_change >= 0:
+        return count_change
+    if count_change == COUNT_DOWN:
+        return max(count - 1, 0)
+    if count_change == KEEP_COUNT:
+        return count
+    return count + 1 if count < USUAL_COUNT else min(count + 1, MAX_COUNT)
