@@ -8,8 +8,7 @@ from penstock.storage.keyspace import Database, Keyspace, Value
 
 KEY_OVERHEAD: Final = 100  # a slot of a dict at two thirds full, the key's hash and its pointers
 
-PACKED_OVERHEAD: Final = 15  # two lengths, and a share of a bucket
-
+PACKED_OVERHEAD: Final = 22  # the head, and a share of a bucket's own bytes
 
 EXPIRY_OVERHEAD: Final = 200  # an expiry is kept twice: by key, and in order
 
