@@ -1,7 +1,7 @@
 """The keys of a database and their values: a mapping that keeps many short strings in few bytes.
 
 A key of 10 bytes and a string of 16 take 154 bytes as objects of a dict. So only the first FEW keys are all kept that
-way, which is faster while a processor's caches hold them; further short strings are packed, and take 45.
+way, which is faster while a processor's caches hold them; further short strings are packed, and take 48.
 
 Packed strings lie one behind the other in buckets, bytes objects with four of them on average. Each has a head, its
 key's hash and the lengths of its key and text; then these two. The hash tells the bucket (linear hashing: each time a
@@ -62,7 +62,12 @@ class KeyTable:
         return len(self.objects) + self.packed
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self.objects or (self.packed > 0 and self.get(key) is not None)
+        if key in self.objects:
+            return True
+        if not self.packed:
+            return False
+        self._find(key)
+        return self._at >= 0
 
     def get(self, key: bytes) -> Value | None:
         """The value of a key; None if it is not there. O(1)."""
