@@ -6,7 +6,7 @@ from array import array
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.storage.streams.columns import common_length
+from penstock.storage.streams.columns import WIDE, common_length
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine, value_of
@@ -98,7 +98,7 @@ def test_the_released_are_logged_in_runs_of_equal_counts() -> None:
 
 @pytest.mark.parametrize("same", range(1, 40))
 def test_columns_go_alike_until_an_id_differs(same: int) -> None:
-    ms, seq = array("Q", range(100, 140)), array("Q", [7] * 40)
+    ms, seq = array(WIDE, range(100, 140)), array(WIDE, [7] * 40)
     for column in (0, 1):
         others = [ms[3:], seq[3:]]
         if same < len(others[0]):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import from_little_endian
+from penstock.storage.streams.columns import WIDE, from_little_endian
 from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all, runs_above, text
 from penstock.storage.streams.listpack_nodes import SameFieldEntries
 
@@ -37,7 +37,7 @@ def read_of(words: list[bytes]) -> tuple[int, list[int], list[int]]:
 
 
 def numbers_in(written: BytesWriter) -> list[int]:
-    return from_little_endian("Q", written.getvalue()).tolist()
+    return from_little_endian(WIDE, written.getvalue()).tolist()
 
 
 @given(st.lists(texts, max_size=6) | st.lists(st.builds(b"7-%d".__mod__, numbers), max_size=6))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.storage.streams import columns
-from penstock.storage.streams.columns import counts_up, first_at_least, is_constant, little_endian, numbered
+from penstock.storage.streams.columns import WIDE, counts_up, first_at_least, is_constant, little_endian, numbered
 from penstock.storage.streams.ids import HALF, last_at_most
 
 NUMBERS = some.integers(0, 9) | some.sampled_from([2**62 - 1, 2**62, 2**63, HALF])
@@ -15,19 +15,19 @@ NUMBERS = some.integers(0, 9) | some.sampled_from([2**62 - 1, 2**62, 2**63, HALF
 
 @given(some.lists(NUMBERS, max_size=12), NUMBERS)
 def test_the_first_that_is_large_enough_is_found(numbers: list[int], wanted: int) -> None:
-    column = array("Q", sorted(numbers))
+    column = array(WIDE, sorted(numbers))
     assert first_at_least(column, wanted) == bisect_left(column, wanted)
 
 
 @given(some.lists(NUMBERS, min_size=1, max_size=5), some.integers(1, 3))
 def test_a_column_is_constant_if_it_has_one_number(numbers: list[int], times: int) -> None:
-    assert is_constant(array("Q", numbers * times)) == (len(set(numbers)) == 1)
+    assert is_constant(array(WIDE, numbers * times)) == (len(set(numbers)) == 1)
     assert is_constant(array("I", [7] * times))
 
 
 @given(some.integers(0, 3), some.integers(0, 9), some.lists(some.sampled_from([1, 1, 1, 1, 0, 2]), max_size=9))
 def test_columns_that_count_up_are_told_from_others(before: int, first: int, steps: list[int]) -> None:
-    column = array("Q", [0] * before + [first])
+    column = array(WIDE, [0] * before + [first])
     for step in steps:
         column.append(column[-1] + step)
     stop = len(column)
@@ -44,7 +44,7 @@ def test_the_last_that_is_small_enough_is_found_whatever_is_guessed(ids: set[int
 
 @given(some.lists(some.integers(0, 9), max_size=12), some.integers(0, 10))
 def test_the_first_that_is_large_enough_is_found_among_bytes(numbers: list[int], wanted: int) -> None:
-    column = array("Q", sorted(numbers))
+    column = array(WIDE, sorted(numbers))
     assert columns._first_at_least(little_endian(column), wanted) == bisect_left(column, wanted)
 
 

@@ -17,6 +17,7 @@ from penstock.storage.rdb.source import Source
 from penstock.storage.rdb.stream_reader import DELETED, SAME_FIELDS, NodeHead, ReadNode, StreamDefaults, StreamReader
 from penstock.storage.rdb.stream_writer import node_blob
 from penstock.storage.rdb.string_writer import length
+from penstock.storage.streams.columns import WIDE
 from penstock.storage.streams.entry_run import EntryRun
 from penstock.storage.streams.ids import HALF
 from penstock.storage.streams.listpack_nodes import StreamLimits
@@ -53,7 +54,9 @@ def nodes(draw: st.DrawFn) -> list[Entry]:
 
 def blob_of(node: list[Entry]) -> bytes:
     return node_blob(
-        array("Q", [ms for ms, _, _ in node]), array("Q", [seq for _, seq, _ in node]), [texts for _, _, texts in node]
+        array(WIDE, [ms for ms, _, _ in node]),
+        array(WIDE, [seq for _, seq, _ in node]),
+        [texts for _, _, texts in node],
     )
 
 

@@ -11,7 +11,7 @@ from penstock.storage.rdb import listpack
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
 from penstock.storage.rdb.stream_reader import ID_BYTES, SAME_FIELDS
 from penstock.storage.rdb.string_writer import StringWriter, length
-from penstock.storage.streams.columns import little_endian
+from penstock.storage.streams.columns import WIDE, little_endian
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import HALF, MAX, StreamId
 from penstock.storage.streams.pending_list import PendingRun
@@ -77,8 +77,8 @@ def _nodes(stream: Stream) -> Iterator[list[Slots]]:
 
 
 def _node_blob(slots: list[Slots], forms: EntryForms) -> bytes:
-    ms: array[int] = array("Q")
-    seq: array[int] = array("Q")
+    ms: array[int] = array(WIDE)
+    seq: array[int] = array(WIDE)
     for segment, start, stop in slots:
         ms += segment.ms[start:stop]
         seq += segment.seq[start:stop]

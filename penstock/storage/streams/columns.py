@@ -10,7 +10,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _IS_BIG: Final[bool] = sys.byteorder == "big"
 IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was loaded as compiled code
 
-_QUAD: Final = array("Q", (0,))
+# The type of columns of 64-bit numbers. CPython stores a number in an array of "L" by half of what "Q" takes.
+WIDE: Final[Literal["L", "Q"]] = "L" if array("L").itemsize == 8 else "Q"
+_QUAD: Final = array(WIDE, (0,))
 _WORD: Final = array("I", (0,))
 _MOST_WRITTEN: Final = 2**62 - 1  # in the compiled build, larger numbers are objects
 NO_PLACE: Final = -1
@@ -55,11 +57,11 @@ def owner_column(number: int, length: int) -> array[int]:
 def numbered(first: int, length: int) -> array[int]:
     """A column of first, first + 1, ... O(length)."""
     if not IS_COMPILED or first > _MOST_WRITTEN:
-        return array("Q", range(first, first + length))
+        return array(WIDE, range(first, first + length))
     out = BytesWriter()
     for number in range(first, first + length):  # a number that is written is no object
         write_i64_le(out, number)
-    return from_little_endian("Q", out.getvalue())
+    return from_little_endian(WIDE, out.getvalue())
 
 
 def is_constant(column: array[int]) -> bool:

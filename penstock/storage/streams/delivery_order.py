@@ -24,7 +24,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from penstock.storage.streams.columns import fill, numbered, repeated
+from penstock.storage.streams.columns import WIDE, fill, numbered, repeated
 from penstock.storage.streams.ids import StreamId
 
 OUT_OF_ORDER: Final = 1 << 63  # flag in a place: the other bits are a serial in `out_of_order`
@@ -45,9 +45,9 @@ class ArrivalQueue:
 
     def __init__(self) -> None:
         self.base = 1
-        self.ms: array[int] = array("Q")
-        self.seq: array[int] = array("Q")
-        self.times: array[int] = array("Q")
+        self.ms: array[int] = array(WIDE)
+        self.seq: array[int] = array(WIDE)
+        self.times: array[int] = array(WIDE)
         self.stale = 0
         self.claimable_from = 0
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from librt.strings import BytesWriter
 
-from penstock.storage.streams.columns import from_little_endian
+from penstock.storage.streams.columns import WIDE, from_little_endian
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.segment import MOST_BYTES, MOST_SLOTS, Segment
 
@@ -62,8 +62,8 @@ class EntryRun:
 
     def take_segments(self) -> list[Segment]:
         """All entries as sealed segments; the run is empty then.  O(bytes)."""
-        ms = from_little_endian("Q", self.ms.getvalue())
-        seq = from_little_endian("Q", self.seq.getvalue())
+        ms = from_little_endian(WIDE, self.ms.getvalue())
+        seq = from_little_endian(WIDE, self.seq.getvalue())
         offsets = array("I", (0,)) + from_little_endian("I", self.ends.getvalue())
         blob = self.entries.getvalue()
         self.cut_back(0, 0, self.last_id)  # the columns keep their memory

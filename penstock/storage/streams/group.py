@@ -7,7 +7,7 @@ from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.block_list import BlockList
-from penstock.storage.streams.columns import counts_up
+from penstock.storage.streams.columns import WIDE, counts_up
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
 from penstock.storage.streams.group_memory import of_blocks, of_consumers
 from penstock.storage.streams.ids import IdColumns, StreamId
@@ -337,7 +337,7 @@ class Group(PendingList):
         block, start, stop = run
         self._leave_order_together(block, start, stop)
         self.released += self._lose(block, block.change_owners(start, stop, RELEASED))
-        block.times[start:stop] = array("Q", bytes(8 * (stop - start)))
+        block.times[start:stop] = array(WIDE, bytes(8 * (stop - start)))
         block.change_counts(start, stop, count_change)
         nack_zone, segment = self.order.nack_zone, block.segment
         block.set_places(start, nack_zone.add_run(segment.ms[start:stop], segment.seq[start:stop], 0))

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from librt.strings import BytesWriter
 
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import IS_COMPILED, from_little_endian
+from penstock.storage.streams.columns import IS_COMPILED, WIDE, from_little_endian
 
 StreamId: TypeAlias = int
 IdHalves: TypeAlias = tuple[int, int]
@@ -206,14 +206,14 @@ class IdColumns:
 def columns(entry_ids: Iterable[StreamId]) -> IdColumns:
     """The same ids as columns. O(ids)."""
     listed = list(entry_ids)
-    return IdColumns(array("Q", [one >> 64 for one in listed]), array("Q", [one & HALF for one in listed]))
+    return IdColumns(array(WIDE, [one >> 64 for one in listed]), array(WIDE, [one & HALF for one in listed]))
 
 
 def parse_all(texts: list[bytes]) -> IdColumns:
     """Read ids as `parse` does; ValueError if one of the words is not an id."""
     if len(texts) == 1:
         ms, seq = parse_halves(texts[0])
-        return IdColumns(array("Q", [ms]), array("Q", [seq]))
+        return IdColumns(array(WIDE, [ms]), array(WIDE, [seq]))
     found = _read_digits(texts) if IS_COMPILED else _read_joined(texts)
     return columns(map(parse, texts)) if found is None else found
 
@@ -227,7 +227,7 @@ def _read_digits(texts: list[bytes]) -> IdColumns | None:
     ms = ms_numbers.getvalue()
     if result == native_ids.OF_ONE_MS:
         ms *= len(texts)
-    return IdColumns(from_little_endian("Q", ms), from_little_endian("Q", seq_numbers.getvalue()))
+    return IdColumns(from_little_endian(WIDE, ms), from_little_endian(WIDE, seq_numbers.getvalue()))
 
 
 def _read_joined(texts: list[bytes]) -> IdColumns | None:
@@ -242,10 +242,10 @@ def _read_joined(texts: list[bytes]) -> IdColumns | None:
             ms_words = ms_words[:1]
         if all(map(bytes.isdigit, ms_words)):
             try:
-                ms = array("Q", map(int, ms_words))
+                ms = array(WIDE, map(int, ms_words))
                 if len(ms) == 1:
                     ms = ms * len(texts)
-                return IdColumns(ms, array("Q", map(neg, map(int, numbers[1::2]))))
+                return IdColumns(ms, array(WIDE, map(neg, map(int, numbers[1::2]))))
             except (ValueError, OverflowError):
                 pass
     return None

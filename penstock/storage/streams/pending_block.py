@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.storage.streams import columns
-from penstock.storage.streams.columns import IS_COMPILED, fill, is_constant, little_endian, owner_column, repeated
+from penstock.storage.streams.columns import (
+    IS_COMPILED,
+    WIDE,
+    fill,
+    is_constant,
+    little_endian,
+    owner_column,
+    repeated,
+)
 from penstock.storage.streams.ids import HALF, StreamId, text_of
 from penstock.storage.streams.segment import Segment
 
@@ -56,8 +64,8 @@ class PendingBlock:
         self.segment = segment
         self.first_id: StreamId = segment.first_id  # kept: all lists of blocks share this one int object
         self.owners: array[int] = array("I")
-        self.times: array[int] = array("Q")
-        self.counts: array[int] = array("Q")
+        self.times: array[int] = array(WIDE)
+        self.counts: array[int] = array(WIDE)
         self.places: array[int] | None = None
         self.pending = 0
         self.owner_counts: dict[int, int] = {}
@@ -94,13 +102,13 @@ class PendingBlock:
         if self.places is None:
             if place == IN_ID_ORDER:
                 return
-            self.places = array("Q", bytes(8 * len(self.owners)))
+            self.places = array(WIDE, bytes(8 * len(self.owners)))
         self.places[slot] = place
 
     def set_places(self, start: int, places: "array[int]") -> None:
         """Set the places of the slots from `start` on. O(slots)."""
         if self.places is None:
-            self.places = array("Q", bytes(8 * len(self.owners)))
+            self.places = array(WIDE, bytes(8 * len(self.owners)))
         self.places[start : start + len(places)] = places
 
     def extend_to(self, length: int) -> None:
@@ -132,7 +140,7 @@ class PendingBlock:
         self.times[start:stop] = repeated(time_ms, length)
         self.counts[start:stop] = repeated(count, length)
         if self.places is not None:
-            self.places[start:stop] = array("Q", bytes(8 * length))
+            self.places[start:stop] = array(WIDE, bytes(8 * length))
         self.pending += length
         self.owner_counts[owner] = self.owner_counts.get(owner, 0) + length
 
@@ -182,7 +190,7 @@ class PendingBlock:
         if count_change >= 0 or stop - start == 1 or is_constant(counts[start:stop]):
             fill(counts, start, stop, _next_count(counts[start], count_change))
         else:
-            counts[start:stop] = array("Q", [_next_count(count, count_change) for count in counts[start:stop]])
+            counts[start:stop] = array(WIDE, [_next_count(count, count_change) for count in counts[start:stop]])
 
     def free(self, slot: int) -> None:
         """Make a pending slot NOT_PENDING. O(1)."""

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from operator import sub
 from typing import TYPE_CHECKING, Final
 
-from penstock.storage.streams.columns import first_at_least, offsets_of, repeated
+from penstock.storage.streams.columns import WIDE, first_at_least, offsets_of, repeated
 from penstock.storage.streams.ids import HALF, StreamId, decimal, text_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_SLOTS: Final = 128
 MOST_BYTES: Final = 64 * 1024
 NO_SLOT: Final = -1
-_NUMBERS: Final = array("Q", range(1000))  # the usual sequence numbers, ready to be sliced
+_NUMBERS: Final = array(WIDE, range(1000))  # the usual sequence numbers, ready to be sliced
 _NO_OFFSETS: Final = array("I")
 _SIZE_BYTES: Final = 4
 _SAVES_AT_LEAST: Final = 8  # an eighth, or a segment stays as it is
@@ -53,8 +53,8 @@ class Segment:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.ms: array[int] = array("Q")
-        self.seq: array[int] = array("Q")
+        self.ms: array[int] = array(WIDE)
+        self.seq: array[int] = array(WIDE)
         self.parts: list[bytes] = []
         self.blob = b""
         self.offsets: array[int] = _NO_OFFSETS
