@@ -119,7 +119,7 @@ def whole_requests(text: bytes, offset: int = 0) -> LogBlock:
     try:
         while at < len(text):
             if native_words.IS_COMPILED:
-                at = native_words.cut_requests(text, at, b"", requests)
+                at = native_words.cut_requests(text, at, requests)
                 if at < len(text):
                     request, at = next_request(text, at)
                     requests.append(request)

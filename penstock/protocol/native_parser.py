@@ -155,12 +155,13 @@ def cut_alike(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) 
     end: i64 = len(data)
     head = data[start : start + size_of_prefix(first, 1)]
     size: i64 = len(head)
+    name = first[0]
     has_columns = shape & COLUMNS != 0
     several, texts = [first], NO_WORDS if not has_columns else [data[start:at]]
     last: i64 = NONE  # where the last of several begins, if it is not the first
     while at + size <= end and is_at(head, data, at):
-        words: list[bytes] = []
-        stop: i64 = cut_request(data, at, end, words)
+        words = [name]
+        stop: i64 = cut_words(data, at + size, end, len(first) - 1, words)
         if stop < 0:
             break
         if has_columns:

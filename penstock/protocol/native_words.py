@@ -34,11 +34,10 @@ _WITHOUT_TWO: Final = 0xFF0000FF  # the first four of one with two digits, witho
 _WORD: Final = 8  # bytes that are compared at once
 
 
-def cut_requests(data: bytes, at: i64, head: bytes, requests: list[list[bytes]]) -> i64:
-    """Append the words of the whole ordinary requests from an offset on that begin with `head`; the offset behind."""
+def cut_requests(data: bytes, at: i64, requests: list[list[bytes]]) -> i64:
+    """Append the words of the whole ordinary requests from an offset on; the offset behind them."""
     end: i64 = len(data)
-    size: i64 = len(head)
-    while at + size <= end and is_at(head, data, at):
+    while at < end:
         words: list[bytes] = []
         stop: i64 = cut_request(data, at, end, words)
         if stop < 0:

@@ -78,7 +78,7 @@ def test_whatever_a_byte_becomes_the_parser_of_the_compiled_build_reads_no_other
         requests, offsets, taken, _ = exactly(altered)
 
         found: list[list[bytes]] = []
-        end = native_words.cut_requests(altered, 0, b"", found)
+        end = native_words.cut_requests(altered, 0, found)
 
         assert found == requests[: len(found)]
         assert end == [*offsets, taken][len(found)]
