@@ -3,20 +3,25 @@
 import os
 import resource
 import sys
-from pathlib import Path
 from typing import Final
 
-STATM: Final = Path("/proc/self/statm")
+STATM: Final = "/proc/self/statm"
+STATM_BYTES: Final = 256  # more than it has: seven numbers
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 RESIDENT: Final = 1  # the second number of statm: resident pages
 
 
 def resident_bytes() -> int:
     """Memory in use now; where the system does not tell (macOS), the most there ever was."""
     try:
-        pages = int(STATM.read_text().split()[RESIDENT])
+        statm = os.open(STATM, os.O_RDONLY)
     except OSError:
         return peak_bytes()
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    try:
+        numbers = os.read(statm, STATM_BYTES)
+    finally:
+        os.close(statm)
+    return int(numbers.split()[RESIDENT]) * PAGE_BYTES
 
 
 def peak_bytes() -> int:
@@ -27,7 +32,7 @@ def peak_bytes() -> int:
 
 def system_bytes() -> int:
     """The machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
 
 
 class CpuTimes:

@@ -39,4 +39,4 @@ def database_bytes(db: Database) -> int:
 
 
 def dataset_bytes(keyspace: Keyspace) -> int:
-    return sum(database_bytes(db) for db in keyspace.databases)
+    return sum([database_bytes(db) for db in keyspace.databases if len(db)])
