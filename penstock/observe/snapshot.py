@@ -21,7 +21,7 @@ EVERY_STREAM: Final = b"*"
 STREAMS_A_STEP: Final = 10
 NAMES_A_STEP: Final = 200  # stream names compared with the pattern
 PARTS_PER_STREAM: Final = 4  # so many times the largest number of streams: the largest number of groups, of consumers
-SECTIONS: Final[tuple[Callable[[Context], info_sections.Fields], ...]] = (
+SECTIONS: Final[tuple[Callable[[Context], info_sections.Text], ...]] = (
     info_sections.server,
     info_sections.clients,
     info_sections.memory,
@@ -77,7 +77,7 @@ def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
     ctx = Context(engine, NOBODY)
     for section in SECTIONS:
         ctx.begin(NOBODY, engine.clock.now_us())
-        snapshot.fields.update(section(ctx))
+        snapshot.fields.update(info_sections.fields_of(section(ctx)))
         yield
     snapshot.errors = {code.decode(errors="replace"): count for code, count in engine.statistics.errors.items()}
     for index, db in enumerate(engine.keyspace.databases):

@@ -8,7 +8,7 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 
-Section: TypeAlias = "Callable[[Context], list[tuple[str, str]]]"
+Section: TypeAlias = "Callable[[Context], info_sections.Text]"
 
 SECTIONS: Final[tuple[tuple[str, Section], ...]] = (
     ("Server", info_sections.server),
@@ -54,10 +54,15 @@ def info(ctx: Context, args: list[bytes]) -> bytes:
         )
     assert ctx.row is not None, "a request that runs has a row"
     hidden = ctx.row.hidden
-    texts = [_text(title, section(ctx), hidden) for title, section in shown if title.lower().encode() not in hidden]
+    if hidden:
+        shown = tuple([(title, section) for title, section in shown if title.lower().encode() not in hidden])
+    texts = [f"# {title}\r\n{_without(section(ctx), hidden)}" for title, section in shown]
     return reply.verbatim("\r\n".join(texts).encode(errors="surrogateescape"), ctx.resp3)
 
 
-def _text(title: str, fields: list[tuple[str, str]], hidden: frozenset[bytes]) -> str:
-    shown = [f"{name}:{value}\r\n" for name, value in fields if name.encode(errors="replace") not in hidden]
-    return "".join([f"# {title}\r\n", *shown])
+def _without(text: info_sections.Text, hidden: frozenset[bytes]) -> info_sections.Text:
+    """The lines of a section but for those of hidden fields."""
+    if not hidden:
+        return text
+    lines = text.split("\r\n")
+    return "\r\n".join([line for line in lines if line.partition(":")[0].encode(errors="replace") not in hidden])
