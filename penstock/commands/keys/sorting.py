@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from penstock.commands.common.overwriting import delete, overwrite
 from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at
@@ -147,7 +149,7 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
     if value is None:
         return []
     if isinstance(value, List):
-        return list(value)
+        return value.slice(0, len(value))
     if isinstance(value, SortedSet):
         value.is_large = True  # Redis converts a small one, and keeps it so
         return [member for _, member in value.pairs()]
@@ -173,15 +175,25 @@ def _in_order(ctx: Context, parts: list[bytes], options: SortArguments) -> list[
 
 
 def _by_numbers(parts: list[bytes], weights: list[bytes | None], descending: bool) -> list[bytes]:
-    """Sort by numbers; parts with equal numbers by their bytes. A missing number is 0."""
-    numbered: list[tuple[float, bytes]] = []
-    for part, weight in zip(parts, weights, strict=True):
+    """Sort by numbers; parts with equal numbers by their bytes. A missing number is 0.
+
+    The numbers alone are compared first: Python compares floats in a tenth of the time that pairs take.
+    """
+    numbers: list[float] = []
+    for weight in weights:
         number = 0.0 if weight is None else c_double(weight)
         if number is None:
             raise ReplyError(NO_NUMBER)
-        numbered.append((number, part))
-    numbered.sort(reverse=descending)
-    return [part for _, part in numbered]
+        numbers.append(number)
+    order = sorted(range(len(parts)), key=numbers.__getitem__, reverse=descending)
+    found = [parts[at] for at in order]
+    start = 0  # of parts with equal numbers
+    for end in range(1, len(order) + 1):
+        if end == len(order) or numbers[order[end]] != numbers[order[start]]:
+            if end - start > 1:
+                found[start:end] = sorted(found[start:end], reverse=descending)
+            start = end
+    return found
 
 
 def _cut(text: bytes, cut: bool) -> bytes:
@@ -264,4 +276,11 @@ def _found(ctx: Context, key: bytes, options: SortArguments) -> list[bytes | Non
 
 
 def _answer(ctx: Context, found: list[bytes | None]) -> bytes:
-    return reply.array([reply.null(ctx.resp3) if text is None else reply.bulk(text) for text in found])
+    written = BytesWriter()
+    written.write(reply.array_header(len(found)))
+    for text in found:
+        if text is None:
+            written.write(reply.null(ctx.resp3))
+        else:
+            reply.write_word(written, text)
+    return written.getvalue()
