@@ -24,7 +24,7 @@ LEAST_EXPONENT: Final = -16445  # of the lowest bit
 MOST_BITS: Final = 16384  # of a whole number
 POINT: Final = ord(".")
 MINUS: Final = ord("-")
-MOST_WHOLE_DIGITS: Final = 16  # a whole number of fewer digits is a double
+MOST_WHOLE_DIGITS: Final = 16  # a whole number of fewer digits is a double, and is read as an int, uncompiled
 TOO_LONG: Final = 5120  # bytes of a word
 FAR: Final = 5  # digits; a longer exponent is out of range whatever stands before it
 DECIMALS: Final = 17  # behind the point
@@ -60,17 +60,17 @@ def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
 def decimal(word: bytes) -> float | None:
     """A decimal number or an infinite one, None for neither; what is too large is infinite, what is too small 0."""
     size = len(word)
-    if size < MOST_WHOLE_DIGITS:  # most are whole numbers
-        if IS_COMPILED:
-            whole, stop = native_ids.number_at(word, 0, size)
-            if whole >= 0 and stop == size:
-                return float(whole)
-            if whole >= 0 and word[stop] == POINT:
-                _, stop = native_ids.number_at(word, stop + 1, size)
-                if stop == size and word[size - 1] != POINT:
-                    return float(word)
-        elif word.isdigit():
-            return float(int(word))
+    if IS_COMPILED:
+        start = 1 if size and word[0] == MINUS else 0
+        whole, stop = native_ids.number_at(word, start, size)
+        if whole >= 0 and stop == size:
+            return -float(whole) if start else float(whole)
+        if whole >= 0 and word[stop] == POINT:
+            _, stop = native_ids.number_at(word, stop + 1, size)
+            if stop == size and word[size - 1] != POINT:
+                return float(word)
+    elif size < MOST_WHOLE_DIGITS and word.isdigit():
+        return float(int(word))
     infinite = _USUAL_ENDS.get(word)
     if infinite is not None:
         return infinite
