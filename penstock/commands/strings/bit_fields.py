@@ -13,6 +13,9 @@ from penstock.protocol import reply
 
 WIDEST: Final = 64  # bits of a signed field; an unsigned one may have one less
 EVERY_BIT: Final = (1 << WIDEST) - 1
+INVALID_TYPE: Final = (
+    b"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+)
 
 
 class Operation:
@@ -33,19 +36,22 @@ class Operation:
         return (self.offset + self.width + 7) >> 3
 
     def value(self, text: bytes | bytearray) -> int:
-        """The field's number. Bytes after the end of the string count as zeros."""
-        start = self.offset >> 3
-        part = text[start : self.end()].ljust(self.end() - start, b"\0")
-        number = int.from_bytes(part) >> (-(self.offset + self.width) & 7) & (1 << self.width) - 1
+        """The field's number. Bytes after the end of the string count as zeros.  O(width)."""
+        number = 0
+        for at in range(self.offset >> 3, self.end()):
+            number = number << 8 | (text[at] if at < len(text) else 0)
+        number = number >> (-(self.offset + self.width) & 7) & (1 << self.width) - 1
         return number - (1 << self.width) if self.signed and number >> self.width - 1 else number
 
     def put(self, text: bytearray, number: int) -> None:
-        """Set the field to a number, of which the lowest bits are taken."""
-        start, end = self.offset >> 3, self.end()
+        """Set the field to a number, of which the lowest bits are taken.  O(width)."""
         shift = -(self.offset + self.width) & 7
-        mask = (1 << self.width) - 1
-        kept = int.from_bytes(text[start:end]) & ~(mask << shift)
-        text[start:end] = (kept | (number & mask) << shift).to_bytes(end - start)
+        mask = ((1 << self.width) - 1) << shift
+        bits = number << shift & mask
+        for at in range(self.end() - 1, (self.offset >> 3) - 1, -1):
+            text[at] = text[at] & ~mask & 0xFF | bits & 0xFF
+            mask >>= 8
+            bits >>= 8
 
     def fitted(self, number: int) -> int | None:
         """The number that the field gets, by OVERFLOW; None for FAIL if it does not fit."""
@@ -64,12 +70,12 @@ class Operation:
 
 def _field_type(word: bytes) -> tuple[bool, int]:
     """Read a field type, such as i8 or u63: whether it is signed, and its width."""
-    width = int(word[1:]) if arguments.is_integer(word[1:]) and len(word) < 4 else 0
-    if word[:1] not in (b"i", b"u") or not 1 <= width <= (WIDEST if word[:1] == b"i" else WIDEST - 1):
-        raise ReplyError(
-            b"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
-        )
-    return word[:1] == b"i", width
+    signed = word.startswith(b"i")
+    if len(word) < 4 and (signed or word.startswith(b"u")):
+        width = arguments.integer_or(word[1:], INVALID_TYPE)
+        if 1 <= width <= (WIDEST if signed else WIDEST - 1):
+            return signed, width
+    raise ReplyError(INVALID_TYPE)
 
 
 def _read(ctx: Context, args: list[bytes]) -> list[Operation]:
@@ -142,7 +148,7 @@ def _values(ctx: Context, key: bytes, operations: list[Operation]) -> bytes:
 def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> bytes:
     key = args[1]
     change = Change(ctx, key)
-    longest = max(operation.end() for operation in operations if operation.name != b"GET")
+    longest = max([operation.end() for operation in operations if operation.name != b"GET"])
     text = change.extend(longest)
     grows = len(text) > change.length
     replies: list[bytes] = []
