@@ -18,7 +18,7 @@ QUESTION: Final = 0x3F
 BRACKET: Final = 0x5B
 BACKSLASH: Final = 0x5C
 
-SPECIAL: Final = (b"*", b"?", b"[", b"\\")
+SPECIAL: Final = (STAR, QUESTION, BRACKET, BACKSLASH)
 LONGEST_EXPRESSION: Final = (
     256  # bytes of a pattern that becomes a regular expression: to compile it takes 20 us a byte
 )
