@@ -111,10 +111,12 @@ def _indexes(zset: SortedSet, options: RangeArguments) -> tuple[int, int]:
         if options.backwards:
             start, stop = length - stop, length - start
     elif options.scores is not None:
-        start, stop = zset.score_range(*options.scores)
+        lowest, highest = options.scores
+        start, stop = zset.score_range(lowest, highest)
     else:
         assert options.lex is not None, "a range is of ranks, scores or bytes"
-        start, stop = zset.lex_range(*options.lex, options.backwards)
+        first, last = options.lex
+        start, stop = zset.lex_range(first, last, options.backwards)
     if options.offset < 0 and options.by != RANK:
         return 0, 0
     if options.by != RANK:
