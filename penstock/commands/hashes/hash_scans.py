@@ -90,5 +90,6 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
 def _with_values(found: Hash, fields: list[bytes]) -> list[bytes]:
     parts: list[bytes] = []
     for field in fields:
-        parts += (field, found.value(field))
+        parts.append(field)
+        parts.append(found.value(field))
     return parts
