@@ -25,6 +25,7 @@ from penstock.engine.state import (
     AT_END_OF_REQUEST,
     BUSY,
     CACHING_CHOSEN,
+    IN_MULTI,
     MEASURED,
     MEMORY_LIMITED,
     MONITORED,
@@ -313,15 +314,18 @@ class Engine(EngineState):
 
         Otherwise how many requests are done with: refused, queued for EXEC, or held back by a pause.
         """
-        request = batch.request(at)
+        state = session.state | self.state
         try:
-            if row is None or row.subcommands:
-                row = self.commands.named(request)
-            row = with_arity(row, request)
-            gate.admit(self, session, row, request)
-            if self.state & PAUSED and pausing.postpone(self, session, row, request):
-                self.only_data = False
-                return None, 1
+            # Where nothing but a transaction stands in the way, a command that may be in one is asked no more.
+            if state != IN_MULTI or row is None or row.no_multi or not row.fits(batch.width):
+                request = batch.request(at)
+                if row is None or row.subcommands:
+                    row = self.commands.named(request)
+                row = with_arity(row, request)
+                gate.admit(self, session, row, request)
+                if self.state & PAUSED and pausing.postpone(self, session, row, request):
+                    self.only_data = False
+                    return None, 1
             queue = session.queue
             if queue is None or row.transactional:
                 return row, 0
@@ -339,7 +343,7 @@ class Engine(EngineState):
         # The gate judges the requests of a batch alike, unless memory runs short between two of them, or they have
         # different keys, of which the user may use some.
         is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row, batch, at)
-        left = batch.after(at) if is_alike and not self.state else one(request)
+        left = batch.after(at) if is_alike and not self.state else batch.part(at, at + 1)
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
             session.enqueue(row, left)
         session.last_command = row.title
