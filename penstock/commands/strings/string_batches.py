@@ -48,9 +48,9 @@ def set_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         return _set_for_times(ctx, batch, replies)
     if batch.width != 3:
         return 0
-    keys = batch_keys.free(ctx, batch.words_at(1))
-    for key, value in zip(keys, batch.words_at(2), strict=False):  # fewer keys where the batch ends early
-        overwrite(ctx, key, value)
+    keys, values = batch_keys.free(ctx, batch.words_at(1)), batch.words_at(2)
+    for at, key in enumerate(keys):
+        overwrite(ctx, key, values[at])
     replies.extend([reply.OK] * len(keys))
     return _changed(ctx, batch, len(keys))
 
@@ -58,12 +58,13 @@ def set_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 def _set_for_times(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run SETs with the same option, EX or PX; it ends before a number that is refused."""
     keys, values, options = batch_keys.free(ctx, batch.words_at(1)), batch.words_at(2), batch.words_at(3)
-    option, is_logged = options[0].upper(), ctx.effects.log is not None
+    numbers, option, is_logged = batch.words_at(4), options[0].upper(), ctx.effects.log is not None
     if option not in (b"EX", b"PX") or options.count(options[0]) < len(options):
         return 0
     logged: list[bytes] = []
     time, when_ms, done = b"", 0, 0
-    for key, value, number in zip(keys, values, batch.words_at(4), strict=False):
+    for at, key in enumerate(keys):
+        value, number = values[at], numbers[at]
         if number != time:
             try:
                 when_ms = moment_of(ctx, option, number, b"set")
