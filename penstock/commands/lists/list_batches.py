@@ -5,7 +5,7 @@ its key has another type, its time is over, or somebody waits for it.
 """
 
 from penstock.commands.common import batch_keys
-from penstock.commands.lists.list_ends import notify_popped, push
+from penstock.commands.lists.list_ends import listpack_size, notify_popped, push
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import REPLY_BYTES, batched
 from penstock.protocol import reply
@@ -38,20 +38,20 @@ def rpop_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 
 
 def _push(ctx: Context, batch: RequestBatch, replies: list[bytes], left: bool) -> int:
-    keys = batch_keys.free(ctx, batch.words_at(1))
-    each, done = batch.width - 2, 0
+    keys, first_items = batch_keys.free(ctx, batch.words_at(1)), batch.words_at(2)
+    limit, each, done = listpack_size(ctx), batch.width - 2, 0
     while done < len(keys):
         key, stop = keys[done], batch_keys.stretch_end(keys, done)
         found = ctx.value(key)
         if found is not None and not isinstance(found, List):
             break
         if each == 1:
-            items = batch.words_at(2)[done:stop]
+            items = first_items[done:stop]
         else:
             items = []
             for at in range(done, stop):
                 items += batch.words_from(2, at)
-        total = push(ctx, key, found, left, items) - len(items)
+        total = push(ctx, key, found, left, items, limit) - len(items)
         for _ in range(done, stop):
             total += each
             replies.append(reply.integer(total))

@@ -5,7 +5,7 @@ What is logged is what was done: a pop of so many items and a push, which any Re
 
 from typing import Final
 
-from penstock.commands.lists.list_ends import list_at, notify_popped, push
+from penstock.commands.lists.list_ends import list_at, listpack_size, notify_popped, push
 from penstock.commands.lists.list_moves import deadline_of, read_end, wait
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -57,7 +57,7 @@ class Move:
         if self.to_left if self.one_by_one else not self.from_left:
             items.reverse()
         pushed = items[::-1] if self.to_left else items  # one after the other
-        push(ctx, self.destination, target, self.to_left, pushed)
+        push(ctx, self.destination, target, self.to_left, pushed, listpack_size(ctx))
         notify_popped(ctx, self.source, found, self.from_left, count)
         ctx.log(b"LPOP" if self.from_left else b"RPOP", self.source, b"%d" % count)
         ctx.log(b"LPUSH" if self.to_left else b"RPUSH", self.destination, *pushed)

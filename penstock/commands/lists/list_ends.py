@@ -52,17 +52,21 @@ def notify_popped(ctx: Context, key: bytes, found: List, left: bool, count: int)
 def notify_removed(ctx: Context, key: bytes, found: List) -> None:
     """After items were removed: mark the key as changed, or remove it if the list is empty."""
     if found.length:
-        found.shrink(listpack_size(ctx))
+        if found.is_quicklist:
+            found.shrink(listpack_size(ctx))
         ctx.touch(key)
     else:
         ctx.remove(key)
         ctx.event("g", b"del", key)
 
 
-def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[bytes]) -> int:
-    """Add items one by one at an end of a list, which is created if it is None; returns its length."""
+def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[bytes], limit: int) -> int:
+    """Add items one by one at an end of a list, which is created if it is None; returns its length.
+
+    limit: `listpack_size`.
+    """
     pushed = List() if found is None else found
-    pushed.grow(items, listpack_size(ctx))
+    pushed.grow(items, limit)
     pushed.push(left, items)
     if found is None:
         create(ctx, key, pushed)
@@ -138,7 +142,7 @@ def rpushx(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _push(ctx: Context, args: list[bytes], found: List | None, left: bool) -> bytes:
-    length = push(ctx, args[1], found, left, args[2:])
+    length = push(ctx, args[1], found, left, args[2:], listpack_size(ctx))
     ctx.dirty += len(args) - 2
     ctx.log_request(args)
     return reply.integer(length)

@@ -7,7 +7,7 @@ what was done, as a command that does not block (Redis 8.6.3).
 from typing import Final
 
 from penstock.commands.common.timeouts import deadline_in_seconds
-from penstock.commands.lists.list_ends import list_at, notify_popped, push
+from penstock.commands.lists.list_ends import list_at, listpack_size, notify_popped, push
 from penstock.engine import arguments, refusals
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
@@ -58,7 +58,7 @@ def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_l
         return None
     target = list_at(ctx, destination)
     item = found.pop_one(from_left)
-    push(ctx, destination, target, to_left, [item])
+    push(ctx, destination, target, to_left, [item], listpack_size(ctx))
     notify_popped(ctx, source, found, from_left, 1)
     return reply.bulk(item)
 
