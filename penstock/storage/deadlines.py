@@ -40,16 +40,19 @@ class Deadlines:
         self.times[name] = when_ms
         self.order.add((float(when_ms), name))
 
-    def renew(self, name: bytes, when_ms: int) -> None:
-        """As `set`. O(1) where the new deadline is the later one."""
+    def renew(self, name: bytes, when_ms: int) -> bool:
+        """Replace the deadline of a name that has one; returns whether it has. O(1) where the new one is later."""
         found_ms = self.times.get(name)
-        before_ms: int = 0 if found_ms is None else found_ms
-        if found_ms is None or when_ms < before_ms:
+        if found_ms is None:
+            return False
+        before_ms: int = found_ms
+        if when_ms < before_ms:
             self.set(name, when_ms)
         elif when_ms > before_ms:
             self.times[name] = when_ms
             if name not in self._early:
                 self._early[name] = before_ms
+        return True
 
     def drop(self, name: bytes) -> bool:
         """Remove the deadline of a name; returns whether it had one. O(log n)."""

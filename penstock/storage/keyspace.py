@@ -147,7 +147,8 @@ class Database:
 
     def expire_at(self, key: bytes, when_ms: int) -> None:
         """Set or replace the time of expiry of a key. O(log n); O(1) where the new one is later."""
-        self.expiries.renew(key, when_ms)
+        if not self.expiries.renew(key, when_ms):
+            self.expiries.set(key, when_ms)
 
     def persist(self, key: bytes) -> bool:
         """Remove the time of expiry of a key; returns whether it had one. O(log n)."""

@@ -1,16 +1,16 @@
 """Batches of EXPIRE in a pipeline, whatever their keys are; expiry.py is the oracle."""
 
 from penstock.commands.common import batch_keys
-from penstock.commands.keys.expiry import moment, set_expiry
+from penstock.commands.keys.expiry import moment, tell_expiry
 from penstock.engine.arguments import integer
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import POSITIONS, REQUESTS, RequestBatch
+from penstock.protocol.request_batch import POSITIONS, RequestBatch
 
 
-@batched("EXPIRE", POSITIONS | REQUESTS)
+@batched("EXPIRE", POSITIONS)
 def expire_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run EXPIREs without conditions; returns how many.
 
@@ -18,22 +18,25 @@ def expire_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int
     """
     if batch.width != 3:
         return 0
-    values, is_logged = ctx.db.values, ctx.effects.log is not None
+    values, expiries, is_logged = ctx.db.values, ctx.db.expiries, ctx.effects.log is not None
+    keys, seconds = batch_keys.current(ctx, batch.words_at(1)), batch.words_at(2)
     logged: list[bytes] = []
     done = found = 0
-    for key, seconds in zip(batch_keys.current(ctx, batch.words_at(1)), batch.words_at(2), strict=False):
+    for at, key in enumerate(keys):
         try:
-            number = integer(seconds)
+            number = integer(seconds[at])
             when_ms = moment(number, ctx.now_ms, True, b"expire")
         except ReplyError:
             break
         if number <= 0:
             break
         done += 1
-        if key not in values:
-            replies.append(reply.ZERO)
-            continue
-        set_expiry(ctx, key, when_ms)
+        if not expiries.renew(key, when_ms):  # a key that has a time is there
+            if key not in values:
+                replies.append(reply.ZERO)
+                continue
+            expiries.set(key, when_ms)
+        tell_expiry(ctx, key)
         replies.append(reply.ONE)
         found += 1
         if is_logged:

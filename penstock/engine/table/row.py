@@ -6,7 +6,7 @@ from penstock.engine.table import command_syntax as grammar
 from penstock.protocol.request_batch import REQUESTS
 
 TRANSACTIONS: Final = "transactions"
-# Of commands that touch data only; EXEC does if what it runs does.
+# Of commands that touch data only; EXEC does if what it runs does, and generic commands if Redis calls them fast.
 ORDINARY_GROUPS: Final = (
     "stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array", TRANSACTIONS,
 )  # fmt: skip
@@ -64,12 +64,13 @@ class Row:
         self.least_words = abs(self.arity)  # of a request
         self.most_words = self.arity if self.arity > 0 else MOST_WORDS
         self.is_container = is_container  # nothing without a subcommand: XGROUP, not COMMAND
-        self.ordinary = not is_container and (group in ORDINARY_GROUPS or name == "PING")
+        self.fast = "fast" in self.flags
+        touches_data = group in ORDINARY_GROUPS or (group == "generic" and self.fast)
+        self.ordinary = not is_container and (touches_data or name == "PING")
         self.hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
         self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
         self.write = "write" in self.flags
-        self.fast = "fast" in self.flags
         never_waits = self.ordinary and group != TRANSACTIONS and "blocking" not in self.flags
         self.batch_shape = REQUESTS if never_waits else 0  # which neighbours in a pipeline go together
         self.denyoom = "denyoom" in self.flags
