@@ -21,8 +21,10 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from librt.strings import BytesWriter
+
 from penstock.storage import string_buckets
-from penstock.storage.string_buckets import LONGEST_PACKED, NOWHERE, TOGETHER, KeySnapshot, keys_of, pairs_of
+from penstock.storage.string_buckets import HASH_BITS, NOWHERE, TOGETHER, KeySnapshot, keys_of, pairs_of
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 FEW: Final = 10_000
 MOST_A_BUCKET: Final = 4  # strings, on average: above, a bucket is split
 LEAST_A_BUCKET: Final = 2  # below, two buckets become one
-_HASH_BITS: Final = 0x7FFF_FFFF
 _value_of: Final = itemgetter(1)
 
 
@@ -45,7 +46,7 @@ class KeyTable:
     `_mask` is the lowest 2**n - 1 that is no less than the last bucket's index.
     """
 
-    __slots__ = ("_at", "_buckets", "_few", "_hash", "_index", "_mask", "_sought", "objects", "packed")
+    __slots__ = ("_at", "_buckets", "_few", "_hash", "_index", "_mask", "_sought", "_writer", "objects", "packed")
 
     def __init__(self, few: int = FEW) -> None:
         self.objects: dict[bytes, Value] = {}
@@ -57,6 +58,7 @@ class KeyTable:
         self._hash: i64 = 0
         self._index: i64 = 0
         self._at: i64 = NOWHERE
+        self._writer = BytesWriter()  # for one bucket after the other
 
     def __len__(self) -> int:
         return len(self.objects) + self.packed
@@ -90,7 +92,7 @@ class KeyTable:
         objects = self.objects
         if (not self.packed and len(objects) < self._few) or key in objects:
             objects[key] = value
-        elif type(value) is bytes and len(value) <= LONGEST_PACKED and len(key) <= LONGEST_PACKED:
+        elif type(value) is bytes and string_buckets.fits(key, value):
             self._pack(key, value)
         else:
             if self.packed:
@@ -164,7 +166,8 @@ class KeyTable:
         """
         if key is self._sought:
             return
-        hashed: i64 = hash(key) & _HASH_BITS
+        hashed: i64 = hash(key)
+        hashed &= HASH_BITS
         index: i64 = hashed & self._mask
         if index >= len(self._buckets):  # not split yet
             index = hashed & (self._mask >> 1)
@@ -183,7 +186,7 @@ class KeyTable:
         if at >= 0:
             self._replace(string_buckets.with_text(bucket, at, key, text))
             return
-        self._replace(string_buckets.with_string(bucket, self._hash, key, text))
+        self._replace(string_buckets.with_string(bucket, self._hash, key, text, self._writer))
         self.packed += 1
         if self.packed > MOST_A_BUCKET * len(self._buckets):
             self._split()

@@ -11,61 +11,93 @@ from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter, read_i32_le, write_i32_le
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
+
+from penstock.storage.streams.columns import IS_COMPILED
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
 LONGEST_PACKED: Final = 64  # bytes of a key, and of a text
+SHORTEST_PACKED: Final = 2  # bytes of both together: so a head and what is behind it can be read as one number
 HEAD: Final = 6  # bytes: four of the hash, then the two lengths
-KEY_LENGTH: Final = 4  # where they are in a head
-TEXT_LENGTH: Final = 5
+HASH_BITS: Final = 0x7FFF_FFFF
 NOWHERE: Final = -1
 TOGETHER: Final = 16  # buckets that are gone through at a time
 LARGEST_BUCKET: Final = 32  # strings; one bucket in a thousand billion has more
+_WORD: Final = 8  # bytes of a number
+_KEY_LENGTH: Final = 32  # bits before it in a head that was read as a number
+_TEXT_LENGTH: Final = 40
+_LENGTH_BITS: Final = 0xFF
+_HASH_AND_KEY_LENGTH: Final = 0xFF_FFFF_FFFF
+_TEXT_LENGTH_AT: Final = 5  # bytes before it in a head
 _LENGTHS: Final = [bytes((length,)) for length in range(LONGEST_PACKED + 1)]
+
+
+def fits(key: bytes, text: bytes) -> bool:
+    """Whether a key and its text may be in a bucket."""
+    length: i64 = len(key)
+    text_length: i64 = len(text)
+    return length <= LONGEST_PACKED and text_length <= LONGEST_PACKED and length + text_length >= SHORTEST_PACKED
 
 
 def place_of(bucket: bytes, hashed: i64, key: bytes) -> i64:
     """Where the head of a key with a hash is in a bucket; NOWHERE if the key is not there. O(bytes)."""
+    length: i64 = len(key)
+    wanted: i64 = hashed | length << _KEY_LENGTH
     end: i64 = len(bucket)
     at: i64 = 0
     while at < end:
-        if hashed == hash_at(bucket, at):
-            start: i64 = at + HEAD
-            stop: i64 = start + bucket[at + KEY_LENGTH]
-            if bucket[start:stop] == key:
-                return at
-        at = end_of(bucket, at)
+        head: i64 = read_i64_le(bucket, at)
+        if head & _HASH_AND_KEY_LENGTH == wanted and is_at(key, bucket, at + HEAD):
+            return at
+        at += size_of(head)
     return NOWHERE
 
 
-def hash_at(bucket: bytes, at: i64) -> i64:
-    """The hash in the head at a place."""
-    return int(read_i32_le(bucket, at))
+def is_at(piece: bytes, bucket: bytes, at: i64) -> bool:
+    """Whether a piece stands at a place of a bucket, which must not end before it would.
+
+    Compiled, a call of `startswith` costs more than the loop.
+    """
+    if not IS_COMPILED:
+        return bucket.startswith(piece, at)
+    size: i64 = len(piece)
+    place: i64 = 0
+    while place + _WORD <= size:
+        if read_i64_le(bucket, at + place) != read_i64_le(piece, place):
+            return False
+        place += _WORD
+    while place < size:
+        if bucket[at + place] != piece[place]:
+            return False
+        place += 1
+    return True
 
 
-def end_of(bucket: bytes, at: i64) -> i64:
-    """Where the string ends whose head is at a place."""
-    end: i64 = at + HEAD
-    end += bucket[at + KEY_LENGTH]
-    end += bucket[at + TEXT_LENGTH]
-    return end
+def size_of(head: i64) -> i64:
+    """The bytes of a string with its head, which was read as a number."""
+    return HEAD + (head >> _KEY_LENGTH & _LENGTH_BITS) + (head >> _TEXT_LENGTH & _LENGTH_BITS)
 
 
 def text_at(bucket: bytes, at: i64) -> bytes:
     """The text of the string whose head is at a place."""
-    start: i64 = at + HEAD + bucket[at + KEY_LENGTH]
-    return bucket[start : end_of(bucket, at)]
+    head: i64 = read_i64_le(bucket, at)
+    start: i64 = at + HEAD + (head >> _KEY_LENGTH & _LENGTH_BITS)
+    return bucket[start : at + size_of(head)]
 
 
-def with_string(bucket: bytes, hashed: i64, key: bytes, text: bytes) -> bytes:
-    """With one more, whose key must be new. O(bytes)."""
-    writer = BytesWriter()
+def with_string(bucket: bytes, hashed: i64, key: bytes, text: bytes, writer: BytesWriter) -> bytes:
+    """With one more, whose key must be new. O(bytes).
+
+    writer: any; what it has is lost. To make one takes as long as all the rest.
+    """
+    length: i64 = len(key)
+    text_length: i64 = len(text)
+    writer.truncate(0)
     writer.write(bucket)
-    write_i32_le(writer, int(hashed))
-    writer.append(len(key))
-    writer.append(len(text))
+    write_i64_le(writer, hashed | length << _KEY_LENGTH | text_length << _TEXT_LENGTH)
+    writer.truncate(len(bucket) + HEAD)
     writer.write(key)
     writer.write(text)
     return writer.getvalue()
@@ -73,13 +105,14 @@ def with_string(bucket: bytes, hashed: i64, key: bytes, text: bytes) -> bytes:
 
 def with_text(bucket: bytes, at: i64, key: bytes, text: bytes) -> bytes:
     """With another text of the key whose head is at a place. O(bytes)."""
-    stop: i64 = end_of(bucket, at)
-    return b"%b%b%b%b%b" % (bucket[: at + TEXT_LENGTH], _LENGTHS[len(text)], key, text, bucket[stop:])
+    stop: i64 = at + size_of(read_i64_le(bucket, at))
+    return b"%b%b%b%b%b" % (bucket[: at + _TEXT_LENGTH_AT], _LENGTHS[len(text)], key, text, bucket[stop:])
 
 
 def without(bucket: bytes, at: i64) -> bytes:
     """Without the string whose head is at a place. O(bytes)."""
-    return bucket[:at] + bucket[end_of(bucket, at) :]
+    stop: i64 = at + size_of(read_i64_le(bucket, at))
+    return bucket[:at] + bucket[stop:]
 
 
 def divided(bucket: bytes, mask: i64, index: i64) -> tuple[bytes, bytes]:
@@ -89,8 +122,9 @@ def divided(bucket: bytes, mask: i64, index: i64) -> tuple[bytes, bytes]:
     at: i64 = 0
     end: i64 = len(bucket)
     while at < end:
-        stop: i64 = end_of(bucket, at)
-        if hash_at(bucket, at) & mask == index:
+        head: i64 = read_i64_le(bucket, at)
+        stop: i64 = at + size_of(head)
+        if head & mask == index:
             moved.append(bucket[at:stop])
         else:
             kept.append(bucket[at:stop])
@@ -105,9 +139,10 @@ def pairs_of(buckets: list[bytes]) -> list[tuple[bytes, bytes]]:
         at: i64 = 0
         end: i64 = len(bucket)
         while at < end:
+            head: i64 = read_i64_le(bucket, at)
             start: i64 = at + HEAD
-            middle: i64 = start + bucket[at + KEY_LENGTH]
-            at = end_of(bucket, at)
+            middle: i64 = start + (head >> _KEY_LENGTH & _LENGTH_BITS)
+            at += size_of(head)
             found.append((bucket[start:middle], bucket[middle:at]))
     return found
 
@@ -119,9 +154,10 @@ def keys_of(buckets: list[bytes]) -> list[bytes]:
         at: i64 = 0
         end: i64 = len(bucket)
         while at < end:
+            head: i64 = read_i64_le(bucket, at)
             start: i64 = at + HEAD
-            found.append(bucket[start : start + bucket[at + KEY_LENGTH]])
-            at = end_of(bucket, at)
+            found.append(bucket[start : start + (head >> _KEY_LENGTH & _LENGTH_BITS)])
+            at += size_of(head)
     return found
 
 

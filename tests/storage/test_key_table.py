@@ -14,7 +14,7 @@ from penstock.storage.types.string_forms import RawString
 
 LONGEST, TOO_LONG = b"l" * LONGEST_PACKED, b"l" * (LONGEST_PACKED + 1)
 KEYS = st.one_of(
-    st.sampled_from([b"", b"\0", b"\1", b"a", b"aa", b"a\1", b"\0\0\0\0\1\1", LONGEST, TOO_LONG]),
+    st.sampled_from([b"", b"\0", b"\1", b"a", b"aa", b"a\1", b"of two words", b"\0\0\0\0\1\1", LONGEST, TOO_LONG]),
     st.integers(0, 60).map(lambda number: b"key:%d" % number),
 )
 TEXTS = st.sampled_from([b"", b"\0", b"a", b"key:1", b"\0" * 12, LONGEST, TOO_LONG])
