@@ -121,6 +121,11 @@ class KeyTable:
         """O(n)."""
         return map(_value_of, self.items())
 
+    def starting(self, piece: bytes) -> list[bytes]:
+        """The keys that start with a piece. O(n)."""
+        found = [key for key in self.objects if key.startswith(piece)]
+        return found + string_buckets.keys_starting(self._buckets, piece)
+
     def snapshot(self) -> KeySnapshot:
         """The keys of this moment. O(n), 10 ns for each object and 2 for each packed string."""
         return KeySnapshot([*self.objects], self._buckets[:], self.packed)

@@ -161,6 +161,23 @@ def keys_of(buckets: list[bytes]) -> list[bytes]:
     return found
 
 
+def keys_starting(buckets: list[bytes], piece: bytes) -> list[bytes]:
+    """The keys of some buckets that start with a piece. O(bytes), but only these are made objects."""
+    found: list[bytes] = []
+    least: i64 = len(piece)
+    for bucket in buckets:
+        at: i64 = 0
+        end: i64 = len(bucket)
+        while at < end:
+            head: i64 = read_i64_le(bucket, at)
+            start: i64 = at + HEAD
+            length: i64 = head >> _KEY_LENGTH & _LENGTH_BITS
+            if length >= least and is_at(piece, bucket, start):
+                found.append(bucket[start : start + length])
+            at += size_of(head)
+    return found
+
+
 class KeySnapshot:
     """The keys that a table had at one moment, taken out piece by piece, the last first."""
 

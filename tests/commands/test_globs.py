@@ -54,6 +54,19 @@ FOLDED = [
 
 
 @pytest.mark.parametrize(("pattern", "text", "fits"), CORNERS)
+def test_what_fits_starts_as_the_pattern_says(pattern: bytes, text: bytes, fits: bool) -> None:
+    assert text.startswith(globs.Glob(pattern).start()) >= fits
+
+
+@pytest.mark.parametrize(
+    ("pattern", "start"),
+    [(b"", b""), (b"key:*", b"key:"), (b"key", b"key"), (b"a?c", b"a"), (b"a\\*", b"a"), (b"*a", b"")],
+)
+def test_a_pattern_starts_with_all_before_its_first_sign(pattern: bytes, start: bytes) -> None:
+    assert globs.Glob(pattern).start() == start
+
+
+@pytest.mark.parametrize(("pattern", "text", "fits"), CORNERS)
 def test_a_corner_of_the_dialect_is_as_in_redis(pattern: bytes, text: bytes, fits: bool) -> None:
     assert globs.matches(pattern, text) is fits
 

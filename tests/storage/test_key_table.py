@@ -69,6 +69,10 @@ class BesideADict(RuleBasedStateMachine):
             with pytest.raises(KeyError):
                 self.table[key]
 
+    @rule(piece=st.sampled_from([b"", b"a", b"\0", b"key:", b"key:1", b"l" * 20, TOO_LONG]))
+    def ask_what_starts_with(self, piece: bytes) -> None:
+        assert sorted(self.table.starting(piece)) == sorted(key for key in self.expected if key.startswith(piece))
+
     @invariant()
     def agrees(self) -> None:
         self.table.check()

@@ -61,6 +61,14 @@ class Glob:
         self._regex = re.compile(_regex(self.pattern, self._ignore_case), re.DOTALL)
         self._long = None
 
+    def start(self) -> bytes:
+        """What all texts that fit start with; not for a pattern that ignores case."""
+        assert not self._ignore_case, "its texts start in several ways"
+        at = 0
+        while at < len(self.pattern) and self.pattern[at : at + 1] not in SPECIAL:
+            at += 1
+        return self.pattern[:at]
+
     def matches(self, text: bytes) -> bool:
         if not text:
             return not self.pattern
