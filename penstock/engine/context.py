@@ -80,11 +80,21 @@ class Context:
     def value(self, key: bytes) -> Value | None:
         """The live value of a key, or None; a key found overdue is removed on the way (lazy expiry)."""
         db = self.db
-        if db.expires:
-            when_ms = db.expires.get(key)
-            if when_ms is not None and when_ms < self.now_ms and self.expire(key):
-                return None
+        if db.expires and self._is_overdue(key):
+            return None
         return db.values.get(key)
+
+    def has(self, key: bytes) -> bool:
+        """Whether `value` would find a value. Of a packed string no object is made."""
+        db = self.db
+        if db.expires and self._is_overdue(key):
+            return False
+        return key in db.values
+
+    def _is_overdue(self, key: bytes) -> bool:
+        """Whether a key's time has passed; then it is removed, if it may be, and never seen."""
+        when_ms = self.db.expires.get(key)
+        return when_ms is not None and when_ms < self.now_ms and self.expire(key)
 
     def read(self, key: bytes) -> Value | None:
         """As `value`, counted in INFO's keyspace_hits and keyspace_misses: for commands that only read."""

@@ -13,14 +13,15 @@ def create(ctx: Context, key: bytes, value: Value) -> None:
 
 def overwrite(ctx: Context, key: bytes, value: Value, keeps_expiry: bool = False) -> None:
     """Set a key to a value. Its time of expiry is removed unless `keeps_expiry`."""
-    old = ctx.value(key)
-    if old is None:
+    if not ctx.has(key):
         create(ctx, key, value)
         return
+    old = ctx.value(key) if ctx.engine.notified else None
     if not keeps_expiry and ctx.db.expires:
         ctx.db.persist(key)
     ctx.put(key, value)
-    notify_overwritten(ctx, key, old, value)
+    if old is not None:
+        notify_overwritten(ctx, key, old, value)
 
 
 def notify_overwritten(ctx: Context, key: bytes, old: Value, new: Value) -> None:
@@ -33,7 +34,7 @@ def notify_overwritten(ctx: Context, key: bytes, old: Value, new: Value) -> None
 
 def delete(ctx: Context, key: bytes, is_lazy: bool = False) -> bool:
     """DEL of one key, with its keyspace event; returns whether it existed. is_lazy: it counts as freed lazily."""
-    if ctx.value(key) is None:
+    if not ctx.has(key):
         return False
     value = ctx.remove(key)
     if is_lazy:
