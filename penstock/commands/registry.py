@@ -30,6 +30,7 @@ from penstock.commands.hashes import (
 from penstock.commands.hyperloglog import hll_debug, hyperloglog
 from penstock.commands.keys import (
     databases,
+    deletion_batches,
     dumping,
     expiry,
     expiry_batches,
@@ -134,6 +135,7 @@ FAMILIES: Final = (
     databases,
     debug,
     delayed_nack,
+    deletion_batches,
     dumping,
     expiry,
     expiry_batches,

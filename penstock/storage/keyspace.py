@@ -135,7 +135,7 @@ class Database:
 
     def _forget(self, key: bytes, value: Value) -> None:
         """A value was taken out: nothing else is to know its key."""
-        if not isinstance(value, bytes | LargeString):
+        if not isinstance(value, bytes):
             if self.fields_due.times:
                 self.fields_due.drop(key)
             if self.policies_due.times:

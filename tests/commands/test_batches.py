@@ -21,7 +21,7 @@ from tests.support.seeds import seeds
 QUICK = (
     b"SET key value", b"set key value", b"SET key value PX 1", b"SET key value EX number", b"SET key value ex 100",
     b"SET key value EXAT number", b"EXPIRE key number", b"EXPIRE key 100", b"expire key seconds", b"EXPIRE key 9 GT",
-    b"GET key", b"INCR key", b"INCRBY key number",
+    b"GET key", b"INCR key", b"INCRBY key number", b"DEL key", b"UNLINK key", b"DEL key key",
     b"DECR key", b"APPEND key value", b"GETDEL key", b"MGET key key", b"LPUSH key value", b"RPUSH key value value",
     b"RPUSH key value", b"LPOP key", b"RPOP key", b"LPOP key 2", b"HSET key value value", b"HSET key value",
     b"HSET key value value value value", b"SADD key number", b"SADD key value value", b"ZADD key NX value",
