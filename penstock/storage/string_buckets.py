@@ -163,6 +163,8 @@ def keys_of(buckets: list[bytes]) -> list[bytes]:
 
 def keys_starting(buckets: list[bytes], piece: bytes) -> list[bytes]:
     """The keys of some buckets that start with a piece. O(bytes), but only these are made objects."""
+    if not piece:
+        return keys_of(buckets)
     found: list[bytes] = []
     least: i64 = len(piece)
     for bucket in buckets:

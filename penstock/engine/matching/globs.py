@@ -65,7 +65,7 @@ class Glob:
         """What all texts that fit start with; not for a pattern that ignores case."""
         assert not self._ignore_case, "its texts start in several ways"
         at = 0
-        while at < len(self.pattern) and self.pattern[at : at + 1] not in SPECIAL:
+        while at < len(self.pattern) and self.pattern[at] not in SPECIAL:
             at += 1
         return self.pattern[:at]
 
