@@ -138,12 +138,12 @@ class Doors:
             for kind in kinds:
                 port = self._settings.number(PORT_DIRECTIVES[kind])
                 if port:
-                    self._sockets[kind] = tcp_sockets(self._settings, port, self._journal)
-        except UsageError as mistake:
+                    self._sockets[kind] = self._listening(tcp_sockets(self._settings, port, self._journal))
+        except (UsageError, OSError) as mistake:
             problem = str(mistake)
             self._shut_all(kinds)
             for kind in kinds:
-                self._sockets[kind] = [tcp_socket(host, port) for host, port in names[kind]]
+                self._sockets[kind] = self._listening([tcp_socket(host, port) for host, port in names[kind]])
         for listener in [listener for kind in kinds for listener in self._sockets[kind]]:
             move = self._loop.create_task(self._open_one(listener))
             self._moves.add(move)
@@ -151,6 +151,12 @@ class Doors:
         if problem:
             self._journal.warning(problem)
             raise BadValue(refusal)
+
+    def _listening(self, listeners: list[socket.socket]) -> list[socket.socket]:
+        """Have sockets listen, or raise OSError: who has read the reply to its CONFIG SET may connect to them."""
+        for listener in listeners:
+            listener.listen(self._settings.number("tcp-backlog"))
+        return listeners
 
     def _shut_all(self, kinds: tuple[str, ...]) -> None:
         for kind in kinds:

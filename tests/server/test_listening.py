@@ -18,6 +18,7 @@ from penstock.server.server_log import ServerLog
 from tests.support.clock import NOW_MS
 from tests.support.engines import settings_with
 from tests.support.fake_server import FakeServer
+from tests.support.reference_server import free_port
 
 
 def bound(settings: Settings) -> list[socket.socket]:
@@ -158,6 +159,17 @@ async def test_config_set_says_how_peers_of_new_connections_are_probed() -> None
         settings.set_pairs([("tcp-keepalive", "0")])
         with accepted(listener) as link:
             assert probes_of(link) is None
+
+
+async def test_who_sees_that_the_port_was_set_may_connect_at_once() -> None:
+    settings = settings_with(port="0", bind="127.0.0.1")
+    doors = Doors(settings, ServerLog(settings, ManualClock(NOW_MS)), asyncio.get_running_loop())
+    doors.bind()
+    await doors.open(asyncio.Protocol)
+    settings.set_pairs([("port", str(free_port()))])
+    socket.create_connection(doors._listeners()[0].getsockname()[:2]).close()
+    await asyncio.gather(*doors._moves)
+    doors.close()
 
 
 def test_an_address_that_may_be_missing_is_no_error() -> None:
