@@ -87,7 +87,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     conditions = _read_conditions(args[3:]) if len(args) > 3 else NO_CONDITIONS
     number = arguments.integer(args[2])
     when_ms = moment(number, base_ms, in_seconds, name)
-    if ctx.value(key) is None:
+    if not ctx.has(key):
         return reply.ZERO
     if conditions and not _condition_holds(conditions, ctx.db.expires.get(key), when_ms):
         return reply.ZERO
@@ -242,7 +242,7 @@ def _remaining(ctx: Context, key: bytes, since_ms: int, in_seconds: bool) -> byt
 )
 def persist(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    if ctx.value(key) is None or not take_expiry(ctx, key):
+    if not ctx.has(key) or not take_expiry(ctx, key):
         return reply.ZERO
     ctx.log_request(args)
     return reply.ONE

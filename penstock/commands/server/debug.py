@@ -164,7 +164,7 @@ def _populate(ctx: Context, args: list[bytes]) -> bytes:
     size = _positive(args[4]) if len(args) > 4 else 0
     for number in range(count):
         key = b"%b:%d" % (prefix, number)
-        if ctx.value(key) is None:
+        if not ctx.has(key):
             value = b"value:%d" % number
             ctx.put(key, value[:size].ljust(size, b"\0") if size else value)
     return reply.OK

@@ -196,7 +196,7 @@ def msetex(ctx: Context, args: list[bytes]) -> bytes:
     options = _read_msetex(args, options_at)
     when_ms = options.moment(ctx, b"msetex") if options.expiration else 0
     keys, values = args[2:options_at:2], args[3:options_at:2]
-    if options.existence and any((ctx.value(key) is None) == (options.existence == b"XX") for key in keys):
+    if options.existence and any(ctx.has(key) != (options.existence == b"XX") for key in keys):
         return reply.ZERO
     for key, value in zip(keys, values, strict=True):
         overwrite(ctx, key, value, options.keeps_time())
