@@ -124,7 +124,7 @@ class KeyTable:
     def starting(self, piece: bytes) -> list[bytes]:
         """The keys that start with a piece. O(n)."""
         found = [key for key in self.objects if key.startswith(piece)]
-        return found + string_buckets.keys_starting(self._buckets, piece)
+        return found + keys_of(self._buckets, piece)
 
     def snapshot(self) -> KeySnapshot:
         """The keys of this moment. O(n), 10 ns for each object and 2 for each packed string."""

@@ -77,13 +77,18 @@ def is_at(piece: bytes, bucket: bytes, at: i64) -> bool:
 
 def size_of(head: i64) -> i64:
     """The bytes of a string with its head, which was read as a number."""
-    return HEAD + (head >> _KEY_LENGTH & _LENGTH_BITS) + (head >> _TEXT_LENGTH & _LENGTH_BITS)
+    return HEAD + key_size_of(head) + (head >> _TEXT_LENGTH & _LENGTH_BITS)
+
+
+def key_size_of(head: i64) -> i64:
+    """The bytes of its key."""
+    return head >> _KEY_LENGTH & _LENGTH_BITS
 
 
 def text_at(bucket: bytes, at: i64) -> bytes:
     """The text of the string whose head is at a place."""
     head: i64 = read_i64_le(bucket, at)
-    start: i64 = at + HEAD + (head >> _KEY_LENGTH & _LENGTH_BITS)
+    start: i64 = at + HEAD + key_size_of(head)
     return bucket[start : at + size_of(head)]
 
 
@@ -141,30 +146,14 @@ def pairs_of(buckets: list[bytes]) -> list[tuple[bytes, bytes]]:
         while at < end:
             head: i64 = read_i64_le(bucket, at)
             start: i64 = at + HEAD
-            middle: i64 = start + (head >> _KEY_LENGTH & _LENGTH_BITS)
+            middle: i64 = start + key_size_of(head)
             at += size_of(head)
             found.append((bucket[start:middle], bucket[middle:at]))
     return found
 
 
-def keys_of(buckets: list[bytes]) -> list[bytes]:
-    """The keys of some buckets. O(bytes)."""
-    found: list[bytes] = []
-    for bucket in buckets:
-        at: i64 = 0
-        end: i64 = len(bucket)
-        while at < end:
-            head: i64 = read_i64_le(bucket, at)
-            start: i64 = at + HEAD
-            found.append(bucket[start : start + (head >> _KEY_LENGTH & _LENGTH_BITS)])
-            at += size_of(head)
-    return found
-
-
-def keys_starting(buckets: list[bytes], piece: bytes) -> list[bytes]:
-    """The keys of some buckets that start with a piece. O(bytes), but only these are made objects."""
-    if not piece:
-        return keys_of(buckets)
+def keys_of(buckets: list[bytes], piece: bytes = b"") -> list[bytes]:
+    """The keys of some buckets that start with a piece. O(bytes); the others do not become objects."""
     found: list[bytes] = []
     least: i64 = len(piece)
     for bucket in buckets:
@@ -173,8 +162,8 @@ def keys_starting(buckets: list[bytes], piece: bytes) -> list[bytes]:
         while at < end:
             head: i64 = read_i64_le(bucket, at)
             start: i64 = at + HEAD
-            length: i64 = head >> _KEY_LENGTH & _LENGTH_BITS
-            if length >= least and is_at(piece, bucket, start):
+            length: i64 = key_size_of(head)
+            if least == 0 or (length >= least and is_at(piece, bucket, start)):
                 found.append(bucket[start : start + length])
             at += size_of(head)
     return found
