@@ -119,6 +119,18 @@ def fields(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
     return written.getvalue()
 
 
+def bulks_or_nulls(texts: Sequence[bytes | None], resp3: bool) -> bytes:
+    """As `bulks`, with a null for each text that is missing."""
+    written = BytesWriter()
+    written.write(array_header(len(texts)))
+    for text in texts:
+        if text is None:
+            written.write(null(resp3))
+        else:
+            write_word(written, text)
+    return written.getvalue()
+
+
 def set_of(replies: Sequence[bytes], resp3: bool) -> bytes:
     """A set in RESP3, an array in RESP2."""
     return (b"~%d\r\n%b" if resp3 else b"*%d\r\n%b") % (len(replies), b"".join(replies))

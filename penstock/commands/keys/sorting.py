@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from librt.strings import BytesWriter
-
 from penstock.commands.common.overwriting import delete, overwrite
 from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at
@@ -223,7 +221,7 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     options = _read(ctx, args, may_store=True, reads_every_key=_reads_every_key(ctx))
     found = _found(ctx, args[1], options)
     if options.store_at is None:
-        return _answer(ctx, found)
+        return reply.bulks_or_nulls(found, ctx.resp3)
     if not found:
         if delete(ctx, options.store_at):
             ctx.log_request(args)
@@ -250,7 +248,8 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     summary="Sorts the parts of a list, set or sorted set, and returns them.",
 )
 def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
-    return _answer(ctx, _found(ctx, args[1], _read(ctx, args, may_store=False, reads_every_key=_reads_every_key(ctx))))
+    found = _found(ctx, args[1], _read(ctx, args, may_store=False, reads_every_key=_reads_every_key(ctx)))
+    return reply.bulks_or_nulls(found, ctx.resp3)
 
 
 def _reads_every_key(ctx: Context) -> bool:
@@ -273,14 +272,3 @@ def _found(ctx: Context, key: bytes, options: SortArguments) -> list[bytes | Non
             require_fitting(size)
             found.append(value)
     return found
-
-
-def _answer(ctx: Context, found: list[bytes | None]) -> bytes:
-    written = BytesWriter()
-    written.write(reply.array_header(len(found)))
-    for text in found:
-        if text is None:
-            written.write(reply.null(ctx.resp3))
-        else:
-            reply.write_word(written, text)
-    return written.getvalue()

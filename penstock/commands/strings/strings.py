@@ -75,7 +75,7 @@ def mget(ctx: Context, args: list[bytes]) -> bytes:
         if text is not None:
             size += len(text)
             require_fitting(size)
-    return reply.array([reply.null(ctx.resp3) if text is None else reply.bulk(text) for text in texts])
+    return reply.bulks_or_nulls(texts, ctx.resp3)
 
 
 @command(
