@@ -132,6 +132,10 @@ class Connection:
         if eviction.is_over:
             self._turn.end_soon()
 
+    def has_requests(self) -> bool:
+        """Whether something that came waits to be handled."""
+        return self._reader.is_amid
+
     def note_waiting(self) -> None:
         """Say how many bytes of requests wait, after some came or were handled."""
         waiting = self._reader.pending
@@ -216,11 +220,11 @@ class Connection:
                 self.owed_bytes = 0
                 self._send(owed[0] if len(owed) == 1 else b"".join(owed))
                 owed.clear()
-        elif handled or owed:
+        elif handled or owed or not only_data:
             self._count_owed(counted)
             self._note_owed()
             if is_free and is_done:
-                turn.end_after(self)
+                turn.end_after_requests()
             else:
                 turn.end_soon()
         if is_over is self._reads:  # what waits for our next turn is enough to keep: read no more of it
@@ -240,7 +244,7 @@ class Connection:
         engine = turn.engine
         if engine.outgoing or engine.to_close or engine.wanted_shutdown:
             self._note_owed()  # before what is pushed to others, as the engine's order is
-            turn.look_around(engine.changed)
+            turn.hand_out(engine.changed)
         if session.authenticated is not self._limits.authenticated:
             self._limits.authenticated = session.authenticated
             self._limits.weigh()

@@ -14,7 +14,8 @@ from penstock.server.server_log import ServerLog
 if TYPE_CHECKING:
     from penstock.server.connection import Connection
 
-TURNS_ALONE: Final = 8  # turns of one connection in a row; later turns end as soon as its requests are done
+TURNS_ALONE: Final = 8  # turns in a row with one connection's requests; later ones end as soon as these are done
+LOOKS_EVERY: Final = 64  # of them, the turn that does not, to see whether others send requests by now
 
 Owed: TypeAlias = tuple[list[bytes], list[int]]
 """Replies to one connection, and the places of those that tell of a logged change."""
@@ -89,11 +90,11 @@ class Turn:
     """
 
     __slots__ = (
+        "_alone",
         "_armed_ms",
         "_closed",
         "_ending",
-        "_in_a_row",
-        "_last",
+        "_senders",
         "_timer",
         "_units",
         "behind",
@@ -140,8 +141,8 @@ class Turn:
         self._ending = False
         self._closed = False
         self.held = 0  # turns whose replies the log holds back
-        self._last: Connection | None = None  # whose turn was the last one
-        self._in_a_row = 0  # turns of `_last` in a row
+        self._senders = 0  # connections whose requests were handled in this turn
+        self._alone = 0  # turns in a row that had one of them
         self._units = engine.effects.units  # `effects.units` at the last turn's end
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
@@ -197,8 +198,6 @@ class Turn:
     def forget(self, connection: "Connection") -> None:
         """Remove a connection that is closed."""
         session = connection.session
-        if self._last is connection:
-            self._last = None
         self.connections.pop(session.id, None)
         self.pushed.pop(connection, None)
         self.behind.pop(connection, None)
@@ -208,12 +207,19 @@ class Turn:
         self.end_soon()
 
     def look_around(self, is_logged: bool = False) -> None:
+        """As `hand_out`, for who does not end the turn: it ends soon if there is something to send."""
+        if self.hand_out(is_logged):
+            self.end_soon()
+
+    def hand_out(self, is_logged: bool = False) -> bool:
         """After a call of the engine: take replies for other sessions, close sessions, stop the server.
 
-        is_logged: the call logged a change, and the replies tell of it.
+        is_logged: the call logged a change, and the replies tell of it. Returns whether there were replies: the caller
+        sees to it that the turn ends.
         """
         engine = self.engine
-        if engine.outgoing and not engine.busy:
+        has_some = bool(engine.outgoing) and not engine.busy
+        if has_some:
             outgoing = engine.outgoing
             engine.outgoing = []
             for session, answer in outgoing:
@@ -224,7 +230,7 @@ class Turn:
                         connection.owe(answer, is_logged and not is_pushed)
                         if is_pushed:
                             self.pushed[connection] = None
-                    if session.blocked is None:
+                    if session.blocked is None and connection.has_requests():
                         self.go_on_later(connection)
         if engine.to_close:
             closing = engine.to_close
@@ -236,6 +242,7 @@ class Turn:
         if engine.wanted_shutdown and not self.stops:
             self.stops = True
             self.stop()
+        return has_some
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -245,16 +252,14 @@ class Turn:
             self._ending = True
             self.loop.call_soon(self.end)
 
-    def end_after(self, connection: "Connection") -> None:
-        """End this turn after a connection's requests are done.
+    def end_after_requests(self) -> None:
+        """End this turn after the requests of a connection that is free are done.
 
-        At once if only this connection has sent requests for a while: no other would share the turn's write and sync.
+        At once if there has been only one such connection in each turn for a while, be it always the same or not: no
+        other would share the turn's write and sync.
         """
-        if connection is not self._last:
-            self._last = connection
-            self._in_a_row = 0
-        self._in_a_row += 1
-        if self._in_a_row > TURNS_ALONE and not self._ending:
+        self._senders += 1
+        if self._alone >= TURNS_ALONE and self._alone % LOOKS_EVERY and not self._ending:
             self.end()
         else:
             self.end_soon()
@@ -271,13 +276,16 @@ class Turn:
                 connection.note_waiting()
         if self.engine.tracking.due:
             self.engine.end_turn()
-            self.look_around()
+            self.hand_out()
         owing = self.owing
         self.owing = []
         if self.pushed:
             others = dict.fromkeys(owing)
             owing = list({connection: None for connection in self.pushed if connection in others} | others)
             self.pushed = {}
+        if self._senders:
+            self._alone = self._alone + 1 if self._senders == 1 else 0
+            self._senders = 0
         self._units = self.engine.effects.units
         ended = EndedTurn(owing)
         self.log_writer.end_of_turn(ended.finish)

@@ -2,7 +2,7 @@
 
 from penstock.protocol.reply import bulks as packed
 from penstock.server.cron import close_idle
-from penstock.server.turn import TURNS_ALONE
+from penstock.server.turn import LOOKS_EVERY, TURNS_ALONE
 from tests.support.fake_server import FakeServer
 
 MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"
@@ -28,23 +28,57 @@ def test_clients_of_one_turn_share_one_write_of_the_log(fake_server: FakeServer)
     assert fake_server.log_writer.turns - turns_before == 1
 
 
-def test_the_turns_of_a_client_that_is_alone_end_at_once(fake_server: FakeServer) -> None:
+def test_turns_with_one_clients_requests_end_at_once_after_a_while(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
-    client, other = fake_server.connect(), fake_server.connect()
-    for number in range(1, TURNS_ALONE + 1):
-        client.says(packed([b"XADD", b"s", b"%d-0" % number, b"f", b"v"]))
-    client.received()
+    clients = [fake_server.connect(), fake_server.connect()]
+    for number in range(TURNS_ALONE):
+        clients[number % 2].says(packed([b"XADD", b"s", b"*", b"f", b"v"]))
+        clients[number % 2].received()
     turns_before = fake_server.log_writer.turns
-    client.sends(packed([b"XADD", b"s", b"100-0", b"f", b"v"]))
+    for number, client in enumerate(clients, 1):
+        client.sends(packed([b"XADD", b"s", b"9999999999999-%d" % number, b"f", b"v"]))
 
-    assert (client.received(), fake_server.log_writer.turns - turns_before) == (b"$5\r\n100-0\r\n", 1)
+        assert client.received() == b"$15\r\n9999999999999-%d\r\n" % number
+        assert fake_server.log_writer.turns - turns_before == number
 
-    other.sends(packed([b"XADD", b"s", b"101-0", b"f", b"v"]))
-    client.sends(packed([b"XADD", b"s", b"102-0", b"f", b"v"]))
-    assert (other.received(), client.received()) == (b"", b"")  # they share a turn again
+
+def test_who_sends_alone_is_looked_at_again_and_shares_turns_once_others_send(fake_server: FakeServer) -> None:
+    fake_server.keeps_a_log()
+    one, other = fake_server.connect(), fake_server.connect()
+    for _ in range(LOOKS_EVERY):
+        one.says(packed([b"XADD", b"s", b"*", b"f", b"v"]))
+        one.received()
+    for at in (1, 3):  # the turn that looks, and the one behind it
+        turns_before = fake_server.log_writer.turns
+        for client in (one, other):
+            client.sends(packed([b"INCR", b"counter"]))
+
+        assert (one.received(), other.received()) == (b"", b"")
+        fake_server.loop.turn()
+        assert (one.received(), other.received()) == (b":%d\r\n" % at, b":%d\r\n" % (at + 1))
+        assert fake_server.log_writer.turns - turns_before == 1
+
+
+def test_a_reader_that_is_woken_does_not_keep_the_turn_from_ending_at_once(fake_server: FakeServer) -> None:
+    writer, reader = fake_server.connect(), fake_server.connect()
+    reader.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
+    for _ in range(TURNS_ALONE):
+        writer.says(b"SET key value\r\n")
+    writer.received()
+    writer.sends(b"XADD s 1-0 f v\r\n")
+
+    assert writer.received() == b"$3\r\n1-0\r\n"
+    assert reader.received() == b"*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+
+
+def test_what_is_handed_out_behind_a_turn_is_sent(fake_server: FakeServer) -> None:
+    """WAITAOF waits for the sync, of which the server learns when no client's turn is on its way."""
+    client = fake_server.connect()
+    fake_server.engine.outgoing.append((client.connection.session, b"*2\r\n:1\r\n:0\r\n"))
+    fake_server.turn.look_after_log()
     fake_server.loop.turn()
-    assert (other.received(), client.received()) == (b"$5\r\n101-0\r\n", b"$5\r\n102-0\r\n")
-    assert fake_server.log_writer.turns - turns_before == 2
+
+    assert client.received() == b"*2\r\n:1\r\n:0\r\n"
 
 
 def test_a_turn_that_ends_at_once_waits_for_its_log(fake_server: FakeServer) -> None:
