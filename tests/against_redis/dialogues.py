@@ -69,7 +69,7 @@ class Listener:
             for at, value in enumerate(values):
                 answered = () if client != event.client or isinstance(value, Push) else next(requests_left, ())
                 values[at] = self._shown(client, list(answered), value)
-            if client != event.client and all(isinstance(value, Push) for value in values):
+            if client != event.client and all(isinstance(value, Push) or _is_invalidation(value) for value in values):
                 values.sort(key=repr)  # one connection may get what is for several: in no order after a flush
         return found
 
@@ -138,6 +138,11 @@ class Listener:
 def _is_broken(value: Value) -> bool:
     """Whether a client is told that the one is gone to which its messages went."""
     return isinstance(value, Push) and value.elements[0] == Bulk(b"tracking-redir-broken")
+
+
+def _is_invalidation(value: Value) -> bool:
+    """Whether a client of RESP2 is told of changed keys, its own or those of a client that redirects to it."""
+    return isinstance(value, Array) and value.elements[:2] == (Bulk(b"message"), Bulk(b"__redis__:invalidate"))
 
 
 def _is_listing_of_keys(request: Request) -> bool:
