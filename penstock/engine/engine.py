@@ -486,7 +486,7 @@ class Engine(EngineState):
         try:
             if session.state & RESTRICTED:
                 self.access.admit(session, blocked.row, blocked.args)
-            answer = self.run(ctx, blocked.row, blocked.args, self.clock.now_us())
+            answer = self.run(ctx, blocked.row, blocked.args, self.now_us())
         except ReplyError as refusal:  # its user's rules have changed
             self.statistics.reject(blocked.row, refusal.text)
             answer = reply.error(refusal.text)

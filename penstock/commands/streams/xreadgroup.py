@@ -50,7 +50,7 @@ _MEANINGLESS: Final = (
 def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
     options = read_arguments.read_again(ctx, args)
     if options.is_plain:
-        answer = _read_plainly(ctx, options)
+        answer = _read_plainly(ctx, args, options)
         if answer:
             return answer
     targets = [_target(ctx, options.keys[at], options.ids[at], options) for at in range(len(options.keys))]
@@ -82,29 +82,21 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
             served.append((target.key, answer))
     if served:
         return streams_reply(served, ctx.resp3)
-    if options.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
-        return reply.null_array(ctx.resp3)
-    _block(ctx, args, options, targets)
-    return BLOCKED
+    return _none_yet(ctx, args, options, targets)
 
 
-def _read_plainly(ctx: Context, options: ReadArguments) -> bytes:
-    """Fast path for the most common calls: new entries of one stream for an existing consumer, or none, not waited for.
-
-    Else b"".
-    """
+def _read_plainly(ctx: Context, args: list[bytes], options: ReadArguments) -> bytes:
+    """Fast path for the usual calls: an existing consumer reads new entries of one stream, if there are. Else b""."""
     target = known_target(ctx, options)
     consumer = None if target is None else target.group.consumers.get(options.consumer)
     if target is None or consumer is None or target.group.policy is not None:
         return b""
-    runs = target.stream.unread(target.group, options.count)
-    if not runs and options.block_ms != read_arguments.NOT_GIVEN:
-        return b""
     ctx.engine.statistics.hits += 2  # Redis looks the key up twice and counts both
     consumer.seen_ms = ctx.now_ms
-    if not runs:
-        return reply.null_array(ctx.resp3)
-    return streams_reply([(target.key, handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
+    runs = target.stream.unread(target.group, options.count)
+    if runs:
+        return streams_reply([(target.key, handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
+    return _none_yet(ctx, args, options, [target])
 
 
 def known_target(ctx: Context, options: ReadArguments) -> ReadTarget | None:
@@ -246,15 +238,20 @@ def _claim_and_read(
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def _block(ctx: Context, args: list[bytes], options: ReadArguments, targets: list[ReadTarget]) -> None:
-    """Block the request. A blocked request that is tried again stays blocked, with its first deadline."""
+def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: list[ReadTarget]) -> bytes:
+    """There is nothing to read: null, or BLOCKED where the request may wait.
+
+    A blocked request that is tried again stays blocked, with its first deadline.
+    """
+    if options.block_ms == read_arguments.NOT_GIVEN or not ctx.waits:
+        return reply.null_array(ctx.resp3)
     blocked = ctx.attempt
     claimable_ms = 0
     if options.claim_ms != read_arguments.NOT_GIVEN:
         claimable_ms = min(_next_claim_ms(target, options.claim_ms, ctx.now_ms) for target in targets)
     if blocked is not None:
         ctx.engine.blocking.claimable_at(blocked, claimable_ms)
-        return
+        return BLOCKED
     deadline_ms = ctx.now_ms + options.block_ms if options.block_ms else 0
     assert ctx.row is not None, "a handler runs for a row"
     blocked = BlockedRequest(
@@ -266,6 +263,7 @@ def _block(ctx: Context, args: list[bytes], options: ReadArguments, targets: lis
     blocked.heeds_loss = True
     ctx.engine.block(blocked)
     ctx.engine.blocking.claimable_at(blocked, claimable_ms)
+    return BLOCKED
 
 
 def _next_claim_ms(target: ReadTarget, min_idle_ms: int, now_ms: int) -> int:

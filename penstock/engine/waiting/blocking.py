@@ -98,12 +98,13 @@ class Blocking:
             queue = self.by_key.get(place)
             if queue is None:
                 continue  # a key that was named twice
-            if blocked.group is not None and blocked in queue.plain.get(blocked.group, ()):
+            readers = None if blocked.group is None else queue.plain.get(blocked.group)
+            if readers is not None and blocked.group is not None and blocked in readers:
                 self._settle(place, queue, blocked)
-                del queue.plain[blocked.group][blocked]
-                if not queue.plain[blocked.group]:
+                del readers[blocked]
+                if not readers:
                     del queue.plain[blocked.group]
-            if queue.special.pop(blocked, None) is not None:
+            elif queue.special.pop(blocked, None) is not None:
                 queue.heeding -= blocked.heeds_loss
             if queue.is_empty():
                 del self.by_key[place]
@@ -112,8 +113,9 @@ class Blocking:
 
     def signal(self, db_index: int, key: bytes) -> None:
         """Something happened to a key that its blocked readers may care for."""
-        if (db_index, key) in self.by_key and (db_index, key) not in self.later:
-            self.ready[(db_index, key)] = None
+        place = (db_index, key)
+        if place in self.by_key and (not self.later or place not in self.later):
+            self.ready[place] = None
 
     def next_ready(self) -> tuple[int, bytes]:
         place = next(iter(self.ready))
@@ -144,7 +146,8 @@ class Blocking:
         turns = [_first(readers) for readers in queue.plain.values()]
         heapify(turns)
         specials = iter(list(queue.special))
-        self._add_special(turns, queue, specials, place, now_us)
+        if queue.special:
+            self._add_special(turns, queue, specials, place, now_us)
         while turns:
             if has_policies and count >= most:
                 self.later[place] = None

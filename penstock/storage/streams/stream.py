@@ -223,12 +223,13 @@ class Stream:
         segment, slot = group.read_segment, group.read_slot + 1
         if (
             segment is not None
-            and segment.first <= slot
-            and slot + max_count <= len(segment.ms)
+            and segment.first <= slot < len(segment.ms)
             and segment.deleted is None
             and group.read_id == last_id
         ):
-            return [(segment, slot, slot + max_count)]
+            stop, end = slot + max_count, len(segment.ms)
+            if stop <= end or segment is self.segments[-1]:
+                return [(segment, slot, min(stop, end))]
         return self.runs(last_id + 1, MAX, max_count)
 
     def runs_back(self, start: StreamId, end: StreamId, max_count: int) -> Iterator[tuple[Segment, int]]:
