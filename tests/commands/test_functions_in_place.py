@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from penstock.clock import SystemClock
+from penstock.clock import ManualClock, SystemClock
 from penstock.engine.scripting import quick_functions
 from penstock.engine.scripting.lua_machine import Machine
 from tests.commands.test_scripts import Late
 from tests.commands.test_scripts_in_place import IN_PLACE, LEAVING, LIKE_PACKAGES, SMALL_SCRIPTS, WATCHED
 from tests.support.builds import replaces_functions
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
 from tests.support.log import UnitLog
@@ -102,9 +103,10 @@ def call(dialogue: Dialogue, *words: bytes) -> Any:
 
 
 @pytest.mark.parametrize("body", [*QUICK_LIBRARIES, *map(as_function, IN_PLACE[:8] + IN_PLACE[9:])])
-def test_a_function_of_small_calls_needs_no_thread(late: Late, threads: list[Callable[[], bytes]], body: str) -> None:
-    load(late.caller, body)
-    call(late.caller, b"1")
+def test_a_function_of_small_calls_needs_no_thread(threads: list[Callable[[], bytes]], body: str) -> None:
+    timeless = Late(UnitLog(), ManualClock(NOW_MS))
+    load(timeless.caller, body)
+    call(timeless.caller, b"1")
 
     assert threads == []
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from penstock.clock import ManualClock, SystemClock
+from penstock.clock import Clock, ManualClock, SystemClock
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.scripting import function_payload, lock_scripts, scripts
@@ -390,9 +390,9 @@ def seen_of(code: bytes, kept: str, said: str, command: str) -> list[object]:
 class Late:
     """An engine whose caller is told when a late script is over."""
 
-    def __init__(self, log: UnitLog) -> None:
+    def __init__(self, log: UnitLog, clock: Clock | None = None) -> None:
         self.over = threading.Event()
-        self.engine = make_engine(SystemClock(), log)
+        self.engine = make_engine(clock or SystemClock(), log)
         self.engine.scripts.use(ScriptThread(self.over.set))
         self.caller, self.other = Dialogue(self.engine), Dialogue(self.engine)
         self.caller("CONFIG SET busy-reply-threshold 20")

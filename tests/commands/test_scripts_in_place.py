@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from penstock.clock import SystemClock
+from penstock.clock import ManualClock, SystemClock
 from penstock.engine.scripting import quick_code
 from penstock.server.script_thread import ScriptThread
 from tests.commands.test_scripts import Late, script
 from tests.support.builds import replaces_functions
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
 from tests.support.log import UnitLog
@@ -141,6 +142,12 @@ def late() -> Late:
     return Late(UnitLog())
 
 
+@pytest.fixture
+def timeless() -> Late:
+    """No time passes: a script leaves for a thread only because of what it does."""
+    return Late(UnitLog(), ManualClock(NOW_MS))
+
+
 def steps_in_place(text: bytes) -> int:
     steps, _ = quick_code.judged(text)
     return steps
@@ -172,15 +179,15 @@ def test_what_takes_long_or_cannot_be_counted_goes_on_in_a_thread(
 
 
 @pytest.mark.parametrize("code", LIKE_PACKAGES)
-def test_a_script_with_functions_needs_no_thread(late: Late, threads: list[Callable[[], bytes]], code: str) -> None:
-    script(late.caller, code, "1", "key", "w", "1700000000")
+def test_a_script_with_functions_needs_no_thread(timeless: Late, threads: list[Callable[[], bytes]], code: str) -> None:
+    script(timeless.caller, code, "1", "key", "w", "1700000000")
 
     assert threads == []
 
 
-def test_a_small_script_needs_no_thread(late: Late, threads: list[Callable[[], bytes]]) -> None:
+def test_a_small_script_needs_no_thread(timeless: Late, threads: list[Callable[[], bytes]]) -> None:
     for code in IN_PLACE:
-        script(late.caller, code, "1", "key", "1")
+        script(timeless.caller, code, "1", "key", "1")
 
     assert threads == []
 
