@@ -22,17 +22,38 @@ IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was
 
 # The type of columns of 64-bit numbers. CPython stores a number in an array of "L" by half of what "Q" takes.
 WIDE: Final[Literal["L", "Q"]] = "L" if array("L").itemsize == 8 else "Q"
-_QUAD: Final = array(WIDE, (0,))
-_WORD: Final = array("I", (0,))
+_ONE: Final = array(WIDE, (1,))
+_NOBODY: Final = array("I", (0,))
 _MOST_WRITTEN: Final = 2**62 - 1  # in the compiled build, larger numbers are objects
 NO_PLACE: Final = -1
 _FEW: Final = 4  # places that are cheaper written one by one than as a column
 
 
+class _Last:
+    """The last time and the last owner that were repeated, each with a column of it alone: the next one often is it.
+
+    Tuples because of other threads.
+    """
+
+    __slots__ = ("owner", "time")
+
+    def __init__(self) -> None:
+        self.time: tuple[int, array[int]] = (1, _ONE)
+        self.owner: tuple[int, array[int]] = (0, _NOBODY)
+
+
+_last: Final = _Last()
+
+
 def repeated(number: int, length: int) -> array[int]:
-    """A column of `length` equal 64-bit numbers. Repeating a copied array is faster than building one from a tuple."""
-    column = _QUAD[:]
-    column[0] = number
+    """A column of `length` equal 64-bit numbers: a time, or a delivery count, which usually is 1."""
+    if number == 1:
+        return _ONE * length
+    last, column = _last.time
+    if number != last:
+        column = _ONE[:]  # faster than building one from a tuple
+        column[0] = number
+        _last.time = number, column
     return column * length
 
 
@@ -48,9 +69,14 @@ def fill(column: array[int], start: int, stop: int, number: int) -> None:
 
 
 def owner_column(number: int, length: int) -> array[int]:
-    """As `repeated`, with 32-bit numbers: for the owner column of a pending block."""
-    column = _WORD[:]
-    column[0] = number
+    """As `repeated`, with 32-bit numbers: for the owner column of a pending block. Nobody is 0."""
+    if not number:
+        return _NOBODY * length
+    last, column = _last.owner
+    if number != last:
+        column = _NOBODY[:]
+        column[0] = number
+        _last.owner = number, column
     return column * length
 
 
@@ -70,9 +96,9 @@ def is_constant(column: array[int]) -> bool:
     return not raw or raw.startswith(raw[len(raw) // len(column) :])  # equal to itself, moved by one number
 
 
-def from_little_endian(letter: str, numbers: bytes) -> array[int]:
-    """Little-endian numbers as a column of this type.  O(n)."""
-    column: array[int] = array(letter)
+def from_little_endian(letter: Literal["I", "L", "Q"], numbers: bytes) -> array[int]:
+    """Little-endian numbers as a column of 32-bit ("I") or of 64-bit numbers.  O(n)."""
+    column = _ONE * 0 if letter == WIDE else _NOBODY * 0  # faster than array(letter)
     column.frombytes(numbers)
     if _IS_BIG:
         column.byteswap()
@@ -188,10 +214,11 @@ def common_length(
     Compares slices: first the whole length; if that differs, slices that double in length up to the first difference,
     then slices that halve until it is found. O(max_length).
     """
-    if (
-        seq[at : at + max_length] == other_seq[other_at : other_at + max_length]
-        and ms[at : at + max_length] == other_ms[other_at : other_at + max_length]
-    ):
+    wanted_ms, wanted_seq = other_ms, other_seq
+    if max_length < len(other_ms):  # usually they are all wanted, and need not be cut out
+        wanted_ms = other_ms[other_at : other_at + max_length]
+        wanted_seq = other_seq[other_at : other_at + max_length]
+    if seq[at : at + max_length] == wanted_seq and ms[at : at + max_length] == wanted_ms:
         return max_length
     known = step = 1
     while known < max_length:

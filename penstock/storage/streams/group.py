@@ -437,20 +437,20 @@ class Group(PendingList):
 
         O(log b) for each run of neighbours, O(1) for each id, and O(b) for each block that becomes empty.
         """
-        acknowledged = bytearray(len(wanted))
-        at = 0
-        while at < len(wanted):
+        acknowledged: list[bytes] = []
+        at, count = 0, len(wanted)
+        while at < count:
             run = self.pending_run(wanted, at)
             if run is None:
+                acknowledged.append(b"\0")
                 at += 1
                 continue
             block, start, stop = run
-            count = stop - start
-            acknowledged[at : at + count] = b"\1" * count
-            at += count
+            acknowledged.append(b"\1" * (stop - start))
+            at += stop - start
             self.forget_run(block, start, stop)
             self._next_block, self._next_slot = block, stop
-        return bytes(acknowledged)
+        return acknowledged[0] if len(acknowledged) == 1 else b"".join(acknowledged)
 
     def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `forget` for the slots of a run, by slices."""

@@ -63,7 +63,7 @@ def read_ids(texts: list[bytes], ms_numbers: BytesWriter, seq_numbers: BytesWrit
                 return NOT_PLAIN
             head = b""
             if shared > 0 or not len(seq_numbers):
-                head = text[: text.index(b"-") + 1]
+                head = text[: behind_dash(text)]
             shared = 0
         if not len(seq_numbers):
             first_ms = ms
@@ -88,9 +88,7 @@ def read_run(texts: list[bytes], start: i64) -> tuple[i64, i64, i64]:
     ms, seq = read_id(text)
     if ms < 0 or not has_plain_number(text, 0):
         return NONE, NONE, start
-    seq_at: i64 = 1  # behind the dash
-    while text[seq_at - 1] != _DASH:
-        seq_at += 1
+    seq_at: i64 = behind_dash(text)
     if not has_plain_number(text, seq_at):
         return NONE, NONE, start
     head = text[:seq_at]
@@ -108,6 +106,14 @@ def read_run(texts: list[bytes], start: i64) -> tuple[i64, i64, i64]:
         last = next_seq
         at += 1
     return ms, seq, at
+
+
+def behind_dash(text: bytes) -> i64:
+    """The offset behind the dash of an id, which must have one."""
+    at: i64 = 1
+    while text[at - 1] != _DASH:
+        at += 1
+    return at
 
 
 def has_plain_number(text: bytes, at: i64) -> bool:

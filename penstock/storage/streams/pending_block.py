@@ -210,6 +210,9 @@ class PendingBlock:
         if length == 1:
             self.owners[start] = owner
             lost, taken = [(first, 1)], 1
+        elif len(self.owner_counts) == 1:
+            self.owners[start:stop] = owner_column(owner, length)
+            lost, taken = [(first, length)], length
         else:
             owners = self.owners[start:stop]
             self.owners[start:stop] = owner_column(owner, length)
@@ -269,6 +272,9 @@ class PendingBlock:
         """The end of the run of pending slots that begins at `start`, at most `limit`. O(slots)."""
         if self.pending == len(self.owners):
             return limit
+        if IS_COMPILED:
+            first = columns.first_of(little_endian(self.owners), NOT_PENDING, start)
+            return limit if first < 0 or first > limit else first
         owners = self.owners[start:limit]
         if is_constant(owners) or NOT_PENDING not in owners:
             return limit

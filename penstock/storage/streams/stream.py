@@ -509,13 +509,17 @@ class Stream:
 
         O(runs); O(entries) if a deleted entry may be among them or entries-read is unknown.
         """
-        segment, start, _ = runs[0]
-        first = segment.ms[start] << 64 | segment.seq[start]
-        last_segment, _, stop = runs[-1]
-        self._step(group, first)
         count = count_of(runs)
-        last = first if count == 1 else last_segment.id_at(stop - 1)
+        last_segment, _, stop = runs[-1]
+        last = last_segment.id_at(stop - 1)
         group.read_segment, group.read_slot, group.read_id = last_segment, stop - 1, last
+        if self._counts_on(group) and self.max_deleted_id == ZERO:
+            group.entries_read += count
+            group.last_id = last
+            return
+        segment, start, _ = runs[0]
+        first = segment.id_at(start)
+        self._step(group, first)
         if count == 1:
             return
         if group.entries_read >= 0 and not self.has_tombstone_from(first):
@@ -527,8 +531,12 @@ class Stream:
                 if segment.id_at(slot) > first:
                     self._step(group, segment.id_at(slot))
 
+    def _counts_on(self, group: Group) -> bool:
+        """Whether the group has read one more with each entry behind its last one, unless one was deleted."""
+        return group.entries_read >= 0 and group.last_id >= self.first_id
+
     def _step(self, group: Group, entry_id: StreamId) -> None:
-        if group.entries_read >= 0 and group.last_id >= self.first_id and not self.has_tombstone_from(group.last_id):
+        if self._counts_on(group) and not self.has_tombstone_from(group.last_id):
             group.entries_read += 1
         elif self.entries_added:
             group.entries_read = self.position(entry_id)
