@@ -20,8 +20,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDERS: Final = ("protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
-    "config/settings.py", "server/client_eviction.py", "server/connection.py", "server/limits.py",
-    "server/log_writer.py", "server/script_thread.py", "server/turn.py", "system_time.py",
+    "config/settings.py", "native_bytes.py", "server/admission.py", "server/client_eviction.py",
+    "server/connection.py", "server/limits.py", "server/log_writer.py", "server/script_thread.py", "server/turn.py",
+    "system_time.py",
 )  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "storage/types/string_forms.py",  # a compiled class cannot extend bytes

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.native_bytes import is_at
 from penstock.protocol.native_words import (
     NONE,
     cut_request,
     cut_words,
     header_of,
-    is_at,
     size_of_prefix,
     size_of_word,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import read_i16_le, read_i32_le, read_i64_le
+from librt.strings import read_i16_le, read_i32_le
 
 from penstock.protocol.limits import BLOCK
 
@@ -31,7 +31,6 @@ _DOLLAR: Final = 36
 _LINE_END: Final = 0x0A0D  # CR, LF as a little-endian number
 _WITHOUT_ONE: Final = 0xFFFF00FF  # the four bytes of a header with one digit, without the digit
 _WITHOUT_TWO: Final = 0xFF0000FF  # the first four of one with two digits, without the digits
-_WORD: Final = 8  # bytes that are compared at once
 
 
 def cut_requests(data: bytes, at: i64, requests: list[list[bytes]]) -> i64:
@@ -140,21 +139,3 @@ def size_of_prefix(words: list[bytes], width: i64) -> i64:
         size += header_of(length) + length + 2
         word += 1
     return size
-
-
-def is_at(piece: bytes, text: bytes, at: i64) -> bool:
-    """Whether a piece stands at an offset of a text, which must not end before it would."""
-    size: i64 = len(piece)
-    place: i64 = 0
-    if size < _WORD:
-        while place < size:
-            if text[at + place] != piece[place]:
-                return False
-            place += 1
-        return True
-    last: i64 = size - _WORD
-    while place < last:
-        if read_i64_le(text, at + place) != read_i64_le(piece, place):
-            return False
-        place += _WORD
-    return read_i64_le(text, at + last) == read_i64_le(piece, last)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 
-from penstock.storage.streams.columns import IS_COMPILED
+from penstock.native_bytes import is_at
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
@@ -25,7 +25,6 @@ HASH_BITS: Final = 0x7FFF_FFFF
 NOWHERE: Final = -1
 TOGETHER: Final = 16  # buckets that are gone through at a time
 LARGEST_BUCKET: Final = 32  # strings; one bucket in a thousand billion has more
-_WORD: Final = 8  # bytes of a number
 _KEY_LENGTH: Final = 32  # bits before it in a head that was read as a number
 _TEXT_LENGTH: Final = 40
 _LENGTH_BITS: Final = 0xFF
@@ -53,26 +52,6 @@ def place_of(bucket: bytes, hashed: i64, key: bytes) -> i64:
             return at
         at += size_of(head)
     return NOWHERE
-
-
-def is_at(piece: bytes, bucket: bytes, at: i64) -> bool:
-    """Whether a piece stands at a place of a bucket, which must not end before it would.
-
-    Compiled, a call of `startswith` costs more than the loop.
-    """
-    if not IS_COMPILED:
-        return bucket.startswith(piece, at)
-    size: i64 = len(piece)
-    place: i64 = 0
-    while place + _WORD <= size:
-        if read_i64_le(bucket, at + place) != read_i64_le(piece, place):
-            return False
-        place += _WORD
-    while place < size:
-        if bucket[at + place] != piece[place]:
-            return False
-        place += 1
-    return True
 
 
 def size_of(head: i64) -> i64:

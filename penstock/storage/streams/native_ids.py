@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, write_i64_le
 
+from penstock.native_bytes import is_at
+
 if TYPE_CHECKING:
     from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
 
@@ -51,9 +53,10 @@ def read_ids(texts: list[bytes], ms_numbers: BytesWriter, seq_numbers: BytesWrit
     seq: i64 = 0
     result = OF_ONE_MS
     for text in texts:
-        if head and text.startswith(head):
-            end: i64 = len(text)
-            seq, at = number_at(text, len(head), end)
+        end: i64 = len(text)
+        size: i64 = len(head)
+        if size > 0 and size < end and is_at(head, text, 0):
+            seq, at = number_at(text, size, end)
             if seq < 0 or at < end:
                 return NOT_PLAIN
             shared += 1
@@ -97,9 +100,9 @@ def read_run(texts: list[bytes], start: i64) -> tuple[i64, i64, i64]:
     count: i64 = len(texts)
     while at < count:
         text = texts[at]
-        if not text.startswith(head) or not has_plain_number(text, seq_at):
-            break
         end: i64 = len(text)
+        if end <= seq_at or not is_at(head, text, 0) or not has_plain_number(text, seq_at):
+            break
         next_seq, stop = number_at(text, seq_at, end)
         if next_seq != last + 1 or stop < end:
             break

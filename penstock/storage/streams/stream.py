@@ -8,13 +8,7 @@ from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, IdRun, StreamId, halves, last_at_most
-from penstock.storage.streams.listpack_nodes import (
-    Node,
-    SameFieldEntries,
-    StreamLimits,
-    add_to_nodes,
-    last_node_from,
-)
+from penstock.storage.streams.listpack_nodes import Node, SameFieldEntries, StreamLimits, add_to_nodes, last_node_from
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 
@@ -517,8 +511,7 @@ class Stream:
             group.entries_read += count
             group.last_id = last
             return
-        segment, start, _ = runs[0]
-        first = segment.id_at(start)
+        first = runs[0][0].id_at(runs[0][1])
         self._step(group, first)
         if count == 1:
             return
