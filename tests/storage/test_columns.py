@@ -2,12 +2,24 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.storage.streams import columns
-from penstock.storage.streams.columns import WIDE, counts_up, first_at_least, is_constant, little_endian, numbered
+from penstock.storage.streams.columns import (
+    WIDE,
+    counts_up,
+    ends_of,
+    first_at_least,
+    is_constant,
+    little_endian,
+    numbered,
+    offsets_of,
+    owner_column,
+    repeated,
+)
 from penstock.storage.streams.ids import HALF, last_at_most
 
 NUMBERS = some.integers(0, 9) | some.sampled_from([2**62 - 1, 2**62, 2**63, HALF])
@@ -59,3 +71,21 @@ def test_an_owners_slots_are_found_among_bytes(owners: list[int], start: int, mo
         runs = columns.runs_of(raw, owner, start, most)
         assert [slot for begin, end in runs for slot in range(begin, end)] == slots[:most]
         assert all(begin < end and owner not in owners[end : end + 1] for begin, end in runs[:-1])
+
+
+@given(some.lists(some.binary(max_size=300), max_size=140))
+def test_offsets_are_those_of_the_parts_in_their_join(parts: list[bytes]) -> None:
+    offsets = offsets_of(parts)
+    joined = b"".join(parts)
+
+    assert [joined[begin:end] for begin, end in pairwise(offsets)] == parts
+    assert ends_of(little_endian(array("I", map(len, parts)))) == offsets
+
+
+@given(some.lists(some.tuples(some.sampled_from((0, 1, 2, 2**32 - 1)), some.integers(0, 130)), max_size=5))
+def test_a_column_of_one_number_is_nobody_elses(columns_of: list[tuple[int, int]]) -> None:
+    """Those that are made from the one before are not it."""
+    for number, length in columns_of:
+        for made in (repeated(number, length), owner_column(number, length)):
+            assert made.tolist() == [number] * length
+            made.append(7)

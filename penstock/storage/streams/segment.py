@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from operator import sub
 from typing import TYPE_CHECKING, Final
 
-from penstock.storage.streams.columns import WIDE, first_at_least, offsets_of, repeated
+from penstock.storage.streams.columns import WIDE, ends_of, first_at_least, little_endian, offsets_of, repeated
 from penstock.storage.streams.ids import HALF, StreamId, decimal, text_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ MOST_BYTES: Final = 64 * 1024
 NO_SLOT: Final = -1
 _NUMBERS: Final = array(WIDE, range(1000))  # the usual sequence numbers, ready to be sliced
 _NO_OFFSETS: Final = array("I")
-_SIZE_BYTES: Final = 4
 _SAVES_AT_LEAST: Final = 8  # an eighth, or a segment stays as it is
 
 
@@ -29,7 +28,8 @@ class Segment:
     """Up to MOST_SLOTS entries, ascending by id, each in a slot whose number never changes.
 
     An open segment (the stream's last) has its entries one by one in `parts`. A sealed one has one `blob`: the entry of
-    slot i is blob[offsets[i]:offsets[i + 1]]. One that is compressed has both only after it was read, for a while.
+    slot i is blob[offsets[i]:offsets[i + 1]]. One that is compressed has both only after it was read, for a while, and
+    more bytes in the blob behind its entries.
 
     Invariants: `ms`, `seq` and the entries have one element for each slot, ascending; `first` is the first slot that
     was not trimmed; `deleted`, if there is one, marks the deleted slots and is long enough for the highest of them;
@@ -58,7 +58,7 @@ class Segment:
         self.parts: list[bytes] = []
         self.blob = b""
         self.offsets: array[int] = _NO_OFFSETS
-        self.compressed = b""  # the entries' sizes, four bytes each, and the entries; empty: it is not compressed
+        self.compressed = b""  # the entries and their sizes, four bytes each; empty: it is not compressed
         self._compressor: Compressor | None = None
         self._found_at = NO_SLOT  # a slot that was looked for, the last one
         self.sealed = False
@@ -197,7 +197,7 @@ class Segment:
         if self.compressed or not self.blob:
             return
         sizes = array("I", map(sub, self.offsets[1:], self.offsets))
-        packed = compressor.compressed(sizes.tobytes() + self.blob)
+        packed = compressor.compressed(self.blob[: self.size] + little_endian(sizes))
         if len(packed) * _SAVES_AT_LEAST <= self.size * (_SAVES_AT_LEAST - 1):
             self.compressed, self._compressor = packed, compressor
             self.forget_ready()
@@ -211,15 +211,8 @@ class Segment:
         compressor = self._compressor
         if self.blob or not self.compressed or compressor is None:
             return
-        text = compressor.expanded(self.compressed)
-        sizes: array[int] = array("I")
-        sizes.frombytes(text[: len(self.ms) * _SIZE_BYTES])
-        ends, end = [0], 0
-        for size in sizes.tolist():
-            end += size
-            ends.append(end)
-        self.offsets = array("I", ends)
-        self.blob = text[len(self.ms) * _SIZE_BYTES :]
+        self.blob = compressor.expanded(self.compressed)  # its sizes are not cut off
+        self.offsets = ends_of(self.blob[self.size :])
         compressor.keep_ready(self)
 
     # -- what is live -----------------------------------------------------------------------------------------------
@@ -363,7 +356,7 @@ class Segment:
             if self.compressed:
                 self.make_ready()
             assert len(self.offsets) == len(self.ms) + 1
-            assert self.offsets[-1] == len(self.blob) == self.size
+            assert self.offsets[-1] == self.size <= len(self.blob)
         elif self.live:
             assert len(self.parts) == len(self.ms)
 
