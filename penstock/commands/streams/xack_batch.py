@@ -53,7 +53,7 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
     ctx.engine.statistics.hits += len(words)
     ctx.dirty += acknowledged.count(1)
     if ctx.effects.log is not None and any(acknowledged):
-        opening = b"*4\r\n" + b"".join(map(reply.bulk, head))
+        opening = b"*4\r\n" + reply.words(head)
         lines = list(map(b"".join, zip(repeat(opening), map(reply.bulk, compress(words, acknowledged)))))
         ctx.effects.add_units(ctx.db_index, lines)
     if stream.policies is not None and any(acknowledged):

@@ -125,7 +125,7 @@ def _record_new(producers: Producers, batch: RequestBatch, first_id: StreamId) -
 def _line_begins(batch: RequestBatch, lengths: list[int]) -> list[bytes]:
     """For each request what its line of the log has before the id. lengths: what its trim leaves, if it has one."""
     head = batch.prefix if batch.middle else batch.prefix[:2]
-    begins = [b"*%d\r\n%b" % (batch.width, b"".join(map(reply.bulk, head)))] * batch.count
+    begins = [reply.array_header(batch.width) + reply.words(head)] * batch.count
     if batch.middle:
         pids, iids = batch.own
         begins = [begins[at] + reply.bulk(pid) + reply.bulk(iids[at]) for at, pid in enumerate(pids)]
