@@ -44,9 +44,9 @@ def fcall_ro(ctx: Context, args: list[bytes]) -> bytes:
 def _call(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
     ctx.engine.show_script(ctx)
     scripts = ctx.engine.scripts
-    scripts.libraries.function(args[1])
+    function = scripts.libraries.function(args[1])
     keys = keys_and_args(args, b"ERR Bad number of keys provided")
-    return scripts.call(ctx, args[1], keys, args[3:], read_only)
+    return scripts.call(ctx, function, keys, args[3:], read_only)
 
 
 container("FUNCTION", group="scripting", since="7.0.0", summary="Looks at libraries of functions and changes them.")

@@ -16,16 +16,18 @@ REPLAY_LIMIT_MS: Final = 5000  # the same, from a log: a slow machine is no reas
 
 
 class Function:
-    """One function. `key` is how Lua finds it; names are told apart without regard to case.
+    """One function. `number` is how Lua finds it; names are told apart without regard to case.
 
     steps: the most it may take in place, and the most bytes of words that it may be given there, as a Script's.
     """
 
-    __slots__ = ("description", "flags", "key", "name", "steps")
+    __slots__ = ("description", "flags", "name", "number", "steps")
 
-    def __init__(self, name: bytes, key: bytes, description: bytes | None, flags: frozenset[bytes], steps: int) -> None:
+    def __init__(
+        self, name: bytes, number: int, description: bytes | None, flags: frozenset[bytes], steps: int
+    ) -> None:
         self.name = name
-        self.key = key
+        self.number = number
         self.description = description
         self.flags = flags
         self.steps = steps
@@ -54,7 +56,6 @@ class Libraries:
         self._kept = kept  # the keyspace's: what a fresh base holds
         self.by_name: dict[bytes, Library] = {}
         self.functions: dict[bytes, Function] = {}
-        self._serial = 0
 
     def function(self, name: bytes) -> Function:
         found = self.functions.get(name.lower())
@@ -98,13 +99,11 @@ class Libraries:
         library = Library(name, code)
         steps_by_line, changes = quick_functions.judged(body)
 
-        def found(name: bytes, described: bool, description: bytes, flags: bytes, line: float) -> bytes:
-            self._serial += 1
-            key = b"%d" % self._serial
+        def found(number: float, name: bytes, described: bool, description: bytes, flags: bytes, line: float) -> int:
             about = description if described else None
             steps = steps_by_line.get(int(line), 0)
-            library.functions.append(Function(name, key, about, frozenset(flags.split()), steps))
-            return key
+            library.functions.append(Function(name, int(number), about, frozenset(flags.split()), steps))
+            return int(number)
 
         self._calls.begin_load(limit_ms)
         trouble = self._machine().load(body, changes, found)
@@ -124,7 +123,7 @@ class Libraries:
 
     def _forget(self, library: Library) -> None:
         for function in library.functions:
-            self._machine().drop(function.key)
+            self._machine().forget(function.number)
 
     def delete(self, name: bytes) -> None:
         library = self.by_name.pop(name, None)

@@ -68,7 +68,14 @@ class Runtime(Protocol):
 class Interface(Protocol):
     """What sandbox.lua gives back."""
 
-    def __getitem__(self, name: bytes) -> Callable[..., bytes | None]: ...
+    def __getitem__(self, name: bytes) -> Callable[..., bytes | int | None]: ...
+
+
+class Coroutine(Protocol):
+    """What is used of a coroutine of lupa's."""
+
+    @property
+    def send(self) -> "Callable[[object], object]": ...
 
 
 class Tables(Protocol):
@@ -138,13 +145,12 @@ class Machine:
         interface = cast(Interface, self._sandbox(runtime.table_from(host)))
         self._compile = interface[b"compile"]
         self._forget = interface[b"forget"]
+        self._hold = interface[b"hold"]
         self._run = interface[b"run"]
-        self._run_in_place = interface[b"run_in_place"]
+        self._place = cast("Callable[[], Coroutine]", interface[b"place"])
+        self._send: Callable[[object], object] | None = None  # of the place, where it is free
         self._go_on = interface[b"go_on"]
         self._load = interface[b"load"]
-        self._drop = interface[b"drop"]
-        self._call = interface[b"call"]
-        self._call_in_place = interface[b"call_in_place"]
         self._clear = interface[b"clear"]
         self._unhook = interface[b"unhook"]
 
@@ -197,6 +203,10 @@ class Machine:
         server = self._server
         if not server.in_place and self._used() > SOFT_LIMIT:  # in place nothing large is made
             return lua_values.handed(NO_ROOM)
+        return self._replied(words)
+
+    def _replied(self, words: tuple[object, ...]) -> bytes | int:
+        server = self._server
         try:
             found = server.call(words)
             if len(found) > LARGE and not self._has_room(len(found)):
@@ -235,67 +245,79 @@ class Machine:
         """Bytes that Lua uses."""
         return self._used()
 
-    def compile(self, sha: bytes, code: bytes, changes: "list[Change]") -> bytes | None:
-        """Make a script ready to run, with changes of its text (quick_code.py); Lua's complaint where it is none."""
+    def compile(self, sha: bytes, code: bytes, changes: "list[Change]") -> int | bytes:
+        """Make a script ready to run, with changes of its text (quick_code.py): its number, or Lua's complaint.
+
+        Errors in it tell the SHA.
+        """
         self._changes = changes
-        return self._guarded(self._compile, len(code), (sha, code))
+        return self._guarded(self._compile, len(code), (sha, code)) or 0
 
-    def forget(self, sha: bytes) -> None:
-        self._forget(sha)
+    def forget(self, number: int) -> None:
+        """Forget a script or function."""
+        self._forget(number)
 
-    def run(self, sha: bytes, resp: int, watched: bool, keys: int, words: list[bytes], size: int) -> bytes:
-        """Run a script to its end: its reply.
+    def run(self, number: int, resp: int, watched: bool, keys: int, words: list[bytes], size: int) -> bytes:
+        """Run a script or function to its end: its reply.
 
         size: bytes of all words.
         """
-        return self._given(self._run, [sha, resp, watched, keys], words, size) or b""
+        if len(words) > MOST_PASSED:
+            trouble = self._hand_over(words)
+            if trouble is not None:
+                return trouble
+            words = []
+        return _text(self._guarded(self._run, size, (number, resp, watched, keys, *words)))
 
-    def run_in_place(self, sha: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int) -> bytes | None:
-        """Run a script in so many steps (guard.lua): its reply; None where that is not enough, go_on then."""
-        return self._given(self._run_in_place, [sha, resp, steps, keys], words, size)
+    def run_in_place(self, number: int, resp: int, steps: int, keys: int, words: list[bytes]) -> bytes | None:
+        """Run a script or function in so many steps (guard.lua): its reply; None where that is not enough, go_on then.
+
+        Its requests are what the coroutine yields: a reply is what it is resumed with.
+        """
+        if len(words) > MOST_PASSED:
+            trouble = self._hand_over(words)
+            if trouble is not None:
+                return trouble
+            words = []
+        send = self._send
+        if send is None:
+            send = self._place().send
+        self._send = None
+        try:
+            found = send((number, resp, steps, keys, *words))
+            while isinstance(found, tuple):
+                found = send(self._replied(found))
+        except self._failure:
+            return self._failed()
+        if not isinstance(found, bytes):
+            return None
+        self._send = send
+        return found
 
     def go_on(self, name: bytes) -> bytes:
         """Run the rest of a script or function, watched: its reply. Errors tell the name."""
-        return self._guarded(self._go_on, 0, (name,)) or b""
-
-    def call(
-        self, key: bytes, name: bytes, resp: int, watched: bool, keys: int, words: list[bytes], size: int
-    ) -> bytes:
-        """Run a function of a library to its end: its reply."""
-        return self._given(self._call, [key, name, resp, watched, keys], words, size) or b""
-
-    def call_in_place(
-        self, key: bytes, name: bytes, resp: int, steps: int, keys: int, words: list[bytes], size: int
-    ) -> bytes | None:
-        """As run_in_place, a function of a library."""
-        return self._given(self._call_in_place, [key, name, resp, steps, keys], words, size)
+        return _text(self._guarded(self._go_on, 0, (name,)))
 
     def load(
-        self, code: bytes, changes: "list[Change]", found: Callable[[bytes, bool, bytes, bytes, float], bytes]
+        self, code: bytes, changes: "list[Change]", found: Callable[[float, bytes, bool, bytes, bytes, float], int]
     ) -> bytes | None:
         """Run a library's code, with changes as in `compile`; why that failed.
 
-        It registers its functions: name, described, description, flags, line.
+        It registers its functions: number, name, described, description, flags, line. `found` gives the number.
         """
         self._changes = changes
-        return self._guarded(self._load, len(code), (code, self._answering(found)))
+        trouble = self._guarded(self._load, len(code), (code, self._answering(found)))
+        return None if trouble is None else _text(trouble)
 
-    def drop(self, key: bytes) -> None:
-        self._drop(key)
+    def _hand_over(self, words: list[bytes]) -> bytes | None:
+        """Give Lua the words of the next run as one text, for its stack is short; the reply where there is no room."""
+        packed = lua_values.packed_words(words)
+        trouble = self._guarded(self._hold, len(packed), (packed,))
+        return None if trouble is None else _text(trouble)
 
-    def _given(
-        self, function: Callable[..., bytes | None], before: list[object], words: list[bytes], size: int
-    ) -> bytes | None:
-        """What a function of the sandbox answers to words. Lua's stack is short: many words go as one text."""
-        if len(words) > MOST_PASSED:
-            packed = lua_values.packed_words(words)
-            before.append(packed)
-            return self._guarded(function, len(packed), tuple(before))
-        before.append(None)
-        before += words
-        return self._guarded(function, size, tuple(before))
-
-    def _guarded(self, function: Callable[..., bytes | None], size: int, words: tuple[object, ...]) -> bytes | None:
+    def _guarded(
+        self, function: Callable[..., bytes | int | None], size: int, words: tuple[object, ...]
+    ) -> bytes | int | None:
         """What a function of the sandbox answers. `size` bytes of words are handed to Lua."""
         if size > LARGE and not self._has_room(3 * size):
             self._collect()
@@ -303,15 +325,20 @@ class Machine:
                 return NO_ROOM
         try:
             answer = function(*words)
-        except self._failure:  # out of memory amid our own Lua, or stopped there
-            self._collect()
-            return reply.error(self._server.why_stop() or OUT_OF_MEMORY)
+        except self._failure:
+            return self._failed()
         if not self._server.in_place and self._used() > MUCH:
             self._collect()
         return answer
 
+    def _failed(self) -> bytes:
+        """The reply of what ran out of memory amid our own Lua, or was stopped there."""
+        self._collect()
+        return reply.error(self._server.why_stop() or OUT_OF_MEMORY)
+
     def _collect(self) -> None:
         """Free all garbage, which needs memory, too, and give it back to the system."""
+        self._send = None
         self._runtime.set_max_memory(2 * HARD_LIMIT)
         self._unhook()
         self._clear()
@@ -338,6 +365,12 @@ def _new_runtime() -> tuple[Runtime, type[Exception]]:
         unpack_returned_tuples=False, max_memory=HARD_LIMIT,
     )  # fmt: skip
     return runtime, luajit21.LuaError
+
+
+def _text(answer: bytes | int | None) -> bytes:
+    """What is an error or a reply, if it is anything."""
+    assert not isinstance(answer, int), "Lua gives numbers to nobody else"
+    return answer or b""
 
 
 def _trouble(failure: Exception) -> bytes:

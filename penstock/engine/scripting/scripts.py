@@ -10,13 +10,14 @@ over or killed. So it is inside EXEC, too.
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.scripting import lock_scripts, shebang
-from penstock.engine.scripting.function_libraries import Libraries
+from penstock.engine.scripting.function_libraries import Function, Libraries
 from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls, OwnRequests
 from penstock.engine.scripting.script_runner import ScriptRunner
@@ -43,14 +44,17 @@ WRITES_IN_RO: Final = b"ERR Can not execute a script with write flag using *_ro 
 class Script:
     """A script that is compiled. `flags` are the shebang's, None without one; loaded: by SCRIPT LOAD, for good.
 
-    is_lock: whether it is a lock script of redis-py. steps: the most it may take in place, and the most bytes of words
-    that it may be given there; 0 where it only runs in the thread.
+    number: Lua's, 0 without Lua. is_lock: whether it is a lock script of redis-py. steps: the most it may take in
+    place, and the most bytes of words that it may be given there; 0 where it only runs in the thread.
     """
 
-    __slots__ = ("code", "flags", "is_lock", "loaded", "steps")
+    __slots__ = ("code", "flags", "is_lock", "loaded", "number", "steps")
 
-    def __init__(self, code: bytes, steps: int, flags: frozenset[bytes] | None, loaded: bool, is_lock: bool) -> None:
+    def __init__(
+        self, code: bytes, number: int, steps: int, flags: frozenset[bytes] | None, loaded: bool, is_lock: bool
+    ) -> None:
         self.code = code
+        self.number = number
         self.is_lock = is_lock
         self.flags = flags
         self.loaded = loaded
@@ -141,28 +145,27 @@ class Scripts:
         flags, body = shebang.read(code)
         is_lock = lock_scripts.is_lock_script(sha)
         if is_lock and not self._has_lua():
-            self.cached[sha] = Script(code, 0, None, True, True)
+            self.cached[sha] = Script(code, 0, 0, None, True, True)
             return sha
         from penstock.engine.scripting import quick_code  # imported late: compiling its expressions takes 2 ms
 
         steps, changes = quick_code.judged(body)
-        complaint = self.machine().compile(sha, body, changes)
-        if complaint is not None:
-            raise ReplyError(b"ERR Error compiling script (new function): " + complaint)
-        self.cached[sha] = Script(code, steps, flags, loaded, is_lock)
+        number = self.machine().compile(sha, body, changes)
+        if isinstance(number, bytes):
+            raise ReplyError(b"ERR Error compiling script (new function): " + number)
+        self.cached[sha] = Script(code, number, steps, flags, loaded, is_lock)
         if not loaded:
             self._evaluated[sha] = None
             if len(self._evaluated) > MOST_EVALUATED:
                 oldest, _ = self._evaluated.popitem(last=False)
-                del self.cached[oldest]
-                self.machine().forget(oldest)
+                self.machine().forget(self.cached.pop(oldest).number)
                 self.evicted += 1
         return sha
 
     def flush(self) -> None:
         if self._machine is not None:
-            for sha in self.cached:
-                self._machine.forget(sha)
+            for script in self.cached.values():
+                self._machine.forget(script.number)
         self.cached.clear()
         self._evaluated.clear()
 
@@ -185,43 +188,41 @@ class Scripts:
                 given = words[:1] + words[keys:] if keys else []
                 ended = lock_scripts.run(self.calls, sha, given)
                 return self._ended(ctx, b"!" + ended[1:] if ended.startswith(b"-") else ended)
-        machine = self._machine or self.machine()
-        resp = 3 if ctx.resp3 else 2
-        self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
-        size = size_of(words)
-        steps = script.steps - size  # what is done to long texts takes longer
-        if steps > 0:
-            self.calls.in_place = True
-            answer = machine.run_in_place(sha, resp, steps, keys, words, size)
-            return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, sha, False)
-        return self._watch(ctx, self._begun(ctx, sha, False), lambda: machine.run(sha, resp, True, keys, words, size))
+        return self._start(ctx, script.number, script.steps, sha, False, keys, words, read_only)
 
-    def call(self, ctx: Context, name: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
+    def call(self, ctx: Context, function: Function, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a function of a library."""
-        function = self.libraries.function(name)
         self._look_at_memory(function.flags)
         if self._engine.cluster is not None:
             self._look_at_cluster(function.flags, words[:keys])
         read_only = may_only_read(function.flags, read_only)
-        machine, resp = self.machine(), 3 if ctx.resp3 else 2
+        return self._start(ctx, function.number, function.steps, function.name, True, keys, words, read_only)
+
+    def _start(
+        self,
+        ctx: Context,
+        number: int,
+        most_steps: int,
+        name: bytes,
+        is_function: bool,
+        keys: int,
+        words: list[bytes],
+        read_only: bool,
+    ) -> bytes:
+        """Run what has a number in Lua, in place or watched: its reply."""
+        machine = self._machine or self.machine()
+        resp = 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
-        key, shown, size = function.key, function.name, size_of(words)
-        steps = function.steps - size
-        if steps > 0:
-            self.calls.in_place = True
-            answer = machine.call_in_place(key, shown, resp, steps, keys, words, size)
-            return self._ended(ctx, answer) if answer is not None else self._go_on(ctx, shown, True)
-        running = self._begun(ctx, shown, True)
-        return self._watch(ctx, running, lambda: machine.call(key, shown, resp, True, keys, words, size))
-
-    def _go_on(self, ctx: Context, name: bytes, is_function: bool) -> bytes:
-        """The reply of what took more steps than it may in place."""
-        self.calls.in_place = False
-        machine = self.machine()
-        return self._watch(ctx, self._begun(ctx, name, is_function), lambda: machine.go_on(name))
-
-    def _begun(self, ctx: Context, name: bytes, is_function: bool) -> Running:
-        return Running(name, ctx.args, ctx.engine.clock.now_us(), is_function)
+        size = size_of(words)
+        steps = most_steps - size  # what is done to long texts takes longer
+        if steps <= 0:
+            return self._watch(ctx, name, is_function, partial(machine.run, number, resp, True, keys, words, size))
+        self.calls.in_place = True
+        answer = machine.run_in_place(number, resp, steps, keys, words)
+        if answer is not None:
+            return self._ended(ctx, answer)
+        self.calls.in_place = False  # what took more steps than it may in place
+        return self._watch(ctx, name, is_function, partial(machine.go_on, name))
 
     def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
         """Above maxmemory a script whose flags neither forbid writing nor allow that is refused (Redis 8.6.3)."""
@@ -236,8 +237,9 @@ class Scripts:
             raise ReplyError(b"ERR Can not run script on cluster, 'no-cluster' flag is set.")
         self.calls.bind_slot(flags, keys)
 
-    def _watch(self, ctx: Context, running: Running, job: Callable[[], bytes]) -> bytes:
+    def _watch(self, ctx: Context, name: bytes, is_function: bool, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
+        running = Running(name, ctx.args, ctx.engine.clock.now_us(), is_function)
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
         runner = self._runner
         if runner is None or ctx.session.privileged or threshold_ms <= 0:

@@ -4,12 +4,12 @@
 
 local host = ...
 local error, select, type = error, select, type
-local raw_pcall, raw_xpcall, collect, clock = pcall, xpcall, collectgarbage, os.clock
+local raw_pcall, raw_xpcall, collect, clock, byte, sub = pcall, xpcall, collectgarbage, os.clock, string.byte, string.sub
 local create, raw_resume, raw_yield, status, running = coroutine.create, coroutine.resume, coroutine.yield,
     coroutine.status, coroutine.running
 local sethook, getinfo, gsub = debug.sethook, debug.getinfo, string.gsub
-local killed, widen, narrow = host.killed, host.widen, host.narrow
-local null, soft_limit = host.null, host.soft_limit / 1024
+local call, killed, widen, narrow = host.call, host.killed, host.widen, host.narrow
+local decode, null, soft_limit = host.decode, host.null, host.soft_limit / 1024
 
 local OUT_OF_MEMORY = "not enough memory"
 local HOOK_EVERY, HOOK_SOON = 1000, 10 -- instructions; soon: where these take long
@@ -95,14 +95,16 @@ end
 -- A script runs in place, in a coroutine, as long as it takes few steps. What could take long for little code says its
 -- cost first, and so does each turn of a loop, each function of the script, and each text that is joined (quick_code.py).
 -- Where that is too much the coroutine yields, and goes on in a thread, under the watch.
+--
+-- The host resumes the coroutine with what to run, and with replies; the coroutine yields two words or more for a
+-- request, one for the script's own reply, and nil where the script goes on elsewhere.
 
 local in_place, steps_left = false, 0
+local asks_by_yield = false -- in place; a yield and a resume take half as long as a call of the host
 local STEPS_OF_REQUEST = 40
 local GRANT = 1000 -- steps that a text may take before it counts them here
 local grants, began_at = 0, 0 -- in place so far; when the second was given
 local LONGEST = 0.01 -- seconds of processor time in place from then on: a step may take longer than a step
-local at_rest, handed_over -- coroutines: one for the next script, and one whose script is to go on
-local HANDED_OVER = {}
 local own_thread -- that runs in place, or did and goes on
 
 -- Say that so many steps follow, of 100 ns each: as long as it takes Lua to read or to make a byte of text.
@@ -116,11 +118,6 @@ guard.spend = spend
 
 function guard.is_in_place()
     return in_place
-end
-
--- A request was made in place, whose reply has so many bytes.
-function guard.asked(size)
-    spend(STEPS_OF_REQUEST + size)
 end
 
 -- A text has used the steps that it was granted: -left is how many more it took. How many it may take next.
@@ -145,49 +142,100 @@ function guard.joined(text)
 end
 
 -- Say that nobody knows how many steps follow, or that they cannot be left half-way.
-function guard.leave_place()
+local function leave_place()
     steps_left = math.huge
     if in_place then
-        in_place = false
-        raw_yield(HANDED_OVER)
+        in_place, asks_by_yield = false, false
+        raw_yield(nil)
     end
 end
+guard.leave_place = leave_place
 
-local function run_each(body, first, second, third)
-    while true do
-        body, first, second, third = raw_yield(body(first, second, third))
-    end
+-- Begin to run in place, in so many steps.
+function guard.begin_in_place(steps)
+    depth, base, dying, is_watched = 2, 0, nil, false
+    in_place, asks_by_yield, steps_left, grants = true, true, steps, 0
 end
 
--- What the coroutine did, as pcall says it: true and what the script's body gave, or false and the problem; nil where
--- its script is handed over.
-local function outcome(thread, done, first, ...)
-    if first == HANDED_OVER then
-        handed_over = thread
-        return nil
-    end
-    in_place = false
-    if not done then
-        own_thread = nil -- with all that it holds
-        return false, first
-    end
-    at_rest = thread
-    return true, first, ...
+-- A coroutine that runs body(...) again and again: what it is resumed with, and yields what that gave.
+function guard.place(body)
+    own_thread = create(function()
+        local answer
+        while true do
+            answer = body(raw_yield(answer))
+            in_place, asks_by_yield = false, false
+        end
+    end)
+    raw_resume(own_thread)
+    return own_thread
 end
 
--- Run body(...) in so many steps: as pcall does, or nil where that was not enough, then go_on.
-function guard.run_in_place(steps, body, first, second, third)
-    local thread = at_rest or create(run_each)
-    at_rest, handed_over, in_place, steps_left = nil, nil, true, steps
-    own_thread, grants = thread, 0
-    return outcome(thread, raw_resume(thread, body, first, second, third))
-end
-
--- Go on with what was handed over: as pcall does.
+-- Go on, watched, with what has left its place: true and what `body` gave, or false and why there is no such.
 function guard.go_on()
-    local thread = handed_over
-    handed_over = nil
-    return outcome(thread, raw_resume(thread))
+    guard.watch()
+    return raw_resume(own_thread)
+end
+
+-- Run a function in an error's handler, as pcall does: C has called it, so nothing can yield there.
+function guard.handle(body)
+    local before = asks_by_yield
+    asks_by_yield = false
+    local done, found = raw_pcall(body)
+    asks_by_yield = before and in_place
+    return done, found
+end
+
+-- requests -------------------------------------------------------------------------------------------------------------
+
+-- What no request was made of: no error of a command.
+local WORDS_REFUSED = {
+    ["ERR Please specify at least one argument for this redis lib call"] = true,
+    ["ERR Lua redis lib command arguments must be strings or integers"] = true,
+}
+
+-- What a request gave, and whether that is an error, of what the host handed over (lua_values.py): a bulk string as it
+-- is, an integer as a number, a null as false, OK as true; anything else behind a NUL and a sign.
+local function taken(found)
+    if type(found) ~= "string" then
+        spend(STEPS_OF_REQUEST)
+        if found == true then
+            return {ok = "OK"}, false
+        end
+        return found, false
+    end
+    spend(STEPS_OF_REQUEST + #found)
+    if byte(found, 1) ~= 0 then
+        return found, false
+    end
+    local sign, rest = byte(found, 2), sub(found, 3)
+    if sign == 61 then -- =
+        return decode(rest), false
+    elseif sign == 33 then -- !, a script that has run too long in place
+        leave_place()
+        return taken(rest)
+    end
+    return {err = rest, ignore_error_stats_update = not WORDS_REFUSED[rest] or nil}, true
+end
+
+-- What the host answers to a request. One word alone would be a script's reply.
+local function answered(...)
+    local _, second = ...
+    if asks_by_yield and second ~= nil then
+        return raw_yield(...)
+    end
+    return call(...)
+end
+
+function guard.redis_call(...)
+    local answer, is_error = taken(answered(...))
+    if is_error then
+        error(answer, 0)
+    end
+    return answer
+end
+
+function guard.redis_pcall(...)
+    return (taken(answered(...)))
 end
 
 -- calling --------------------------------------------------------------------------------------------------------------
@@ -433,7 +481,7 @@ end
 -- Begin to run what a client sent.
 function guard.begin(watched)
     depth, base, dying = 2, 0, nil
-    is_watched = false
+    is_watched, in_place, asks_by_yield = false, false, false
     if watched then
         guard.watch()
     end
@@ -450,7 +498,7 @@ end
 -- Let go of what was run, however it ended.
 function guard.clear()
     guard.finish()
-    own_thread, handed_over, in_place = nil, nil, false
+    own_thread, in_place, asks_by_yield = nil, false, false
 end
 
 guard.unhook = sethook -- for the host: a function of C, during which no hook is called

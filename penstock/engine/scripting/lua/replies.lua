@@ -246,5 +246,4 @@ function replies.reply(answer)
     return rendered(answer)
 end
 
-replies.flat = flat
 return replies

@@ -8,9 +8,9 @@ local raw_pcall, raw_xpcall, raw_pairs, raw_next, raw_get, raw_set = pcall, xpca
 local raw_setmetatable, raw_loadstring, setfenv = setmetatable, loadstring, setfenv
 local raw_load, getinfo = load, debug.getinfo
 local byte, find, sub, concat, floor = string.byte, string.find, string.sub, table.concat, math.floor
-local call, standin, wrong, clean = host.call, shared.standin, guard.wrong, guard.clean
-local flat, reply_to, spend, decode = replies.flat, replies.reply, guard.spend, host.decode
-local begin_replies, begin_guard, run_in_place, asked = replies.begin, guard.begin, guard.run_in_place, guard.asked
+local standin, wrong, clean = shared.standin, guard.wrong, guard.clean
+local reply_to, spend, decode = replies.reply, guard.spend, host.decode
+local begin_replies, begin_in_place = replies.begin, guard.begin_in_place
 
 -- errors ---------------------------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ local function located(problem)
         problem = sub(place.source, 2) .. ":" .. place.currentline .. ": " .. problem
     end
     if type(problem) == "table" and type(raw_get(problem, "err")) ~= "string" then
-        local done, text = raw_pcall(function()
+        local done, text = guard.handle(function()
             return problem.err
         end)
         if done and type(text) == "string" then
@@ -114,48 +114,6 @@ local function raise(text)
     error({err = "ERR " .. text}, 0)
 end
 
--- What no request was made of: no error of a command.
-local WORDS_REFUSED = {
-    ["ERR Please specify at least one argument for this redis lib call"] = true,
-    ["ERR Lua redis lib command arguments must be strings or integers"] = true,
-}
-
--- What a request gave, and whether that is an error, of what the host handed over (lua_values.py): a bulk string as it
--- is, an integer as a number, a null as false, OK as true; anything else behind a NUL and a sign.
-local function taken(found)
-    if type(found) ~= "string" then
-        asked(0)
-        if found == true then
-            return {ok = "OK"}, false
-        end
-        return found, false
-    end
-    asked(#found)
-    if byte(found, 1) ~= 0 then
-        return found, false
-    end
-    local sign, rest = byte(found, 2), sub(found, 3)
-    if sign == 61 then -- =
-        return decode(rest), false
-    elseif sign == 33 then -- !, a script that has run too long in place
-        guard.leave_place()
-        return taken(rest)
-    end
-    return {err = rest, ignore_error_stats_update = not WORDS_REFUSED[rest] or nil}, true
-end
-
-local function redis_call(...)
-    local answer, is_error = taken(call(...))
-    if is_error then
-        error(answer, 0)
-    end
-    return answer
-end
-
-local function redis_pcall(...)
-    return (taken(call(...)))
-end
-
 local function reply_of(field, prefix)
     return function(...)
         local text = ...
@@ -167,8 +125,8 @@ local function reply_of(field, prefix)
 end
 
 local redis = {
-    call = redis_call,
-    pcall = redis_pcall,
+    call = guard.redis_call,
+    pcall = guard.redis_pcall,
     error_reply = reply_of("err", function(text)
         text = text:match("^%-?([^%z]*)")
         local space = find(text, " ", 1, true)
@@ -413,11 +371,14 @@ local usual_meta = getmetatable(library_env)
 
 -- running --------------------------------------------------------------------------------------------------------------
 
-local scripts, functions = {}, {}
-local uncounted = {} -- scripts that do not count their steps: they never run in place
+local starts, shown = {}, {} -- of scripts and functions by number: what runs one, and its name in errors
+local last = 0 -- the last number
+local held -- KEYS and ARGV of the next run, where the host has passed them as one text
 
--- KEYS and ARGV of all words.
-local function split(keys, all)
+-- KEYS and ARGV.
+local function words_of(keys, ...)
+    local all = held or {...}
+    held = nil
     if keys == 0 then
         return {}, all
     end
@@ -431,131 +392,108 @@ local function split(keys, all)
     return names, rest
 end
 
--- KEYS and ARGV. Many words come packed, as one text.
-local function words_of(keys, packed, ...)
-    if packed then
-        return split(keys, decode(packed))
-    elseif keys == 1 then
-        return {(...)}, {select(2, ...)}
-    end
-    return split(keys, {...})
-end
-
-local function begin(resp, is_watched, is_function)
-    in_library = is_function
-    begin_replies(resp)
-    begin_guard(is_watched)
-end
-
 local interface = {}
 
+-- Take the words of the next run, packed.
+function interface.hold(packed)
+    held = decode(packed)
+end
+
+-- The number of a script that is now ready to run, or why it is none.
 function interface.compile(sha, code)
     local chunk, problem, counts = compiled(code, "@user_script", true)
     if not chunk then
         return problem
     end
-    scripts[sha] = setfenv(chunk, env)
-    uncounted[chunk] = not counts or nil
-    return nil
-end
-
-function interface.forget(sha)
-    if scripts[sha] then
-        uncounted[scripts[sha]] = nil
+    setfenv(chunk, env)
+    last = last + 1
+    shown[last] = sha
+    starts[last] = function(names, words)
+        if not counts then
+            guard.leave_place()
+        end
+        in_library = false
+        for_scripts.KEYS, for_scripts.ARGV = names, words
+        return reply_to(chunk())
     end
-    scripts[sha] = nil
+    return last
 end
 
--- done, answer: of raw_xpcall. The reply of what was run, or nil and why it failed; called under the watch still.
-local function replied(done, answer)
-    if done then
-        return reply_to(answer)
+local function add_function(number, name, body)
+    shown[number] = name
+    starts[number] = function(names, words)
+        in_library = true
+        usual_meta.__index = for_functions
+        return reply_to(body(names, words))
     end
-    return nil, answer
 end
 
-local function run_script(chunk)
-    return replied(raw_xpcall(chunk, located))
+function interface.forget(number)
+    starts[number], shown[number] = nil, nil
 end
 
-local function run_function(body, names, words)
-    return replied(raw_xpcall(body, located, names, words))
-end
-
--- is_whole: whether nothing stopped even what is to catch all; else text is the problem. The reply of a script that
--- is over.
-local function finished(name, is_whole, text, problem)
+-- The reply of what failed.
+local function failed(problem, name)
     guard.finish()
-    if is_whole and text then
-        return text
-    end
-    if not is_whole then
-        problem = text
-    end
     return replies.failure(type(problem) == "table" and problem or {err = "ERR " .. tostring(problem)}, name)
 end
 
-function interface.run(sha, resp, is_watched, keys, packed, ...)
-    for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
-    begin(resp, is_watched, false)
-    return finished(sha, raw_pcall(run_script, scripts[sha]))
-end
-
-local function run_whole(chunk)
-    if uncounted[chunk] then
-        guard.leave_place()
+-- Run a script or function: its reply.
+local function run(number, keys, first, ...)
+    local names, words
+    if keys == 1 and not held then
+        names, words = {first}, {...}
+    else
+        names, words = words_of(keys, first, ...)
     end
-    return run_script(chunk)
-end
-
-local function ended(name, is_whole, text, problem)
-    if is_whole == nil then
-        return nil
+    local done, answer = raw_xpcall(starts[number], located, names, words)
+    if done then
+        return answer
     end
-    return finished(name, is_whole, text, problem)
+    return failed(answer, shown[number])
 end
 
--- Run a script in place: its reply, or nil where it takes more than so many steps; go_on then.
-function interface.run_in_place(sha, resp, steps, keys, packed, ...)
-    for_scripts.KEYS, for_scripts.ARGV = words_of(keys, packed, ...)
-    begin(resp, false, false)
-    return ended(sha, run_in_place(steps, run_whole, scripts[sha]))
+function interface.run(number, resp, is_watched, ...)
+    begin_replies(resp)
+    guard.begin(is_watched)
+    local is_whole, answer = raw_pcall(run, number, ...)
+    if not is_whole then
+        return failed(answer, shown[number])
+    end
+    guard.finish()
+    return answer
 end
 
--- Go on with what was run in place, under a name that errors are to tell.
-function interface.go_on(shown)
-    guard.watch()
-    return ended(shown, guard.go_on())
+local function run_in_place(number, resp, steps, ...)
+    begin_replies(resp)
+    begin_in_place(steps)
+    return run(number, ...)
 end
 
-function interface.call(name, shown, resp, is_watched, keys, packed, ...)
-    local names, words = words_of(keys, packed, ...)
-    begin(resp, is_watched, true)
-    usual_meta.__index = for_functions
-    return finished(shown, raw_pcall(run_function, functions[name], names, words))
+-- A coroutine for what runs in place. Resumed with (number, resp, steps, keys, ...) it yields the reply, but see guard.
+function interface.place()
+    return guard.place(run_in_place)
 end
 
--- Run a function in place, as run_in_place does a script.
-function interface.call_in_place(name, shown, resp, steps, keys, packed, ...)
-    local names, words = words_of(keys, packed, ...)
-    begin(resp, false, true)
-    usual_meta.__index = for_functions
-    return ended(shown, run_in_place(steps, run_function, functions[name], names, words))
+-- Go on with what has left its place, under a name that errors are to tell.
+function interface.go_on(name)
+    local is_whole, answer = guard.go_on()
+    if not is_whole then
+        return failed(answer, name)
+    end
+    guard.finish()
+    return answer
 end
 
 -- What a script left behind, for the collector.
 function interface.clear()
-    for_scripts.KEYS, for_scripts.ARGV = nil, nil
+    for_scripts.KEYS, for_scripts.ARGV, held = nil, nil, nil
     replies.clear()
     guard.clear()
 end
 
 -- Take the watch away, which would stop even `clear` while much memory is in use.
 interface.unhook = guard.unhook
-
-function interface.drop(name)
-    functions[name] = nil
-end
 
 -- The line of a library's text in which a function begins; -1 for one that is no library's, or does not count its
 -- steps.
@@ -564,8 +502,8 @@ local function line_of(body, counts)
     return counts and place.source == "@user_function" and place.linedefined or -1
 end
 
--- While a library is loaded it sees little but redis.register_function; `found` gets (name, described, description,
--- flags, line).
+-- While a library is loaded it sees little but redis.register_function; `found` gets (number, name, described,
+-- description, flags, line) and gives the number.
 function interface.load(code, found)
     local chunk, problem, counts = compiled(code, "@user_function", true)
     if not chunk then
@@ -646,8 +584,8 @@ function interface.load(code, found)
             refuse_function("Function already exists in the library")
         end
         registered[name] = true
-        local key = found(name, described, description, concat(flags, " "), line_of(body, counts))
-        functions[key] = body
+        last = last + 1
+        add_function(found(last, name, described, description, concat(flags, " "), line_of(body, counts)), name, body)
     end
     local loading_redis = {register_function = register, log = redis.log}
     for name, held in raw_pairs(redis) do
@@ -661,7 +599,9 @@ function interface.load(code, found)
     loading._G = nil
     usual_meta.__index = loading
     setfenv(chunk, library_env)
-    begin(2, true, true)
+    in_library = true
+    begin_replies(2)
+    guard.begin(true)
     local is_whole, done, trouble = raw_pcall(raw_xpcall, chunk, located)
     guard.finish()
     if not is_whole then
