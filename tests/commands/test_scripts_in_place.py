@@ -134,6 +134,22 @@ SMALL_SCRIPTS = (
     BIG + "repeat b = nil until not b return 1", BIG + "while b do b = nil .. b end",
     BIG + "for i = 1, 3 do for j = i, 3 do redis.call('RPUSH', 'l', j) end end return redis.call('LRANGE', 'l', 0, -1)",
     BIG + "for i = 1, 50 do if i == 7 then return i end end", BIG + "for i = 1, 9 do redis.call('GET') end",
+    *(f"redis.call('SET', 'x', 1) return {called}" for called in (
+        "redis.call()", "redis.pcall()", "redis.call(nil)", "redis.pcall(nil, 'x')", "redis.call('PING')",
+        "redis.pcall('GET')", "redis.call('GET', nil)", "redis.call(5)", "redis.pcall(5, 6)", "redis.call({})",
+        "redis.pcall('GET', {})", "redis.call(true, 'x')", "redis.pcall('GET', print)", "redis.call('ECHO', 1.5)",
+        "redis.call('ECHO', '\\0-ERR x')", "redis.call('ECHO', '')", "redis.call('set', 'x', 2).ok",
+        "redis.call('OBJECT', 'ENCODING', 'x')", "redis.pcall('EVAL', 'return 1', 0)", "redis.call('TIME', 'x')",
+        "{pcall(redis.call, 'GET', 'x')}", "{pcall(redis.call, 'INCR')}", "{pcall(redis.pcall, 'INCR')}",
+        "{pcall(pcall, redis.call, 'GET', 'x')}", "{('x x'):gsub('x', redis.pcall)}",
+        "{('x'):gsub('x', function(k) return redis.call('GET', k) end)}", "table.foreach({GET = 'x'}, redis.call)",
+        "table.foreachi({'x'}, function(_, k) return redis.call('GET', k) end)", "assert(redis.call('GET', 'x'))",
+        "tostring(redis.call('GET', 'x'))", "redis.call(unpack({'GET', 'x'}))", "redis.call('GET', 'x'), 7",
+    )),
+    "local t = {'b', 'a', 'c'} redis.call('MSET', 'a', 2, 'b', 1, 'c', 3) table.sort(t, function(a, b)"
+    " return redis.call('GET', a) < redis.call('GET', b) end) return t",
+    "local n = 0 for k in redis.call, 'GET', 'x' do n = n + 1 end return n",
+    "local t = {'DEL'} for i = 1, 3000 do t[#t + 1] = i end return redis.call(unpack(t))",
 )  # fmt: skip
 
 
@@ -203,6 +219,15 @@ def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code: Any, mo
         monkeypatch.setattr(quick_code, "MOST_STEPS", steps)
         handed_over.caller("FLUSHALL", "SCRIPT FLUSH")
         assert handed_over.caller.words(b"EVAL", code.encode(), b"1", b"k", b"w") == expected
+
+
+def test_many_words_reach_a_script_and_its_requests(late: Late) -> None:
+    late.caller("CONFIG SET busy-reply-threshold 60000")
+    words = [b"w%d" % number for number in range(1000)]
+    late.caller.words(b"EVAL", b"return redis.call('RPUSH', KEYS[1], unpack(ARGV))", b"1", b"k", *words)
+    late.caller.words(b"EVAL", b"return redis.call('DEL', unpack(KEYS))", b"1000", *words)
+
+    assert late.caller("LRANGE k 0 -1") == words
 
 
 @pytest.mark.parametrize(

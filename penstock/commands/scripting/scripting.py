@@ -61,7 +61,8 @@ def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
     ctx.engine.show_script(ctx)
     keys = keys_and_args(args)
     scripts = ctx.engine.scripts
-    return scripts.run(ctx, scripts.add(args[1], False), keys, args[3:], read_only)
+    sha = scripts.add(args[1], False)
+    return scripts.run(ctx, sha, scripts.cached[sha], keys, args[3:], read_only)
 
 
 @command(
@@ -98,11 +99,13 @@ def _evaluate_kept(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
         raise ReplyError(NO_SCRIPT)
     keys = keys_and_args(args)
     scripts, sha = ctx.engine.scripts, args[1]
-    if sha not in scripts.cached:
+    script = scripts.cached.get(sha)
+    if script is None:
         sha = sha.lower()
-        if sha not in scripts.cached:
+        script = scripts.cached.get(sha)
+        if script is None:
             raise ReplyError(NO_SCRIPT)
-    return scripts.run(ctx, sha, keys, args[3:], read_only)
+    return scripts.run(ctx, sha, script, keys, args[3:], read_only)
 
 
 # -- SCRIPT -----------------------------------------------------------------------------------------------------------

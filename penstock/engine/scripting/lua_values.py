@@ -34,6 +34,7 @@ _TWO_BYTES: Final = 0x1FE0  # and below this two
 _LENGTHS: Final = [bytes((size,)) for size in range(_ONE_BYTE)]
 _SIZES: Final = {b"$%d" % size: size for size in range(_ONE_BYTE - _TEXT)}  # by a bulk string's first line
 _TEXT_HEADERS: Final = {head: bytes((_TEXT + size,)) for head, size in _SIZES.items()}
+_MOST_COPIED: Final = 24  # bytes of a text that are quicker copied one by one than by a slice
 _LARGEST_INTEGER: Final = 2**31
 _EXACT_DIGITS: Final = 18  # an integer's reply that is shorter is a number that Lua's hold exactly
 _CR: Final = 13
@@ -174,9 +175,28 @@ def _pack(data: bytes, at: i64, out: BytesWriter) -> i64:
 
 def _pack_several(data: bytes, at: i64, count: i64, out: BytesWriter) -> i64:
     while count > 0:
-        at = _pack(data, at, out)
+        if IS_COMPILED and data[at] == _DOLLAR and data[at + 2] == _CR:
+            at = _pack_short(data, at, data[at + 1] - _ZERO, out)
+        elif IS_COMPILED and data[at] == _DOLLAR and data[at + 3] == _CR and data[at + 1] != _MINUS:
+            at = _pack_short(data, at + 1, 10 * (data[at + 1] - _ZERO) + data[at + 2] - _ZERO, out)
+        else:
+            at = _pack(data, at, out)
         count -= 1
     return at
+
+
+def _pack_short(data: bytes, at: i64, size: i64, out: BytesWriter) -> i64:
+    """Pack a bulk string of less than a hundred bytes; where it ends. at: four bytes before its text."""
+    out.append(_TEXT + size)
+    at += 4
+    end: i64 = at + size
+    if size > _MOST_COPIED:
+        out.write(data[at:end])
+    else:
+        while at < end:
+            out.append(data[at])
+            at += 1
+    return end + 2
 
 
 def _pack_rare(data: bytes, at: i64, after: i64, kind: i64, out: BytesWriter) -> i64:

@@ -171,9 +171,8 @@ class Scripts:
 
     # -- running ----------------------------------------------------------------------------------------------------
 
-    def run(self, ctx: Context, sha: bytes, keys: int, words: list[bytes], read_only: bool) -> bytes:
+    def run(self, ctx: Context, sha: bytes, script: Script, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a script that is kept."""
-        script = self.cached[sha]
         if not script.loaded:
             self._evaluated.move_to_end(sha)
         self._look_at_memory(script.flags)

@@ -158,7 +158,8 @@ class Statistics:
             usec = 0  # the clock was set back
         counted.usec += usec
         if usec < SHORT_USEC:
-            counted.short[usec] += 1
+            calls: int = counted.short[usec]
+            counted.short[usec] = calls + 1
         else:
             counted.times.add(usec)
         if failure is not None:

@@ -100,7 +100,6 @@ end
 -- request, one for the script's own reply, and nil where the script goes on elsewhere.
 
 local in_place, steps_left = false, 0
-local asks_by_yield = false -- in place; a yield and a resume take half as long as a call of the host
 local STEPS_OF_REQUEST = 40
 local GRANT = 1000 -- steps that a text may take before it counts them here
 local grants, began_at = 0, 0 -- in place so far; when the second was given
@@ -145,7 +144,7 @@ end
 local function leave_place()
     steps_left = math.huge
     if in_place then
-        in_place, asks_by_yield = false, false
+        in_place = false
         raw_yield(nil)
     end
 end
@@ -154,7 +153,7 @@ guard.leave_place = leave_place
 -- Begin to run in place, in so many steps.
 function guard.begin_in_place(steps)
     depth, base, dying, is_watched = 2, 0, nil, false
-    in_place, asks_by_yield, steps_left, grants = true, true, steps, 0
+    in_place, steps_left, grants = true, steps, 0
 end
 
 -- A coroutine that runs body(...) again and again: what it is resumed with, and yields what that gave.
@@ -163,7 +162,7 @@ function guard.place(body)
         local answer
         while true do
             answer = body(raw_yield(answer))
-            in_place, asks_by_yield = false, false
+            in_place = false
         end
     end)
     raw_resume(own_thread)
@@ -174,15 +173,6 @@ end
 function guard.go_on()
     guard.watch()
     return raw_resume(own_thread)
-end
-
--- Run a function in an error's handler, as pcall does: C has called it, so nothing can yield there.
-function guard.handle(body)
-    local before = asks_by_yield
-    asks_by_yield = false
-    local done, found = raw_pcall(body)
-    asks_by_yield = before and in_place
-    return done, found
 end
 
 -- requests -------------------------------------------------------------------------------------------------------------
@@ -217,17 +207,26 @@ local function taken(found)
     return {err = rest, ignore_error_stats_update = not WORDS_REFUSED[rest] or nil}, true
 end
 
--- What the host answers to a request. One word alone would be a script's reply.
+-- What the host answers to a request. In place it is asked by a yield, which takes half as long as a call, but for one
+-- word alone, which would be a script's reply. (No metatable of a script is in place: what calls this can yield.)
 local function answered(...)
     local _, second = ...
-    if asks_by_yield and second ~= nil then
+    if in_place and second ~= nil then
         return raw_yield(...)
     end
     return call(...)
 end
 
 function guard.redis_call(...)
-    local answer, is_error = taken(answered(...))
+    local found = answered(...)
+    if type(found) == "string" and byte(found, 1) ~= 0 then -- the commonest
+        steps_left = steps_left - STEPS_OF_REQUEST - #found
+        if steps_left < 0 then
+            leave_place()
+        end
+        return found
+    end
+    local answer, is_error = taken(found)
     if is_error then
         error(answer, 0)
     end
@@ -481,7 +480,7 @@ end
 -- Begin to run what a client sent.
 function guard.begin(watched)
     depth, base, dying = 2, 0, nil
-    is_watched, in_place, asks_by_yield = false, false, false
+    is_watched, in_place = false, false
     if watched then
         guard.watch()
     end
@@ -498,7 +497,7 @@ end
 -- Let go of what was run, however it ended.
 function guard.clear()
     guard.finish()
-    own_thread, in_place, asks_by_yield = nil, false, false
+    own_thread, in_place = nil, false
 end
 
 guard.unhook = sethook -- for the host: a function of C, during which no hook is called

@@ -37,8 +37,13 @@ local function null()
     return client_resp == 3 and "_\r\n" or "$-1\r\n"
 end
 
+local HEADERS = {} -- of bulk strings, by their size
+for count = 0, 255 do
+    HEADERS[count] = "$" .. count .. "\r\n"
+end
+
 local function bulk(text)
-    return "$" .. #text .. "\r\n" .. text .. "\r\n"
+    return (HEADERS[#text] or "$" .. #text .. "\r\n") .. text .. "\r\n"
 end
 
 -- An error that the request of the script has counted begins with another sign (scripts.py, error_of).
@@ -51,11 +56,6 @@ local out, size -- the pieces of the reply that is made
 local function add(piece)
     size = size + 1
     out[size] = piece
-end
-
-local HEADERS = {} -- of bulk strings, by their size
-for count = 0, 255 do
-    HEADERS[count] = "$" .. count .. "\r\n"
 end
 
 local function add_bulk(text)

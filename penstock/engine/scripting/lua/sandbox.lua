@@ -31,7 +31,7 @@ local function located(problem)
         problem = sub(place.source, 2) .. ":" .. place.currentline .. ": " .. problem
     end
     if type(problem) == "table" and type(raw_get(problem, "err")) ~= "string" then
-        local done, text = guard.handle(function()
+        local done, text = raw_pcall(function()
             return problem.err
         end)
         if done and type(text) == "string" then
