@@ -187,7 +187,7 @@ def _pack_several(data: bytes, at: i64, count: i64, out: BytesWriter) -> i64:
 
 def _pack_short(data: bytes, at: i64, size: i64, out: BytesWriter) -> i64:
     """Pack a bulk string of less than a hundred bytes; where it ends. at: four bytes before its text."""
-    out.append(_TEXT + size)
+    out.write(_LENGTHS[_TEXT + size])
     at += 4
     end: i64 = at + size
     if size > _MOST_COPIED:
