@@ -8,6 +8,8 @@ from itertools import accumulate, chain, islice
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from librt.strings import read_i64_be
+
 from penstock.storage.streams.columns import IS_COMPILED
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ Pair: TypeAlias = tuple[float, bytes]  # a score or a time in unix ms, and whose
 MOST: Final = 1024  # pairs of a chunk; with more it is cut in two
 FEW: Final = MOST // 4  # with fewer it joins a neighbour
 MADE: Final = MOST * 3 // 4  # of a chunk that is made of pairs in order: there is room for more
+_WORD: Final = 8  # bytes of names that are compared at once
 
 
 class PairOrder:
@@ -72,7 +75,7 @@ class PairOrder:
         at = len(lasts) - 1
         number, name = pair
         last_number, last = lasts[at]
-        if number > last_number or (number == last_number and name > last):
+        if number > last_number or (number == last_number and is_before(last, name)):
             chunk = self._chunks[at]
             chunk.append(pair)
             lasts[at] = pair
@@ -255,8 +258,42 @@ def _place(pairs: list[Pair], number: float, name: bytes) -> int:
     while low < high:
         middle: i64 = (low + high) >> 1
         other, other_name = pairs[middle]
-        if other < number or (other == number and other_name < name):
+        if other < number or (other == number and is_before(other_name, name)):
             low = middle + 1
         else:
             high = middle
     return low
+
+
+def is_before(name: bytes, other: bytes) -> bool:
+    """Whether a name is before another one in the order of bytes objects. O(bytes).
+
+    Compiled, it takes a third of the instructions of `name < other`, which compares them by a call into CPython.
+    """
+    if not IS_COMPILED:
+        return name < other
+    size: i64 = len(name)
+    other_size: i64 = len(other)
+    shared: i64 = size
+    if other_size < size:
+        shared = other_size
+    at: i64 = 0
+    if shared < _WORD:
+        while at < shared:
+            byte: i64 = name[at]
+            other_byte: i64 = other[at]
+            if byte != other_byte:
+                return byte < other_byte
+            at += 1
+        return size < other_size
+    last: i64 = shared - _WORD
+    while True:
+        if at > last:
+            at = last  # some bytes are compared again
+        word: i64 = read_i64_be(name, at)
+        other_word: i64 = read_i64_be(other, at)
+        if word != other_word:
+            return (word < other_word) == ((word < 0) == (other_word < 0))  # the highest bit is not a sign
+        if at == last:
+            return size < other_size
+        at += _WORD

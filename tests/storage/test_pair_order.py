@@ -4,9 +4,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
-from penstock.storage.pair_order import FEW, MOST, Pair, PairOrder
+from penstock.storage.pair_order import FEW, MOST, Pair, PairOrder, is_before
 
 STEPS = 12_000
 
@@ -119,3 +121,11 @@ def test_a_copy_shares_nothing() -> None:
     copied.add((-1.0, b"n"))
     agree(order, model)
     assert copied.first() == (-1.0, b"n")
+
+
+NAMES = st.text(alphabet="\0a\x7f\x80\xff", max_size=20).map(lambda text: text.encode("latin-1"))
+
+
+@given(NAMES, NAMES, NAMES)
+def test_names_are_in_the_order_of_their_bytes(shared: bytes, one: bytes, other: bytes) -> None:
+    assert is_before(shared + one, shared + other) == (one < other)
