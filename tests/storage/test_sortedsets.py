@@ -34,7 +34,7 @@ class BesideADictionary(RuleBasedStateMachine):
 
     @rule(member=MEMBERS, score=SCORES)
     def put(self, member: Any, score: Any) -> None:
-        self.held.put(member, score)
+        assert self.held.put(member, score) == self.naive.get(member)
         self.naive[member] = score
 
     @rule(member=MEMBERS)
@@ -112,10 +112,15 @@ class PackedBesideContainers(RuleBasedStateMachine):
         return members[at % len(members)] if members else b"none"
 
     @rule(member=NAMES, score=DOUBLES)
+    def put_over(self, member: bytes, score: float) -> None:
+        old = self.held.score(member)
+        assert old == self.plain.scores.get(member)
+        self.held.put_over(member, score, old)
+        self.plain.put_over(member, score, old)
+
+    @rule(member=NAMES, score=DOUBLES)
     def put(self, member: bytes, score: float) -> None:
-        assert self.held.score(member) == self.plain.scores.get(member)
-        self.held.put(member, score)
-        self.plain.put_over(member, score, self.plain.scores.get(member))
+        assert self.held.put(member, score) == self.plain.put(member, score)
 
     @rule(at=st.integers(0, 20), score=DOUBLES)
     def change(self, at: int, score: float) -> None:

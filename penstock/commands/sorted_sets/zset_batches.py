@@ -21,14 +21,15 @@ def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     if batch.width != 4:
         return 0
     keys, scores = batch_keys.free(ctx, batch.words_at(1)), _scores(batch.words_at(2))
-    keys = keys[: len(scores)]
-    members = batch.words_at(3)
+    if len(scores) < len(keys):
+        keys = keys[: len(scores)]
+    members, is_logged = batch.words_at(3), ctx.effects.log is not None
     limits = Limits(ctx)
-    changed: list[int] = []
+    logged: list[int] = []
     done = 0
     while done < len(keys):
         key, stop = keys[done], batch_keys.stretch_end(keys, done)
-        before = len(changed)
+        changed = 0
         found = ctx.value(key)
         if found is None:
             found = limits.new_set(members[done : done + 1])
@@ -38,22 +39,27 @@ def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         limits.expect(found, 1)
         for at in range(done, stop):
             score, member = scores[at], members[at]
-            old = found.score(member)
+            old = limits.add(found, member, score)
             replies.append(reply.ONE if old is None else reply.ZERO)
             if old is None or old != score:
-                limits.put(found, member, score, old)
-                changed.append(at)
-        if len(changed) > before:
+                changed += 1
+                if is_logged:
+                    logged.append(at)
+        if changed:
             ctx.touch(key)
             ctx.event("z", b"zadd", key)
-            ctx.dirty += len(changed) - before
+            ctx.dirty += changed
         done = stop
-    batch_keys.log_each(ctx, batch, changed)
+    batch_keys.log_each(ctx, batch, logged)
     return done
 
 
 def _scores(words: list[bytes]) -> list[float]:
     """The scores before the first word that is none, an option for example."""
+    try:
+        return [float_word(word) for word in words]
+    except ReplyError:
+        pass
     scores: list[float] = []
     try:
         for word in words:

@@ -67,6 +67,20 @@ class Limits:
         if count > self.entries:
             zset.is_large = True
 
+    def add(self, zset: SortedSet, member: bytes, score: float) -> float | None:
+        """Add a member, or change its score unless that is equal; returns the one before, None for a new member.
+
+        The set may become a large one.
+        """
+        if zset.is_large:
+            return zset.put(member, score)
+        if len(zset) < self.entries and len(member) <= self.length:  # it stays a small one
+            return zset.put(member, score or ZERO)
+        old = zset.score(member)
+        if old is None or old != score:
+            self.put(zset, member, score, old)
+        return old
+
     def put(self, zset: SortedSet, member: bytes, score: float, old: float | None) -> None:
         """Set a member's score; `old` is the present one, None for a new member. The set may become a large one."""
         if not zset.is_large:

@@ -58,4 +58,4 @@ def fit_to_settings(value: Value, settings: Settings) -> None:
         value.is_large = True
         return
     for member in [member for member, score in value.scores().items() if not score]:
-        value.put(member, ZERO)  # a small set knows no -0
+        value.put_over(member, ZERO, ZERO)  # a small set knows no -0

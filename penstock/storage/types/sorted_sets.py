@@ -83,12 +83,19 @@ class SortedSet(Collection):
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
-    def put(self, member: bytes, score: float) -> None:
-        """Add a member, or change its score. O(log n)."""
-        self.put_over(member, score, self.score(member))
+    def put(self, member: bytes, score: float) -> float | None:
+        """Add a member, or change its score unless that is equal; returns the one before, None for a new member.
+        O(log n)."""
+        if self._many is not None:
+            return self._many.put(member, score)
+        old = packed_pairs.score_of(self._few, member)
+        if old is None or old != score:
+            self.put_over(member, score, old)
+        return old
 
     def put_over(self, member: bytes, score: float, old: float | None) -> None:
-        """As `put`, for a caller that has looked up the member's score; `old` is None for a new member. O(log n)."""
+        """Add a member or change its score, for a caller that has looked it up: `old`, None for a new member.
+        O(log n)."""
         if self._many is None:
             if old is not None:
                 self._few = packed_pairs.with_score(self._few, score, member)

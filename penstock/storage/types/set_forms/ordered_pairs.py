@@ -47,6 +47,20 @@ class OrderedPairs:
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
+    def put(self, member: bytes, score: float) -> float | None:
+        """As `put_over`, unless the member has an equal score; returns the score before, None for a new member."""
+        scores = self.scores
+        count = len(scores)
+        old = scores.setdefault(member, score)  # one search for a new member
+        if len(scores) > count:
+            if self.scan_order is not None:
+                self.scan_order.add(member)
+            self.order.add((score, member))
+            return None
+        if old != score:
+            self.put_over(member, score, old)
+        return old
+
     def put_over(self, member: bytes, score: float, old: float | None) -> None:
         """Add a member, or change its score; `old` is the present one, None for a new member. O(log n)."""
         if old is not None:
