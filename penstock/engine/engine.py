@@ -347,7 +347,10 @@ class Engine(EngineState):
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
             session.enqueue(row, left)
         session.last_command = row.title
-        replies.extend([reply.QUEUED] * left.count)
+        if left.count > 1 and state == IN_MULTI:  # nothing looks at the replies one by one
+            replies.append(reply.QUEUED * left.count)
+        else:
+            replies.extend([reply.QUEUED] * left.count)
         self.ended_us = self.now_us()
         return None, left.count
 

@@ -391,12 +391,12 @@ class EngineState:
 
     def unwatch(self, session: Session) -> None:
         """Forget what a session watches (EXEC, DISCARD, UNWATCH, RESET, the end of the connection)."""
-        for place in session.watched:
-            watching = self.watchers[place]
-            watching.discard(session)
-            if not watching:
-                del self.watchers[place]
         if session.watched:
+            for place in session.watched:
+                watching = self.watchers[place]
+                watching.discard(session)
+                if not watching:
+                    del self.watchers[place]
             session.watched.clear()
             session.watched_stale.clear()
             session.watched_bytes = 0

@@ -4,10 +4,15 @@ A producer's pipeline repeats `XADD key * field value`, a worker's `XACK key gro
 requests stay one batch from the reader to the place that runs them, where all of them pass together.
 """
 
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from penstock.protocol import reply
 from penstock.protocol.log_reader import packed_bytes, words_bytes
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
 
 PREFIX_WORDS: Final = 3  # XADD key *, XACK key group
 _STAR_WITHIN: Final = 6  # a `*` among so many words ends the prefix: XADD key MAXLEN ~ length *
@@ -73,7 +78,7 @@ class RequestBatch:
         else:
             self.width = len(prefix) + len(own) + len(middle) + len(names) + len(columns)
 
-    def become(self, request: list[bytes], text: bytes) -> "RequestBatch":
+    def become(self, request: list[bytes], text: bytes) -> RequestBatch:
         """Be one request from here on, which came alone, with its bytes. Only for a batch of one."""
         self.prefix = request
         self.width = len(request)
@@ -130,7 +135,7 @@ class RequestBatch:
             self._tails = list(map(b"".join, zip(*parts, strict=True)))
         return self._tails
 
-    def part(self, start: int, stop: int) -> "RequestBatch":
+    def part(self, start: int, stop: int) -> RequestBatch:
         """The requests from one position up to another. O(their number)."""
         count = stop - start
         if count == self.count:
@@ -144,7 +149,7 @@ class RequestBatch:
         own = [column[start:stop] for column in self.own] if self.own else NO_COLUMNS
         return RequestBatch(self.prefix, self.names, columns, count, tails, None, own, self.middle)
 
-    def after(self, done: int) -> "RequestBatch":
+    def after(self, done: int) -> RequestBatch:
         """The batch without its first requests. O(what is left)."""
         return self.part(done, self.count)
 
@@ -183,7 +188,7 @@ class RequestBatch:
 
 def bytes_of(words: list[bytes]) -> int:
     """Bytes of words. O(words)."""
-    total = 0
+    total: i64 = 0
     for word in words:
         total += len(word)
     return total

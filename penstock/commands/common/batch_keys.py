@@ -1,9 +1,16 @@
 """Which keys of a batch can be worked on without a look at each request by itself, and the log of what was done."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock.engine.context import Context
 from penstock.protocol import reply
 from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.deadlines import NEVER
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
 
 
 def current(ctx: Context, keys: list[bytes]) -> list[bytes]:
@@ -30,7 +37,9 @@ def free(ctx: Context, keys: list[bytes]) -> list[bytes]:
 
 def stretch_end(keys: list[bytes], at: int) -> int:
     """Where the stretch of equal keys that begins at a place ends. O(its length)."""
-    key, stop, count = keys[at], at + 1, len(keys)
+    key = keys[at]
+    stop: i64 = at + 1
+    count: i64 = len(keys)
     while stop < count and keys[stop] == key:
         stop += 1
     return stop
