@@ -16,7 +16,7 @@ from penstock.protocol.native_words import (
     size_of_prefix,
     size_of_word,
 )
-from penstock.protocol.reply import bulk
+from penstock.protocol.reply import bulk, bulks
 from penstock.protocol.request_batch import (
     COLUMNS,
     ID_WORDS,
@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
 LONGEST_KEPT: Final = 1024  # bytes of a request, or of the beginning of one, that a connection keeps while it rests
+_MULTI: Final = one([b"MULTI"])  # of all clients: nobody changes a batch
+_EXEC: Final = one([b"EXEC"])
+_MULTI_TEXT: Final = bulks(_MULTI.prefix)
+_EXEC_TEXT: Final = bulks(_EXEC.prefix)
+_ONE: Final = 49
+_CR: Final = 13
 _O: Final = 79  # the second letter of all WEB_INITIALS
 _SMALL_O: Final = 111
 _ZERO: Final = 48
@@ -93,6 +99,13 @@ def batches(
     """
     end: i64 = len(data)
     while at < end and limit > 0:
+        if at + 2 < end and data[at + 1] == _ONE and data[at + 2] == _CR:
+            bound = bound_at(data, at, end)
+            if bound is not None:
+                found.append(bound)
+                limit -= 1
+                at += size_of_prefix(bound.prefix, 1)
+                continue
         words: list[bytes] = []
         stop: i64 = NONE
         if at == 0 and lone.head:
@@ -144,6 +157,20 @@ def batches(
         limit -= 1
         at = stop
     return at
+
+
+def bound_at(data: bytes, at: i64, end: i64) -> RequestBatch | None:
+    """The MULTI or EXEC at an offset, in capitals, if it does not come alone; None for any other request.
+
+    Making and freeing their words and batches takes as long as parsing three other requests.
+    """
+    size: i64 = len(_MULTI_TEXT)
+    if at + size <= end and is_at(_MULTI_TEXT, data, at):
+        return _MULTI if at or size < end else None
+    size = len(_EXEC_TEXT)
+    if at + size <= end and is_at(_EXEC_TEXT, data, at):
+        return _EXEC if at or size < end else None
+    return None
 
 
 def cut_alike(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) -> tuple[RequestBatch, i64]:

@@ -43,6 +43,16 @@ def test_what_is_read_is_what_the_strict_parser_reads_and_nothing_is_left(data: 
     assert not parser.is_amid
 
 
+def test_the_ends_of_a_transaction_are_read_in_any_letters_and_anywhere() -> None:
+    pipeline = [[b"MULTI"], [b"multi"], [b"MULTI", b"x"], [b"EXEC"], [b"PING"], [b"Exec"], [b"EXECX"], [b"EXEC"]]
+    sent = b"".join(map(packed, pipeline))
+
+    assert read(sent) == (pipeline, len(sent))
+    assert read(sent[:-1])[0] == pipeline[:-1]
+    assert read(packed([b"EXEC"])) == ([[b"EXEC"]], 14)
+    assert read(packed([b"MULTI"]) + packed([b"MULTI"])[:-1]) == ([[b"MULTI"]], 15)
+
+
 @pytest.mark.parametrize("request_at_head", [b"POST", b"host:", b"Post\0x"])
 def test_a_browser_is_left_to_the_strict_parser(request_at_head: bytes) -> None:
     assert read(packed([b"PING"]) + packed([request_at_head, b"/"])) == ([[b"PING"]], 14)
