@@ -16,6 +16,7 @@ from penstock.engine.table.command_table import REPLY_BYTES, batched
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import POSITIONS, RequestBatch
+from penstock.storage.streams.ids import decimal
 
 MOST_COUNTED: Final = 2**60  # below it the compiled build has numbers that are no objects
 
@@ -104,7 +105,7 @@ def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> 
         for _ in range(done, stop):
             number += 1
             replies.append(reply.integer(number))
-        ctx.put(key, b"%d" % number)
+        ctx.put(key, decimal(number))
         done = stop
     return _changed(ctx, batch, done)
 

@@ -94,8 +94,8 @@ def last_at_most(ascending: list[StreamId], entry_id: StreamId, guess: int) -> i
 
 
 def decimal(number: int) -> bytes:
-    """The text of a sequence number."""
-    return _DECIMALS[number] if number < 1000 else b"%d" % number
+    """The text of a number, as b"%d" makes it: quicker for the usual sequence numbers."""
+    return _DECIMALS[number] if 0 <= number < 1000 else b"%d" % number
 
 
 def parse(word: bytes, missing_seq: int = 0) -> StreamId:
