@@ -20,7 +20,8 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """
     if batch.width % 2:
         return 0
-    keys = batch_keys.free(ctx, batch.words_at(1))
+    keys, fields, values = batch_keys.free(ctx, batch.words_at(1)), batch.words_at(2), batch.words_at(3)
+    has_one_field = batch.width == 4
     done = 0
     while done < len(keys):
         key, stop = keys[done], batch_keys.stretch_end(keys, done)
@@ -31,6 +32,12 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         elif not isinstance(found, Hash) or found.due is not None:
             break
         for at in range(done, stop):
+            if has_one_field and len(found):
+                field, value = fields[at], values[at]
+                replies.append(reply.ONE if found.put(field, value) else reply.ZERO)
+                if not found.is_large:
+                    found.outgrow_by(field, value, ctx.engine.small_hash_fields, ctx.engine.small_hash_bytes)
+                continue
             words = batch.words_from(2, at)
             replies.append(reply.integer(found.put_all(words)))
             note_size(ctx, found, words)

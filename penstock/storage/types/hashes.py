@@ -152,6 +152,11 @@ class Hash(collection.Collection):
                 self.is_large = True
                 return
 
+    def outgrow_by(self, field: bytes, value: bytes, max_fields: int, max_bytes: int) -> None:
+        """As `outgrow`, for one field. O(1)."""
+        if len(self) > max_fields or len(field) > max_bytes or len(value) > max_bytes:
+            self.is_large = True
+
     def settle(self, max_fields: int, max_bytes: int) -> None:
         """Choose the encoding by the fields, where their history is not known: read from a file. O(n)."""
         words = chain(self.names(), self.values())
