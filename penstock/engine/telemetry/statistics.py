@@ -28,7 +28,8 @@ class Histogram:
 
     def add(self, usec: int, calls: int = 1) -> None:
         if usec < SHORT_USEC:
-            self.short[usec] += calls
+            short = self.short
+            short[usec] = short[usec] + calls  # compiled, += would add objects
         else:
             top = bucket_of(usec)
             self._long[top] = self._long.get(top, 0) + calls
@@ -158,8 +159,8 @@ class Statistics:
             usec = 0  # the clock was set back
         counted.usec += usec
         if usec < SHORT_USEC:
-            calls: int = counted.short[usec]
-            counted.short[usec] = calls + 1
+            short = counted.short
+            short[usec] = short[usec] + 1  # compiled, += would add objects
         else:
             counted.times.add(usec)
         if failure is not None:
