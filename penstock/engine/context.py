@@ -9,6 +9,7 @@ from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.protocol import reply
 from penstock.storage.keyspace import Database, Value
+from penstock.storage.streams import ids
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
 
@@ -25,8 +26,8 @@ class Context:
     """
 
     __slots__ = (
-        "_databases", "args", "attempt", "db", "db_index", "dirty", "effects", "engine", "now_ms", "now_us", "resp3",
-        "row", "session", "text", "waits",
+        "_databases", "_id_reply", "_ms", "_seq", "args", "attempt", "db", "db_index", "dirty", "effects", "engine",
+        "now_ms", "now_us", "resp3", "row", "session", "text", "waits",
     )  # fmt: skip
 
     def __init__(self, engine: "EngineState", session: Session) -> None:
@@ -44,6 +45,8 @@ class Context:
         self.attempt: BlockedRequest | None = None  # the blocked request that is being tried again
         self.row: Row | None = None  # the row and the words in hand, for a handler that blocks
         self.args: list[bytes] = []
+        self._ms = self._seq = 0  # of the id that was asked for last in `id_reply`
+        self._id_reply = reply.bulk(b"0-0")
         self.text = b""  # the bytes that asked for `args`, where they were kept
 
     def begin(self, session: Session, now_us: int) -> None:
@@ -74,6 +77,13 @@ class Context:
         if self.row is None or not self.row.hidden:
             return fields
         return [field for field in fields if field[0] not in self.row.hidden]
+
+    def id_reply(self, ms: int, seq: int) -> bytes:
+        """An id as a bulk string. Within a millisecond, XADDs to many streams make the same id one after the other."""
+        if ms != self._ms or seq != self._seq:
+            self._ms, self._seq = ms, seq
+            self._id_reply = reply.bulk(ids.text_of(ms, seq))
+        return self._id_reply
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

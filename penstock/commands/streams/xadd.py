@@ -225,7 +225,7 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     else:
         iid = b""
     ms, seq = _resolve(ctx, add, stream)
-    id_reply = reply.bulk(ids.text_of(ms, seq))
+    id_reply = ctx.id_reply(ms, seq)
     text = ctx.text_of(args)
     words = text[len(text) - words_bytes(fields) :] if text else reply.words(fields)
     entry = entries.of_words(id_reply, len(fields), words)
