@@ -16,6 +16,7 @@ from penstock.storage.types.sorted_sets import SortedSet
 
 SET_LIMITS: Final = ("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value")
 HASH_LIMITS: Final = ("hash-max-listpack-entries", "hash-max-listpack-value")
+ZSET_LIMITS: Final = ("zset-max-listpack-entries", "zset-max-listpack-value")
 
 
 def of_collection(value: List | Hash | Set | SortedSet | Array) -> bytes:

@@ -117,6 +117,9 @@ class EngineState:
         self._measure_hashes()
         for name in encodings.HASH_LIMITS:
             settings.watch(name, self._measure_hashes)
+        self._measure_sorted_sets()
+        for name in encodings.ZSET_LIMITS:
+            settings.watch(name, self._measure_sorted_sets)
         self.statistics = Statistics(clock.now_us() // 1000)
         self.identity = Identity(chance)
         self.slow_log = SlowLog(settings)
@@ -360,6 +363,9 @@ class EngineState:
 
     def _measure_hashes(self) -> None:
         self.small_hash_fields, self.small_hash_bytes = map(self.settings.number, encodings.HASH_LIMITS)
+
+    def _measure_sorted_sets(self) -> None:
+        self.small_zset_members, self.small_zset_bytes = map(self.settings.number, encodings.ZSET_LIMITS)
 
     # -- sessions ---------------------------------------------------------------------------------------------------
 

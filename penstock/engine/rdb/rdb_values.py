@@ -53,8 +53,8 @@ def fit_to_settings(value: Value, settings: Settings) -> None:
         value.settle(encodings.set_limits(settings))
     if not isinstance(value, SortedSet):
         return
-    longest = settings.number("zset-max-listpack-value")
-    if len(value) > settings.number("zset-max-listpack-entries") or any(len(one) > longest for one in value.members()):
+    most, longest = map(settings.number, encodings.ZSET_LIMITS)
+    if len(value) > most or any(len(one) > longest for one in value.members()):
         value.is_large = True
         return
     for member in [member for member, score in value.scores().items() if not score]:
