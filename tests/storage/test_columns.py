@@ -47,6 +47,16 @@ def test_columns_that_count_up_are_told_from_others(before: int, first: int, ste
     assert not counts_up(column, before, stop, first + 1)
 
 
+@given(some.lists(some.tuples(some.integers(0, 1), NUMBERS | some.sampled_from([63, 64, 65])), max_size=20))
+def test_numbers_are_appended_one_by_one_to_one_column_or_another(appended: list[tuple[int, int]]) -> None:
+    for append in (columns.append_again, columns.append_low):
+        two = array(WIDE), array(WIDE)
+        for which, number in appended:
+            append(two[which], number)
+        for which, column in enumerate(two):
+            assert column.tolist() == [number for at, number in appended if at == which]
+
+
 @given(some.sets(some.integers(0, 30), max_size=12), some.integers(-1, 31), some.integers(-1, 13))
 def test_the_last_that_is_small_enough_is_found_whatever_is_guessed(ids: set[int], wanted: int, guess: int) -> None:
     ascending = sorted(one << 64 for one in ids)

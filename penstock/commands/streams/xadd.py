@@ -27,6 +27,7 @@ _HALF: Final = 2**64 - 1
 _ZERO: Final = 48  # digits
 _NINE: Final = 57
 _NO_TRIM: Final = TrimArguments()  # shared: not changed
+_NONE_REMOVED: Final[list[StreamId]] = []  # likewise
 
 
 class AddArguments:
@@ -242,9 +243,11 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     ctx.touch(key)
     ctx.signal(key)
     ctx.event("t", b"xadd", key)
-    removed_ids: list[StreamId] = []
-    if add.trim.given and stream.trim(add.trim.trim(add.references, stream.limits.max_entries), removed_ids):
-        ctx.event("t", b"xtrim", key)
+    removed_ids = _NONE_REMOVED
+    if add.trim.given:
+        removed_ids = []
+        if stream.trim(add.trim.trim(add.references, stream.limits.max_entries), removed_ids):
+            ctx.event("t", b"xtrim", key)
     if ctx.effects.log is not None:
         _log_add(ctx, args, add, stream, id_reply, words, removed_ids)
     if stream.policies is not None:

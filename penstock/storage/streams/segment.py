@@ -10,7 +10,17 @@ from itertools import accumulate, pairwise
 from operator import sub
 from typing import TYPE_CHECKING, Final
 
-from penstock.storage.streams.columns import WIDE, ends_of, first_at_least, little_endian, offsets_of, repeated
+from penstock.storage.streams.columns import (
+    IS_COMPILED,
+    WIDE,
+    append_again,
+    append_low,
+    ends_of,
+    first_at_least,
+    little_endian,
+    offsets_of,
+    repeated,
+)
 from penstock.storage.streams.ids import HALF, StreamId, decimal, text_of
 
 if TYPE_CHECKING:
@@ -20,7 +30,6 @@ MOST_SLOTS: Final = 128
 MOST_BYTES: Final = 64 * 1024
 NO_SLOT: Final = -1
 _NUMBERS: Final = array(WIDE, range(1000))  # the usual sequence numbers, ready to be sliced
-_COLUMNS: Final = [array(WIDE, (number,)) for number in range(64)]  # the first of them, each a column of its own
 _NO_OFFSETS: Final = array("I")
 _SAVES_AT_LEAST: Final = 8  # an eighth, or a segment stays as it is
 
@@ -142,10 +151,11 @@ class Segment:
 
     def append(self, ms: int, seq: int, entry: bytes) -> None:
         """Add one entry, whose id must be above all others. The segment must not be sealed. Amortized O(1)."""
-        self.ms.append(ms)
-        if seq < len(_COLUMNS):
-            self.seq += _COLUMNS[seq]  # compiled, half of the instructions of a call of append
+        if IS_COMPILED:
+            append_again(self.ms, ms)
+            append_low(self.seq, seq)
         else:
+            self.ms.append(ms)
             self.seq.append(seq)
         self.parts.append(entry)
         self.size += len(entry)
