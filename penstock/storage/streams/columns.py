@@ -28,21 +28,23 @@ _MOST_WRITTEN: Final = 2**62 - 1  # in the compiled build, larger numbers are ob
 NO_PLACE: Final = -1
 _FEW: Final = 4  # places that are cheaper written one by one than as a column
 _SINGLES: Final = [array(WIDE, (number,)) for number in range(64)]  # the lowest numbers, each a column of its own
-_NO_COLUMN: Final = array(WIDE)
+_EMPTY: Final = array(WIDE)
 
 
-class _Appended:
-    """The number that `append_again` appended last, and a column of it alone, empty at first: in a tuple, because of
-    other threads.
+class _Last:
+    """The last time and the last owner that were written, each with a column of it alone: the next one often is it.
+
+    The time's column may be empty: then it has been written once. Tuples because of other threads.
     """
 
-    __slots__ = ("last",)
+    __slots__ = ("owner", "time")
 
     def __init__(self) -> None:
-        self.last: tuple[int, array[int]] = (0, _NO_COLUMN)
+        self.time: tuple[int, array[int]] = (0, _EMPTY)
+        self.owner: tuple[int, array[int]] = (0, _NOBODY)
 
 
-_appended: Final = _Appended()
+_last: Final = _Last()
 
 
 def append_again(column: array[int], number: int) -> None:
@@ -51,48 +53,32 @@ def append_again(column: array[int], number: int) -> None:
     Compiled, adding a column takes 200 instructions, a call of its method `append` 500 to 600: the number becomes an
     object. Uncompiled, `append` is quicker.
     """
-    last, single = _appended.last
+    last, single = _last.time
     if number == last and single:
         column += single
         return
     column.append(number)
-    _appended.last = number, column[-1:] if number == last else _NO_COLUMN
+    _last.time = number, column[-1:] if number == last else _EMPTY
 
 
 def append_low(column: array[int], number: int) -> None:
-    """Append a 64-bit number that is low, as a rule; otherwise as `append_again`. O(1)."""
+    """As `append_again`, for a number that is below 64 as a rule."""
     if number < len(_SINGLES):
         column += _SINGLES[number]
     else:
         column.append(number)
 
 
-class _Last:
-    """The last time and the last owner that were repeated, each with a column of it alone: the next one often is it.
-
-    Tuples because of other threads.
-    """
-
-    __slots__ = ("owner", "time")
-
-    def __init__(self) -> None:
-        self.time: tuple[int, array[int]] = (1, _ONE)
-        self.owner: tuple[int, array[int]] = (0, _NOBODY)
-
-
-_last: Final = _Last()
-
-
 def repeated(number: int, length: int) -> array[int]:
     """A column of `length` equal 64-bit numbers: a time, or a delivery count, which usually is 1."""
     if number == 1:
         return _ONE * length
-    last, column = _last.time
-    if number != last:
-        column = _ONE[:]  # faster than building one from a tuple
-        column[0] = number
-        _last.time = number, column
-    return column * length
+    last, single = _last.time
+    if number != last or not single:
+        single = _ONE[:]  # faster than building one from a tuple
+        single[0] = number
+        _last.time = number, single
+    return single * length
 
 
 def fill(column: array[int], start: int, stop: int, number: int) -> None:
@@ -110,12 +96,12 @@ def owner_column(number: int, length: int) -> array[int]:
     """As `repeated`, with 32-bit numbers: for the owner column of a pending block. Nobody is 0."""
     if not number:
         return _NOBODY * length
-    last, column = _last.owner
+    last, single = _last.owner
     if number != last:
-        column = _NOBODY[:]
-        column[0] = number
-        _last.owner = number, column
-    return column * length
+        single = _NOBODY[:]
+        single[0] = number
+        _last.owner = number, single
+    return single * length
 
 
 def numbered(first: int, length: int) -> array[int]:

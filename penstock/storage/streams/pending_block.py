@@ -10,6 +10,8 @@ from penstock.storage.streams import columns
 from penstock.storage.streams.columns import (
     IS_COMPILED,
     WIDE,
+    append_again,
+    append_low,
     fill,
     is_constant,
     little_endian,
@@ -130,8 +132,12 @@ class PendingBlock:
         length = stop - start
         if length == 1 and start == len(self.owners) and self.places is None:
             self.owners.append(owner)
-            self.times.append(time_ms)
-            self.counts.append(count)
+            if IS_COMPILED:
+                append_again(self.times, time_ms)
+                append_low(self.counts, count)
+            else:
+                self.times.append(time_ms)
+                self.counts.append(count)
             self.pending += 1
             self.owner_counts[owner] = self.owner_counts.get(owner, 0) + 1
             return
