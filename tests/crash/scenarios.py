@@ -131,9 +131,11 @@ class Life:
         for request in requests:
             persistence = self.server.engine.persistence
             units = persistence.appended_units()
-            peer.send(request)
-            self._asked[peer].append(len(self.moments))
-            self.moments.append(Moment(request, self.picture(), persistence.appended_units() > units))
+            try:
+                peer.send(request)
+            finally:  # its turn may end at once, and the power go meanwhile
+                self._asked[peer].append(len(self.moments))
+                self.moments.append(Moment(request, self.picture(), persistence.appended_units() > units))
 
     def _look(self) -> None:
         """Take note of what was answered, and of how old an answer may be that is not safe."""
