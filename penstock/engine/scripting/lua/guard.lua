@@ -12,6 +12,7 @@ local call, killed, widen, narrow = host.call, host.killed, host.widen, host.nar
 local decode, null, soft_limit = host.decode, host.null, host.soft_limit / 1024
 
 local OUT_OF_MEMORY = "not enough memory"
+local NOT_SAID = "error in error handling" -- LuaJIT's, where what should say where an error was raised fails itself
 local HOOK_EVERY, HOOK_SOON = 1000, 10 -- instructions; soon: where these take long
 local ASK_EVERY = 0.005 -- seconds of processor time between two looks at what the host wants
 local SLOW = 0.02 -- seconds that HOOK_EVERY instructions take where each of them does much
@@ -492,6 +493,14 @@ function guard.finish()
         is_watched = false
     end
     dying = nil
+end
+
+-- Why a run failed: for want of memory not even that could be said.
+function guard.reason(problem)
+    if problem == NOT_SAID and (dying or collect("count") > soft_limit) then
+        return dying or OUT_OF_MEMORY
+    end
+    return problem
 end
 
 -- Let go of what was run, however it ended.

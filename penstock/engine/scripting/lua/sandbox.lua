@@ -434,6 +434,7 @@ end
 
 -- The reply of what failed.
 local function failed(problem, name)
+    problem = guard.reason(problem)
     guard.finish()
     return replies.failure(type(problem) == "table" and problem or {err = "ERR " .. tostring(problem)}, name)
 end
