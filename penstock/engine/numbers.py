@@ -47,11 +47,6 @@ def float_word(word: bytes, text: bytes = NOT_A_FLOAT) -> float:
     >>> float_word(b"-1.5e3"), float_word(b"0x10"), float_word(b"inf")
     (-1500.0, 16.0, inf)
     """
-    if IS_COMPILED:  # most scores are whole numbers
-        size = len(word)
-        whole, stop = native_ids.number_at(word, 0, size)
-        if whole >= 0 and stop == size:
-            return float(whole)
     number = decimal(word)
     if number is None:
         number = _hexadecimal(word)

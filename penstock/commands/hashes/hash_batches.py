@@ -7,7 +7,7 @@ from penstock.engine.context import Context
 from penstock.engine.field_expiry import tell_changed
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
-from penstock.protocol.request_batch import POSITIONS, RequestBatch
+from penstock.protocol.request_batch import NO_WORDS, POSITIONS, RequestBatch
 from penstock.storage.types.hashes import Hash
 
 
@@ -20,8 +20,8 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """
     if batch.width % 2:
         return 0
-    keys, fields, values = batch_keys.free(ctx, batch.words_at(1)), batch.words_at(2), batch.words_at(3)
-    has_one_field = batch.width == 4
+    keys, has_one_field = batch_keys.free(ctx, batch.words_at(1)), batch.width == 4
+    fields, values = (batch.words_at(2), batch.words_at(3)) if has_one_field else (NO_WORDS, NO_WORDS)
     done = 0
     while done < len(keys):
         key, stop = keys[done], batch_keys.stretch_end(keys, done)

@@ -56,10 +56,6 @@ def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 
 def _scores(words: list[bytes]) -> list[float]:
     """The scores before the first word that is none, an option for example."""
-    try:
-        return [float_word(word) for word in words]
-    except ReplyError:
-        pass
     scores: list[float] = []
     try:
         for word in words:

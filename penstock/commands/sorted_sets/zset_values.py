@@ -74,8 +74,6 @@ class Limits:
         """
         if zset.is_large:
             return zset.put(member, score)
-        if len(zset) < self.entries and len(member) <= self.length:  # it stays a small one
-            return zset.put(member, score or ZERO)
         old = zset.score(member)
         if old is None or old != score:
             self.put(zset, member, score, old)

@@ -10,8 +10,7 @@ from penstock.storage.streams import columns
 from penstock.storage.streams.columns import (
     IS_COMPILED,
     WIDE,
-    append_again,
-    append_low,
+    append_both,
     fill,
     is_constant,
     little_endian,
@@ -132,12 +131,7 @@ class PendingBlock:
         length = stop - start
         if length == 1 and start == len(self.owners) and self.places is None:
             self.owners.append(owner)
-            if IS_COMPILED:
-                append_again(self.times, time_ms)
-                append_low(self.counts, count)
-            else:
-                self.times.append(time_ms)
-                self.counts.append(count)
+            append_both(self.times, self.counts, time_ms, count)
             self.pending += 1
             self.owner_counts[owner] = self.owner_counts.get(owner, 0) + 1
             return

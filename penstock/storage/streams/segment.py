@@ -11,10 +11,8 @@ from operator import sub
 from typing import TYPE_CHECKING, Final
 
 from penstock.storage.streams.columns import (
-    IS_COMPILED,
     WIDE,
-    append_again,
-    append_low,
+    append_both,
     ends_of,
     first_at_least,
     little_endian,
@@ -151,12 +149,7 @@ class Segment:
 
     def append(self, ms: int, seq: int, entry: bytes) -> None:
         """Add one entry, whose id must be above all others. The segment must not be sealed. Amortized O(1)."""
-        if IS_COMPILED:
-            append_again(self.ms, ms)
-            append_low(self.seq, seq)
-        else:
-            self.ms.append(ms)
-            self.seq.append(seq)
+        append_both(self.ms, self.seq, ms, seq)
         self.parts.append(entry)
         self.size += len(entry)
         self.live += 1

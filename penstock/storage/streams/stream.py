@@ -507,7 +507,7 @@ class Stream:
         last_segment, _, stop = runs[-1]
         last = last_segment.id_at(stop - 1)
         group.read_segment, group.read_slot, group.read_id = last_segment, stop - 1, last
-        if self._counts_on(group) and self.max_deleted_id == ZERO:
+        if self._counts_on(group):
             group.entries_read += count
             group.last_id = last
             return
@@ -525,11 +525,11 @@ class Stream:
                     self._step(group, segment.id_at(slot))
 
     def _counts_on(self, group: Group) -> bool:
-        """Whether the group has read one more with each entry behind its last one, unless one was deleted."""
-        return group.entries_read >= 0 and group.last_id >= self.first_id
+        """Whether the group has read one more with each entry behind its last one: none of them was deleted."""
+        return group.entries_read >= 0 and group.last_id >= self.first_id and not self.has_tombstone_from(group.last_id)
 
     def _step(self, group: Group, entry_id: StreamId) -> None:
-        if self._counts_on(group) and not self.has_tombstone_from(group.last_id):
+        if self._counts_on(group):
             group.entries_read += 1
         elif self.entries_added:
             group.entries_read = self.position(entry_id)
