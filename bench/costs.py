@@ -18,6 +18,7 @@ from bench.servers import OURS, PEERS, PLAIN, REDIS, VALKEY, Link, Refused, Serv
 SLICES: Final = 10  # of a round
 OWN_ID: Final = re.compile(rb"\d{13}-\d+")
 GIVEN_ID_START: Final = b"17000"  # of the ids that the loads give; ids that servers make are of today
+OWN_FACTS: Final = {b"radix-tree-nodes", b"nacked-count"}  # of XINFO: as many nodes as a server's tree has; since 8.8
 OF_FEW: Final = ", few rights"
 FEW_RIGHTS: Final = (b"few", b"on", b"nopass", b"+xadd", b"+xreadgroup", b"+xack", b"+xclaim", b"~" + STREAM + b"*")
 READ_TEN: Final = packed([read(10)])
@@ -81,7 +82,7 @@ class Turn:
         rounds.rate.append(self._answered / self._spent_s)
         rounds.trips_ms += self._trips_ms
         if self._kept is not None:
-            rounds.replies = comparable(self._kept)
+            rounds.replies = comparable(self._kept, self._load.of_many_streams)
 
 
 def exchange(link: Link, pipeline: bytes, count: int) -> list[object]:
@@ -176,20 +177,23 @@ def restricted(
     return found
 
 
-def comparable(replies: list[object]) -> list[object]:
+def comparable(replies: list[object], of_many_streams: bool = False) -> list[object]:
     """Replies with each id that a server made replaced by its number, in order of appearance.
 
-    Times are left out: idle ones (the third of four in XPENDING's rows), and unix ms (XINFO STREAM FULL).
+    of_many_streams: two streams can have the same id, if it was the same millisecond: each is 0 then. Times are left
+    out: idle ones (the third of four in XPENDING's rows), and unix ms (XINFO STREAM FULL). So are the values of what a
+    server tells of itself, and what only newer versions tell (OWN_FACTS).
     """
     numbers: dict[bytes, int] = {}
 
     def plain(value: object) -> object:
         if isinstance(value, bytes) and OWN_ID.fullmatch(value) and not value.startswith(GIVEN_ID_START):
-            return numbers.setdefault(value, len(numbers))
+            return 0 if of_many_streams else numbers.setdefault(value, len(numbers))
         if isinstance(value, list):
             if len(value) == 4 and isinstance(value[2], int) and isinstance(value[3], int):
                 value = [value[0], value[1], None, value[3]]
-            return [plain(part) for part in value]
+            facts = [at for at, part in enumerate(value) if isinstance(part, bytes) and part in OWN_FACTS]
+            return [plain(part) for at, part in enumerate(value) if at not in facts and at - 1 not in facts]
         return None if isinstance(value, int) and value >= FIRST_MS else value
 
     return [plain(reply) for reply in replies]

@@ -34,7 +34,8 @@ class Load:
 
     `log` is an appendfsync policy, "" for no log. A `cycle` uses replies: each batch of XADD * is followed by one
     XREADGROUP of as many, and by one XACK of what it returned. `floor_*` are the highest acceptable ratios of CPU time
-    to the better of Redis and Valkey, `goal` the ratio that is aimed at; 0 where there is none.
+    to the better of Redis and Valkey, `goal` the ratio that is aimed at; 0 where there is none. `of_many_streams`: the
+    ids that servers make for it are of several streams.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Load:
     floor_compiled: float = 0.0
     floor_plain: float = 0.0
     goal: float = 0.0
+    of_many_streams: bool = False
 
 
 def entry_id(number: int) -> bytes:
@@ -338,7 +340,7 @@ LOADS: Final = (
            4_000, DEPTH, goal=1.3)
       for name, code in scripts.SCRIPTS.items()),
     Load(f"xadd-streams-{DEPTH}", numbered(lambda n: (b"XADD", each_stream(n), *ADD[2:])), many_streams, 20_000, DEPTH,
-         goal=1.0),
+         goal=1.0, of_many_streams=True),
     Load(f"xadd-ids-{DEPTH}", numbered(lambda n: (b"XADD", STREAM, entry_id(n), *ADD[3:])), nothing, 20_000, DEPTH,
          goal=1.0),
     Load(f"xack-streams-{DEPTH}", numbered(lambda n: (b"XACK", each_stream(n), GROUP, entry_id(n))), many_delivered,

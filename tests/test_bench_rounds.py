@@ -1,6 +1,6 @@
 """The rounds of `make bench`'s parts about Spark: which of them count."""
 
-from bench.costs import in_turns
+from bench.costs import comparable, in_turns
 
 QUIET, LOUD = 0.01, 1.0
 
@@ -33,3 +33,25 @@ def test_the_servers_alternate_in_who_comes_first() -> None:
 
 def test_a_jvm_that_never_stops_compiling_is_measured_as_it_is() -> None:
     assert in_turns({"penstock": lambda: row(1, LOUD)}, rounds=2)["penstock"]["dropped"] == 6
+
+
+def test_what_the_clock_decides_is_no_difference_between_replies() -> None:
+    ours: list[object] = [b"1795752000123-0", b"1795752000124-0", [b"1795752000123-0", b"w", 17, 2]]
+    theirs: list[object] = [b"1795752000555-0", b"1795752000555-1", [b"1795752000555-0", b"w", 4, 2]]
+
+    assert comparable(ours) == comparable(theirs) == [0, 1, [0, b"w", None, 2]]
+    assert comparable(ours) != comparable([theirs[0], theirs[0], theirs[2]])
+
+
+def test_ids_of_many_streams_may_be_the_same_or_not() -> None:
+    assert comparable([b"1795752000123-0", b"1795752000123-0"], True) == comparable(
+        [b"1795752000123-0", b"1795752000124-0"], True
+    )
+    assert comparable([b"1700000000000-5"], True) == [b"1700000000000-5"]  # given by the load
+
+
+def test_what_a_server_tells_of_itself_is_not_compared() -> None:
+    ours: list[object] = [[b"length", 2, b"radix-tree-nodes", 376, b"groups", [[b"name", b"g", b"nacked-count", 0]]]]
+    theirs: list[object] = [[b"length", 2, b"radix-tree-nodes", 760, b"groups", [[b"name", b"g"]]]]
+
+    assert comparable(ours) == comparable(theirs) == [[b"length", 2, b"groups", [[b"name", b"g"]]]]
