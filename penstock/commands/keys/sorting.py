@@ -156,6 +156,8 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
     if not options.sorts and options.store_at is not None:  # a replay of the log must store the same order
         options.sorts = options.by_bytes = True
         options.by = None
+    if not options.sorts:
+        options.descending = False  # a set has no order that could be turned round
     return value.listed()
 
 
