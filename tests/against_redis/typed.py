@@ -119,7 +119,8 @@ class Mixture(RandomWords):
 
     def broken(self, request: Request, whole: Iterable[str] = UNCUT) -> Request:
         """As any; what chance decides stays whole too."""
-        return request if self.shapes.maker_by_chance(request) else super().broken(request, whole)
+        broken = request if self.shapes.maker_by_chance(request) else super().broken(request, whole)
+        return request if hashes.kills_the_reference(broken) else broken
 
 
 class Shapes:
