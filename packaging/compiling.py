@@ -25,7 +25,7 @@ MODULES: Final = (  # the way of every request
     "system_time.py",
 )  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
-    "storage/types/string_forms.py",  # a compiled class cannot extend bytes
+    "storage/types/string_marks.py",  # a compiled class cannot extend bytes
     "storage/aof/disk.py",  # its class is extended by what has the log fail; calls of the system, compiled or not
 )
 NEEDED: Final = (

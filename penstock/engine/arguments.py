@@ -27,9 +27,10 @@ def integer(word: bytes) -> int:
     """A canonical signed 64-bit integer, else `ERR value is not an integer or out of range`."""
     if IS_COMPILED:
         size = len(word)
-        number, stop = native_ids.number_at(word, 0, size)
-        if number >= 0 and stop == size and (size == 1 or word[0] != 48):  # most are
-            return number
+        first = 1 if size > 1 and word[0] == 45 else 0
+        number, stop = native_ids.number_at(word, first, size)
+        if number >= first and stop == size and (size == 1 or word[first] != 48):  # most are; -0 is none
+            return -number if first else number
     elif word.isdigit() and len(word) < 19 and word[0] != 48:
         return int(word)
     if not is_integer(word):

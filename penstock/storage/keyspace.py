@@ -17,7 +17,7 @@ from penstock.storage.types.lists import List
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.sets import Set
 from penstock.storage.types.sorted_sets import SortedSet
-from penstock.storage.types.string_forms import RawString, UnconvertedString
+from penstock.storage.types.string_marks import RawString, UnconvertedString
 
 Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet | Array
 

@@ -9,10 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
+from penstock.engine.arguments import MAX_INT64, MIN_INT64, integer
+from penstock.errors import ReplyError
 from penstock.storage.streams import native_ids
 from penstock.storage.streams.columns import WIDE, from_little_endian
 from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all, runs_above, text
-from penstock.storage.streams.listpack_nodes import SameFieldEntries
+from penstock.storage.streams.listpack_nodes import SameFieldEntries, text_size
 
 numbers = st.integers(0, HALF) | st.integers(0, 20)
 texts = (
@@ -121,3 +123,45 @@ def sizes_of(run: SameFieldEntries) -> Any:
     places = range(len(run) + 1)
     totals = [run.total_size(start, stop) for stop in places for start in range(stop + 1)]
     return run.largest, [run.words_size(at) for at in range(len(run))], totals
+
+
+def canonical(word: bytes) -> int | None:
+    """The signed 64-bit integer whose only text a word is."""
+    if not re.fullmatch(rb"0|-?[1-9][0-9]*", word):
+        return None
+    number = int(word)
+    return number if MIN_INT64 <= number <= MAX_INT64 else None
+
+
+number_words = values | st.from_regex(rb"[-+ 0]?[0-9]{0,20}[x ]?", fullmatch=True)
+
+
+@given(number_words)
+@example(b"-0")
+@example(b"-")
+@example(b"-7")
+@example(b"%d" % MIN_INT64)
+@example(b"%d" % (MAX_INT64 + 1))
+def test_an_integer_is_read_from_its_only_text(word: bytes) -> None:
+    wanted = canonical(word)
+
+    if wanted is None:
+        with pytest.raises(ReplyError):
+            integer(word)
+    else:
+        assert integer(word) == wanted
+
+
+@given(number_words)
+@example(b"-0")
+@example(b"-128")
+@example(b"%d" % MIN_INT64)
+def test_an_integer_is_packed_as_one(word: bytes) -> None:
+    number = canonical(word)
+    if number is None:
+        plain = len(word) + 2 if len(word) < 64 else len(word) + 3 if len(word) < 126 else None
+        if plain is not None:
+            assert text_size(word) == plain
+        return
+    bits = next(bits for bits in (13, 16, 24, 32, 64) if -(1 << bits - 1) <= number < 1 << bits - 1)
+    assert text_size(word) == (2 if 0 <= number < 128 else {13: 3, 16: 4, 24: 5, 32: 6, 64: 10}[bits])

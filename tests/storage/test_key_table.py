@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from penstock.storage.key_table import FEW, KeyTable
 from penstock.storage.string_buckets import LONGEST_PACKED
 from penstock.storage.types.large_strings import LargeString
-from penstock.storage.types.string_forms import RawString
+from penstock.storage.types.string_marks import RawString
 
 LONGEST, TOO_LONG = b"l" * LONGEST_PACKED, b"l" * (LONGEST_PACKED + 1)
 KEYS = st.one_of(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.storage.types.list_nodes import count_of, item_at, items_of, may_have, node_of
+from penstock.storage.types.list_nodes import count_of, item_at, items_of, may_have, node_of, part_of
 from penstock.storage.types.lists import List
 
 ITEMS = [b"%d" % number for number in range(200)]
@@ -191,6 +191,9 @@ def test_a_node_gives_back_what_it_was_made_of(items: list[bytes]) -> None:
     assert count_of(node) == len(items)
     assert [item_at(node, at) for at in range(len(items))] == items
     assert all(may_have(node, item) for item in items)
+    for first in range(len(items) + 1):
+        assert part_of(node, first, len(items)) == items[first:]
+        assert part_of(node, 0, first) == items[:first]
 
 
 def test_a_long_list_of_short_items_takes_less_than_half_of_what_their_objects_would() -> None:

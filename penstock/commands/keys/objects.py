@@ -12,7 +12,8 @@ from penstock.protocol import reply
 from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
-from penstock.storage.types.string_forms import LONGEST_EMBEDDED, RawString, UnconvertedString
+from penstock.storage.types.string_forms import LONGEST_EMBEDDED
+from penstock.storage.types.string_marks import RawString, UnconvertedString
 
 HELP: Final = (
     ("ENCODING <key>", "Return the encoding of the value of <key>."),

@@ -1,4 +1,4 @@
-"""Batches of GET, SET and INCR in a pipeline, whatever their keys are. strings.py and set_command.py are the oracles.
+"""Batches of GET, SET, INCR and DECR in a pipeline, whatever their keys are; strings.py and set_command.py are oracles.
 
 Run in a row by their handlers, they take two to three times as much time. A batch ends before a request that does more
 than its like: its key has another type, its time is over, somebody waits for it, or the request is refused.
@@ -10,7 +10,7 @@ from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import overwrite
 from penstock.commands.keys.expiry import set_expiry
 from penstock.commands.strings.set_command import moment_of
-from penstock.engine.arguments import MAX_INT64, integer
+from penstock.engine.arguments import integer
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import REPLY_BYTES, batched
 from penstock.errors import ReplyError
@@ -86,7 +86,18 @@ def _set_for_times(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> i
 
 @batched("INCR", POSITIONS)
 def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
-    """Run INCRs, those of one key in a row at once; returns how many."""
+    """Run INCRs; returns how many."""
+    return _count(ctx, batch, replies, 1)
+
+
+@batched("DECR", POSITIONS)
+def decrement_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
+    """Run DECRs; returns how many."""
+    return _count(ctx, batch, replies, -1)
+
+
+def _count(ctx: Context, batch: RequestBatch, replies: list[bytes], step: int) -> int:
+    """Add to numbers, for requests of one key in a row at once; returns how many requests are done."""
     keys = batch_keys.free(ctx, batch.words_at(1))
     done, most = 0, len(keys)
     while done < most:
@@ -100,10 +111,10 @@ def increment_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> 
                 break
         elif text is not None:
             break
-        if number > MOST_COUNTED and number > MAX_INT64 - (stop - done):
+        if not -MOST_COUNTED <= number <= MOST_COUNTED:  # it may get too large: the single request decides
             break
         for _ in range(done, stop):
-            number += 1
+            number += step
             replies.append(reply.integer(number))
         ctx.put(key, decimal(number))
         done = stop

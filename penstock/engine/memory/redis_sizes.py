@@ -20,7 +20,8 @@ from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import LARGEST_NODE, LISTPACK_BYTES, List
 from penstock.storage.types.sets import Form, Set
 from penstock.storage.types.sorted_sets import SortedSet
-from penstock.storage.types.string_forms import LONGEST_EMBEDDED, RawString
+from penstock.storage.types.string_forms import LONGEST_EMBEDDED
+from penstock.storage.types.string_marks import RawString
 
 SAMPLED: Final = 64  # parts that a large value is judged by
 

@@ -18,6 +18,7 @@ from typing import Final
 from penstock.storage.compression import Compressor
 from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.streams.ids import StreamId, halves
+from penstock.storage.streams.native_ids import number_at
 from penstock.storage.streams.segment import MOST_SLOTS
 
 NO_LIMIT_BYTES: Final = 1 << 30  # used for 0 and for any larger setting
@@ -25,6 +26,7 @@ MAX_INT64: Final = 2**63 - 1
 
 _LONGEST_SHORT: Final = 4095  # bytes of the longest element with a two-byte header
 _LONGEST_INTEGER: Final = 20  # bytes, with a sign
+_MOST_DIGITS: Final = 18  # of a number that is read digit by digit, with its sign
 _LARGEST_COUNTS: Final = 20  # maximum size in bytes of the two counts
 _TEXT_SURPLUS: Final = bytes(64) + b"\1" * 62 + b"\2" * (_LONGEST_SHORT - 125)  # by length; see _surplus
 
@@ -402,6 +404,12 @@ def _surplus(text: bytes) -> int:
     if size <= _LONGEST_INTEGER:
         if not size or not (48 <= text[0] <= 57 or text[0] == 45):
             return 0
+        if IS_COMPILED and size <= _MOST_DIGITS:
+            first = 1 if text[0] == 45 else 0
+            value, stop = number_at(text, first, size)
+            if value < 0 or stop < size or (size > 1 and text[first] == 48):
+                return 0
+            return _integer_size(-value if first else value) - size - 2
         digits = text[1:] if text.startswith(b"-") else text
         if not digits.isdigit() or (size > 1 and digits.startswith(b"0")):
             return 0

@@ -40,12 +40,18 @@ def count_of(node: ListNode) -> int:
 
 def items_of(node: ListNode) -> list[bytes]:
     """Its items, in a list of the caller's own. O(bytes)."""
+    return part_of(node, 0, count_of(node))
+
+
+def part_of(node: ListNode, first: int, stop: int) -> list[bytes]:
+    """Its items from one place up to another, which it has, in a list of the caller's own. O(bytes)."""
     if isinstance(node, list):
-        return node.copy()
-    count = node[0]
-    start = count + 1
+        return node[first:stop]
+    start = node[0] + 1
+    for at in range(1, first + 1):
+        start += node[at]
     items = []
-    for at in range(1, count + 1):  # not range(1, start): mypyc looks at `start` again each time
+    for at in range(first + 1, stop + 1):
         end = start + node[at]
         items.append(node[start:end])
         start = end

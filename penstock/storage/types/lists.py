@@ -7,7 +7,6 @@ a node; an end that is empty takes the next node's items.
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from penstock.storage.streams.listpack_nodes import text_size, texts_size
@@ -21,6 +20,7 @@ from penstock.storage.types.list_nodes import (
     items_of,
     may_have,
     node_of,
+    part_of,
 )  # fmt: skip
 
 NODE_BYTES: Final = [0, 4096, 8192, 16384, 32768, 65536]  # by the negative of list-max-listpack-size
@@ -245,18 +245,25 @@ class List(Collection):
 
     def slice(self, start: int, stop: int) -> list[bytes]:
         """The items from `start` up to `stop` (not included). O(stop - start), and to find the first as `item`."""
-        found = self._left[::-1][start:stop]
-        start, stop = max(start - len(self._left), 0), stop - len(self._left)
+        left, nodes = self._left, self._nodes
+        found: list[bytes] = []
+        if left:
+            found = left[::-1][start:stop]
+            start, stop = max(start - len(left), 0), stop - len(left)
         between = self._between()
-        if start < min(stop, between) and self._nodes is not None:
+        wanted = min(stop, between) - start
+        if wanted > 0 and nodes is not None:
             index, inside = self._place(start)
-            wanted = min(stop, between) - start + inside
-            taken: list[bytes] = []
-            for node in islice(self._nodes, index, None):
-                taken += items_of(node)
-                if len(taken) >= wanted:
-                    break
-            found += taken[inside:wanted]
+            while wanted > 0:
+                node = nodes[index]
+                part = part_of(node, inside, min(count_of(node), inside + wanted))
+                wanted -= len(part)
+                if found:
+                    found += part
+                else:
+                    found = part
+                index += 1
+                inside = 0
         if stop > between:
             found += self._right[max(start - between, 0) : stop - between]
         return found

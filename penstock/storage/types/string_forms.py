@@ -7,19 +7,9 @@ that other strings need no mark. They are equal to the plain text in everything 
 
 from typing import Final
 
+from penstock.storage.types.string_marks import RawString, UnconvertedString
+
 LONGEST_EMBEDDED: Final = 41  # bytes of key and string together that Redis 8.6.3 keeps as "embstr"
-
-
-class RawString(bytes):
-    """Encoded as `raw`, although it is short or an integer: it was changed in place, or computed by BITOP or PFADD."""
-
-    __slots__ = ()
-
-
-class UnconvertedString(bytes):
-    """Not encoded as `int`, although it is an integer: INCRBYFLOAT's result."""
-
-    __slots__ = ()
 
 
 def raw_string(text: bytes | bytearray) -> bytes:
