@@ -26,7 +26,7 @@ from penstock.engine.pubsub.subscriptions import Subscriptions
 from penstock.engine.replication.copies import AllCopies
 from penstock.engine.replication.replication import Replication
 from penstock.engine.scripting.scripts import Scripts
-from penstock.engine.session import QueuedRequests, Session
+from penstock.engine.session import Endpoints, Link, QueuedRequests, Session
 from penstock.engine.state import (
     BUSY,
     CACHING_CHOSEN,
@@ -369,9 +369,14 @@ class EngineState:
 
     # -- sessions ---------------------------------------------------------------------------------------------------
 
-    def connect(self, address: str = "", local_address: str = "") -> Session:
-        """A new client's session. It is authenticated at once where no password is set."""
-        session = Session(self.next_session_id, address, local_address, self.clock.now_us() // 1000)
+    def connect(self, address: str = "", local_address: str = "", link: Link | None = None) -> Session:
+        """A new client's session. It is authenticated at once where no password is set.
+
+        link: what carries it, which knows the addresses; without one they are those that are given.
+        """
+        endpoints = Endpoints(address, local_address) if link is None else None
+        session = Session(self.next_session_id, endpoints, self.now_us() // 1000)
+        session.link = link
         self.next_session_id += 1
         self.access.begin(session)
         self.sessions[session.id] = session
@@ -382,6 +387,7 @@ class EngineState:
         """The client is gone: everything that waits or watches for it is forgotten."""
         session.closed = True
         if self.busy:
+            session.keep_endpoints()
             self.scripts.gone.append(session)
             return
         if session.blocked is not None:
@@ -394,6 +400,7 @@ class EngineState:
         self.monitor(session, False)
         self.replication.forget(session)
         self.sessions.pop(session.id, None)
+        session.link = None
 
     def unwatch(self, session: Session) -> None:
         """Forget what a session watches (EXEC, DISCARD, UNWATCH, RESET, the end of the connection)."""

@@ -14,6 +14,31 @@ if TYPE_CHECKING:
 
 QueuedRequests: TypeAlias = list[tuple[Row, RequestBatch]]
 NO_TRANSACTION: Final = -1
+NO_DESCRIPTOR: Final = -1
+
+
+class Endpoints:
+    """Between whom a connection is, as CLIENT LIST shows it; descriptor: the socket's number."""
+
+    __slots__ = ("address", "descriptor", "is_unix_socket", "local_address")
+
+    def __init__(
+        self, address: str, local_address: str, is_unix_socket: bool = False, descriptor: int = NO_DESCRIPTOR
+    ) -> None:
+        self.address = address
+        self.local_address = local_address
+        self.is_unix_socket = is_unix_socket
+        self.descriptor = descriptor
+
+
+class Link:
+    """What carries a session's bytes."""
+
+    __slots__ = ()
+
+    def endpoints(self) -> Endpoints:
+        """Between whom it is. Asked once, when somebody wants to know: making the words takes longer than a PING."""
+        raise NotImplementedError
 
 
 class Session:
@@ -24,13 +49,13 @@ class Session:
 
     __slots__ = (
         "_authenticated",
+        "_endpoints",
         "_is_silent",
         "_monitors",
         "_queue",
         "_reply_skip",
         "add_head",
         "add_words",
-        "address",
         "args_memory",
         "asks_for",
         "blocked",
@@ -39,7 +64,6 @@ class Session:
         "closing",
         "connected_ms",
         "db_index",
-        "descriptor",
         "fieldsets",
         "handled",
         "id",
@@ -49,7 +73,7 @@ class Session:
         "library_name",
         "library_version",
         "line_heads",
-        "local_address",
+        "link",
         "name",
         "no_evict",
         "no_touch",
@@ -69,7 +93,6 @@ class Session:
         "state",
         "subscribed_bytes",
         "tracking",
-        "unix_socket",
         "user",
         "waiting_output",
         "watch_broken",
@@ -78,11 +101,10 @@ class Session:
         "watched_stale",
     )  # fmt: skip
 
-    def __init__(self, id: int, address: str = "", local_address: str = "", now_ms: int = 0) -> None:
+    def __init__(self, id: int, endpoints: Endpoints | None = None, now_ms: int = 0) -> None:
         self.id = id
-        self.address = address
-        self.local_address = local_address
-        self.unix_socket = False
+        self._endpoints = endpoints  # None: nobody has asked yet
+        self.link: Link | None = None  # None: nothing carries it, or not any more
         self.connected_ms = now_ms
         self.last_ms = now_ms
         self.name = b""
@@ -136,7 +158,36 @@ class Session:
         self.waiting_output = 0  # bytes written that the peer has not taken
         self.args_memory = 0
         self.reads = 0  # times that bytes came
-        self.descriptor = -1  # the socket's number
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Between whom its connection is, or was, if somebody asked while there was one."""
+        if self._endpoints is not None:
+            return self._endpoints
+        link = self.link
+        if link is None:
+            return NOWHERE
+        self._endpoints = found = link.endpoints()
+        return found
+
+    def keep_endpoints(self) -> None:
+        """Ask for the endpoints now: the link will not know them any more when it is lost."""
+        self._endpoints = self.endpoints
+
+    @property
+    def address(self) -> str:
+        """Where the client is, as Redis shows it; of a unix socket the path."""
+        return self.endpoints.address
+
+    @property
+    def local_address(self) -> str:
+        """Where it has connected to."""
+        return self.endpoints.local_address
+
+    @property
+    def unix_socket(self) -> bool:
+        """Whether it has come through a unix socket."""
+        return self.endpoints.is_unix_socket
 
     def set_state(self, bit: int, holds: bool) -> None:
         """A reason why a request may not simply be run begins or ends to hold."""
@@ -238,4 +289,5 @@ class Session:
         return bool(self.channels or self.patterns or self.shard_channels)
 
 
+NOWHERE: Final = Endpoints("", "")
 NOBODY: Final = Session(0)  # in whose name the engine itself acts: expiry

@@ -1,5 +1,6 @@
 """Which clients may connect: the two refusals before the first request."""
 
+import asyncio
 from typing import Final
 
 from penstock.engine.engine import Engine
@@ -19,14 +20,34 @@ PROTECTED: Final = (  # exactly what Redis 8.6.3 sends, because clients look for
 )
 
 
-def refusal(engine: Engine, host: str) -> bytes | None:
-    """The error for a client that may not connect, else None; `host` is empty for a client of the unix socket."""
-    settings = engine.settings
-    if len(engine.sessions) >= settings.number("maxclients"):
-        return TOO_MANY
-    if host and settings.yes("protected-mode") and engine.access.default.open_to_all and not is_loopback(host):
-        return PROTECTED
-    return None
+class Admission:
+    """Refuses clients, by what the settings say; read once for each change."""
+
+    __slots__ = ("_engine", "_is_protected", "_most_clients")
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._most_clients = 0
+        self._is_protected = False
+        self._read()
+        for name in ("maxclients", "protected-mode"):
+            engine.settings.watch(name, self._read)
+
+    def _read(self) -> None:
+        settings = self._engine.settings
+        self._most_clients = settings.number("maxclients")
+        self._is_protected = settings.yes("protected-mode")
+
+    def refusal(self, transport: asyncio.BaseTransport) -> bytes | None:
+        """The error for a client that may not connect, else None. Clients of the unix socket are of this machine."""
+        engine = self._engine
+        if len(engine.sessions) >= self._most_clients:
+            return TOO_MANY
+        if self._is_protected and engine.access.default.open_to_all:
+            peer: object = transport.get_extra_info("peername")
+            if isinstance(peer, tuple) and not is_loopback(str(peer[0])):
+                return PROTECTED
+        return None
 
 
 def is_loopback(host: str) -> bool:

@@ -6,12 +6,11 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from penstock.engine.session import Session
+from penstock.engine.session import NO_DESCRIPTOR, NOBODY, Endpoints, Link
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
 from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
-from penstock.server import admission
 from penstock.server.tls import tls_context
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
 
 
-class Connection:
+class Connection(Link):
     """Feeds what arrives to the engine, request by request, and keeps the replies until the turn lets them go.
 
     A protocol in asyncio's sense by its methods; not derived from asyncio's class, which would keep it from being
@@ -43,12 +42,12 @@ class Connection:
         "_reader", "_reads", "_transport", "_turn", "gone", "owed_bytes", "session",
     )  # fmt: skip
 
-    def __init__(self, turn: "Turn") -> None:
+    def __init__(self, turn: "Turn", is_tls: bool = False) -> None:
         self._turn = turn
         self._limits = Limits()
         self._reader = RequestReader(self._limits, turn.engine.batch_shapes)
         self._transport = cast(asyncio.Transport, None)  # there from connection_made on
-        self.session = Session(0)
+        self.session = NOBODY  # until the client is let in
         self.gone = True  # not let in yet, or closed
         self._owed: list[bytes] = []
         self._logged: list[int] = []
@@ -57,7 +56,7 @@ class Connection:
         self._on_the_way = 0
         self._behind = False  # the peer has not taken everything that was written
         self._reads = True
-        self._is_tls = False
+        self._is_tls = is_tls
         self._ends = False  # the peer sends no more, or what it sent is no request
         self._over_since_s = 0.0  # when the soft output limit was exceeded, in the loop's time; 0: it is not
 
@@ -66,32 +65,41 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         self._transport.set_write_buffer_limits(high=0)  # pause_writing says at once that the peer is behind
-        engine = self._turn.engine
-        peer: Sequence[object] | str | None = transport.get_extra_info("peername")
-        local: Sequence[object] | str | None = transport.get_extra_info("sockname")
-        over_tcp = isinstance(peer, tuple)
-        refusal = admission.refusal(engine, str(peer[0]) if isinstance(peer, tuple) else "")
+        turn = self._turn
+        engine = turn.engine
+        refusal = turn.admission.refusal(transport)
         if refusal is not None:
             engine.statistics.rejected_connections += 1
             self._transport.write(reply.error(refusal))
             self._transport.close()
             return
-        address = address_of(peer) if over_tcp else address_of(local)
-        self.session = session = engine.connect(address, address_of(local))
-        session.unix_socket = not over_tcp
-        self._is_tls = transport.get_extra_info("sslcontext") is not None
-        if self._is_tls and engine.settings.text("tls-auth-clients-user") == "CN":
-            name = tls_context.name_in_certificate(transport.get_extra_info("peercert"))
-            if name:
-                engine.access.log_in_by_certificate(session, name.encode(), session.connected_ms)
+        self.session = session = engine.connect(link=self)
+        if self._is_tls:
+            self._begin_tls()
         self._limits.authenticated = session.authenticated
         self.read_limits()
-        link: socket.socket | None = transport.get_extra_info("socket")
-        if link is not None:
-            session.descriptor = link.fileno()
         self.gone = False
-        self._turn.connections[session.id] = self
-        self._turn.server_log.verbose(f"Accepted {address}")
+        turn.connections[session.id] = self
+        if turn.server_log.is_verbose:
+            turn.server_log.verbose(f"Accepted {session.address}")
+
+    def _begin_tls(self) -> None:
+        """The handshake is over: see whose certificate it was."""
+        engine, session = self._turn.engine, self.session
+        session.keep_endpoints()
+        if engine.settings.text("tls-auth-clients-user") == "CN":
+            name = tls_context.name_in_certificate(self._transport.get_extra_info("peercert"))
+            if name:
+                engine.access.log_in_by_certificate(session, name.encode(), session.connected_ms)
+
+    def endpoints(self) -> Endpoints:
+        """Between whom the connection is. uvloop knows it until a connection is lost, and by TCP afterwards."""
+        peer: Sequence[object] | str | None = self._transport.get_extra_info("peername")
+        local: Sequence[object] | str | None = self._transport.get_extra_info("sockname")
+        link: socket.socket | None = self._transport.get_extra_info("socket")
+        is_unix = not isinstance(peer, tuple)
+        descriptor = NO_DESCRIPTOR if link is None else link.fileno()
+        return Endpoints(address_of(local if is_unix else peer), address_of(local), is_unix, descriptor)
 
     def data_received(self, data: bytes) -> None:
         if self.gone:
@@ -448,8 +456,10 @@ class Connection:
         self.gone = True
         self._owed, self._logged = [], []
         self.owed_bytes = 0
+        server_log = self._turn.server_log
+        if server_log.is_verbose:
+            server_log.verbose(f"Client closed connection {self.session.address}")
         self._turn.forget(self)
-        self._turn.server_log.verbose(f"Client closed connection {self.session.address}")
 
 
 def address_of(name: Sequence[object] | str | None) -> str:

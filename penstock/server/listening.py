@@ -47,11 +47,12 @@ class Doors:
         self._journal = server_log
         self._loop = loop
         self._greet: Callable[[], asyncio.Protocol] = asyncio.Protocol  # until `open` says
+        self._greet_tls: Callable[[], asyncio.Protocol] = asyncio.Protocol
         self._sockets: dict[str, list[socket.socket]] = {TCP: [], TLS: []}
         self._unix: socket.socket | None = None
         self._opened: dict[socket.socket, asyncio.Server | TlsDoor] = {}
         self._moves: set[asyncio.Task[None]] = set()
-        self._handshakes = TlsHandshakes(loop, server_log, lambda: self._greet())
+        self._handshakes = TlsHandshakes(loop, server_log, lambda: self._greet_tls())
 
     def bind(self) -> None:
         """Bind every address, or raise UsageError. Until `open`, the system refuses clients."""
@@ -79,12 +80,13 @@ class Doors:
     def _listeners(self) -> list[socket.socket]:
         return [listener for listeners in self._sockets.values() for listener in listeners]
 
-    async def open(self, greet: Callable[[], asyncio.Protocol]) -> None:
+    async def open(self, greet: Callable[[], asyncio.Protocol], greet_tls: Callable[[], asyncio.Protocol]) -> None:
         """Listen, and let clients in; UsageError where somebody else began to listen there meanwhile.
 
-        `greet` makes the protocol of a new connection.
+        `greet` makes the protocol of a new connection, `greet_tls` that of one that is encrypted.
         """
         self._greet = greet
+        self._greet_tls = greet_tls
         for listener in [*self._listeners(), *([self._unix] if self._unix is not None else [])]:
             try:
                 await self._open_one(listener)

@@ -139,7 +139,10 @@ class Server:
         cron = Cron(turn)
         cron.start()
         self._engine.loading = True  # from the first client on
-        await doors.open(lambda: cast(asyncio.Protocol, Connection(turn)))
+        await doors.open(
+            cast(Callable[[], asyncio.Protocol], partial(Connection, turn)),
+            cast(Callable[[], asyncio.Protocol], partial(Connection, turn, True)),
+        )
         for address in doors.addresses:
             server_log.notice(f"Listening on {address}")
         gc.freeze()  # so far nothing is garbage; what is loaded is looked through without it

@@ -23,19 +23,29 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 LEVELS: Final = ("debug", "verbose", "notice", "warning", "nothing")
+VERBOSE: Final = 1
 WARNING: Final = 3
 LIBRARIES: Final = logging.getLogger()  # asyncio's errors come here, aiohttp's, and those of metrics over HTTP
 MARKS: Final = (".", "-", "*", "#")  # by level
 
 
 class ServerLog:
-    """Writes messages; those below `loglevel` are dropped."""
+    """Writes messages; those below `loglevel` are dropped.
 
-    __slots__ = ("_clock", "_settings")
+    is_verbose: whether `verbose` writes: to be asked first where a message's words take long to make.
+    """
+
+    __slots__ = ("_clock", "_level", "_settings", "is_verbose")
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
+        self._read_level()
+        settings.watch("loglevel", self._read_level)
+
+    def _read_level(self) -> None:
+        self._level = LEVELS.index(self._settings.text("loglevel"))
+        self.is_verbose = self._level <= VERBOSE
 
     def begin(self) -> None:
         """UsageError where the logfile cannot be written."""
@@ -47,7 +57,7 @@ class ServerLog:
         self._write(0, sentence)
 
     def verbose(self, sentence: str) -> None:
-        self._write(1, sentence)
+        self._write(VERBOSE, sentence)
 
     def notice(self, sentence: str) -> None:
         self._write(2, sentence)
@@ -65,7 +75,7 @@ class ServerLog:
             sys.stderr.write(lines)
 
     def _write(self, level: int, sentence: str) -> None:
-        if level < LEVELS.index(self._settings.text("loglevel")):
+        if level < self._level:
             return
         line = self._line(level, sentence)
         path = self._settings.text("logfile")

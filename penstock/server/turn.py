@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from penstock.engine.engine import Engine
+from penstock.server.admission import Admission
 from penstock.server.client_eviction import ClientEviction
 from penstock.server.limits import OutputLimits
 from penstock.server.script_thread import ScriptThread
@@ -97,6 +98,7 @@ class Turn:
         "_senders",
         "_timer",
         "_units",
+        "admission",
         "behind",
         "client_eviction",
         "connections",
@@ -129,6 +131,7 @@ class Turn:
         self.stop = stop  # what SHUTDOWN does
         self.stops = False
         self.replicas: StreamSender | None = None
+        self.admission = Admission(engine)
         self.output_limits = OutputLimits(engine.settings)
         self.connections: dict[int, Connection] = {}  # by session id
         self.client_eviction = ClientEviction(

@@ -46,9 +46,13 @@ EXCHANGES_KEPT: Final = 200
 
 
 class Lines(ServerLog):
-    """The server's messages, in memory."""
+    """The server's messages, in memory: all of them, whatever `loglevel` is."""
 
     lines: deque[str]
+
+    def _read_level(self) -> None:
+        self._level = 0
+        self.is_verbose = True
 
     def _write(self, level: int, sentence: str) -> None:
         self.lines.append(f"{MARKS[level]} {sentence}")

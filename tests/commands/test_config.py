@@ -121,7 +121,7 @@ def test_protected_directives_need_leave(allowed: str, answer: bytes) -> None:
 
 def test_leave_for_local_clients_is_for_no_others() -> None:
     dialogue = served(config_file.start(["--enable-protected-configs", "local"]))
-    dialogue.session.address = "192.0.2.1:4000"
+    dialogue.session = dialogue.engine.connect("192.0.2.1:4000")
 
     assert "can't set protected config" in str(dialogue("CONFIG SET dir /"))
 

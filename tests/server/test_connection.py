@@ -335,6 +335,39 @@ def test_a_client_beyond_the_soft_output_limit_is_closed_after_a_while() -> None
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
+def test_between_whom_a_connection_is_can_be_seen(fake_server: FakeServer) -> None:
+    fields = fake_server.connect().says(b"CLIENT INFO\r\n").split()
+
+    assert {b"addr=127.0.0.1:50000", b"laddr=127.0.0.1:6379", b"fd=-1", b"flags=N"} <= set(fields)
+
+
+def test_a_client_of_the_unix_socket_has_the_address_of_the_server(fake_server: FakeServer) -> None:
+    client = fake_server.connect(peer="", local="/run/penstock.sock")
+
+    assert {b"addr=/run/penstock.sock:0", b"laddr=/run/penstock.sock:0", b"flags=U"} <= set(
+        client.says(b"CLIENT INFO\r\n").split()
+    )
+
+
+def test_the_addresses_of_a_client_are_made_when_somebody_looks() -> None:
+    fake_server = FakeServer(protected_mode="no")
+    looking, other = fake_server.connect(), fake_server.connect(peer=("127.0.0.1", 50001))
+    other.says(b"PING\r\n")
+    unasked = list(other.transport.asked)
+    looking.says(b"CLIENT LIST\r\nCLIENT LIST\r\nCLIENT KILL 127.0.0.1:9\r\n")
+
+    assert (unasked, other.transport.asked) == ([], ["peername", "sockname", "socket"])
+
+
+def test_a_client_that_left_a_busy_server_has_its_address_until_the_script_is_over(fake_server: FakeServer) -> None:
+    client = fake_server.connect()
+    fake_server.engine.busy = True
+    client.connection.connection_lost(None)
+    client.transport.forget()
+
+    assert client.session.address == "127.0.0.1:50000"
+
+
 def test_what_came_and_went_is_counted(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"PING\r\n")

@@ -79,6 +79,13 @@ def test_with_a_password_strangers_may_ask_for_it() -> None:
     )
 
 
+def test_whom_the_server_lets_in_follows_the_settings(fake_server: FakeServer) -> None:
+    fake_server.settings.set_pairs([("protected-mode", "no"), ("maxclients", "1")])
+
+    assert fake_server.connect(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
+    assert fake_server.connect().received() == b"-ERR max number of clients reached\r\n"
+
+
 def test_without_protected_mode_everybody_is_let_in() -> None:
     assert FakeServer(protected_mode="no").connect(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
 
@@ -165,7 +172,7 @@ async def test_who_sees_that_the_port_was_set_may_connect_at_once() -> None:
     settings = settings_with(port="0", bind="127.0.0.1")
     doors = Doors(settings, ServerLog(settings, ManualClock(NOW_MS)), asyncio.get_running_loop())
     doors.bind()
-    await doors.open(asyncio.Protocol)
+    await doors.open(asyncio.Protocol, asyncio.Protocol)
     settings.set_pairs([("port", str(free_port()))])
     socket.create_connection(doors._listeners()[0].getsockname()[:2]).close()
     await asyncio.gather(*doors._moves)
@@ -275,6 +282,19 @@ def test_a_line_for_people_has_the_form_of_redis(tmp_path: Path, capsys: pytest.
     assert said.count("\n") == 1
     assert said.split(":M ")[1].split(" ", 3)[1:3] == ["Nov", "2026"]
     assert said.endswith(".000 - Accepted 127.0.0.1:50000\n")
+
+
+def test_how_much_is_said_follows_the_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    fake_server = FakeServer()
+    leaving = fake_server.connect()
+    fake_server.settings.set_pairs([("loglevel", "verbose")])
+    leaving.connection.connection_lost(None)
+    fake_server.connect(peer=("127.0.0.1", 50001))
+    fake_server.settings.set_pairs([("loglevel", "notice")])
+    fake_server.connect()
+
+    said = [line.split(" - ")[1] for line in capsys.readouterr().out.splitlines()]
+    assert said == ["Client closed connection 127.0.0.1:50000", "Accepted 127.0.0.1:50001"]
 
 
 def test_what_is_said_can_go_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,8 +69,12 @@ class FakeLoop:
 class FakeTransport(asyncio.Transport):
     """Keeps what was written. A `slow` peer takes nothing until `take` is called."""
 
-    def __init__(self, peer: object = ("127.0.0.1", 50000), slow: bool = False) -> None:
-        super().__init__({"peername": peer, "sockname": ("127.0.0.1", 6379)})
+    def __init__(
+        self, peer: object = ("127.0.0.1", 50000), slow: bool = False, local: object = ("127.0.0.1", 6379)
+    ) -> None:
+        super().__init__({"peername": peer, "sockname": local})
+        self.asked: list[str] = []  # what the connection wanted to know
+        self.known = True  # between whom it is
         self.written: list[bytes] = []
         self.slow = slow
         self.unsent = 0
@@ -78,6 +82,14 @@ class FakeTransport(asyncio.Transport):
         self.aborted = False
         self.reads = True
         self.protocol: Connection | None = None
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        self.asked.append(name)
+        return super().get_extra_info(name, default) if self.known else default
+
+    def forget(self) -> None:
+        """Between whom the connection was cannot be asked any more."""
+        self.known = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         assert high == 0, "the connection wants to hear of every byte that waits"
@@ -199,8 +211,10 @@ class FakeServer:
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         self.turn = Turn(self.engine, self.log_writer, server_log, loop, lambda: self.stops.append("stop"))
 
-    def connect(self, peer: object = ("127.0.0.1", 50000), slow: bool = False) -> Client:
-        return Client(self, FakeTransport(peer, slow))
+    def connect(
+        self, peer: object = ("127.0.0.1", 50000), slow: bool = False, local: object = ("127.0.0.1", 6379)
+    ) -> Client:
+        return Client(self, FakeTransport(peer, slow, local))
 
     def keeps_a_log(self) -> None:
         """Changes are counted from here on."""

@@ -11,7 +11,7 @@ from typing import Final, cast
 from penstock.engine import refusals
 from penstock.engine.scripting import lua_numbers
 from penstock.engine.scripting.script_runner import Lock
-from penstock.engine.session import Session
+from penstock.engine.session import Endpoints, Session
 from penstock.engine.state import RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
@@ -95,7 +95,7 @@ class Calls:
 
     def __init__(self, requests: OwnRequests) -> None:
         self._requests = requests
-        self._session = Session(0, "lua")
+        self._session = Session(0, Endpoints("lua", ""))
         self._caller = self._session
         self._read_only = False
         self.lock: Lock = nullcontext()

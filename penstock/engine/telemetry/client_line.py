@@ -55,7 +55,7 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("id", session.id),
         ("addr", session.address),
         ("laddr", session.local_address),
-        ("fd", session.descriptor),
+        ("fd", session.endpoints.descriptor),
         ("name", _text(session.name)),
         ("age", max(now_ms - session.connected_ms, 0) // 1000),
         ("idle", max(now_ms - session.last_ms, 0) // 1000),
