@@ -394,12 +394,15 @@ class EngineState:
             self.blocking.forget(session.blocked)
             session.blocked = None
         self.unwatch(session)
-        self.tracking.end(session)
-        self.note_tracking()
+        if session.tracking is not None:
+            self.tracking.end(session)
+            self.note_tracking()
         self.subscriptions.forget(session)
-        self.monitor(session, False)
+        if session.monitors:
+            self.monitor(session, False)
         self.replication.forget(session)
-        self.sessions.pop(session.id, None)
+        if session.id in self.sessions:
+            del self.sessions[session.id]
         session.link = None
 
     def unwatch(self, session: Session) -> None:

@@ -73,7 +73,8 @@ class ClientEviction:
 
     def forget(self, connection: "Connection") -> None:
         """A connection is closed."""
-        self._total -= self._noted.pop(connection, 0)
+        if self._noted:
+            self._total -= self._noted.pop(connection, 0)
 
     def evict(self) -> None:
         """Close the largest clients until the others may stay. O(clients) for each of them."""

@@ -199,15 +199,19 @@ class Turn:
         )
 
     def forget(self, connection: "Connection") -> None:
-        """Remove a connection that is closed."""
+        """Remove a connection that is closed. The turn ends if that leaves something to do."""
         session = connection.session
-        self.connections.pop(session.id, None)
-        self.pushed.pop(connection, None)
-        self.behind.pop(connection, None)
-        self.going.pop(connection, None)
+        del self.connections[session.id]
+        if self.pushed:
+            self.pushed.pop(connection, None)
+        if self.behind:
+            self.behind.pop(connection, None)
+        if self.going:
+            self.going.pop(connection, None)
         self.client_eviction.forget(connection)
         self.engine.disconnect(session)
-        self.end_soon()
+        if session.is_replica or not self.has_nothing_to_do():
+            self.end_soon()
 
     def look_around(self, is_logged: bool = False) -> None:
         """As `hand_out`, for who does not end the turn: it ends soon if there is something to send."""

@@ -368,6 +368,26 @@ def test_a_client_that_left_a_busy_server_has_its_address_until_the_script_is_ov
     assert client.session.address == "127.0.0.1:50000"
 
 
+def test_a_client_that_leaves_nothing_to_do_takes_no_turn(fake_server: FakeServer) -> None:
+    client = fake_server.connect()
+    client.says(b"PING\r\n")
+    turns = fake_server.log_writer.turns
+    client.connection.connection_lost(None)
+    fake_server.loop.turn()
+
+    assert fake_server.log_writer.turns == turns
+
+
+def test_a_client_that_leaves_while_others_wait_ends_a_turn(fake_server: FakeServer) -> None:
+    client, waiting = fake_server.connect(), fake_server.connect()
+    waiting.says(b"BLPOP l 0\r\n")
+    turns = fake_server.log_writer.turns
+    client.connection.connection_lost(None)
+    fake_server.loop.turn()
+
+    assert fake_server.log_writer.turns == turns + 1
+
+
 def test_what_came_and_went_is_counted(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"PING\r\n")

@@ -89,6 +89,8 @@ class Subscriptions:
 
     def forget(self, session: Session) -> None:
         """A session is reset or gone: nothing is sent to it any more."""
+        if not session.is_subscribed:
+            return
         for channel in list(session.channels):
             self.unsubscribe(session, channel)
         for pattern in list(session.patterns):
