@@ -26,7 +26,7 @@ from penstock.engine.pubsub.subscriptions import Subscriptions
 from penstock.engine.replication.copies import AllCopies
 from penstock.engine.replication.replication import Replication
 from penstock.engine.scripting.scripts import Scripts
-from penstock.engine.session import Endpoints, Link, QueuedRequests, Session
+from penstock.engine.session import NO_PLACES, Endpoints, Link, QueuedRequests, Session
 from penstock.engine.state import (
     BUSY,
     CACHING_CHOSEN,
@@ -300,6 +300,8 @@ class EngineState:
         """WATCH: the session's next EXEC fails if the key changes before."""
         if (db_index, key) not in session.watched:
             session.watched_bytes += len(key) + HELD_NAME
+        if not session.watched:
+            session.watched, session.watched_stale = set(), set()
         session.watched.add((db_index, key))
         self.watchers.setdefault((db_index, key), set()).add(session)
         self.heeds_changes = True
@@ -413,8 +415,7 @@ class EngineState:
                 watching.discard(session)
                 if not watching:
                     del self.watchers[place]
-            session.watched.clear()
-            session.watched_stale.clear()
+            session.watched = session.watched_stale = NO_PLACES
             session.watched_bytes = 0
             self.heeds_changes = bool(self.watchers) or self.tracking.heeds_changes
         session.watch_broken = False

@@ -6,7 +6,7 @@ from penstock.engine import state
 from penstock.engine.access.users import UNRESTRICTED, User
 from penstock.engine.table.row import Row
 from penstock.engine.tracking.tracking_options import TrackingOptions
-from penstock.protocol.request_batch import RequestBatch, one
+from penstock.protocol.request_batch import NO_WORDS, RequestBatch, one
 
 if TYPE_CHECKING:
     from penstock.engine.replication.replica import Replica
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 QueuedRequests: TypeAlias = list[tuple[Row, RequestBatch]]
 NO_TRANSACTION: Final = -1
 NO_DESCRIPTOR: Final = -1
+
+# What most sessions never have. They share these, which nobody changes: whoever adds the first one makes a new one.
+NO_NAMES: Final[dict[bytes, None]] = {}
+NO_FIELDSETS: Final[dict[bytes, list[bytes]]] = {}
+NO_PLACES: Final[set[tuple[int, bytes]]] = set()
 
 
 class Endpoints:
@@ -121,22 +126,22 @@ class Session:
         self._queue: QueuedRequests | None = None
         self.queue_failed = False
         self.queued_bytes = 0  # of the words of what is queued
-        self.watched: set[tuple[int, bytes]] = set()  # (database number, key)
-        self.watched_stale: set[tuple[int, bytes]] = set()  # of `watched`: expired when SWAPDB put them there
+        self.watched = NO_PLACES  # (database number, key)
+        self.watched_stale = NO_PLACES  # of `watched`: expired when SWAPDB put them there
         self.watched_bytes = 0  # that `watched` takes
         self.watch_broken = False
         # waiting
         self.blocked: BlockedRequest | None = None
-        self.read_args: list[bytes] = []  # its last XREADGROUP, and what that asks for
+        self.read_args = NO_WORDS  # its last XREADGROUP, and what that asks for
         self.read_words: object = None
-        self.add_head: list[bytes] = []  # likewise of its last XADD with options
+        self.add_head = NO_WORDS  # likewise of its last XADD with options
         self.add_words: object = None
         self.line_heads: object = None  # how lines of the log begin that tell of its last delivery (group_effects.py)
-        self.fieldsets: dict[bytes, list[bytes]] = {}  # names of fields by name, for HIMPORT
+        self.fieldsets = NO_FIELDSETS  # names of fields by name, for HIMPORT
         # pub/sub
-        self.channels: dict[bytes, None] = {}
-        self.patterns: dict[bytes, None] = {}
-        self.shard_channels: dict[bytes, None] = {}
+        self.channels = NO_NAMES
+        self.patterns = NO_NAMES
+        self.shard_channels = NO_NAMES
         self.subscribed_bytes = 0  # that the three take
         self._monitors = False
         self.tracking: TrackingOptions | None = None  # None: off

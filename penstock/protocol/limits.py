@@ -11,7 +11,7 @@ BLOCK: Final = 65536  # bytes that are parsed at a time: hiredis moves its unrea
 
 
 class Limits:
-    """Limits that a reader applies from its next word on; the connection changes them.
+    """Limits that a reader applies from its next word on, also where they have changed since it was given them.
 
     `authenticated` False (the password has not been given yet): at most 10 words of at most 16384 bytes.
     max_bulk_len: bytes in a word (proto-max-bulk-len).  max_count: words in a request.

@@ -21,6 +21,7 @@ from penstock.protocol.request_batch import NO_WORDS, RequestBatch, batches_of, 
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
+NO_BYTES: Final = bytearray()  # which nobody changes
 MOST_SIZED: Final = 64  # of more requests the bytes are estimated by their number: measuring takes as long as parsing
 NEW_ENTRIES: Final = b">"  # the last word of a worker's XREADGROUP
 STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser gets at a time; it gives back those behind a request
@@ -38,28 +39,31 @@ class RequestReader:
     `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
     it: a worker asks for the same again and again.
 
+    `_strict`, `_hiredis` and `_later` are made when they are needed: many clients never do.
+
+    limits: those that hold; `heed` gives others.
     pending: bytes fed and not taken; of many requests that were put back, an estimate by their number. Whole words of
     an unfinished request count as taken, as in Redis.
     shapes: of the batches of commands that have one, by their names in upper and lower case.
     """
 
     __slots__ = (
-        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_limits", "_lone", "_ready", "_ready_size", "_repeated",
-        "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "_text", "pending",
+        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_lone", "_ready", "_ready_size", "_repeated",
+        "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "_text", "limits", "pending",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, shapes: dict[bytes, int] | None = None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._shapes: dict[bytes, int] = {} if shapes is None else shapes
-        self._strict = StrictParser(limits)
+        self._strict: StrictParser | None = None  # until it is needed
         self._hiredis: HiredisParser | None = None  # until it is needed: the compiled build needs none
         self._lone = LoneRequests()
         self._text = b""
         self._at = 0
-        self._later = bytearray()
-        self._ready: list[RequestBatch] = []
+        self._later = NO_BYTES
+        self._ready = NOTHING
         self._ready_size = 0
-        self._taken: list[RequestBatch] = []
+        self._taken = NOTHING
         self._taken_size = 0
         self._repeated: RequestBatch | None = None
         self._repeated_text = b""
@@ -71,7 +75,17 @@ class RequestReader:
     @property
     def is_amid(self) -> bool:
         """Whether a request, or a part of one, has been fed and not taken."""
-        return self.pending > 0 or self._strict.is_amid
+        return self.pending > 0 or self._is_strict_amid()
+
+    def _is_strict_amid(self) -> bool:
+        """Whether the strict parser is inside a request."""
+        return self._strict is not None and self._strict.is_amid
+
+    def heed(self, limits: Limits) -> None:
+        """Apply other limits from the next word on."""
+        self.limits = limits
+        if self._strict is not None:
+            self._strict.limits = limits
 
     def feed(self, data: bytes) -> None:
         """Add what a client sent; ProtocolError with an empty text if too many bytes are unread (Redis closes)."""
@@ -80,10 +94,13 @@ class RequestReader:
             self._at = 0
             self.pending = len(data)
         elif self._failure is None:
-            self._later += data
+            if self._later:
+                self._later += data
+            else:
+                self._later = bytearray(data)
             self._is_plain = False
             self._count_pending()
-        if self.pending > self._limits.query_buffer_limit:
+        if self.pending > self.limits.query_buffer_limit:
             raise self._failed(b"")
 
     def take(self, limit: int) -> list[RequestBatch]:
@@ -95,7 +112,7 @@ class RequestReader:
         if self._is_plain:
             if not self.pending:
                 return NOTHING
-            if self._limits.at_a_glance:
+            if self.limits.at_a_glance:
                 found = self._take_fast(limit)
                 if found:
                     return found
@@ -105,6 +122,8 @@ class RequestReader:
             raise ProtocolError(self._failure)
         self._is_plain = False
         strict = self._strict
+        if strict is None:
+            strict = self._strict = StrictParser(self.limits)
         try:
             while True:
                 if strict.is_amid:
@@ -115,7 +134,7 @@ class RequestReader:
                         self._strict_size += given_back if self._strict_size else 0
                         self._settle()
                         return [one(request)]
-                elif not self._strict_size and self._limits.at_a_glance:
+                elif not self._strict_size and self.limits.at_a_glance:
                     found = self._take_fast(limit)
                     if found:
                         self._settle()
@@ -133,20 +152,22 @@ class RequestReader:
     def _settle(self) -> None:
         """Compute `_is_plain` and `pending`."""
         self._is_plain = not (
-            self._later or self._ready or self._strict_size or self._strict.is_amid or self._failure is not None
+            self._later or self._ready or self._strict_size or self._is_strict_amid() or self._failure is not None
         )
         self._count_pending()
 
     def _count_pending(self) -> None:
         unread = len(self._text) - self._at + len(self._later)
-        self.pending = self._ready_size + self._strict.unread + unread
+        self.pending = self._ready_size + unread
+        if self._strict is not None:
+            self.pending += self._strict.unread
 
     def rest(self) -> None:
         """All that came was handled: let go of it, if it is much. O(1), but for freeing it."""
         if not self.pending and len(self._text) > LONGEST_KEPT:
             self._text = b""
             self._at = 0
-            self._taken = []
+            self._taken = NOTHING
             self._lone.batch.become(NO_WORDS, b"")
 
     def put_back(self, batches: list[RequestBatch]) -> None:
@@ -242,7 +263,7 @@ class RequestReader:
         if not self._later:
             return False
         self._text = bytes(self._later)
-        self._later = bytearray()
+        self._later = NO_BYTES
         self._at = 0
         return True
 
@@ -257,12 +278,12 @@ class RequestReader:
     def _failed(self, text: bytes) -> ProtocolError:
         self._failure = text
         self._is_plain = False
-        self._ready = []
+        self._ready = NOTHING
         self._ready_size = 0
         self._text = b""
         self._at = 0
-        self._later = bytearray()
-        self._strict = StrictParser(self._limits)
+        self._later = NO_BYTES
+        self._strict = None
         self.pending = 0
         return ProtocolError(text)
 

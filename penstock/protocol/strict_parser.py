@@ -39,10 +39,10 @@ class StrictParser:
     Memory is used as bytes come, never reserved because a header announces them.
     """
 
-    __slots__ = ("_at", "_bulk", "_bulk_left", "_failure", "_limits", "_missing", "_text", "_words")
+    __slots__ = ("_at", "_bulk", "_bulk_left", "_failure", "_missing", "_text", "_words", "limits")
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._text = b""
         self._at = 0
         self._words: list[bytes] = []
@@ -120,9 +120,9 @@ class StrictParser:
         if end == _UNKNOWN or end + 1 == len(self._text):
             return False
         count = _integer(self._text[self._at + 1 : end])
-        if count is None or count > self._limits.max_count:
+        if count is None or count > self.limits.max_count:
             raise ProtocolError(b"invalid multibulk length")
-        if count > UNAUTHENTICATED_MAX_COUNT and not self._limits.authenticated:
+        if count > UNAUTHENTICATED_MAX_COUNT and not self.limits.authenticated:
             raise ProtocolError(b"unauthenticated multibulk length")
         self._at = end + 2
         self._missing = max(count, 0)
@@ -161,12 +161,12 @@ class StrictParser:
         length = _SIZES.get(digits, _UNKNOWN)
         if length == _UNKNOWN:
             number = _integer(digits)
-            if number is None or number < 0 or number > self._limits.max_bulk_len:
+            if number is None or number < 0 or number > self.limits.max_bulk_len:
                 raise ProtocolError(b"invalid bulk length")
             length = number
-        elif length > self._limits.max_bulk_len:
+        elif length > self.limits.max_bulk_len:
             raise ProtocolError(b"invalid bulk length")
-        if length > UNAUTHENTICATED_MAX_BULK and not self._limits.authenticated:
+        if length > UNAUTHENTICATED_MAX_BULK and not self.limits.authenticated:
             raise ProtocolError(b"unauthenticated bulk length")
         self._at = end + 2
         # The two bytes behind a word are skipped unchecked (Redis 8.6.3).

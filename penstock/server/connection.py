@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, cast
 from penstock.engine.session import NO_DESCRIPTOR, NOBODY, Endpoints, Link
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
-from penstock.protocol.limits import Limits
 from penstock.protocol.request_reader import RequestReader
 from penstock.server.tls import tls_context
 
@@ -38,14 +37,13 @@ class Connection(Link):
     """
 
     __slots__ = (
-        "_behind", "_ends", "_is_noted", "_is_tls", "_limits", "_logged", "_on_the_way", "_over_since_s", "_owed",
+        "_behind", "_ends", "_is_noted", "_is_tls", "_logged", "_on_the_way", "_over_since_s", "_owed",
         "_reader", "_reads", "_transport", "_turn", "gone", "owed_bytes", "session",
     )  # fmt: skip
 
     def __init__(self, turn: "Turn", is_tls: bool = False) -> None:
         self._turn = turn
-        self._limits = Limits()
-        self._reader = RequestReader(self._limits, turn.engine.batch_shapes)
+        self._reader = RequestReader(turn.request_limits.of(NOBODY), turn.engine.batch_shapes)
         self._transport = cast(asyncio.Transport, None)  # there from connection_made on
         self.session = NOBODY  # until the client is let in
         self.gone = True  # not let in yet, or closed
@@ -76,8 +74,8 @@ class Connection(Link):
         self.session = session = engine.connect(link=self)
         if self._is_tls:
             self._begin_tls()
-        self._limits.authenticated = session.authenticated
-        self.read_limits()
+        if not session.authenticated:
+            self._reader.heed(turn.request_limits.of(session))
         self.gone = False
         turn.connections[session.id] = self
         if turn.server_log.is_verbose:
@@ -122,7 +120,7 @@ class Connection(Link):
             self.note_waiting()
         if self.gone:
             return
-        if session.queued_bytes and session.queued_bytes + reader.pending > self._limits.query_buffer_limit:
+        if session.queued_bytes and session.queued_bytes + reader.pending > reader.limits.query_buffer_limit:
             self._end_for_requests()
         elif turn.client_eviction.limit:
             self._note_memory()
@@ -151,13 +149,6 @@ class Connection(Link):
         statistics = self._turn.engine.statistics
         if waiting > statistics.largest_query_buffer:
             statistics.largest_query_buffer = waiting
-
-    def read_limits(self) -> None:
-        """Heed what the settings say of requests, now that the session begins or they have changed."""
-        settings = self._turn.engine.settings
-        self._limits.max_bulk_len = settings.number("proto-max-bulk-len")
-        self._limits.query_buffer_limit = settings.number("client-query-buffer-limit")
-        self._limits.weigh()
 
     def eof_received(self) -> bool:
         """The peer sends no more: what it sent is answered, then we close. A request that waits is forgotten."""
@@ -253,9 +244,8 @@ class Connection(Link):
         if engine.outgoing or engine.to_close or engine.wanted_shutdown:
             self._note_owed()  # before what is pushed to others, as the engine's order is
             turn.hand_out(engine.changed)
-        if session.authenticated is not self._limits.authenticated:
-            self._limits.authenticated = session.authenticated
-            self._limits.weigh()
+        if session.authenticated is not self._reader.limits.authenticated:
+            self._reader.heed(turn.request_limits.of(session))
 
     def _is_held(self) -> bool:
         """Whether no request may be handled now, whatever has come."""
@@ -454,7 +444,8 @@ class Connection(Link):
         if self.gone:
             return
         self.gone = True
-        self._owed, self._logged = [], []
+        self._owed.clear()
+        self._logged.clear()
         self.owed_bytes = 0
         server_log = self._turn.server_log
         if server_log.is_verbose:

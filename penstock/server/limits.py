@@ -1,14 +1,38 @@
-"""Limits of what clients may use: open files, bytes of replies that wait to be sent."""
+"""Limits of what clients may use: open files, bytes of requests, bytes of replies that wait to be sent."""
 
 import resource
 from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine.session import Session
+from penstock.protocol.limits import Limits
 
 SPARE_FILES: Final = 32  # for the log, the listening sockets and the loop; as in Redis
 
 Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds that the soft one may be exceeded
+
+
+class RequestLimits:
+    """proto-max-bulk-len and client-query-buffer-limit: what all clients share that have authenticated, or have not."""
+
+    __slots__ = ("_authenticated", "_others", "_settings")
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._authenticated = Limits()
+        self._others = Limits(authenticated=False)
+        self._read()
+        for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
+            settings.watch(name, self._read)
+
+    def _read(self) -> None:
+        for limits in (self._authenticated, self._others):
+            limits.max_bulk_len = self._settings.number("proto-max-bulk-len")
+            limits.query_buffer_limit = self._settings.number("client-query-buffer-limit")
+            limits.weigh()
+
+    def of(self, session: Session) -> Limits:
+        return self._authenticated if session.authenticated else self._others
 
 
 class OutputLimits:

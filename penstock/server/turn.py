@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from penstock.engine.engine import Engine
 from penstock.server.admission import Admission
 from penstock.server.client_eviction import ClientEviction
-from penstock.server.limits import OutputLimits
+from penstock.server.limits import OutputLimits, RequestLimits
 from penstock.server.script_thread import ScriptThread
 from penstock.server.server_log import ServerLog
 
@@ -111,6 +111,7 @@ class Turn:
         "owing",
         "pushed",
         "replicas",
+        "request_limits",
         "server_log",
         "stop",
         "stops",
@@ -132,6 +133,7 @@ class Turn:
         self.stops = False
         self.replicas: StreamSender | None = None
         self.admission = Admission(engine)
+        self.request_limits = RequestLimits(engine.settings)
         self.output_limits = OutputLimits(engine.settings)
         self.connections: dict[int, Connection] = {}  # by session id
         self.client_eviction = ClientEviction(
@@ -149,16 +151,10 @@ class Turn:
         self._units = engine.effects.units  # `effects.units` at the last turn's end
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
-        for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
-            engine.settings.watch(name, self._read_request_limits)
         engine.scripts.use(ScriptThread(self._script_is_over))
         engine.scripts.calls.server_log = self._tell
         engine.access.tell = server_log.warning
         engine.policies.log.tell = self._tell
-
-    def _read_request_limits(self) -> None:
-        for connection in self.connections.values():
-            connection.read_limits()
 
     # -- scripts ----------------------------------------------------------------------------------------------------
 

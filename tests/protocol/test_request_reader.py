@@ -313,6 +313,19 @@ def test_a_request_behind_the_password_in_one_pipeline_may_be_large() -> None:
     assert taken(reader) == ([[b"a"] * 11, [b"b" * 16385]], None)
 
 
+def test_other_limits_hold_from_the_next_word_on() -> None:
+    reader = RequestReader(Limits(authenticated=False))
+    reader.feed(b"*3\r\n$3\r\nSET\r\n")
+
+    assert taken(reader) == ([], None)
+    reader.heed(Limits())
+    reader.feed(b"$1\r\nk\r\n$16385\r\n" + b"v" * 16385 + b"\r\n")
+    assert taken(reader) == ([[b"SET", b"k", b"v" * 16385]], None)
+    reader.heed(Limits(authenticated=False))
+    reader.feed(b"*11\r\n")
+    assert taken(reader) == ([], b"unauthenticated multibulk length")
+
+
 @pytest.mark.parametrize("limit", [3, 2000, 1_048_576])
 def test_a_word_may_be_as_long_as_the_limit(limit: int) -> None:
     limits = Limits(max_bulk_len=limit)

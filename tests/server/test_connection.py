@@ -388,6 +388,18 @@ def test_a_client_that_leaves_while_others_wait_ends_a_turn(fake_server: FakeSer
     assert fake_server.log_writer.turns == turns + 1
 
 
+def test_what_a_client_names_is_its_own(fake_server: FakeServer) -> None:
+    one, other = fake_server.connect(), fake_server.connect()
+    one.says(b"HELLO 3\r\nWATCH k\r\nHIMPORT PREPARE fields f\r\nSUBSCRIBE c\r\nPSUBSCRIBE p*\r\nSSUBSCRIBE s\r\n")
+    seen = fake_server.connect().session
+
+    for session in (other.session, seen):
+        assert not any((session.watched, session.watched_stale, session.fieldsets))
+        assert not any((session.channels, session.patterns, session.shard_channels))
+    one.says(b"RESET\r\n")
+    assert one.says(b"UNSUBSCRIBE\r\n") == b"*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
+
+
 def test_what_came_and_went_is_counted(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"PING\r\n")

@@ -6,6 +6,7 @@ from penstock.commands.connection.client_names import name_of_client
 from penstock.engine import arguments, refusals
 from penstock.engine.access import users
 from penstock.engine.context import Context
+from penstock.engine.session import NO_FIELDSETS
 from penstock.engine.state import SUBSCRIBED
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
@@ -207,7 +208,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.is_silent = False
     session.reply_skip = 0
     session.name = b""
-    session.fieldsets.clear()
+    session.fieldsets = NO_FIELDSETS
     session.no_evict = session.no_touch = session.reads_replicas = False
     session.resp = 2
     session.db_index = 0

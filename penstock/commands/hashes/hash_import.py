@@ -7,6 +7,7 @@ gives none.
 from penstock.commands.common.overwriting import overwrite
 from penstock.commands.hashes.hash_access import note_size
 from penstock.engine.context import Context
+from penstock.engine.session import NO_FIELDSETS
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -28,7 +29,10 @@ def himport_prepare(ctx: Context, args: list[bytes]) -> bytes:
     fields = args[3:]
     if len(set(fields)) < len(fields):
         raise ReplyError(b"ERR duplicate field name in fieldset")
-    ctx.session.fieldsets[args[2]] = fields
+    session = ctx.session
+    if not session.fieldsets:
+        session.fieldsets = {}
+    session.fieldsets[args[2]] = fields
     return reply.OK
 
 
@@ -74,7 +78,11 @@ def himport_set(ctx: Context, args: list[bytes]) -> bytes:
     summary="Forgets the fields that were prepared under a name; answers 1, or 0 where there were none.",
 )
 def himport_discard(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.ZERO if ctx.session.fieldsets.pop(args[2], None) is None else reply.ONE
+    fieldsets = ctx.session.fieldsets
+    if args[2] not in fieldsets:
+        return reply.ZERO
+    del fieldsets[args[2]]
+    return reply.ONE
 
 
 @command(
@@ -87,5 +95,5 @@ def himport_discard(ctx: Context, args: list[bytes]) -> bytes:
 )
 def himport_discardall(ctx: Context, args: list[bytes]) -> bytes:
     count = len(ctx.session.fieldsets)
-    ctx.session.fieldsets.clear()
+    ctx.session.fieldsets = NO_FIELDSETS
     return reply.integer(count)

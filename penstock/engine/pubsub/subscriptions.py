@@ -42,7 +42,7 @@ class Subscriptions:
     def subscribe(self, session: Session, channel: bytes) -> None:
         _count(session, session.channels, channel)
         self.channels.setdefault(channel, {})[session] = None
-        session.channels[channel] = None
+        session.channels = _with(session.channels, channel)
         session.note_subscriptions()
 
     def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
@@ -51,13 +51,13 @@ class Subscriptions:
             self._globs[pattern] = Glob(pattern, compile_after=MESSAGES + zlib.crc32(pattern) % SPREAD)
         _count(session, session.patterns, pattern)
         self.patterns[pattern][session] = None
-        session.patterns[pattern] = None
+        session.patterns = _with(session.patterns, pattern)
         session.note_subscriptions()
 
     def subscribe_shard(self, session: Session, channel: bytes) -> None:
         _count(session, session.shard_channels, channel)
         self.shard_channels.setdefault(channel, {})[session] = None
-        session.shard_channels[channel] = None
+        session.shard_channels = _with(session.shard_channels, channel)
         session.note_subscriptions()
 
     def unsubscribe(self, session: Session, channel: bytes) -> None:
@@ -139,6 +139,14 @@ class Subscriptions:
         if listeners is None:
             return 0
         return _send(listeners, b"3\r\n" + SHARD_MESSAGE + reply.bulk(channel) + reply.bulk(payload), outgoing)
+
+
+def _with(names: dict[bytes, None], name: bytes) -> dict[bytes, None]:
+    """A session's names with one more. Those of a session that had none are a new dict (session.NO_NAMES)."""
+    if not names:
+        return {name: None}
+    names[name] = None
+    return names
 
 
 def _count(session: Session, own: dict[bytes, None], name: bytes) -> None:
