@@ -29,7 +29,7 @@ def effort(value: Value) -> int:
         return value.packed_bytes // LARGEST_NODE if value.is_quicklist else 1
     if isinstance(value, Set):
         return len(value) if value.form is Form.HASHTABLE else 1
-    if isinstance(value, Hash | SortedSet):
+    if isinstance(value, (Hash, SortedSet)):
         return len(value) if value.is_large else 1
     if isinstance(value, Stream):
         return 2 * len(value.nodes) + sum([1 + group.pending for group in value.groups.values()])

@@ -18,7 +18,7 @@ class Change:
     def __init__(self, ctx: Context, key: bytes) -> None:
         """ReplyError WRONGTYPE if the value is not a string."""
         value = ctx.value(key)
-        if not (value is None or isinstance(value, bytes | LargeString)):
+        if not (value is None or isinstance(value, (bytes, LargeString))):
             raise refusals.wrong_type()
         self._key = key
         self._is_new = value is None

@@ -32,7 +32,7 @@ def goes_well(db: Database, sha: bytes, keys: int, given: list[bytes]) -> bool:
     if sha != RELEASE and not (given[2].isdigit() and len(given[2]) <= MOST_DIGITS):
         return False
     held = db.values.get(given[0])
-    return held is None or isinstance(held, bytes | LargeString)
+    return held is None or isinstance(held, (bytes, LargeString))
 
 
 def run(calls: Calls, sha: bytes, given: list[bytes]) -> bytes:

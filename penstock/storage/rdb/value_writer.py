@@ -79,7 +79,7 @@ class ValueWriter:
 
     def kind(self, value: Value) -> int:
         """The type in which a value is written."""
-        if isinstance(value, bytes | LargeString):
+        if isinstance(value, (bytes, LargeString)):
             return rdb_format.STRING
         if isinstance(value, Stream):
             return self._stream_kind(value)

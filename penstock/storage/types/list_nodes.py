@@ -70,4 +70,6 @@ def item_at(node: ListNode, at: int) -> bytes:
 
 def may_have(node: ListNode, item: bytes) -> bool:
     """False only if no item equals it: a quick look at the bytes. O(bytes)."""
+    if isinstance(node, bytes):
+        return node.find(item) >= 0  # not `in`, which first takes the item for a number, and that is an error inside
     return item in node

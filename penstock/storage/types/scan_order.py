@@ -112,16 +112,19 @@ class HashOrder:
         self.is_picked_from = True
         self._settle(SMALL_PIECE)
         while True:
-            if int(chance.random() * (self._size + len(self._pending))) < self._size:
+            if not len(self._pending) or int(chance.random() * (self._size + len(self._pending))) < self._size:
                 return self._any_in_buckets(chance)
             key = self._pending.any_of(chance)
             if key not in self._gone:
                 return key
 
     def _any_in_buckets(self, chance: Random) -> bytes:
+        longest = self._longest
+        places = len(self._buckets) * longest
         while True:
-            bucket = self._buckets[int(chance.random() * len(self._buckets))]
-            place = int(chance.random() * self._longest)
+            place = int(chance.random() * places)
+            bucket = self._buckets[place // longest]
+            place %= longest
             if bucket is not None and place < len(bucket):
                 return bucket[place]
 
