@@ -20,7 +20,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDERS: Final = ("protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
-    "config/settings.py", "native_bytes.py", "server/admission.py", "server/client_eviction.py",
+    "config/settings.py", "native_bytes.py", "server/admission.py", "server/allocated_memory.py",
+    "server/client_eviction.py",
     "server/connection.py", "server/limits.py", "server/log_writer.py", "server/script_thread.py", "server/turn.py",
     "system_time.py",
 )  # fmt: skip

@@ -3,10 +3,13 @@
 import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from penstock.clock import ManualClock
 from penstock.commands.server.info_sections import human
 from penstock.engine.engine import Engine
+from penstock.engine.telemetry import decimals
 from tests.support.dialogue import Dialogue
 from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
 
@@ -190,3 +193,13 @@ def test_what_redis_frees_in_a_thread_is_counted(dialogue: Dialogue, lines: list
     dialogue(*lines)
 
     assert f"lazyfreed_objects:{freed}\r\n".encode() in dialogue("INFO memory")
+
+
+@given(st.floats(0, allow_nan=False) | st.floats(0, 10**6) | st.integers(0, 10**9).map(lambda number: number / 1000))
+@example(0.125)
+@example(0.005)
+@example(1e10)
+@example(float("inf"))
+def test_decimals_are_those_of_format(number: float) -> None:
+    assert decimals.two_decimals(number) == format(number, ".2f")
+    assert decimals.six_decimals(number) == format(number, ".6f")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.commands.server.info_sections import fields_of
 from tests.support.dialogue import NO_REPLY, Dialogue
 
 FIELDS = (
@@ -16,14 +17,14 @@ FIELDS = (
 
 
 def test_the_fields_stand_in_rediss_order(dialogue: Dialogue) -> None:
-    assert [name for name, _ in dialogue.engine.persistence.fields()] == FIELDS.split()
+    assert [name for name, _ in fields_of(dialogue.engine.persistence.info())] == FIELDS.split()
 
 
 def test_loading_has_fields_of_its_own(dialogue: Dialogue) -> None:
     state = dialogue.engine.persistence
     dialogue.engine.loading = True
     state.loading_total, state.loading_done = 400, 100
-    assert dict(state.fields())["loading_loaded_perc"] == "25.00"
+    assert dict(fields_of(state.info()))["loading_loaded_perc"] == "25.00"
 
 
 def test_lastsave_is_the_start_at_first(dialogue: Dialogue) -> None:
@@ -67,7 +68,7 @@ def test_info_tells_of_no_save_as_a_redis_that_never_saved(dialogue: Dialogue) -
     state.ended(worked=True)
 
     assert dialogue("LASTSAVE") == 1_795_300_000
-    told = dict(state.fields())
+    told = dict(fields_of(state.info()))
     assert [told["rdb_saves"], told["rdb_last_bgsave_status"], told["rdb_last_save_time"]] == ["0", "ok", "1795300000"]
 
 

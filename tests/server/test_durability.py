@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.clock import ManualClock, SystemClock
+from penstock.commands.server.info_sections import fields_of
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
 from penstock.server.log_writer import AofWriter
@@ -155,7 +156,7 @@ def test_everysec_writes_anyway_after_two_seconds(everysec: Server) -> None:
     assert everysec.turns == ["sent"]
     everysec.later(1)
     assert everysec.turns == ["sent", "sent"]
-    assert ("aof_delayed_fsync", "1") in everysec.engine.persistence.fields()
+    assert "aof_delayed_fsync:1\r\n" in everysec.engine.persistence.info()
 
 
 def test_no_leaves_the_syncing_to_the_system() -> None:
@@ -220,7 +221,7 @@ def test_in_trouble_writers_are_refused_and_readers_go_on(server: Server) -> Non
     assert str(server.turn("PING")).startswith("MISCONF")
     assert server.turn("GET a") == b"1"
     assert server.turns[1:] == ["sent", "sent", "sent"]
-    assert ("aof_last_write_status", "err") in server.engine.persistence.fields()
+    assert "aof_last_write_status:err\r\n" in server.engine.persistence.info()
 
 
 def test_a_full_disk_that_is_emptied_ends_the_trouble(server: Server) -> None:
@@ -327,7 +328,7 @@ def test_files_are_swapped_although_no_thread_can_be_started(server: Server) -> 
     server.threads.refusal = RuntimeError("can't start new thread")
     server.finish_rewriting()
 
-    assert ("aof_rewrites", "1") in server.engine.persistence.fields()
+    assert "aof_rewrites:1\r\n" in server.engine.persistence.info()
     assert server.again(power=True).client("GET a") == b"2"
 
 
@@ -346,7 +347,7 @@ def test_a_rewrite_that_fails_leaves_everything_as_it_was(server: Server) -> Non
     server.turn("SET a 1", "BGREWRITEAOF")
     server.disk.failures["rename"] = [errno.EIO]
     server.finish_rewriting()
-    assert ("aof_last_bgrewrite_status", "err") in server.engine.persistence.fields()
+    assert "aof_last_bgrewrite_status:err\r\n" in server.engine.persistence.info()
     assert server.turn("SET a 2") == b"OK"
     assert server.again(power=True).client("GET a") == b"2"
 
@@ -451,7 +452,7 @@ class RealServer:
         while not self.engine.persistence.progress.copied and time.monotonic() < deadline:
             time.sleep(0.01)
             self.durability.cron()
-        return dict(self.engine.persistence.fields())
+        return dict(fields_of(self.engine.persistence.info()))
 
     def until_rewritten(self) -> int:
         """Turn after turn while a child writes the base; how many there were."""
@@ -485,7 +486,7 @@ def test_a_forked_rewrite_loses_nothing_that_comes_meanwhile(tmp_path: Path, pol
     assert again.client("GET after") == b"1"
     names = sorted(path.name for path in (tmp_path / "appendonlydir").iterdir())
     assert names[:2] == ["appendonly.aof.2.base.aof", "appendonly.aof.2.incr.aof"]
-    assert ("aof_last_bgrewrite_status", "ok") in server.engine.persistence.fields()
+    assert "aof_last_bgrewrite_status:ok\r\n" in server.engine.persistence.info()
     assert server.engine.persistence.forks == 1
     again.durability.close()
 
@@ -566,7 +567,7 @@ def test_info_tells_how_far_a_rewrite_is_and_what_it_copied(tmp_path: Path) -> N
     amid = server.until_reported()
     (tmp_path / "go on").touch()
     server.until_rewritten()
-    after = dict(server.engine.persistence.fields())
+    after = dict(fields_of(server.engine.persistence.info()))
 
     assert 0 < int(amid["current_save_keys_processed"]) <= int(amid["current_save_keys_total"]) == 200
     assert 0 < float(amid["current_fork_perc"]) <= 100
@@ -598,7 +599,7 @@ def test_a_log_that_grows_is_rewritten_of_itself(tmp_path: Path) -> None:
     server.durability.cron()
     assert server.engine.persistence.child == "rewrite"
     server.until_rewritten()
-    assert ("aof_rewrites", "1") in server.engine.persistence.fields()
+    assert "aof_rewrites:1\r\n" in server.engine.persistence.info()
     server.durability.close()
 
 
@@ -608,5 +609,5 @@ def test_a_second_rewrite_waits_for_the_first(tmp_path: Path) -> None:
     assert str(server.turn("BGREWRITEAOF")) == "ERR Background append only file rewriting already in progress"
     server.until_rewritten()
     server.durability.cron()
-    assert ("aof_rewrites", "1") in server.engine.persistence.fields()
+    assert "aof_rewrites:1\r\n" in server.engine.persistence.info()
     server.durability.close()

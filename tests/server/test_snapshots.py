@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.commands.server.info_sections import fields_of
 from penstock.errors import UsageError
 from tests.interchange.pictures import PATIENCE_S, Ours, ours
 
@@ -17,7 +18,7 @@ def server(tmp_path: Path) -> Iterator[Ours]:
 
 
 def info(server: Ours) -> dict[str, str]:
-    return dict(server.engine.persistence.fields())
+    return dict(fields_of(server.engine.persistence.info()))
 
 
 def until_saved(server: Ours) -> None:

@@ -35,35 +35,37 @@ def role(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([reply.bulk(b"master"), reply.integer(replication.offset), reply.array(replicas)])
 
 
-def fields(ctx: Context) -> list[tuple[str, str]]:
-    """INFO replication."""
+def info(ctx: Context) -> str:
+    """INFO replication: its lines, each ended by CR LF."""
     engine = ctx.engine
     replication, settings = engine.replication, engine.settings
     attached = _attached(replication)
     master = replication.master
-    numbers: list[tuple[str, int | str]] = [("role", "master" if master is None else "slave")]
+    text = "role:master\r\n" if master is None else "role:slave\r\n"
     if master is not None:
-        numbers += _of_master(master, replication, settings, ctx.now_ms)
-    numbers.append(("connected_slaves", len(attached)))
+        fields = _of_master(master, replication, settings, ctx.now_ms)
+        text += "".join([f"{name}:{number}\r\n" for name, number in fields])
+    text += f"connected_slaves:{len(attached)}\r\n"
     if replication.needed():
-        numbers.append(("min_slaves_good_slaves", replication.good()))
+        text += f"min_slaves_good_slaves:{replication.good()}\r\n"
     for number, (session, found) in enumerate(attached):
         host, port = replication.place_of(session, found)
-        numbers.append((f"slave{number}", _line(host, port, found, ctx.now_ms)))
+        text += f"slave{number}:{_line(host, port, found, ctx.now_ms)}\r\n"
     stream = replication.stream
     kept = 0 if stream is None else min(stream.backlog.end - stream.backlog.start, stream.backlog.limit)
-    numbers += [
-        ("master_failover_state", replication.failover.state),
-        ("master_replid", replication.id),
-        ("master_replid2", replication.second_id),
-        ("master_repl_offset", replication.offset),
-        ("second_repl_offset", replication.second_offset),
-        ("repl_backlog_active", int(stream is not None)),
-        ("repl_backlog_size", settings.number("repl-backlog-size")),
-        ("repl_backlog_first_byte_offset", 0 if stream is None else stream.backlog.end - kept + 1),
-        ("repl_backlog_histlen", kept),
-    ]
-    return [(name, str(number)) for name, number in numbers]
+    first_offset = 0 if stream is None else stream.backlog.end - kept + 1
+    backlog_size = settings.number("repl-backlog-size")
+    return text + (
+        f"master_failover_state:{replication.failover.state}\r\n"
+        f"master_replid:{replication.id}\r\n"
+        f"master_replid2:{replication.second_id}\r\n"
+        f"master_repl_offset:{replication.offset}\r\n"
+        f"second_repl_offset:{replication.second_offset}\r\n"
+        f"repl_backlog_active:{int(stream is not None)}\r\n"
+        f"repl_backlog_size:{backlog_size}\r\n"
+        f"repl_backlog_first_byte_offset:{first_offset}\r\n"
+        f"repl_backlog_histlen:{kept}\r\n"
+    )
 
 
 def _of_master(

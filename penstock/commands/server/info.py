@@ -29,6 +29,7 @@ SECTIONS: Final[tuple[tuple[str, Section], ...]] = (
     ("Keysizes", info_sections.keysizes),
 )
 ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # not in the default reply
+BY_DEFAULT: Final = tuple([(title, section) for title, section in SECTIONS if title.lower() not in ON_REQUEST])
 
 
 @command(
@@ -43,21 +44,29 @@ ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # not in the de
     summary="Returns the server's state.",
 )
 def info(ctx: Context, args: list[bytes]) -> bytes:
-    wanted = {word.decode(errors="replace").lower() for word in args[1:]} or {"default"}
-    if wanted & {"all", "everything"}:
-        shown = SECTIONS
-    else:
-        shown = tuple(
-            (title, section)
-            for title, section in SECTIONS
-            if title.lower() in wanted or ("default" in wanted and title.lower() not in ON_REQUEST)
-        )
+    shown = _shown(args) if len(args) > 1 else BY_DEFAULT
     assert ctx.row is not None, "a request that runs has a row"
     hidden = ctx.row.hidden
     if hidden:
         shown = tuple([(title, section) for title, section in shown if title.lower().encode() not in hidden])
-    texts = [f"# {title}\r\n{_without(section(ctx), hidden)}" for title, section in shown]
-    return reply.verbatim("\r\n".join(texts).encode(errors="surrogateescape"), ctx.resp3)
+    parts: list[str] = []
+    for title, section in shown:
+        parts += ["\r\n# " if parts else "# ", title, "\r\n", _without(section(ctx), hidden)]
+    return reply.verbatim("".join(parts).encode(errors="surrogateescape"), ctx.resp3)
+
+
+def _shown(args: list[bytes]) -> tuple[tuple[str, Section], ...]:
+    """The sections that a request names."""
+    wanted = {word.decode(errors="replace").lower() for word in args[1:]}
+    if wanted & {"all", "everything"}:
+        return SECTIONS
+    return tuple(
+        [
+            (title, section)
+            for title, section in SECTIONS
+            if title.lower() in wanted or ("default" in wanted and title.lower() not in ON_REQUEST)
+        ]
+    )
 
 
 def _without(text: info_sections.Text, hidden: frozenset[bytes]) -> info_sections.Text:

@@ -13,6 +13,7 @@ from penstock.engine.context import Context
 from penstock.engine.memory import process_memory, value_sizes
 from penstock.engine.table.client_compat import Compatibility
 from penstock.engine.telemetry.client_memory import memory_of
+from penstock.engine.telemetry.decimals import six_decimals, two_decimals
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION
 from penstock.storage.keyspace import Database, type_name
@@ -40,12 +41,7 @@ def human(count: int) -> str:
     if count < 1024:
         return f"{count}B"
     power = min((count.bit_length() - 1) // 10, 5)
-    return _two_decimals(count / (1 << 10 * power)) + "BKMGTP"[power]
-
-
-def _two_decimals(number: float) -> str:
-    """Compiled, `format` takes a fifth of what an f-string takes for it."""
-    return format(number, ".2f")
+    return two_decimals(count / (1 << 10 * power)) + "BKMGTP"[power]
 
 
 def text_of(fields: Fields) -> Text:
@@ -194,7 +190,7 @@ def memory(ctx: Context) -> Text:
         "allocator_rss_bytes:0\r\n"
         "rss_overhead_ratio:1.00\r\n"
         "rss_overhead_bytes:0\r\n"
-        f"mem_fragmentation_ratio:{_two_decimals(resident / used if used else 1.0)}\r\n"
+        f"mem_fragmentation_ratio:{two_decimals(resident / used if used else 1.0)}\r\n"
         "mem_fragmentation_bytes:0\r\n"
         "mem_not_counted_for_evict:0\r\n"
         f"mem_replication_backlog:{ctx.engine.replication.kept_bytes}\r\n"
@@ -217,27 +213,34 @@ def memory(ctx: Context) -> Text:
 
 
 def _percent(part: int, whole: int) -> str:
-    return _two_decimals(100 * part / whole if whole else 0.0) + "%"
+    return _share(part, whole) + "%"
+
+
+def _share(part: int, whole: int) -> str:
+    """Of a hundred."""
+    return two_decimals(100 * part / whole if whole else 0.0)
 
 
 def persistence(ctx: Context) -> Text:
-    return text_of(ctx.engine.persistence.fields())
+    return ctx.engine.persistence.info()
 
 
 def threads(ctx: Context) -> Text:
     counted = ctx.engine.statistics
-    return text_of(
-        [("io_thread_0", f"clients={len(ctx.engine.sessions)},reads={counted.reads},writes={counted.writes}")]
-    )
+    return f"io_thread_0:clients={len(ctx.engine.sessions)},reads={counted.reads},writes={counted.writes}\r\n"
 
 
 def stats(ctx: Context) -> Text:
     counted = ctx.engine.statistics
     counted.sample(ctx.now_ms)
     operations, input_rate, output_rate = counted.rates()
-    rows = counted.rows.values()
-    slow_max_usec = max((row.slow_max_usec for row in rows), default=0)
-    a_batch = _two_decimals(counted.commands / counted.reads if counted.reads else 0.0)
+    usec = slow_calls = slow_usec = slow_max_usec = 0
+    for row in counted.rows.values():
+        usec += row.usec
+        slow_calls += row.slow_calls
+        slow_usec += row.slow_usec
+        slow_max_usec = max(slow_max_usec, row.slow_max_usec)
+    a_batch = two_decimals(counted.commands / counted.reads if counted.reads else 0.0)
     text = (
         f"total_connections_received:{counted.connections}\r\n"
         f"total_commands_processed:{counted.commands}\r\n"
@@ -246,8 +249,8 @@ def stats(ctx: Context) -> Text:
         f"total_net_output_bytes:{counted.output_bytes}\r\n"
         "total_net_repl_input_bytes:0\r\n"
         "total_net_repl_output_bytes:0\r\n"
-        f"instantaneous_input_kbps:{_two_decimals(input_rate / 1024)}\r\n"
-        f"instantaneous_output_kbps:{_two_decimals(output_rate / 1024)}\r\n"
+        f"instantaneous_input_kbps:{two_decimals(input_rate / 1024)}\r\n"
+        f"instantaneous_output_kbps:{two_decimals(output_rate / 1024)}\r\n"
         "instantaneous_input_repl_kbps:0.00\r\n"
         "instantaneous_output_repl_kbps:0.00\r\n"
         f"rejected_connections:{counted.rejected_connections}\r\n"
@@ -299,7 +302,7 @@ def stats(ctx: Context) -> Text:
         "reply_buffer_expands:0\r\n"
         "eventloop_cycles:0\r\n"
         "eventloop_duration_sum:0\r\n"
-        f"eventloop_duration_cmd_sum:{sum([row.usec for row in rows])}\r\n"
+        f"eventloop_duration_cmd_sum:{usec}\r\n"
         "instantaneous_eventloop_cycles_per_sec:0\r\n"
         "instantaneous_eventloop_duration_usec:0\r\n"
         f"acl_access_denied_auth:{counted.denied_auth}\r\n"
@@ -307,8 +310,8 @@ def stats(ctx: Context) -> Text:
         f"acl_access_denied_key:{counted.denied_key}\r\n"
         f"acl_access_denied_channel:{counted.denied_channel}\r\n"
         f"acl_access_denied_tls_cert:{counted.denied_certificate}\r\n"
-        f"slowlog_commands_count:{sum([row.slow_calls for row in rows])}\r\n"
-        f"slowlog_commands_time_ms_sum:{sum([row.slow_usec for row in rows]) // 1000}\r\n"
+        f"slowlog_commands_count:{slow_calls}\r\n"
+        f"slowlog_commands_time_ms_sum:{slow_usec // 1000}\r\n"
         f"slowlog_commands_time_ms_max:{slow_max_usec // 1000}\r\n"
         f"total_client_processing_events:{counted.reads}\r\n"
         "eventloop_cycles_with_clients_processing:0\r\n"
@@ -325,27 +328,28 @@ def stats(ctx: Context) -> Text:
 
 def _stale_percent(ctx: Context) -> str:
     """How many of the keys with a time of expiry are overdue, and still there. O(log n)."""
-    databases = [db for db in ctx.engine.keyspace.databases if db.expires]
-    overdue = sum([db.expiries.count_overdue(ctx.now_ms) for db in databases])
-    return _percent(overdue, sum([len(db.expires) for db in databases])).removesuffix("%")
+    overdue = expiring = 0
+    for db in ctx.engine.keyspace.databases:
+        if db.expires:
+            overdue += db.expiries.count_overdue(ctx.now_ms)
+            expiring += len(db.expires)
+    return _share(overdue, expiring)
 
 
 def replication(ctx: Context) -> Text:
-    return text_of(roles.fields(ctx))
+    return roles.info(ctx)
 
 
 def cpu(ctx: Context) -> Text:
     times = process_memory.CpuTimes()
-    system, user = format(times.system, ".6f"), format(times.user, ".6f")
-    return text_of(
-        [
-            ("used_cpu_sys", system),
-            ("used_cpu_user", user),
-            ("used_cpu_sys_children", format(times.children_system, ".6f")),
-            ("used_cpu_user_children", format(times.children_user, ".6f")),
-            ("used_cpu_sys_main_thread", system),
-            ("used_cpu_user_main_thread", user),
-        ]
+    system, user = six_decimals(times.system), six_decimals(times.user)
+    return (
+        f"used_cpu_sys:{system}\r\n"
+        f"used_cpu_user:{user}\r\n"
+        f"used_cpu_sys_children:{six_decimals(times.children_system)}\r\n"
+        f"used_cpu_user_children:{six_decimals(times.children_user)}\r\n"
+        f"used_cpu_sys_main_thread:{system}\r\n"
+        f"used_cpu_user_main_thread:{user}\r\n"
     )
 
 
@@ -410,7 +414,7 @@ def latencystats(ctx: Context) -> Text:
 
 
 def cluster(ctx: Context) -> Text:
-    return text_of([("cluster_enabled", "0" if ctx.engine.cluster is None else "1")])
+    return "cluster_enabled:0\r\n" if ctx.engine.cluster is None else "cluster_enabled:1\r\n"
 
 
 def keyspace(ctx: Context) -> Text:

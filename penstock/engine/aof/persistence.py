@@ -7,6 +7,7 @@ from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.rdb.save_state import SaveState
+from penstock.engine.telemetry.decimals import two_decimals
 from penstock.storage.aof.append_log import AppendLog
 
 REWRITE: Final = "rewrite"  # asked for by BGREWRITEAOF, by growth, or to begin a log
@@ -105,68 +106,70 @@ class Persistence:
         self.child = REWRITE
         return True
 
-    def fields(self) -> list[tuple[str, str]]:
-        """INFO persistence, in Redis's order (Redis 8.6.3)."""
+    def info(self) -> str:
+        """INFO persistence: its lines, each ended by CR LF, in Redis's order (Redis 8.6.3)."""
         now_s = self._clock.now_us() // 1_000_000
-        running_s = max(0, now_s - self.child_started_s)
         rewriting = self.child == REWRITE
+        running_s = max(0, now_s - self.child_started_s) if rewriting else NEVER
+        measured_s = max(0, now_s - self.measured_s) if self.measured_s else 0
         saves = self.saves
         enabled = self._settings.yes("appendonly")
-        numbers: list[tuple[str, int | str]] = [
-            ("loading", int(self.loading)),
-            ("async_loading", 0),
-            ("current_cow_peak", self.most_copied),
-            ("current_cow_size", self.progress.copied),
-            ("current_cow_size_age", max(0, now_s - self.measured_s) if self.measured_s else 0),
-            ("current_fork_perc", f"{100 * self.progress.share:.2f}"),
-            ("current_save_keys_processed", self.progress.keys),
-            ("current_save_keys_total", self.progress.keys_total),
-            ("rdb_changes_since_last_save", saves.changes()),
-            ("rdb_bgsave_in_progress", int(saves.runs)),
-            ("rdb_last_save_time", saves.last_save_s),
-            ("rdb_last_bgsave_status", "ok" if saves.works else "err"),
-            ("rdb_last_bgsave_time_sec", saves.last_seconds),
-            ("rdb_current_bgsave_time_sec", saves.running_seconds(now_s)),
-            ("rdb_saves", saves.saves),
-            ("rdb_saves_consecutive_failures", saves.failures),
-            ("rdb_last_cow_size", saves.copied_bytes),
-            ("rdb_last_load_keys_expired", self.keys_expired),
-            ("rdb_last_load_keys_loaded", self.keys_loaded),
-            ("aof_enabled", int(enabled)),
-            ("aof_rewrite_in_progress", int(rewriting)),
-            ("aof_rewrite_scheduled", int(self.rewrite_scheduled)),
-            ("aof_last_rewrite_time_sec", self.last_rewrite_seconds),
-            ("aof_current_rewrite_time_sec", running_s if rewriting else NEVER),
-            ("aof_last_bgrewrite_status", "err" if self.rewrite_failures else "ok"),
-            ("aof_rewrites", self.rewrites),
-            ("aof_rewrites_consecutive_failures", self.rewrite_failures),
-            ("aof_last_write_status", "ok" if self.writes_ok else "err"),
-            ("aof_last_cow_size", self.copied_by_rewrite),
-            ("module_fork_in_progress", 0),
-            ("module_fork_last_cow_size", 0),
-        ]
+        save_status = "ok" if saves.works else "err"
+        rewrite_status = "err" if self.rewrite_failures else "ok"
+        write_status = "ok" if self.writes_ok else "err"
+        text = (
+            f"loading:{int(self.loading)}\r\n"
+            "async_loading:0\r\n"
+            f"current_cow_peak:{self.most_copied}\r\n"
+            f"current_cow_size:{self.progress.copied}\r\n"
+            f"current_cow_size_age:{measured_s}\r\n"
+            f"current_fork_perc:{two_decimals(100 * self.progress.share)}\r\n"
+            f"current_save_keys_processed:{self.progress.keys}\r\n"
+            f"current_save_keys_total:{self.progress.keys_total}\r\n"
+            f"rdb_changes_since_last_save:{saves.changes()}\r\n"
+            f"rdb_bgsave_in_progress:{int(saves.runs)}\r\n"
+            f"rdb_last_save_time:{saves.last_save_s}\r\n"
+            f"rdb_last_bgsave_status:{save_status}\r\n"
+            f"rdb_last_bgsave_time_sec:{saves.last_seconds}\r\n"
+            f"rdb_current_bgsave_time_sec:{saves.running_seconds(now_s)}\r\n"
+            f"rdb_saves:{saves.saves}\r\n"
+            f"rdb_saves_consecutive_failures:{saves.failures}\r\n"
+            f"rdb_last_cow_size:{saves.copied_bytes}\r\n"
+            f"rdb_last_load_keys_expired:{self.keys_expired}\r\n"
+            f"rdb_last_load_keys_loaded:{self.keys_loaded}\r\n"
+            f"aof_enabled:{int(enabled)}\r\n"
+            f"aof_rewrite_in_progress:{int(rewriting)}\r\n"
+            f"aof_rewrite_scheduled:{int(self.rewrite_scheduled)}\r\n"
+            f"aof_last_rewrite_time_sec:{self.last_rewrite_seconds}\r\n"
+            f"aof_current_rewrite_time_sec:{running_s}\r\n"
+            f"aof_last_bgrewrite_status:{rewrite_status}\r\n"
+            f"aof_rewrites:{self.rewrites}\r\n"
+            f"aof_rewrites_consecutive_failures:{self.rewrite_failures}\r\n"
+            f"aof_last_write_status:{write_status}\r\n"
+            f"aof_last_cow_size:{self.copied_by_rewrite}\r\n"
+            "module_fork_in_progress:0\r\n"
+            "module_fork_last_cow_size:0\r\n"
+        )
         if enabled and self.log is not None:
-            numbers += [
-                ("aof_current_size", self.log.total_size),
-                ("aof_base_size", self.log.grown_from),
-                ("aof_pending_rewrite", int(self.rewrite_scheduled)),
-                ("aof_buffer_length", self.log.buffered),
-                ("aof_pending_bio_fsync", int(self.sync_runs)),
-                ("aof_delayed_fsync", self.delayed_syncs),
-            ]
-        numbers.append(("backup_in_progress", 0))
-        if self.loading:
-            numbers += self._loading_fields(now_s)
-        return [(name, str(number)) for name, number in numbers]
+            text += (
+                f"aof_current_size:{self.log.total_size}\r\n"
+                f"aof_base_size:{self.log.grown_from}\r\n"
+                f"aof_pending_rewrite:{int(self.rewrite_scheduled)}\r\n"
+                f"aof_buffer_length:{self.log.buffered}\r\n"
+                f"aof_pending_bio_fsync:{int(self.sync_runs)}\r\n"
+                f"aof_delayed_fsync:{self.delayed_syncs}\r\n"
+            )
+        text += "backup_in_progress:0\r\n"
+        return text + self._loading_info(now_s) if self.loading else text
 
-    def _loading_fields(self, now_s: int) -> list[tuple[str, int | str]]:
+    def _loading_info(self, now_s: int) -> str:
         total, done = self.loading_total, self.loading_done
         spent_s = max(0, now_s - self.loading_started_s)
-        return [
-            ("loading_start_time", self.loading_started_s),
-            ("loading_total_bytes", total),
-            ("loading_rdb_used_mem", 0),
-            ("loading_loaded_bytes", done),
-            ("loading_loaded_perc", f"{100 * done / total if total else 0:.2f}"),
-            ("loading_eta_seconds", spent_s * (total - done) // done if done else 1),
-        ]
+        return (
+            f"loading_start_time:{self.loading_started_s}\r\n"
+            f"loading_total_bytes:{total}\r\n"
+            "loading_rdb_used_mem:0\r\n"
+            f"loading_loaded_bytes:{done}\r\n"
+            f"loading_loaded_perc:{two_decimals(100 * done / total if total else 0.0)}\r\n"
+            f"loading_eta_seconds:{spent_s * (total - done) // done if done else 1}\r\n"
+        )

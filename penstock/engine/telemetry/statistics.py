@@ -217,8 +217,10 @@ class Statistics:
 
     def rates(self) -> tuple[float, float, float]:
         """Commands, bytes received and bytes sent, a second."""
+        commands = came = went = 0.0
+        for of_commands, of_input, of_output in self._rates:
+            commands += of_commands
+            came += of_input
+            went += of_output
         count = len(self._rates) or 1
-        commands, came, went = (
-            (sum(column) / count for column in zip(*self._rates, strict=True)) if self._rates else (0.0, 0.0, 0.0)
-        )
-        return commands, came, went
+        return commands / count, came / count, went / count
