@@ -4,15 +4,22 @@ Scores are doubles. INCRBYFLOAT, HINCRBYFLOAT and timeouts in seconds are reckon
 numbers times powers of two, rounded to 64 bits after each step.
 """
 
+from __future__ import annotations
+
 import re
 from decimal import Decimal
 from math import copysign, inf, isinf
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import BytesWriter
 
 from penstock.engine import shortest_double
 from penstock.errors import ReplyError
 from penstock.storage.streams import native_ids
 from penstock.storage.streams.columns import IS_COMPILED
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
 
 _WHOLE: Final = [b"%d" % number for number in range(1024)]
 EXACT: Final = 2.0**62  # whole numbers up to this are written with all their digits
@@ -22,6 +29,7 @@ NOT_A_FLOAT: Final = b"ERR value is not a valid float"
 PRECISION: Final = 64  # bits
 LEAST_EXPONENT: Final = -16445  # of the lowest bit
 MOST_BITS: Final = 16384  # of a whole number
+ZERO: Final = ord("0")
 POINT: Final = ord(".")
 MINUS: Final = ord("-")
 MOST_WHOLE_DIGITS: Final = 16  # a whole number of fewer digits is a double, and is read as an int, uncompiled
@@ -30,6 +38,10 @@ FAR: Final = 5  # digits; a longer exponent is out of range whatever stands befo
 DECIMALS: Final = 17  # behind the point
 ONE_WITH_DECIMALS: Final = 10**DECIMALS
 _TENS: Final = [10**digits for digits in range(19)]
+_FIVES: Final = [5**digits for digits in range(19)]
+MOST_UNITS: Final = 4 * 10**18  # two of them are an i64
+SMALL: Final = 40  # see `exact_sum`
+MOST_DIGITS: Final = 18  # of a word, and a point
 FEW_DIGITS: Final = 4000  # that `int` and `str` take
 MOST_PRINTED: Final = 10**FEW_DIGITS
 
@@ -155,11 +167,11 @@ class LongDouble:
         self.made = made
         self.exponent = exponent
 
-    def __lt__(self, other: "LongDouble") -> bool:
+    def __lt__(self, other: LongDouble) -> bool:
         exponent = min(self.exponent, other.exponent)
         return self._in_units(exponent) < other._in_units(exponent)
 
-    def times(self, factor: int) -> "LongDouble | None":
+    def times(self, factor: int) -> LongDouble | None:
         """The product as the machine multiplies; None where it is infinite."""
         return _rounded_units(self.made * factor, self.exponent)
 
@@ -302,3 +314,110 @@ def long_double_text(number: LongDouble) -> bytes:
     digits = digits.rjust(DECIMALS + 1, "0")
     text = f"{digits[:-DECIMALS]}.{digits[-DECIMALS:]}".rstrip("0").rstrip(".")
     return (f"-{text}" if number.made < 0 and text != "0" else text).encode()
+
+
+# -- sums of decimals ------------------------------------------------------------------------------------------------
+
+
+def exact_sum(one: bytes, other: bytes) -> bytes | None:
+    """The text of the sum of two words as long doubles, where it is that of the decimals; None where it may not be.
+
+    A long double is within 2**-64 of its decimal, relatively. If the two are together no larger than 40, what rounding
+    adds to both and to the sum is less than 80 * 2**-64: too little to be seen in 17 decimals. Halves, quarters and the
+    like are not rounded, nor are whole numbers. O(digits).
+
+    >>> exact_sum(b"10.5", b"0.1"), exact_sum(b"1000.5", b"1"), exact_sum(b"1000.1", b"1")
+    (b'10.6', b'1001.5', None)
+    """
+    units, decimals = _units_of(one)
+    other_units, other_decimals = _units_of(other)
+    if decimals < 0 or other_decimals < 0:
+        return None
+    if decimals < other_decimals:
+        units, decimals = _widened(units, decimals, other_decimals)
+    elif other_decimals < decimals:
+        other_units, other_decimals = _widened(other_units, other_decimals, decimals)
+    if decimals != other_decimals or decimals > DECIMALS:
+        return None
+    unit: i64 = _TENS[decimals]
+    if _size(units) + _size(other_units) > SMALL * unit:
+        five: i64 = _FIVES[decimals]
+        if units % five or other_units % five:
+            return None
+    return _units_text(units + other_units, decimals)
+
+
+def is_plain(word: bytes) -> bool:
+    """Whether it is a decimal of at most 18 digits, without an exponent: `exact_sum` may take it."""
+    _, decimals = _units_of(word)
+    return decimals >= 0
+
+
+def _units_of(word: bytes) -> tuple[i64, i64]:
+    """A plain decimal of at most 18 digits, as so many times the unit of its last decimal, and how many it has.
+
+    (0, -1) for a word of another form.
+    """
+    size: i64 = len(word)
+    start: i64 = 0
+    if size and word[0] == MINUS:
+        start = 1
+    units, stop = native_ids.number_at(word, start, size)
+    decimals: i64 = 0
+    if units >= 0 and stop < size and word[stop] == POINT:
+        behind: i64 = stop + 1
+        rest, stop = native_ids.number_at(word, behind, size)
+        decimals = stop - behind
+        if rest < 0 or behind - start + decimals > MOST_DIGITS + 1:
+            return 0, -1
+        unit: i64 = _TENS[decimals]
+        units = units * unit + rest
+    if units < 0 or stop < size:
+        return 0, -1
+    if start:
+        units = -units
+    return units, decimals
+
+
+def _widened(units: i64, decimals: i64, wanted: i64) -> tuple[i64, i64]:
+    """The same number with more decimals; unchanged where it is too large."""
+    factor: i64 = _TENS[wanted - decimals]
+    most = MOST_UNITS // factor
+    if units < -most or units > most:
+        return units, decimals
+    return units * factor, wanted
+
+
+def _size(units: i64) -> i64:
+    """Compiled, `abs` makes an object of an i64."""
+    if units < 0:
+        return -units
+    return units
+
+
+def _units_text(units: i64, decimals: i64) -> bytes:
+    """So many units of the last of some decimals, without noughts behind the last digit.
+
+    >>> _units_text(-1050, 2), _units_text(5, 2), _units_text(0, 2)
+    (b'-10.5', b'0.05', b'0')
+    """
+    written = BytesWriter()
+    if units < 0:
+        written.append(MINUS)
+        units = -units
+    while decimals > 0 and units % 10 == 0:
+        units //= 10
+        decimals -= 1
+    place: i64 = decimals  # of the first digit
+    while place < 18 and units >= _TENS[place + 1]:
+        place += 1
+    while place >= 0:
+        if place == decimals - 1:
+            written.append(POINT)
+        unit: i64 = _TENS[place]
+        digit = units // unit
+        letter: int = ZERO + digit  # compiled, what BytesWriter takes
+        written.append(letter)
+        units -= digit * unit
+        place -= 1
+    return written.getvalue()

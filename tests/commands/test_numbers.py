@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil, trunc
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.commands.common import timeouts
@@ -292,3 +292,46 @@ def test_what_is_no_timeout_in_seconds_is_refused(word: bytes, text: bytes) -> N
         timeouts.deadline_in_seconds(word, NOW_MS)
 
     assert refusal.value.text == text
+
+
+DECIMALS = st.one_of(
+    st.decimals(-50, 50, allow_nan=False, places=2),
+    st.decimals(-50, 50, allow_nan=False),
+    st.decimals(-(10**6), 10**6, allow_nan=False, places=1),
+    st.integers(-(10**18), 10**18),
+    st.integers(-(10**8), 10**8).map(lambda eighths: Fraction(eighths, 8)).map(float),
+).map(lambda number: f"{number:f}".encode() if not isinstance(number, int) else b"%d" % number)
+
+
+def rounded_sum(one: bytes, other: bytes) -> bytes:
+    total = numbers.long_double_sum(numbers.long_double(one), numbers.long_double(other))
+    assert total is not None
+    return numbers.long_double_text(total)
+
+
+@given(DECIMALS, DECIMALS)
+@example(b"20", b"-19.99999999999999999")
+@example(b"0.1", b"-0.10")
+@example(b"-0", b"-0.0")
+@example(b"007.50", b"0.000")
+@example(b"3999999.999999999999", b"0.00000000000000001")
+@example(b"999999999999999999", b"999999999999999999")
+def test_a_sum_of_decimals_is_that_of_the_long_doubles(one: bytes, other: bytes) -> None:
+    assert numbers.exact_sum(one, other) in {None, rounded_sum(one, other)}
+
+
+@given(st.integers(-2000, 2000), st.integers(-2000, 2000), st.integers(0, 17), st.integers(0, 17))
+def test_a_sum_of_small_decimals_is_taken(one: int, other: int, decimals: int, other_decimals: int) -> None:
+    words = [
+        f"{made / 100 / 10**places:.{places + 2 if places < 16 else 17}f}".encode()
+        for made, places in ((one, decimals), (other, other_decimals))
+    ]
+    assert numbers.exact_sum(*words) == rounded_sum(*words)
+
+
+@pytest.mark.parametrize(
+    "word", [b"", b"-", b".5", b"5.", b"+5", b"1e3", b"0x10", b"inf", b"1" * 19, b"0." + b"1" * 18]
+)
+def test_other_words_are_no_plain_decimals(word: bytes) -> None:
+    assert numbers.exact_sum(word, b"1") is None
+    assert numbers.exact_sum(b"1", word) is None
