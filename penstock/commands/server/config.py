@@ -120,8 +120,8 @@ def config_help(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _decoded(word: bytes) -> str:
-    return word.decode(errors="surrogateescape")
+    return word.decode("utf-8", "surrogateescape")
 
 
 def _encoded(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
+    return text.encode("utf-8", "surrogateescape")

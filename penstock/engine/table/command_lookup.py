@@ -19,7 +19,7 @@ class CommandLookup:
     rules of users can name of it.
     """
 
-    __slots__ = ("_logged", "batch_shapes", "by_own_name", "catalog", "rows", "runnable")
+    __slots__ = ("_logged", "_typed", "batch_shapes", "by_own_name", "catalog", "rows", "runnable")
 
     def __init__(self, rows: Table, compatibility: Compatibility, renamed: Sequence[tuple[str, str]]) -> None:
         shown, hidden = known(rows, compatibility)
@@ -28,14 +28,16 @@ class CommandLookup:
         self.catalog = CommandCatalog(self.by_own_name)
         self._logged = hidden | kept  # commands that only the log knows, or by another name
         self.runnable: dict[bytes, Command] = {}
+        self._typed: dict[bytes, Command] = {}  # as names are typed mostly: in upper and in lower case
         for name, row in self.rows.items():
+            self._typed[name] = self._typed[name.lower()] = row
             if row.handler is not None and not row.subcommands:
                 self.runnable[name] = self.runnable[name.lower()] = row
         self.batch_shapes = {name: row.batch_shape for name, row in self.runnable.items() if row.batch_shape}
 
     def named(self, request: list[bytes]) -> Command:
         """The command that a request names, whatever its arity; a container where nothing follows its name."""
-        row = self.runnable.get(request[0])
+        row = self._typed.get(request[0])
         if row is None:
             row = self.rows.get(request[0].upper())
             if row is None:
@@ -80,9 +82,11 @@ def _subcommand(row: Command, request: list[bytes]) -> Command:
     """The command itself, or the subcommand that the second word names."""
     if not row.subcommands or len(request) < 2:
         return row
-    subcommand = row.subcommands.get(request[1].upper())
+    subcommand = row.subcommands.get(request[1])
     if subcommand is None:
-        raise refusals.unknown_subcommand(request[1], request[0])
+        subcommand = row.subcommands.get(request[1].upper())
+        if subcommand is None:
+            raise refusals.unknown_subcommand(request[1], request[0])
     return command_of(subcommand)
 
 
