@@ -167,12 +167,12 @@ def events_are_told(world: World) -> None:
 
 
 def memory_is_limited(world: World) -> None:
-    world.engine.memory.reading = lambda: 1000
+    world.engine.memory.reading = lambda: (1000, 1000)
     world.engine.handle(world.watcher, [b"CONFIG", b"SET", b"maxmemory", b"100000000"])
 
 
 def memory_is_short(world: World) -> None:
-    world.engine.memory.reading = lambda: 1_000_000
+    world.engine.memory.reading = lambda: (1_000_000, 1_000_000)
     world.engine.handle(world.watcher, [b"CONFIG", b"SET", b"maxmemory", b"1000"])
 
 

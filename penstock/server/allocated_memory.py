@@ -36,15 +36,15 @@ class Allocated:
         # code, stacks, tables: what neither allocator gave
         self._fixed = max(self._most_resident - used - int(self._most_blocks * USUAL_BLOCK), 0)
 
-    def read(self) -> int:
-        """Bytes in use now."""
+    def read(self) -> tuple[int, int]:
+        """Bytes in use now, and the resident size."""
         used, free = self._of_library()
         blocks = sys.getallocatedblocks()
         resident = process_memory.resident_bytes()
         if blocks > self._most_blocks and resident > self._most_resident:
             self._most_blocks, self._most_resident = blocks, resident
             self._block_bytes = max(resident - used - free - self._fixed, 0) / blocks
-        return min(self._fixed + used + int(blocks * self._block_bytes), resident)
+        return min(self._fixed + used + int(blocks * self._block_bytes), resident), resident
 
     def _of_library(self) -> tuple[int, int]:
         """Bytes of the C library that are in use, and that are free; nothing where it does not tell."""

@@ -36,7 +36,7 @@ def log() -> UnitLog:
 def roomy(clock: ManualClock, log: UnitLog) -> Dialogue:
     """A client of a server whose memory is what its keys take, and that keeps a log."""
     client = Dialogue(make_engine(clock, log))
-    client.engine.memory.reading = lambda: dataset_bytes(client.engine.keyspace)
+    client.engine.memory.reading = lambda: (dataset_bytes(client.engine.keyspace), 0)
     return client
 
 
@@ -255,10 +255,10 @@ def test_memory_that_came_since_the_last_reading_counts(roomy: Dialogue, clock: 
     """Where a reading takes long, the next one is not made before each request that is refused."""
     readings: list[int] = []
 
-    def slow_reading() -> int:
+    def slow_reading() -> tuple[int, int]:
         clock.advance(10)
         readings.append(0)
-        return 0
+        return 0, 0
 
     roomy.engine.memory.reading = slow_reading
     roomy("CONFIG SET maxmemory 100000")

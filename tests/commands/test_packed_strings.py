@@ -135,7 +135,7 @@ def test_many_keys_are_walked_counted_deleted_and_flushed() -> None:
 @pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-random", "volatile-ttl"])
 def test_packed_keys_are_evicted(policy: str) -> None:
     engine = packing(make_engine(ManualClock(NOW_MS), settings=settings_with(maxmemory_policy=policy)))
-    engine.memory.reading = lambda: 100_000 + dataset_bytes(engine.keyspace)
+    engine.memory.reading = lambda: (100_000 + dataset_bytes(engine.keyspace), 0)
     dialogue = Dialogue(engine)
     dialogue("CONFIG SET maxmemory 160000")
     for number in range(4000):

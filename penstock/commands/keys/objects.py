@@ -55,10 +55,12 @@ def encoding(ctx: Context, args: list[bytes]) -> bytes:
 
 def encoding_of(key: bytes, value: Value) -> bytes:
     """The name of the encoding."""
-    if isinstance(value, LargeString | RawString):
-        return b"raw"
     if not isinstance(value, bytes):
+        if isinstance(value, LargeString):
+            return b"raw"
         return b"stream" if isinstance(value, Stream) else encodings.of_collection(value)
+    if isinstance(value, RawString):
+        return b"raw"
     if arguments.is_integer(value) and not isinstance(value, UnconvertedString):
         return b"int"
     return b"embstr" if len(key) + len(value) <= LONGEST_EMBEDDED else b"raw"

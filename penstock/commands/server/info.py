@@ -51,7 +51,10 @@ def info(ctx: Context, args: list[bytes]) -> bytes:
         shown = tuple([(title, section) for title, section in shown if title.lower().encode() not in hidden])
     parts: list[str] = []
     for title, section in shown:
-        parts += ["\r\n# " if parts else "# ", title, "\r\n", _without(section(ctx), hidden)]
+        parts.append("\r\n# " if parts else "# ")
+        parts.append(title)
+        parts.append("\r\n")
+        parts.append(_without(section(ctx), hidden))
     return reply.verbatim("".join(parts).encode(errors="surrogateescape"), ctx.resp3)
 
 

@@ -105,11 +105,14 @@ def _listeners(ctx: Context) -> list[str]:
     settings = ctx.engine.settings
     port, path, tls_port = settings.number("port"), settings.text("unixsocket"), settings.number("tls-port")
     binds = "".join([f"bind={address}," for address in settings.text("bind").split()])
-    return [
-        *([f"name=tcp,{binds}port={port}"] if port else []),
-        *([f"name=unix,bind={path}"] if path else []),
-        *([f"name=tls,{binds}port={tls_port}"] if tls_port else []),
-    ]
+    listeners: list[str] = []
+    if port:
+        listeners.append(f"name=tcp,{binds}port={port}")
+    if path:
+        listeners.append(f"name=unix,bind={path}")
+    if tls_port:
+        listeners.append(f"name=tls,{binds}port={tls_port}")
+    return listeners
 
 
 def clients(ctx: Context) -> Text:
@@ -139,7 +142,7 @@ def clients(ctx: Context) -> Text:
 
 def memory(ctx: Context) -> Text:
     engine, settings = ctx.engine, ctx.engine.settings
-    used, resident = engine.memory.read(), process_memory.resident_bytes()
+    used, resident = engine.memory.read(), engine.memory.resident
     peak, total = process_memory.peak_bytes(), process_memory.system_bytes()
     dataset = value_sizes.dataset_bytes(engine.keyspace)
     startup = engine.identity.startup_bytes

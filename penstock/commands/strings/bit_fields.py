@@ -148,7 +148,10 @@ def _values(ctx: Context, key: bytes, operations: list[Operation]) -> bytes:
 def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> bytes:
     key = args[1]
     change = Change(ctx, key)
-    longest = max([operation.end() for operation in operations if operation.name != b"GET"])
+    longest = 0
+    for operation in operations:
+        if operation.name != b"GET":
+            longest = max(longest, operation.end())
     text = change.extend(longest)
     grows = len(text) > change.length
     replies: list[bytes] = []

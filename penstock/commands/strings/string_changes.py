@@ -18,16 +18,17 @@ class Change:
     def __init__(self, ctx: Context, key: bytes) -> None:
         """ReplyError WRONGTYPE if the value is not a string."""
         value = ctx.value(key)
-        if not (value is None or isinstance(value, (bytes, LargeString))):
-            raise refusals.wrong_type()
         self._key = key
         self._is_new = value is None
-        self._large = value if isinstance(value, LargeString) else None
-        self.buffer: bytes | bytearray
-        if value is None:
-            self.buffer = b""
-        else:
-            self.buffer = value.buffer if isinstance(value, LargeString) else value
+        self._large: LargeString | None = None
+        self.buffer: bytes | bytearray = b""
+        if isinstance(value, bytes):
+            self.buffer = value
+        elif isinstance(value, LargeString):
+            self._large = value
+            self.buffer = value.buffer
+        elif value is not None:
+            raise refusals.wrong_type()
         self.length = len(self.buffer)
         self._text: bytes | bytearray = b""
 

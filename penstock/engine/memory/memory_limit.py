@@ -23,14 +23,14 @@ MUCH: Final = 4 * 1024 * 1024  # bytes that came: reason to read again sooner
 class MemoryLimit:
     """The limit, what is used, and what makes room.
 
-    limit: maxmemory in bytes; 0: none. used: bytes in use, as last read. reading: what tells them, the
-    resident size unless the server hands in something better. evict removes keys until so many bytes are free
-    (eviction.py); on_change is told whether there is a limit.
+    limit: maxmemory in bytes; 0: none. used: bytes in use, as last read; resident: the resident size then. reading:
+    what tells both, the resident size for either unless the server hands in something better. evict removes keys
+    until so many bytes are free (eviction.py); on_change is told whether there is a limit.
     """
 
     __slots__ = (
         "_clock", "_evict", "_next_us", "_on_change", "_received", "_settings", "_soonest_us", "_statistics", "limit",
-        "reading", "used",
+        "reading", "resident", "used",
     )  # fmt: skip
 
     def __init__(
@@ -46,9 +46,9 @@ class MemoryLimit:
         self._statistics = statistics
         self._evict = evict
         self._on_change = on_change
-        self.reading: Callable[[], int] = process_memory.resident_bytes
+        self.reading: Callable[[], tuple[int, int]] = _resident
         self.limit = 0
-        self.used = 0
+        self.used = self.resident = 0
         self._next_us = self._soonest_us = 0  # when a reading is due, and when it may be at the soonest
         self._received = 0  # bytes that clients had sent then
         settings.watch("maxmemory", self._set)
@@ -62,7 +62,7 @@ class MemoryLimit:
     def read(self) -> int:
         """Bytes in use, read now."""
         began_us = self._clock.now_us()
-        self.used = self.reading()
+        self.used, self.resident = self.reading()
         ended_us = self._clock.now_us()
         self._soonest_us = ended_us + (ended_us - began_us) * SHARE_OF_TIME
         self._next_us = max(ended_us + READ_EVERY_US, self._soonest_us)
@@ -105,3 +105,9 @@ class MemoryLimit:
             return True
         self.read()  # before a refusal: keys may have been deleted since the last reading
         return self.excess() > 0
+
+
+def _resident() -> tuple[int, int]:
+    """What is used, where only the resident size is known, and that."""
+    resident = process_memory.resident_bytes()
+    return resident, resident
