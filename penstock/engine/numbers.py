@@ -409,8 +409,12 @@ def _units_text(units: i64, decimals: i64) -> bytes:
         units //= 10
         decimals -= 1
     place: i64 = decimals  # of the first digit
-    while place < 18 and units >= _TENS[place + 1]:
+    above: i64 = _TENS[place + 1]
+    while units >= above:
         place += 1
+        if place == MOST_DIGITS:
+            break
+        above = _TENS[place + 1]
     while place >= 0:
         if place == decimals - 1:
             written.append(POINT)

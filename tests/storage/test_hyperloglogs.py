@@ -71,6 +71,23 @@ def test_every_form_keeps_the_largest_count_of_a_register(
     assert hll.is_valid(held.value())
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_runs_do_not_depend_on_where_a_register_is_looked_for_first(seed: int) -> None:
+    """Many registers all over the value: runs of one byte lie between longer ones, a few to a word or many."""
+    chance = random.Random(seed)
+    at_once, value, naive = HyperLogLog(hll.EMPTY, 12304), hll.EMPTY, bytearray(REGISTERS)
+    for _ in range(150 << seed % 3):
+        index, count = chance.randrange(REGISTERS), chance.randint(1, 4)
+        at_once.raise_register(index, count)
+        alone = HyperLogLog(value, 12304)
+        alone.raise_register(index, count)
+        value = alone.value()
+        naive[index] = max(naive[index], count)
+
+    assert at_once.value() == value
+    assert hll.registers_of(value) == bytes(naive)
+
+
 @given(ADDITIONS, ADDITIONS)
 def test_uniting_is_adding_the_registers_of_the_other_in_order(
     ours: list[tuple[int, int]], theirs: list[tuple[int, int]]

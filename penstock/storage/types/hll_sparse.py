@@ -128,17 +128,20 @@ class SparseRuns:
         known: i64 = NONE  # the run before that
         known_first: i64 = 0
         stepped: i64 = 0  # one-byte runs one after the other
+        by_words = IS_COMPILED
         while place < end:
-            if IS_COMPILED and place + BYTES <= end:
-                covered: i64 = _covered_by(read_i64_le(held, place))
-                if covered and index >= first + covered:
+            if by_words and place + BYTES <= end:
+                passed, covered = _one_byte_runs(read_i64_le(held, place))
+                if index < first + covered:
+                    by_words = False  # it is in one of these
+                elif passed > 1:
                     known, known_first = place, first
-                    place += BYTES
+                    place += passed
                     first += covered
                     before = place - 1
                     last: i64 = held[before]
-                    before_first = first
-                    before_first -= lengths[last]
+                    last_length: i64 = lengths[last]
+                    before_first = first - last_length
                     continue
             code: i64 = held[place]
             length: i64 = lengths[code]
@@ -170,14 +173,21 @@ class SparseRuns:
         raise CorruptHyperLogLog
 
 
-def _covered_by(word: i64) -> i64:
-    """How many registers eight runs of a byte cover; 0 where one is an XZERO. Only compiled: uncompiled, no i64."""
+def _one_byte_runs(word: i64) -> tuple[i64, i64]:
+    """How many of eight bytes are runs before the first XZERO, and how many registers they cover. Only compiled.
+
+    The word's lowest byte is the first one.
+    """
     vals = word >> 7 & EACH_1  # 1 for each VAL
-    if word >> 6 & EACH_1 & ~vals:
-        return 0
+    xzeros = word >> 6 & EACH_1 & ~vals
+    count: i64 = BYTES
     lengths = word & (EACH_63 - 60 * vals)  # each less 1: the low 6 bits of a ZERO, the low 2 of a VAL
+    if xzeros:
+        before = (xzeros & -xzeros) - 1  # all bits of the bytes before the first one
+        count = (before & EACH_1) * EACH_1 >> 56
+        lengths &= before
     pairs = (lengths & SECOND_BYTES) + (lengths >> 8 & SECOND_BYTES)
-    return BYTES + (pairs * EACH_SECOND >> 48 & 0xFFFF)
+    return count, count + (pairs * EACH_SECOND >> 48 & 0xFFFF)
 
 
 def _skip(held: bytes, place: int, before: int) -> tuple[int, int]:
