@@ -358,6 +358,8 @@ def _units_of(word: bytes) -> tuple[i64, i64]:
 
     (0, -1) for a word of another form.
     """
+    if not IS_COMPILED:
+        return _units_by_parts(word)
     size: i64 = len(word)
     start: i64 = 0
     if size and word[0] == MINUS:
@@ -377,6 +379,15 @@ def _units_of(word: bytes) -> tuple[i64, i64]:
     if start:
         units = -units
     return units, decimals
+
+
+def _units_by_parts(word: bytes) -> tuple[int, int]:
+    """As `_units_of`, which is slower uncompiled."""
+    whole, point, rest = word.partition(b".")
+    digits = whole[1:] if whole.startswith(b"-") else whole
+    if not digits.isdigit() or (point and not rest.isdigit()) or len(digits) + len(rest) > MOST_DIGITS:
+        return 0, -1
+    return int(whole + rest), len(rest)
 
 
 def _widened(units: i64, decimals: i64, wanted: i64) -> tuple[i64, i64]:
