@@ -131,16 +131,17 @@ class SparseRuns:
         by_words = IS_COMPILED
         while place < end:
             if by_words and place + BYTES <= end:
-                passed, covered = _one_byte_runs(read_i64_le(held, place))
+                passed, covered, last_at, last_length = _runs_of_word(read_i64_le(held, place))
                 if index < first + covered:
                     by_words = False  # it is in one of these
-                elif passed > 1:
-                    known, known_first = place, first
+                else:
+                    if last_at:
+                        known, known_first = place, first
+                    else:
+                        known, known_first = before, before_first
+                    before = place + last_at
                     place += passed
                     first += covered
-                    before = place - 1
-                    last: i64 = held[before]
-                    last_length: i64 = lengths[last]
                     before_first = first - last_length
                     continue
             code: i64 = held[place]
@@ -173,21 +174,27 @@ class SparseRuns:
         raise CorruptHyperLogLog
 
 
-def _one_byte_runs(word: i64) -> tuple[i64, i64]:
-    """How many of eight bytes are runs before the first XZERO, and how many registers they cover. Only compiled.
+def _runs_of_word(word: i64) -> tuple[i64, i64, i64, i64]:
+    """The runs of eight bytes up to the first XZERO, and with it where it has both of its bytes there. Only compiled.
 
-    The word's lowest byte is the first one.
+    How many bytes they take and registers they cover; where the last one stands, and what it covers. The word's lowest
+    byte is the first one.
     """
     vals = word >> 7 & EACH_1  # 1 for each VAL
     xzeros = word >> 6 & EACH_1 & ~vals
-    count: i64 = BYTES
+    count: i64 = BYTES  # of runs of one byte
     lengths = word & (EACH_63 - 60 * vals)  # each less 1: the low 6 bits of a ZERO, the low 2 of a VAL
     if xzeros:
         before = (xzeros & -xzeros) - 1  # all bits of the bytes before the first one
         count = (before & EACH_1) * EACH_1 >> 56
         lengths &= before
     pairs = (lengths & SECOND_BYTES) + (lengths >> 8 & SECOND_BYTES)
-    return count, count + (pairs * EACH_SECOND >> 48 & 0xFFFF)
+    covered = count + (pairs * EACH_SECOND >> 48 & 0xFFFF)
+    shift: i64 = 8 * count
+    if count > BYTES - 2:
+        return count, covered, count - 1, (lengths >> shift - 8 & 0xFF) + 1
+    length = ((word >> shift & 0x3F) << 8 | (word >> shift + 8 & 0xFF)) + 1
+    return count + 2, covered + length, count, length
 
 
 def _skip(held: bytes, place: int, before: int) -> tuple[int, int]:
