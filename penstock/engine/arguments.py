@@ -26,11 +26,9 @@ def is_integer(word: bytes) -> bool:
 def integer(word: bytes) -> int:
     """A canonical signed 64-bit integer, else `ERR value is not an integer or out of range`."""
     if IS_COMPILED:
-        size = len(word)
-        first = 1 if size > 1 and word[0] == 45 else 0
-        number, stop = native_ids.number_at(word, first, size)
-        if number >= first and stop == size and (size == 1 or word[first] != 48):  # most are; -0 is none
-            return -number if first else number
+        number, is_one = native_ids.integer_of(word)
+        if is_one:  # most are
+            return number
     elif word.isdigit() and len(word) < 19 and word[0] != 48:
         return int(word)
     if not is_integer(word):

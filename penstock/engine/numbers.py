@@ -319,6 +319,20 @@ def long_double_text(number: LongDouble) -> bytes:
 # -- sums of decimals ------------------------------------------------------------------------------------------------
 
 
+def sum_text(old: bytes, increment: bytes, text: bytes = NOT_A_FLOAT) -> bytes:
+    """The text of the sum of two words as long doubles.
+
+    ReplyError where one of them is none (`text`, if that is `old`), or the sum is infinite.
+    """
+    found = exact_sum(old, increment)
+    if found is None:
+        total = long_double_sum(long_double(old, text), long_double(increment))
+        if total is None:
+            raise ReplyError(b"ERR increment would produce NaN or Infinity")
+        found = long_double_text(total)
+    return found
+
+
 def exact_sum(one: bytes, other: bytes) -> bytes | None:
     """The text of the sum of two words as long doubles, where it is that of the decimals; None where it may not be.
 

@@ -6,7 +6,7 @@ from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
 from penstock.engine.field_expiry import tell_changed
-from penstock.engine.numbers import LongDouble, exact_sum, is_plain, long_double, long_double_sum, long_double_text
+from penstock.engine.numbers import is_plain, long_double, sum_text
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -45,30 +45,13 @@ def hincrby(ctx: Context, args: list[bytes]) -> bytes:
 def hincrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
     """Logs the result, so that a replay does no float arithmetic."""
     _, key, field, _ = args
-    if not is_plain(args[3]):
-        _increment(args[3])  # is refused before the key is looked at
-    old = _text_in(ctx, key, field)
-    text = exact_sum(old, args[3])
-    if text is None:
-        text = _rounded_sum(old, args[3])
+    if not is_plain(args[3]) and long_double(args[3]) is None:  # refused before the key is looked at
+        raise ReplyError(b"ERR value is NaN or Infinity")
+    text = sum_text(_text_in(ctx, key, field), args[3], b"ERR hash value is not a float")
     found = _put(ctx, key, field, text, b"hincrbyfloat")
     request = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text]
     field_effects.log_setting(ctx, key, found, request, [field, text])
     return reply.bulk(text)
-
-
-def _increment(word: bytes) -> LongDouble:
-    increment = long_double(word)
-    if increment is None:
-        raise ReplyError(b"ERR value is NaN or Infinity")
-    return increment
-
-
-def _rounded_sum(old: bytes, word: bytes) -> bytes:
-    total = long_double_sum(long_double(old, b"ERR hash value is not a float"), _increment(word))
-    if total is None:
-        raise ReplyError(b"ERR increment would produce NaN or Infinity")
-    return long_double_text(total)
 
 
 def _text_in(ctx: Context, key: bytes, field: bytes) -> bytes:

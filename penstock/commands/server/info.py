@@ -29,7 +29,6 @@ SECTIONS: Final[tuple[tuple[str, Section], ...]] = (
     ("Keysizes", info_sections.keysizes),
 )
 ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # not in the default reply
-BY_DEFAULT: Final = tuple([(title, section) for title, section in SECTIONS if title.lower() not in ON_REQUEST])
 
 
 @command(
@@ -44,7 +43,7 @@ BY_DEFAULT: Final = tuple([(title, section) for title, section in SECTIONS if ti
     summary="Returns the server's state.",
 )
 def info(ctx: Context, args: list[bytes]) -> bytes:
-    shown = _shown(args) if len(args) > 1 else BY_DEFAULT
+    shown = _shown(args[1:]) if len(args) > 1 else BY_DEFAULT
     assert ctx.row is not None, "a request that runs has a row"
     hidden = ctx.row.hidden
     if hidden:
@@ -58,9 +57,9 @@ def info(ctx: Context, args: list[bytes]) -> bytes:
     return reply.verbatim("".join(parts).encode(errors="surrogateescape"), ctx.resp3)
 
 
-def _shown(args: list[bytes]) -> tuple[tuple[str, Section], ...]:
+def _shown(names: list[bytes]) -> tuple[tuple[str, Section], ...]:
     """The sections that a request names."""
-    wanted = {word.decode(errors="replace").lower() for word in args[1:]}
+    wanted = {name.decode(errors="replace").lower() for name in names}
     if wanted & {"all", "everything"}:
         return SECTIONS
     return tuple(
@@ -70,6 +69,9 @@ def _shown(args: list[bytes]) -> tuple[tuple[str, Section], ...]:
             if title.lower() in wanted or ("default" in wanted and title.lower() not in ON_REQUEST)
         ]
     )
+
+
+BY_DEFAULT: Final = _shown([b"default"])
 
 
 def _without(text: info_sections.Text, hidden: frozenset[bytes]) -> info_sections.Text:

@@ -283,13 +283,7 @@ def _add(ctx: Context, args: list[bytes], increment: int) -> bytes:
 def incrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     text = ctx.string(key)
-    new = numbers.exact_sum(b"0" if text is None else text, args[2])
-    if new is None:
-        old = numbers.long_double(b"0" if text is None else text)
-        total = numbers.long_double_sum(old, numbers.long_double(args[2]))
-        if total is None:
-            raise ReplyError(b"ERR increment would produce NaN or Infinity")
-        new = numbers.long_double_text(total)
+    new = numbers.sum_text(b"0" if text is None else text, args[2])
     kept = unconverted_string(new) if arguments.is_integer(new) else new
     if text is None:
         create(ctx, key, kept)

@@ -97,7 +97,7 @@ def matches(pattern: bytes, text: bytes, ignore_case: bool = False) -> bool:
 
 def is_plain(pattern: bytes) -> bool:
     """Whether a pattern can match only the text that looks like itself."""
-    return all(byte not in (STAR, QUESTION, BRACKET, BACKSLASH) for byte in pattern)
+    return all(byte not in SPECIAL for byte in pattern)
 
 
 def _regex(pattern: bytes, ignore_case: bool) -> bytes:

@@ -6,7 +6,6 @@ import sys
 from typing import Final
 
 STATM: Final = "/proc/self/statm"
-READ_ONLY: Final = os.O_RDONLY
 STATM_BYTES: Final = 256  # more than it has: seven numbers
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 RESIDENT: Final = 1  # the second number of statm: resident pages
@@ -15,7 +14,7 @@ RESIDENT: Final = 1  # the second number of statm: resident pages
 def resident_bytes() -> int:
     """Memory in use now; where the system does not tell (macOS), the most there ever was."""
     try:
-        statm = os.open(STATM, READ_ONLY)
+        statm = os.open(STATM, os.O_RDONLY)
     except OSError:
         return peak_bytes()
     try:

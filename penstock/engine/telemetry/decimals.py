@@ -18,20 +18,23 @@ def two_decimals(number: float) -> str:
     >>> two_decimals(2.345), two_decimals(0.125)
     ('2.35', '0.12')
     """
-    scaled = number * 100.0
-    if 0.0 <= scaled < MOST:
-        nearest = int(scaled + 0.5)
-        if -CLEAR < scaled - nearest < CLEAR:
-            return f"{nearest // 100}.{_TWO_DIGITS[nearest % 100]}"
-    return format(number, ".2f")
+    nearest = _nearest(number * 100.0)
+    return format(number, ".2f") if nearest < 0 else f"{nearest // 100}.{_TWO_DIGITS[nearest % 100]}"
 
 
 def six_decimals(number: float) -> str:
     """A number that is not -0.0, as format(number, ".6f")."""
-    scaled = number * 1_000_000.0
+    nearest = _nearest(number * 1_000_000.0)
+    if nearest < 0:
+        return format(number, ".6f")
+    rest = nearest % 1_000_000
+    return f"{nearest // 1_000_000}.{_THREE_DIGITS[rest // 1000]}{_THREE_DIGITS[rest % 1000]}"
+
+
+def _nearest(scaled: float) -> int:
+    """The integer that `format` finds for a scaled number; -1 where it is not sure."""
     if 0.0 <= scaled < MOST:
         nearest = int(scaled + 0.5)
         if -CLEAR < scaled - nearest < CLEAR:
-            rest = nearest % 1_000_000
-            return f"{nearest // 1_000_000}.{_THREE_DIGITS[rest // 1000]}{_THREE_DIGITS[rest % 1000]}"
-    return format(number, ".6f")
+            return nearest
+    return -1

@@ -18,7 +18,7 @@ from typing import Final
 from penstock.storage.compression import Compressor
 from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.streams.ids import StreamId, halves
-from penstock.storage.streams.native_ids import number_at
+from penstock.storage.streams.native_ids import integer_of
 from penstock.storage.streams.segment import MOST_SLOTS
 
 NO_LIMIT_BYTES: Final = 1 << 30  # used for 0 and for any larger setting
@@ -405,11 +405,8 @@ def _surplus(text: bytes) -> int:
         if not size or not (48 <= text[0] <= 57 or text[0] == 45):
             return 0
         if IS_COMPILED and size <= _MOST_DIGITS:
-            first = 1 if text[0] == 45 else 0
-            value, stop = number_at(text, first, size)
-            if value < 0 or stop < size or (size > 1 and text[first] == 48):
-                return 0
-            return _integer_size(-value if first else value) - size - 2
+            value, is_one = integer_of(text)
+            return _integer_size(value) - size - 2 if is_one else 0
         digits = text[1:] if text.startswith(b"-") else text
         if not digits.isdigit() or (size > 1 and digits.startswith(b"0")):
             return 0

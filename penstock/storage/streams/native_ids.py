@@ -124,6 +124,20 @@ def has_plain_number(text: bytes, at: i64) -> bool:
     return at + 1 >= len(text) or text[at] != _ZERO or text[at + 1] == _DASH
 
 
+def integer_of(text: bytes) -> tuple[i64, bool]:
+    """The integer whose only text this is, of at most 18 digits, and whether it is one. O(bytes)."""
+    size: i64 = len(text)
+    start: i64 = 0
+    if size > 1 and text[0] == _DASH:
+        start = 1
+    number, stop = number_at(text, start, size)
+    if number < 0 or stop < size or (size > 1 and text[start] == _ZERO):
+        return 0, False
+    if start:
+        number = -number
+    return number, True
+
+
 def number_at(text: bytes, at: i64, end: i64) -> tuple[i64, i64]:
     """The number whose digits begin at an offset, and the offset behind them. (NONE, at) for none, or more than 18."""
     start: i64 = at
