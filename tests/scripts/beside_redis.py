@@ -1,6 +1,7 @@
 """Random scripts beside a real Redis: `python -m tests.scripts.beside_redis --count 100000 --seed 1`.
 
-The engine runs in a child process, so that one that dies is a difference like any other.
+The engine runs in a child process, so that one that dies is a difference like any other. It is a new one, not a fork:
+a lock that another thread of this process has would never be free in a fork.
 """
 
 import argparse
@@ -95,6 +96,20 @@ class Found:
     excused: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Cases number `first` and following of a seed, by `case_of`, a function that a new process can import."""
+
+    seed: str
+    first: int
+    size: int
+    case_of: Callable[[str], Case]
+
+    def batch(self, at: int) -> list[Case]:
+        ends = min(at + BATCH, self.first + self.size)
+        return [self.case_of(f"{self.seed}/{number}") for number in range(at, ends)]
+
+
 class Progress(Protocol):
     """Shared memory in which a child says which case it is at."""
 
@@ -130,11 +145,7 @@ def case_of(seed: str) -> Case:
     return Case(statements, ((command, "{}", *given),))
 
 
-def batch_of(seed: str, first: int, count: int) -> list[Case]:
-    return [case_of(f"{seed}/{number}") for number in range(first, first + count)]
-
-
-def opening(seed: str, first: int) -> list[Request]:
+def opening(first: int) -> list[Request]:
     """What puts both sides into one state: RESP3 every third batch."""
     return [*RESET, ["HELLO", "3" if first // BATCH % 3 == 2 else "2"]]
 
@@ -194,8 +205,8 @@ class Compared:
         return best, last
 
 
-def compare_slice(port: int, seed: str, first: int, count: int, minimise: bool, progress: Progress) -> Found:
-    """Compare cases number first and following; of a group so many are minimised."""
+def compare_slice(port: int, compares: Slice, minimise: bool, progress: Progress) -> Found:
+    """Compare the slice's cases; of a group so many are minimised."""
     sys.setrecursionlimit(DEEPEST_REPLY)
     seen: Counter[str] = Counter()
     refused, differences, excused = 0, [], []
@@ -206,9 +217,10 @@ def compare_slice(port: int, seed: str, first: int, count: int, minimise: bool, 
 
     with contextlib.closing(Piped(port)) as reference:
         compared = Compared(reference)
-        for at in range(first, first + count, BATCH):
+        first = compares.first
+        for at in range(first, first + compares.size, BATCH):
             faulthandler.dump_traceback_later(HANGS_S, exit=True)
-            start, cases = opening(seed, at), batch_of(seed, at, min(BATCH, first + count - at))
+            start, cases = opening(at), compares.batch(at)
             for length, case in enumerate(cases, 1):
                 asked = start if length == 1 else []
                 requests = [*case.requests(), ["EVAL", CJSON_DEFAULTS, "0"]]
@@ -248,23 +260,25 @@ def compare_slice(port: int, seed: str, first: int, count: int, minimise: bool, 
                     continue
                 # After a difference their keys may differ, too: begin anew.
                 list(compared.replies(start))
-    return found_so_far(count)
+    return found_so_far(compares.size)
 
 
-def _child(answers: Connection, arguments: tuple[int, str, int, int, bool], progress: Progress) -> None:
-    answers.send(compare_slice(*arguments, progress))
+def _child(answers: Connection, port: int, compares: Slice, minimise: bool, progress: Progress) -> None:
+    answers.send(compare_slice(port, compares, minimise, progress))
 
 
-def compare(reference: Reference, seed: str, count: int, minimise: bool = True) -> Iterator[Found]:
+def compare(
+    reference: Reference, seed: str, count: int, minimise: bool = True, case_of: Callable[[str], Case] = case_of
+) -> Iterator[Found]:
     """Compare so many cases of a seed with a Redis: what each slice of them shows."""
-    forked = multiprocessing.get_context("fork")
+    spawned = multiprocessing.get_context("spawn")
     first = 0
     while first < count:
-        size = min(SLICE, count - first)
-        progress = forked.Value("q", first)
-        ours, theirs = forked.Pipe()
+        compares = Slice(seed, first, min(SLICE, count - first), case_of)
+        progress = spawned.Value("q", first)
+        ours, theirs = spawned.Pipe()
         with reference() as port:
-            child = forked.Process(target=_child, args=(theirs, (port, seed, first, size, minimise), progress))
+            child = spawned.Process(target=_child, args=(theirs, port, compares, minimise, progress))
             child.start()
             theirs.close()
             try:

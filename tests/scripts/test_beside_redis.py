@@ -4,7 +4,6 @@ import contextlib
 
 import pytest
 
-from tests.scripts import beside_redis
 from tests.scripts.beside_redis import ENDED, Case, case_of, compare, report
 from tests.support.reference_server import NoReference, reference_server
 
@@ -26,12 +25,13 @@ def test_scripts_of_different_seeds_differ():
     assert len({case_of(f"a/{number}") for number in range(200)}) > 190
 
 
-def test_a_script_that_ends_redis_is_told_apart_from_one_that_ends_us(monkeypatch):
-    ending = "error(setmetatable({}, {__index=function() error('x') end}))"
-    monkeypatch.setattr(beside_redis, "case_of", lambda seed: Case((ending,), (("EVAL", "{}", "0"),)))
+def case_that_ends_redis(seed):
+    return Case(("error(setmetatable({}, {__index=function() error('x') end}))",), (("EVAL", "{}", "0"),))
 
+
+def test_a_script_that_ends_redis_is_told_apart_from_one_that_ends_us():
     try:
-        found = list(compare(reference_server, "ends", 2))
+        found = list(compare(reference_server, "ends", 2, case_of=case_that_ends_redis))
     except NoReference as absence:
         pytest.skip(str(absence))
 
