@@ -2,7 +2,8 @@
 
 from penstock.engine.context import Context
 from penstock.engine.policies import settling
-from penstock.storage.streams.group import Consumer, Group
+from penstock.storage.streams.consumer import Consumer
+from penstock.storage.streams.group import Group
 
 
 def new_consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:

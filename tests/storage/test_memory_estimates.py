@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.engine.engine import Engine
-from penstock.storage.streams import group_memory
+from penstock.storage.streams import block_list
 from penstock.storage.streams import stream as stream_module
 from penstock.storage.streams.stream import Stream
 from tests.support.builds import replaces_functions
@@ -29,7 +29,7 @@ def test_a_large_stream_is_estimated_from_some_of_its_parts(
 
     monkeypatch.setattr(stream_module, "SEGMENTS_SAMPLED", 10**9)
     monkeypatch.setattr(stream_module, "GROUPS_SAMPLED", 10**9)
-    monkeypatch.setattr(group_memory, "BLOCKS_SAMPLED", 10**9)
+    monkeypatch.setattr(block_list, "BLOCKS_SAMPLED", 10**9)
     in_full = stream_at(engine, b"s").memory_usage()
 
     # The first group alone has pending entries: as one of 16 it counts for more than as one of 40.

@@ -11,7 +11,7 @@ from penstock.engine.policies import keys, settling
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Consumer
+from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import SegmentRun
 

@@ -16,7 +16,7 @@ from penstock.engine.policies import dead_letters, keys, leases, settling
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
-from penstock.storage.streams.group import Consumer
+from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.pending_block import COUNT_UP
 from penstock.storage.streams.pending_list import PendingSlot, in_runs
 

@@ -6,7 +6,8 @@ from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
 from penstock.engine.policies import settling
 from penstock.protocol import entries
-from penstock.storage.streams.group import Consumer, Group
+from penstock.storage.streams.consumer import Consumer
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import SegmentRun, Stream
 

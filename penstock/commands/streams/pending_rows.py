@@ -9,7 +9,8 @@ from librt.strings import BytesWriter, read_i32_le, read_i64_le
 from penstock.protocol import reply
 from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.columns import IS_COMPILED, little_endian
-from penstock.storage.streams.group import Consumer, Group
+from penstock.storage.streams.consumer import Consumer
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import LONGEST_PLAIN, MAX, StreamId, decimal
 from penstock.storage.streams.pending_block import NOT_PENDING, RELEASED, PendingBlock
 

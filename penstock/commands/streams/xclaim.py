@@ -13,7 +13,8 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Consumer, Group
+from penstock.storage.streams.consumer import Consumer
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import COUNT_UP, KEEP_COUNT, RELEASED
 from penstock.storage.streams.pending_list import PendingRun, PendingSlot, total_of

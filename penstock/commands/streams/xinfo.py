@@ -12,7 +12,8 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import UNKNOWN, Consumer, Group
+from penstock.storage.streams.consumer import Consumer
+from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.stream import Stream
 
 SHOWN: Final = 10  # the default COUNT of FULL, for entries and pending entries

@@ -17,7 +17,7 @@ from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Consumer
+from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.pending_block import COUNT_UP
 from penstock.storage.streams.pending_list import NONE_LIVE, PendingRun, PendingSlot, in_runs
 from penstock.storage.streams.stream import Stream

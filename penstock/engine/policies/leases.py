@@ -17,7 +17,8 @@ from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids, lease_walk
-from penstock.storage.streams.group import Consumer, Group
+from penstock.storage.streams.consumer import Consumer
+from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.lease_walk import BY_ID
 from penstock.storage.streams.pending_block import KEEP_COUNT

@@ -13,8 +13,9 @@ from penstock.storage.rdb import listpack
 from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
 from penstock.storage.rdb.source import Source
+from penstock.storage.streams.consumer import NEVER
 from penstock.storage.streams.entry_run import EntryRun
-from penstock.storage.streams.group import NEVER, UNKNOWN
+from penstock.storage.streams.group import UNKNOWN
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import StreamLimits, node_of_layout

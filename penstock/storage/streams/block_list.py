@@ -8,6 +8,7 @@ from penstock.storage.streams.ids import StreamId, last_at_most
 from penstock.storage.streams.pending_block import PendingBlock
 
 NO_BLOCK: Final = -1
+BLOCKS_SAMPLED: Final = 32
 
 
 class BlockList:
@@ -67,3 +68,12 @@ class BlockList:
     def check_order(self) -> None:
         """Assert the invariant."""
         assert self.firsts == [block.first_id for block in self.blocks] == sorted(set(self.firsts))
+
+
+def memory_of_blocks(blocks: list[PendingBlock]) -> int:
+    """An estimate of the bytes of pending blocks, from the sizes of some of them. O(1)."""
+    count, size = len(blocks), 0
+    sampled = blocks if count <= BLOCKS_SAMPLED else blocks[:: count // BLOCKS_SAMPLED]
+    for block in sampled:
+        size += block.memory_usage()
+    return size * count // len(sampled) if count > len(sampled) else size

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 from sortedcontainers import SortedDict, SortedList
 
 from penstock.storage.policies.group_policy import GroupPolicy
-from penstock.storage.streams.block_list import BlockList
+from penstock.storage.streams.block_list import memory_of_blocks
 from penstock.storage.streams.columns import WIDE, counts_up
+from penstock.storage.streams.consumer import Consumer, memory_of_consumers
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
-from penstock.storage.streams.group_memory import of_blocks, of_consumers
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending_block import (
     COUNT_UP,
@@ -36,28 +36,6 @@ if TYPE_CHECKING:
     from penstock.storage.streams.stream import SegmentRun
 
 UNKNOWN: Final = -1  # entries-read cannot be computed, because entries were deleted
-NEVER: Final = -1  # active time of a consumer that never received an entry
-
-
-class Consumer:
-    """One consumer of a group. Times are unix ms; `pending` counts the entries that it owns.
-
-    `owned_blocks` lists the blocks with these entries. Rewound pending entries are counted but are not in these blocks.
-    """
-
-    __slots__ = ("active_ms", "name", "number", "owned_blocks", "pending", "seen_ms")
-
-    def __init__(self, name: bytes, number: int, now_ms: int) -> None:
-        self.name = name
-        self.number = number
-        self.seen_ms = now_ms
-        self.active_ms = NEVER
-        self.pending = 0
-        self.owned_blocks = BlockList()
-
-    def owns_one_each(self) -> bool:
-        """Whether it owns one entry in each of its blocks, as a consumer of few entries often does. O(1)."""
-        return self.pending == len(self.owned_blocks.blocks)
 
 
 class Group(PendingList):
@@ -566,7 +544,7 @@ class Group(PendingList):
     def memory_usage(self) -> int:
         """An estimate in bytes, from the sizes of some blocks and a consumer. O(1)."""
         policy = 0 if self.policy is None else self.policy.memory_usage()
-        size = of_consumers(self.consumers, len(self.consumers)) + of_blocks(self.blocks)
+        size = memory_of_consumers(self.consumers, len(self.consumers)) + memory_of_blocks(self.blocks)
         return 1200 + size + 1500 * len(self.rewound) + policy + self.order.memory_usage()
 
     def check(self) -> None:
