@@ -13,7 +13,7 @@ from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.streams import ids
 from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import SegmentRun
+from penstock.storage.streams.segment import SegmentRun
 
 AT_A_TIME: Final = 100  # entries that are looked at together
 

@@ -9,7 +9,8 @@ from penstock.protocol import entries
 from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import SegmentRun, Stream
+from penstock.storage.streams.segment import SegmentRun
+from penstock.storage.streams.stream import Stream
 
 
 class ReadTarget:

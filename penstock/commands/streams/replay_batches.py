@@ -16,7 +16,8 @@ from penstock.errors import ReplyError
 from penstock.protocol import entries
 from penstock.storage.streams import ids
 from penstock.storage.streams.listpack_nodes import same_field_entries
-from penstock.storage.streams.stream import SegmentRun, Stream
+from penstock.storage.streams.segment import SegmentRun
+from penstock.storage.streams.stream import Stream
 
 MIN_XADD_ARGUMENTS: Final = 5  # XADD key id field value; a damaged line may have fewer
 MIN_BATCH: Final = 4  # with fewer lines or consecutive ids, a batch is not faster

@@ -8,7 +8,8 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import SegmentRun, Stream, count_of
+from penstock.storage.streams.segment import SegmentRun, count_of
+from penstock.storage.streams.stream import Stream
 
 EVERYTHING: Final = 2**63
 

@@ -11,7 +11,8 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import SegmentRun, Stream, count_of
+from penstock.storage.streams.segment import SegmentRun, count_of
+from penstock.storage.streams.stream import Stream
 
 
 class Budget:

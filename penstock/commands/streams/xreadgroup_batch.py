@@ -20,7 +20,7 @@ from penstock.errors import ReplyError
 from penstock.protocol.request_batch import COLUMNS, RequestBatch
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.consumer import Consumer
-from penstock.storage.streams.stream import SegmentRun
+from penstock.storage.streams.segment import SegmentRun
 
 MOST_ENTRIES: Final = 1000  # per batch, so that its replies do not take too large a part of a turn
 

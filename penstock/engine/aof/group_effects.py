@@ -17,7 +17,8 @@ from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending_block import PendingBlock
 from penstock.storage.streams.pending_list import PendingRun, PendingSlot
-from penstock.storage.streams.stream import SegmentRun, Stream
+from penstock.storage.streams.segment import SegmentRun
+from penstock.storage.streams.stream import Stream
 
 MOST_IDS: Final = 1000  # of one line
 LONGEST_KEPT: Final = 1024  # bytes of the beginning of a line that is kept

@@ -23,7 +23,8 @@ from penstock.storage.chunks import in_chunks
 from penstock.storage.keyspace import Keyspace, Value
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import SegmentRun, Stream
+from penstock.storage.streams.segment import SegmentRun
+from penstock.storage.streams.stream import Stream
 
 USUAL_IDMP: Final = (100, 100)  # the defaults of stream-idmp-duration and -maxsize
 MOST_IDS: Final = 1000  # in one XDEL

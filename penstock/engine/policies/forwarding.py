@@ -15,7 +15,8 @@ from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import Stream, count_of
+from penstock.storage.streams.segment import count_of
+from penstock.storage.streams.stream import Stream
 
 SLICE: Final = 5000  # entries whose moments are read at a time
 RETRY_MS: Final = 1000  # a target that cannot take entries is tried again

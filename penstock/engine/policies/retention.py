@@ -17,7 +17,8 @@ from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, SWEPT, StreamPolicies
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.stream import Stream, count_of
+from penstock.storage.streams.segment import count_of
+from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Trim
 
 SLICE: Final = 10_000  # entries that a command removes

@@ -15,7 +15,8 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import IdColumns, StreamId
-from penstock.storage.streams.stream import SegmentRun, Stream
+from penstock.storage.streams.segment import SegmentRun
+from penstock.storage.streams.stream import Stream
 
 
 def policies_of(ctx: Context, key: bytes, stream: Stream) -> StreamPolicies:

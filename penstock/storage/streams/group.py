@@ -32,8 +32,7 @@ from penstock.storage.streams.pending_list import (
 from penstock.storage.streams.segment import deleted_entry
 
 if TYPE_CHECKING:
-    from penstock.storage.streams.segment import Segment
-    from penstock.storage.streams.stream import SegmentRun
+    from penstock.storage.streams.segment import Segment, SegmentRun
 
 UNKNOWN: Final = -1  # entries-read cannot be computed, because entries were deleted
 

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_left
 from itertools import accumulate, pairwise
 from operator import sub
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.storage.streams.columns import (
     WIDE,
@@ -30,6 +30,8 @@ NO_SLOT: Final = -1
 _NUMBERS: Final = array(WIDE, range(1000))  # the usual sequence numbers, ready to be sliced
 _NO_OFFSETS: Final = array("I")
 _SAVES_AT_LEAST: Final = 8  # an eighth, or a segment stays as it is
+
+SegmentRun: TypeAlias = "tuple[Segment, int, int]"  # the live slots [start, stop) of a segment
 
 
 class Segment:
@@ -374,3 +376,11 @@ def deleted_entry(entry_id: StreamId) -> Segment:
     segment.append(entry_id >> 64, entry_id & HALF, b"")
     segment.drop()
     return segment
+
+
+def count_of(runs: list[SegmentRun]) -> int:
+    """The number of entries in runs. O(runs)."""
+    count = 0
+    for _, start, stop in runs:
+        count += stop - start
+    return count

@@ -2,14 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Final
 
 from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, IdRun, StreamId, halves, last_at_most
 from penstock.storage.streams.listpack_nodes import Node, SameFieldEntries, StreamLimits, add_to_nodes, last_node_from
-from penstock.storage.streams.segment import Segment
+from penstock.storage.streams.segment import Segment, SegmentRun, count_of
 from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 
 SEGMENTS_SAMPLED: Final = 64  # segments and groups from which the memory is estimated
@@ -18,8 +18,6 @@ SHORT_RUN: Final = 4  # entries; those of shorter runs are appended one by one, 
 
 NOT_JOINED: Final = -1
 NO_ID_LEFT: Final[IdHalves] = (-1, -1)
-
-SegmentRun: TypeAlias = tuple[Segment, int, int]  # the live slots [start, stop) of a segment
 
 
 class Stream:
@@ -590,11 +588,3 @@ class Stream:
             group.check()
             for block in group.blocks:
                 assert all(block.id_at(slot) <= self.last_id for slot in range(len(block.owners)) if block.owners[slot])
-
-
-def count_of(runs: list[SegmentRun]) -> int:
-    """The number of entries in runs. O(runs)."""
-    count = 0
-    for _, start, stop in runs:
-        count += stop - start
-    return count
