@@ -107,7 +107,8 @@ chaos: $(VENV)/tested $(VENV)/spark
 bench: $(VENV)/bench $(COMPILED)/installed
 	$(BIN)/python -m bench $(ARGS)
 
-# -P and --import-mode: the compiled package comes before the source that the tests stand beside.
+# PYTHONSAFEPATH and --import-mode: the compiled package comes before the source that the tests stand beside. What the
+# tests start as processes finds `examples` and `tests` by checkout.pth, which comes last.
 compiled: $(COMPILED)/tested
 	PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest --override-ini pythonpath= --import-mode=append $(PYTEST_ARGS)
 
@@ -191,6 +192,7 @@ $(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penst
 $(COMPILED)/tested: $(COMPILED)/installed $(VENV)/tested
 	@$(PIP) --python $(COMPILED)/bin/python install --constraint constraints.txt --group test
 	@$(PIP) --python $(COMPILED)/bin/python install $(FLIGHT_DATA)
+	@echo '$(CURDIR)' >"$$($(COMPILED)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/checkout.pth"
 	@touch $@
 
 # -- frameworks for `make clients`: a virtual environment each, for they want different versions of redis-py ----------
