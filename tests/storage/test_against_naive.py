@@ -109,7 +109,7 @@ class Model(RuleBasedStateMachine):
     @rule(name=GROUPS, who=CONSUMERS, most=MOST)
     def read_new(self, name: str, who: str, most: int) -> None:
         naive, group = self.both(name)
-        runs = self.stream.runs(group.last_id + 1, MAX, most) if group.last_id < MAX else []
+        runs = self.stream.unread(group, most)
         wanted = self.naive.after(naive.last_id, most)
         assert b"".join(segment.entries(start, stop) for segment, start, stop in runs) == b"".join(
             self.naive.entries[entry_id] for entry_id in wanted

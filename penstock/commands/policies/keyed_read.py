@@ -59,13 +59,14 @@ def _hand_out(
     ctx: Context, target: ReadTarget, order: KeyOrder, consumer: Consumer, no_ack: bool, passed: "Passed"
 ) -> list[bytes]:
     group = target.group
-    former_id = group.last_id
-    target.stream.advance_group(group, passed.all)
     shown = [segment.entry(start) for segment, start, _ in passed.taken]
-    if passed.taken and not no_ack:
+    becomes_pending = bool(passed.taken) and not no_ack
+    if becomes_pending:
+        group_effects.log_new(ctx, target.key, group, consumer.name, passed.taken)
+    target.stream.advance_group(group, passed.all)
+    if becomes_pending:
         group.deliver(passed.taken, consumer, ctx.now_ms)
         consumer.active_ms = ctx.now_ms
-        group_effects.log_new(ctx, target.key, group, consumer.name, passed.taken, former_id)
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     released: list[Released] = []
     for segment, slot, _ in passed.waiting:

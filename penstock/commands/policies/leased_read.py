@@ -119,7 +119,7 @@ def _deliver_again(
         group.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(taken)
-        group_effects.log_held(ctx, target.key, group, runs, group.last_id)
+        group_effects.log_held(ctx, target.key, group, runs)
         policy.redelivered += again
         ctx.engine.policies.redelivered += again
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)

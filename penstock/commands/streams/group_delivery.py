@@ -66,12 +66,12 @@ def with_new(
 def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:
     """Advance the group over new entries, which become pending unless NOACK; those may be trimmed at once."""
     group = target.group
-    former_id = group.last_id
+    if not no_ack:
+        group_effects.log_new(ctx, target.key, group, consumer.name, runs)
     target.stream.advance_group(group, runs)
     if not no_ack:
         group.deliver(runs, consumer, ctx.now_ms)
         consumer.active_ms = ctx.now_ms
-        group_effects.log_new(ctx, target.key, group, consumer.name, runs, former_id)
         if group.policy is not None:
             settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     group_effects.log_position(ctx, target.key, group)

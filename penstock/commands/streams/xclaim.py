@@ -182,7 +182,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += total_of(claimed)
-        group_effects.log_held(ctx, key, group, claimed, group.last_id)
+        group_effects.log_held(ctx, key, group, claimed)
     elif raises_last_id and not dropped and not dead:
         group_effects.log_position(ctx, key, group)
     answer = _shown(claimed, options.just_ids)
@@ -298,7 +298,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += total_of(claimed)
-        group_effects.log_held(ctx, key, group, claimed, group.last_id)
+        group_effects.log_held(ctx, key, group, claimed)
         if policy is not None and value is not None:
             settling.delivered(ctx, key, value, group, ctx.now_ms)
     if policy is not None and value is not None and dead:

@@ -231,7 +231,7 @@ def _claim_and_read(
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
-        group_effects.log_held(ctx, target.key, group, claimed_runs, group.last_id)
+        group_effects.log_held(ctx, target.key, group, claimed_runs)
     return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, is_new, True)
 
 

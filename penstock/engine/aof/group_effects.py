@@ -51,6 +51,10 @@ def _position_head(key: bytes, group: bytes) -> bytes:
     return b"*7\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n%b%b" % (reply.bulk(key), reply.bulk(group))
 
 
+def _last_text(group: Group) -> bytes:
+    return ids.text_of(group.last_ms, group.last_seq)
+
+
 def _line_heads(ctx: Context, key: bytes, group: bytes, owner: bytes) -> LineHeads:
     kept = ctx.session.line_heads
     if isinstance(kept, LineHeads) and kept.owner == owner and kept.are_of(key, group):
@@ -62,20 +66,13 @@ def _line_heads(ctx: Context, key: bytes, group: bytes, owner: bytes) -> LineHea
 
 
 def log_claim(
-    ctx: Context,
-    key: bytes,
-    group: bytes,
-    owner: bytes,
-    texts: list[bytes],
-    time_ms: int,
-    count: int,
-    last_id: StreamId,
+    ctx: Context, key: bytes, group: Group, owner: bytes, texts: list[bytes], time_ms: int, count: int
 ) -> None:
     """Entries that belong to `owner` now, delivered at one time, equally often."""
     if ctx.effects.log is None:
         return
-    head = _line_heads(ctx, key, group, owner).claim
-    time_text, count_text, last_text = b"%d" % time_ms, b"%d" % count, ids.text(last_id)
+    head = _line_heads(ctx, key, group.name, owner).claim
+    time_text, count_text, last_text = b"%d" % time_ms, b"%d" % count, _last_text(group)
     tail = (
         b"$4\r\nTIME\r\n$%d\r\n%b\r\n$10\r\nRETRYCOUNT\r\n$%d\r\n%b\r\n"
         b"$5\r\nFORCE\r\n$6\r\nJUSTID\r\n$6\r\nLASTID\r\n$%d\r\n%b\r\n"
@@ -86,17 +83,17 @@ def log_claim(
         ctx.effects.add_packed(ctx.db_index, line)
 
 
-def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[SegmentRun], last_id: StreamId) -> None:
-    """New entries delivered just now, for the first time; `last_id` is the group's before that."""
+def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[SegmentRun]) -> None:
+    """New entries that are delivered now, for the first time; the group's position is still the one before them."""
     if ctx.effects.log is None:
         return
     texts: list[bytes] = []
     for segment, start, stop in runs:
         texts += segment.id_texts(start, stop)
-    log_claim(ctx, key, group.name, owner, texts, ctx.now_ms, 1, last_id)
+    log_claim(ctx, key, group, owner, texts, ctx.now_ms, 1)
 
 
-def log_held(ctx: Context, key: bytes, group: Group, claimed: list[PendingRun], last_id: StreamId) -> None:
+def log_held(ctx: Context, key: bytes, group: Group, claimed: list[PendingRun]) -> None:
     """Pending entries as they are now, all with an owner, in the order given: one line for each run of equals."""
     if ctx.effects.log is None:
         return
@@ -106,14 +103,14 @@ def log_held(ctx: Context, key: bytes, group: Group, claimed: list[PendingRun], 
     for block, start, stop in _of_equals(claimed):
         now = (block.owners[start], block.times[start], block.counts[start])
         if former is not None and now != former:
-            log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
+            log_claim(ctx, key, group, owner, texts, former[1], former[2])
             texts = []
         if now != former:
             owner = group.owner_name((block, start))
             former = now
         texts += block.segment.id_texts(start, stop)
     if former is not None:
-        log_claim(ctx, key, group.name, owner, texts, former[1], former[2], last_id)
+        log_claim(ctx, key, group, owner, texts, former[1], former[2])
 
 
 def _of_equals(runs: list[PendingRun]) -> Iterator[PendingRun]:
@@ -171,7 +168,7 @@ def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes]
     if dialect.releases:
         numids, tail = b"%d" % len(texts), (b"RETRYCOUNT", b"%d" % count, b"FORCE")
         return (b"XNACK", key, group.name, b"FAIL", b"IDS", numids, *texts, *tail)
-    options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", ids.text(group.last_id))
+    options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", _last_text(group))
     return (b"XCLAIM", key, group.name, dialect.consumer, b"0", *texts, *options)
 
 
@@ -218,7 +215,7 @@ def position_lines(key: bytes, stream: Stream, groups: list[Group]) -> list[byte
 
 
 def _position(head: bytes, group: Group) -> bytes:
-    id_text, read = ids.text(group.last_id), b"%d" % group.entries_read
+    id_text, read = _last_text(group), b"%d" % group.entries_read
     ending = b"$11\r\nENTRIESREAD\r\n$%d\r\n%b\r\n" % (len(read), read)
     return b"%b$%d\r\n%b\r\n%b" % (head, len(id_text), id_text, ending)
 
@@ -236,4 +233,4 @@ def log_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None
     if owner is None:
         ctx.log(b"XACK", key, group.name, text)
     else:
-        log_claim(ctx, key, group.name, owner.name, [text], block.times[slot], block.counts[slot], group.last_id)
+        log_claim(ctx, key, group, owner.name, [text], block.times[slot], block.counts[slot])

@@ -10,7 +10,7 @@ from penstock.storage.streams.block_list import memory_of_blocks
 from penstock.storage.streams.columns import WIDE, counts_up
 from penstock.storage.streams.consumer import Consumer, memory_of_consumers
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, OUT_OF_ORDER, ArrivalQueue
-from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.ids import IdColumns, StreamId, halves
 from penstock.storage.streams.pending_block import (
     COUNT_UP,
     FIRST_NUMBER,
@@ -48,24 +48,44 @@ class Group(PendingList):
     """
 
     __slots__ = (
-        "_emptied", "_free_numbers", "consumers", "entries_read", "last_id", "name", "numbers", "policy",
-        "read_id", "read_segment", "read_slot", "redeliveries",
+        "_emptied", "_free_numbers", "consumers", "entries_read", "last_ms", "last_seq", "name", "numbers", "policy",
+        "read_segment", "read_slot", "redeliveries",
     )  # fmt: skip
 
     def __init__(self, name: bytes, last_id: StreamId, entries_read: int) -> None:
         super().__init__()
         self.name = name
-        self.last_id = last_id
+        self.last_ms, self.last_seq = halves(last_id)
         self.entries_read = entries_read
         self.consumers: dict[bytes, Consumer] = {}
         self.numbers: list[Consumer | None] = [None] * FIRST_NUMBER
         self._free_numbers: list[int] = []
-        self._emptied: PendingBlock | None = None  # the last block that became empty, kept for reuse
-        self.read_segment: Segment | None = None  # where `>` stopped: the slot that has `read_id`
+        self._emptied: PendingBlock | None = None  # the last block that became empty, kept until it is used again
+        self.read_segment: Segment | None = None  # where the entry of last_id is, if `>` handed it out
         self.read_slot = 0
-        self.read_id: StreamId = last_id  # XGROUP SETID may set `last_id` to another one
         self.redeliveries = 0  # deliveries after an entry's first, since the process has the group; not stored
         self.policy: GroupPolicy | None = None
+
+    # -- the read position ------------------------------------------------------------------------------------------
+
+    @property
+    def last_id(self) -> StreamId:
+        """The last-delivered id: `>` goes on behind it. An object of its own; its halves cost nothing."""
+        return self.last_ms << 64 | self.last_seq
+
+    @last_id.setter
+    def last_id(self, last_id: StreamId) -> None:
+        self.last_ms, self.last_seq = halves(last_id)
+        self.read_segment = None
+
+    def read_up_to(self, segment: "Segment", slot: int) -> None:
+        """Set the last-delivered id to that of an entry. O(1)."""
+        self.last_ms, self.last_seq = segment.ms[slot], segment.seq[slot]
+        self.read_segment, self.read_slot = segment, slot
+
+    def has_reached(self, ms: int, seq: int) -> bool:
+        """Whether the last-delivered id is this one or a higher one."""
+        return self.last_ms > ms or (self.last_ms == ms and self.last_seq >= seq)
 
     # -- consumers --------------------------------------------------------------------------------------------------
 
@@ -190,11 +210,11 @@ class Group(PendingList):
         """The block of a segment, created if there is none. The caller must then fill a slot in it."""
         if self.blocks and self.blocks[-1].segment is segment:
             return self.blocks[-1]
-        index = self.index_of(segment.first_id)
-        if index >= 0 and self.blocks[index].segment is segment:
-            return self.blocks[index]
-        block = self._emptied
+        block, self._emptied = self._emptied, None
         if block is None or block.segment is not segment:
+            index = self.index_of(segment.first_id)
+            if index >= 0 and self.blocks[index].segment is segment:
+                return self.blocks[index]
             block = PendingBlock(segment)
         self.add(block)
         return block
@@ -207,10 +227,12 @@ class Group(PendingList):
         consumer.pending += length
         if block.owner_counts[consumer.number] == length:
             consumer.owned_blocks.add(block)
-        order = self.order
-        ms, seq = block.segment.ms, block.segment.seq
-        if order.fits_id_order(ms[start], seq[start], time_ms):
-            order.extend_id_order(ms[stop - 1], seq[stop - 1], time_ms)
+        order, segment = self.order, block.segment
+        ms, seq = segment.ms[start], segment.seq[start]
+        if order.fits_id_order(ms, seq, time_ms):
+            if length > 1:
+                ms, seq = segment.ms[stop - 1], segment.seq[stop - 1]
+            order.extend_id_order(ms, seq, time_ms)
         else:
             self._queue_run(block, start, stop, time_ms)
 

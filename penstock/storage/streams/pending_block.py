@@ -136,9 +136,15 @@ class PendingBlock:
             self.owner_counts[owner] = self.owner_counts.get(owner, 0) + 1
             return
         self.extend_to(start)
-        self.owners[start:stop] = owner_column(owner, length)
-        self.times[start:stop] = repeated(time_ms, length)
-        self.counts[start:stop] = repeated(count, length)
+        owners, times, counts = owner_column(owner, length), repeated(time_ms, length), repeated(count, length)
+        if start == len(self.owners):  # quicker than a slice's assignment
+            self.owners += owners
+            self.times += times
+            self.counts += counts
+        else:
+            self.owners[start:stop] = owners
+            self.times[start:stop] = times
+            self.counts[start:stop] = counts
         if self.places is not None:
             self.places[start:stop] = array(WIDE, bytes(8 * length))
         self.pending += length

@@ -209,20 +209,14 @@ class Stream:
 
         O(1) if they all follow the slot where the group stopped reading, in the same segment: the usual case.
         """
-        last_id = group.last_id
-        if last_id >= self.last_id or not self.length:
+        if not self.length or group.has_reached(self.last_ms, self.last_seq):
             return []
         segment, slot = group.read_segment, group.read_slot + 1
-        if (
-            segment is not None
-            and segment.first <= slot < len(segment.ms)
-            and segment.deleted is None
-            and group.read_id == last_id
-        ):
+        if segment is not None and segment.first <= slot < len(segment.ms) and segment.deleted is None:
             stop, end = slot + max_count, len(segment.ms)
             if stop <= end or segment is self.segments[-1]:
                 return [(segment, slot, min(stop, end))]
-        return self.runs(last_id + 1, MAX, max_count)
+        return self.runs(group.last_id + 1, MAX, max_count)
 
     def runs_back(self, start: StreamId, end: StreamId, max_count: int) -> Iterator[tuple[Segment, int]]:
         """The live entries of [start, end], newest first, at most `max_count`. O(log s + slots visited)."""
@@ -310,7 +304,9 @@ class Stream:
 
     def is_referenced(self, entry_id: StreamId) -> bool:
         """Whether some group still needs an id: it has not read that far, or the id is pending there. O(g log b)."""
-        return any(entry_id > group.last_id or group.find(entry_id) is not None for group in self.groups.values())
+        ms, seq = halves(entry_id)
+        groups = self.groups.values()
+        return any(not group.has_reached(ms, seq) or group.find(entry_id) is not None for group in groups)
 
     def drop_references(self, entry_id: StreamId) -> int:
         """Remove an id from every group's pending list; returns in how many it was. O(g log b)."""
@@ -457,9 +453,13 @@ class Stream:
 
     # -- entries-read and lag (Redis 7.4.2 and later) ----------------------------------------------------------------
 
+    def has_tombstones(self) -> bool:
+        """Whether an entry may have been deleted among those that are left. O(1)."""
+        return self.length > 0 and self.max_deleted_id > ZERO
+
     def has_tombstone_from(self, entry_id: StreamId) -> bool:
         """Whether a deleted entry may have this id or a higher one. O(1)."""
-        return self.length > 0 and self.max_deleted_id > ZERO and entry_id <= self.max_deleted_id
+        return self.has_tombstones() and entry_id <= self.max_deleted_id
 
     def position(self, entry_id: StreamId) -> int:
         """How many entries were ever added up to an id; UNKNOWN if that cannot be computed after deletions. O(1)."""
@@ -502,29 +502,38 @@ class Stream:
         O(runs); O(entries) if a deleted entry may be among them or entries-read is unknown.
         """
         count = count_of(runs)
-        last_segment, _, stop = runs[-1]
-        last = last_segment.id_at(stop - 1)
-        group.read_segment, group.read_slot, group.read_id = last_segment, stop - 1, last
         if self._counts_on(group):
             group.entries_read += count
-            group.last_id = last
-            return
-        first = runs[0][0].id_at(runs[0][1])
-        self._step(group, first)
-        if count == 1:
-            return
-        if group.entries_read >= 0 and not self.has_tombstone_from(first):
-            group.entries_read += count - 1  # no deleted entry can be among the remaining ones
-            group.last_id = last
-            return
-        for segment, start, stop in runs:
-            for slot in range(start, stop):
-                if segment.id_at(slot) > first:
-                    self._step(group, segment.id_at(slot))
+        else:
+            first = runs[0][0].id_at(runs[0][1])
+            self._step(group, first)
+            if group.entries_read >= 0 and not self.has_tombstone_from(first):
+                group.entries_read += count - 1  # no deleted entry can be among the remaining ones
+            else:
+                self._step_over(group, runs)
+        last_segment, _, stop = runs[-1]
+        group.read_up_to(last_segment, stop - 1)
 
     def _counts_on(self, group: Group) -> bool:
         """Whether the group has read one more with each entry behind its last one: none of them was deleted."""
-        return group.entries_read >= 0 and group.last_id >= self.first_id and not self.has_tombstone_from(group.last_id)
+        if group.entries_read < 0 or not self._has_read_first(group):
+            return False
+        return not (self.has_tombstones() and self.has_tombstone_from(group.last_id))
+
+    def _has_read_first(self, group: Group) -> bool:
+        """Whether the group's last-delivered id is at least `first_id`."""
+        if not self.segments:
+            return True
+        head = self.segments[0]
+        slot = head.first_live()
+        return group.has_reached(head.ms[slot], head.seq[slot])
+
+    def _step_over(self, group: Group, runs: list[SegmentRun]) -> None:
+        """Step from one entry to the next, of those behind the group's last one."""
+        for segment, start, stop in runs:
+            for slot in range(start, stop):
+                if not group.has_reached(segment.ms[slot], segment.seq[slot]):
+                    self._step(group, segment.id_at(slot))
 
     def _step(self, group: Group, entry_id: StreamId) -> None:
         if self._counts_on(group):
