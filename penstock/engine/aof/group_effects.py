@@ -72,11 +72,11 @@ def log_claim(
     if ctx.effects.log is None:
         return
     head = _line_heads(ctx, key, group.name, owner).claim
-    time_text, count_text, last_text = b"%d" % time_ms, b"%d" % count, _last_text(group)
-    tail = (
-        b"$4\r\nTIME\r\n$%d\r\n%b\r\n$10\r\nRETRYCOUNT\r\n$%d\r\n%b\r\n"
-        b"$5\r\nFORCE\r\n$6\r\nJUSTID\r\n$6\r\nLASTID\r\n$%d\r\n%b\r\n"
-    ) % (len(time_text), time_text, len(count_text), count_text, len(last_text), last_text)
+    tail = (b"$4\r\nTIME\r\n%b$10\r\nRETRYCOUNT\r\n%b$5\r\nFORCE\r\n$6\r\nJUSTID\r\n$6\r\nLASTID\r\n%b") % (
+        reply.bulk(b"%d" % time_ms),
+        reply.bulk(b"%d" % count),
+        reply.bulk(_last_text(group)),
+    )
     for at in range(0, len(texts), MOST_IDS):
         claimed = texts[at : at + MOST_IDS]
         line = b"%b%b%b%b" % (reply.array_header(CLAIM_WORDS + len(claimed)), head, reply.words(claimed), tail)
@@ -215,9 +215,8 @@ def position_lines(key: bytes, stream: Stream, groups: list[Group]) -> list[byte
 
 
 def _position(head: bytes, group: Group) -> bytes:
-    id_text, read = _last_text(group), b"%d" % group.entries_read
-    ending = b"$11\r\nENTRIESREAD\r\n$%d\r\n%b\r\n" % (len(read), read)
-    return b"%b$%d\r\n%b\r\n%b" % (head, len(id_text), id_text, ending)
+    id_word, read_word = reply.bulk(_last_text(group)), reply.bulk(b"%d" % group.entries_read)
+    return b"%b%b$11\r\nENTRIESREAD\r\n%b" % (head, id_word, read_word)
 
 
 def log_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:

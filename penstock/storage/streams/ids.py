@@ -98,6 +98,11 @@ def decimal(number: int) -> bytes:
     return _DECIMALS[number] if 0 <= number < 1000 else b"%d" % number
 
 
+def decimals(first: int, stop: int) -> list[bytes]:
+    """The texts of the numbers [first, stop)."""
+    return _DECIMALS[first:stop] if stop <= len(_DECIMALS) else [decimal(number) for number in range(first, stop)]
+
+
 def parse(word: bytes, missing_seq: int = 0) -> StreamId:
     """Read an id; ValueError if the word is not one. `missing_seq` is the sequence number of a bare `<ms>`.
 

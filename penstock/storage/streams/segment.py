@@ -19,7 +19,7 @@ from penstock.storage.streams.columns import (
     offsets_of,
     repeated,
 )
-from penstock.storage.streams.ids import HALF, StreamId, decimal, text_of
+from penstock.storage.streams.ids import HALF, StreamId, decimal, decimals, text_of
 
 if TYPE_CHECKING:
     from penstock.storage.compression import Compressor
@@ -93,14 +93,13 @@ class Segment:
             return []
         if stop - start == 1:
             return [text_of(self.ms[start], self.seq[start])]
-        seq = self.seq[start:stop]
-        first_ms = self.ms[start]
+        first_ms, first_seq, last_seq = self.ms[start], self.seq[start], self.seq[stop - 1]
         begin = b"%d-" % first_ms
-        if first_ms == self.ms[stop - 1]:  # usual after a producer's pipeline: one millisecond
-            return [begin + decimal(number) for number in seq]
+        if first_ms == self.ms[stop - 1] and last_seq - first_seq == stop - 1 - start:
+            return [begin + number for number in decimals(first_seq, last_seq + 1)]  # usual: a producer's pipeline
         begin_ms = first_ms
         texts: list[bytes] = []
-        for ms, number in zip(self.ms[start:stop].tolist(), seq.tolist(), strict=True):
+        for ms, number in zip(self.ms[start:stop].tolist(), self.seq[start:stop].tolist(), strict=True):
             if ms != begin_ms:
                 begin, begin_ms = b"%d-" % ms, ms
             texts.append(begin + decimal(number))
