@@ -65,6 +65,10 @@ class Engine(EngineState):
     and looks at `to_close`, `wanted_rewrite` and `wanted_shutdown`.
     """
 
+    __slots__ = (
+        "_alone", "_runnable", "_slow_from_us", "batch_shapes", "began_us", "changed", "commands", "only_data",
+    )  # fmt: skip
+
     def __init__(
         self,
         settings: Settings,

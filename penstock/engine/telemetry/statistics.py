@@ -101,6 +101,15 @@ class RowStatistics:
 class Statistics:
     """Counters of one server since its start or the last CONFIG RESETSTAT."""
 
+    __slots__ = (
+        "_last", "_last_row", "_rates", "_sampled", "_sampled_ms", "commands", "connections", "denied_auth",
+        "denied_certificate", "denied_channel", "denied_command", "denied_key", "error_replies", "errors",
+        "evicted", "evicted_clients", "expired", "expired_active", "expired_subkeys", "expired_subkeys_active",
+        "expiry_cuts", "expiry_usec", "hits", "input_bytes", "largest_output_buffer", "largest_query_buffer",
+        "lazyfreed", "misses", "output_buffer_disconnections", "output_bytes", "query_buffer_disconnections",
+        "reads", "rejected_connections", "rows", "started_ms", "writes",
+    )  # fmt: skip
+
     def __init__(self, now_ms: int) -> None:
         self.started_ms = now_ms
         self._sampled_ms = now_ms
