@@ -45,12 +45,12 @@ class Effects:
 
     log: where units go. It is the server's own log (`use`), the stream to its replicas (`replicate`), or both.
 
-    `_line` is the first line that was collected, as most units have one only; `_further` are those behind it, with the
-    numbers of their databases.
+    `line` is the first line that was collected and not handed over yet, empty where nothing was: most units have one
+    only. `_further` are those behind it, with the numbers of their databases.
     """
 
-    __slots__ = ("_database", "_further", "_line", "_line_db", "_own_log", "_stream", "dialect", "is_one_unit", "log",
-        "units",
+    __slots__ = ("_database", "_further", "_line_db", "_own_log", "_stream", "dialect", "is_one_unit", "line",
+        "log", "units",
     )  # fmt: skip
 
     def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
@@ -58,7 +58,7 @@ class Effects:
         self._stream: EffectLog | None = None
         self.log = log  # None: nothing is kept (no log and no replicas; while the log is replayed)
         self.dialect = dialect
-        self._line = b""
+        self.line = b""
         self._line_db = NO_DATABASE
         self._further: list[tuple[int, bytes]] = []
         self._database = NO_DATABASE
@@ -99,21 +99,16 @@ class Effects:
         """As `add`, of a request that is packed already."""
         if self.log is None:
             return
-        if self._line:
+        if self.line:
             self._further.append((db_index, line))
         else:
-            self._line, self._line_db = line, db_index
-
-    @property
-    def has_lines(self) -> bool:
-        """Whether something was collected that was not handed over yet."""
-        return len(self._line) > 0
+            self.line, self._line_db = line, db_index
 
     def add_units(self, db_index: int, lines: list[bytes]) -> None:
         """Hand over packed requests, each a unit of its own; while one unit is collected, they are part of it."""
         if self.log is None:
             return
-        if self.is_one_unit or self._line:
+        if self.is_one_unit or self.line:
             for line in lines:
                 self.add_packed(db_index, line)
             return
@@ -130,10 +125,10 @@ class Effects:
     def end_unit(self) -> None:
         """Hand over what was collected, if anything was."""
         self.is_one_unit = False
-        line = self._line
+        line = self.line
         if not line:
             return
-        self._line = b""
+        self.line = b""
         log = self.log
         if not self._further and self._line_db == self._database and log is not None:
             self.units += 1

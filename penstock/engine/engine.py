@@ -168,8 +168,8 @@ class Engine(EngineState):
                     if done == 1:
                         together = False
                     at += done
-                    if (effects.has_lines or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
-                        if effects.has_lines or effects.is_one_unit:
+                    if (effects.line or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
+                        if effects.line or effects.is_one_unit:
                             effects.end_unit()
                         if self.blocking.ready:
                             self._serve(self.ended_us)  # a key may have expired since the request began
@@ -233,8 +233,11 @@ class Engine(EngineState):
         stop = batch.count if together and row.batch_shape & REQUESTS else at + 1
         first, size, first_us = at, 0, began_us
         while True:
-            ctx.args = request = batch.prefix if batch.count == 1 else batch.request(at)
-            ctx.text = batch.text_of(at)
+            if batch.count == 1:
+                request, text = batch.prefix, batch.text
+            else:
+                request, text = batch.request(at), batch.text_of(at)
+            ctx.args, ctx.text = request, text
             failure: bytes | None = None
             is_counted = False
             try:
@@ -246,29 +249,30 @@ class Engine(EngineState):
             is_blocked = answer is BLOCKED
             if not is_blocked:
                 replies.append(answer)
-            if ctx.session.privileged:
+            session = ctx.session
+            if session.privileged:
                 return 1
-            self.ended_us = self.now_us()
+            self.ended_us = ended_us = self.now_us()
             if not is_blocked:
-                usec = self.ended_us - began_us
+                usec = ended_us - began_us
                 if ctx.attempt is None:
-                    ctx.session.handled += 1
+                    session.handled += 1
                 self.statistics.ran(row, usec, failure, is_counted)
                 if usec >= self._slow_from_us:
                     self._note_slow(ctx, row, request, usec)
             if self.state & NOTED:
                 self._note_request(ctx, row, request, is_blocked)
                 if self.state & MEASURED and not is_blocked:
-                    self._note_hot_keys(ctx, row, request, self.ended_us - began_us, len(answer))
+                    self._note_hot_keys(ctx, row, request, ended_us - began_us, len(answer))
             at += 1
-            if at == stop or self.blocking.ready or self.outgoing or self.ended_us - first_us > TOGETHER_US:
+            if at == stop or self.blocking.ready or self.outgoing or ended_us - first_us > TOGETHER_US:
                 return at - first
             size += len(answer)
             if size > REPLY_BYTES:
                 return at - first
-            if self.effects.has_lines and not self.effects.is_one_unit:
+            if self.effects.line and not self.effects.is_one_unit:
                 self.effects.end_unit()
-            began_us = self.ended_us
+            began_us = ended_us
 
     def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
         """Run one request for somebody else than its client: a script, a blocked request's next try, the log's replay.
