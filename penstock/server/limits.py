@@ -5,8 +5,10 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine.session import Session
+from penstock.engine.state import REPLICA, SUBSCRIBED
 from penstock.protocol.limits import Limits
 
+HAS_OWN_LIMIT: Final = REPLICA | SUBSCRIBED  # other output limits than a client that only asks
 SPARE_FILES: Final = 32  # for the log, the listening sockets and the loop; as in Redis
 
 Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds that the soft one may be exceeded
@@ -56,7 +58,7 @@ class OutputLimits:
 
     def bind(self, session: Session) -> bool:
         """Whether there is a limit of what this client may leave untaken. O(1)."""
-        if session.is_replica or session.is_subscribed:
+        if session.state & HAS_OWN_LIMIT:
             hard, soft, _ = self.of(session)
             return hard > 0 or soft > 0
         return self.bound_everybody
