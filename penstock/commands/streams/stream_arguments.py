@@ -91,7 +91,10 @@ class TrimArguments:
     `given`: MAXLEN or MINID was read. `threshold_at` and `sign_at` are indexes in the request, 0 if they are missing.
     """
 
-    __slots__ = ("approximate", "by_length", "given", "limit", "limit_given", "sign_at", "threshold", "threshold_at")
+    __slots__ = (
+        "_node_entries", "_trim", "approximate", "by_length", "given", "limit", "limit_given", "sign_at", "threshold",
+        "threshold_at",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.given = False
@@ -102,6 +105,8 @@ class TrimArguments:
         self.sign_at = 0
         self.limit = 0
         self.limit_given = False
+        self._trim: Trim | None = None  # the last one, and for which limit of nodes it was made
+        self._node_entries = 0
 
     def read(self, args: list[bytes], at: int) -> int:
         """Read MAXLEN, MINID or LIMIT at an index that is not the last; returns the index of the last word read."""
@@ -138,13 +143,21 @@ class TrimArguments:
             raise ReplyError(b"ERR syntax error, LIMIT cannot be used without the special ~ option")
 
     def trim(self, references: int, node_entries: int) -> Trim:
-        """The trim to carry out. With `~` but without LIMIT, the limit is a hundred nodes' worth of entries."""
+        """The trim to carry out. With `~` but without LIMIT, the limit is a hundred nodes' worth of entries.
+
+        A producer's options are kept (xadd.py), and so is the trim.
+        """
+        known = self._trim
+        if known is not None and node_entries == self._node_entries and references == known.references:
+            return known
         limit = 0
         if self.approximate:
             limit = self.limit
             if not self.limit_given:
                 limit = min(100 * node_entries, 1_000_000) if node_entries > 0 else 10_000
-        return Trim(self.by_length, self.threshold, self.approximate, limit, references)
+        self._node_entries = node_entries
+        self._trim = trim = Trim(self.by_length, self.threshold, self.approximate, limit, references)
+        return trim
 
 
 def numbered_ids(

@@ -14,7 +14,6 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.protocol.log_reader import word_bytes, words_bytes
-from penstock.protocol.native_words import size_of_prefix
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdHalves, StreamId
 from penstock.storage.streams.stream import NO_ID_LEFT, Stream
@@ -349,7 +348,7 @@ def _with_id(text: bytes, args: list[bytes], add: AddArguments, stream: Stream, 
         id_reply = text[id_at : len(text) - len(words)]
     if not trim.approximate:
         return b"%b%b%b" % (text[:id_at], id_reply, words)
-    sign_at = size_of_prefix(args, trim.sign_at)
+    sign_at = id_at - words_bytes(args[trim.sign_at : add.id_at])
     behind_trim = sign_at + word_bytes(args[trim.sign_at]) + word_bytes(args[trim.threshold_at])
     exact = reply.bulk(_exact_threshold(trim, stream))
     before, between = text[:sign_at], text[behind_trim:id_at]
