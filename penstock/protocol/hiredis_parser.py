@@ -26,16 +26,15 @@ _LISTS: Final = {list}
 _PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
 _PROBED: Final = [b"probe"]
 _NOT_YET: Final = object()
-_SIZES: Final = {
-    b"$%d" % size: size for size in range(4096)
-}  # headers that lone_request reads; hiredis reads longer ones
+_LONGEST_LONE: Final = 4095  # bytes of a block that lone_request reads; hiredis reads longer ones
+_HEADERS: Final = [b"$%d" % size for size in range(_LONGEST_LONE + 1)]  # of words, by their lengths
 _COUNTS: Final = {b"*%d\r\n" % count: count for count in range(1, 100)}
 
 
 def lone_request(block: bytes) -> list[bytes] | None:
     """The request of a block that is exactly one request, split at its line ends; None if that is not certain.
 
-    A client that waits for each reply sends such blocks. Splitting takes 2 us, hiredis and the check of its result 6 us
+    A client that waits for each reply sends such blocks. Splitting takes 1 us, hiredis and the check of its result 6 us
     (Python 3.11). If every word, from the first one on, is as long as its header says, then the line ends are those of
     the protocol, and no word contains one.
 
@@ -43,7 +42,7 @@ def lone_request(block: bytes) -> list[bytes] | None:
     [b'GET', b'k']
     """
     count = _COUNTS.get(block[:4], 0) or _COUNTS.get(block[:5], 0)
-    if not count:
+    if not count or len(block) > _LONGEST_LONE:
         return None
     lines = block.split(b"\r\n", 2 * count + 1)
     if len(lines) != 2 * count + 2 or lines[-1]:
@@ -51,7 +50,7 @@ def lone_request(block: bytes) -> list[bytes] | None:
     words = lines[2::2]
     at = 1
     for word in words:
-        if _SIZES.get(lines[at], -1) != len(word):
+        if lines[at] != _HEADERS[len(word)]:
             return None
         at += 2
     return words

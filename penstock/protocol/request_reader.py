@@ -30,9 +30,9 @@ STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser gets at a time; 
 class RequestReader:
     """Bytes in (`feed`), batches of requests out (`take`), `put_back` for those that were not handled.
 
-    `_text[_at:]` and then `_later` are unread. `_ready` are batches that were parsed and not taken; their `_ready_size`
+    `text[_at:]` and then `_later` are unread. `_ready` are batches that were parsed and not taken; their `_ready_size`
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
-    bytes, which a fast parser could not read. `_is_plain`: there is nothing but `_text`.
+    bytes, which a fast parser could not read. `_is_plain`: there is nothing but `text`.
 
     `_lone` has the batch of a request that comes alone, one after the other: nobody keeps it beyond the next `take`.
 
@@ -49,7 +49,7 @@ class RequestReader:
 
     __slots__ = (
         "_at", "_failure", "_hiredis", "_is_plain", "_later", "_lone", "_ready", "_ready_size", "_repeated",
-        "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "_text", "limits", "pending",
+        "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "limits", "pending", "text",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, shapes: dict[bytes, int] | None = None) -> None:
@@ -58,7 +58,7 @@ class RequestReader:
         self._strict: StrictParser | None = None  # until it is needed
         self._hiredis: HiredisParser | None = None  # until it is needed: the compiled build needs none
         self._lone = LoneRequests()
-        self._text = b""
+        self.text = b""
         self._at = 0
         self._later = NO_BYTES
         self._ready = NOTHING
@@ -90,7 +90,7 @@ class RequestReader:
     def feed(self, data: bytes) -> None:
         """Add what a client sent; ProtocolError with an empty text if too many bytes are unread (Redis closes)."""
         if self._is_plain and not self.pending:
-            self._text = data
+            self.text = data
             self._at = 0
             self.pending = len(data)
         elif self._failure is None:
@@ -157,15 +157,18 @@ class RequestReader:
         self._count_pending()
 
     def _count_pending(self) -> None:
-        unread = len(self._text) - self._at + len(self._later)
+        unread = len(self.text) - self._at + len(self._later)
         self.pending = self._ready_size + unread
         if self._strict is not None:
             self.pending += self._strict.unread
 
     def rest(self) -> None:
-        """All that came was handled: let go of it, if it is much. O(1), but for freeing it."""
-        if not self.pending and len(self._text) > LONGEST_KEPT:
-            self._text = b""
+        """All that came was handled: let go of it; to be called if `text` is longer than LONGEST_KEPT.
+
+        O(1), but for freeing it.
+        """
+        if not self.pending:
+            self.text = b""
             self._at = 0
             self._taken = NOTHING
             self._lone.batch.become(NO_WORDS, b"")
@@ -186,9 +189,9 @@ class RequestReader:
 
     def _take_fast(self, limit: int) -> list[RequestBatch]:
         """Whole ordinary requests at the start of the unread bytes; none if the strict parser must read on."""
-        if self._at == len(self._text) and not self._move_up():
+        if self._at == len(self.text) and not self._move_up():
             return NOTHING
-        text, start = self._text, self._at
+        text, start = self.text, self._at
         if text == self._repeated_text and not start and self._repeated is not None:
             self._taken, self._taken_size = [self._repeated], len(text)
             self._at, self.pending = len(text), 0
@@ -199,7 +202,9 @@ class RequestReader:
             self.pending = len(text) - self._at
             self._taken, self._taken_size = found, self._at - start
             if len(found) == 1 and found[0] is self._lone.batch:
-                self._keep_read(found[0])
+                lone = found[0]
+                if lone.prefix[-1] == NEW_ENTRIES:
+                    self._keep_read(lone)
             return found
         block = text
         if start or len(block) > BLOCK:
@@ -210,7 +215,8 @@ class RequestReader:
                 self._at = len(block)
                 self.pending = 0
                 lone = self._lone.batch.become(request, block)
-                self._keep_read(lone)
+                if request[-1] == NEW_ENTRIES:
+                    self._keep_read(lone)
                 return [lone]
         hiredis = self._hiredis
         if hiredis is None:
@@ -236,8 +242,8 @@ class RequestReader:
         return found
 
     def _keep_read(self, lone: RequestBatch) -> None:
-        """Keep the request that is all that has come, if it is a short read of new entries."""
-        if lone.prefix[-1] == NEW_ENTRIES and len(lone.text) <= LONGEST_KEPT:
+        """Keep the read of new entries that is all that has come, if it is short."""
+        if len(lone.text) <= LONGEST_KEPT:
             self._repeated, self._repeated_text = lone, lone.text
             self._lone.batch = one(NO_WORDS)
 
@@ -262,25 +268,25 @@ class RequestReader:
         """Make `_later` the text; whether there was any."""
         if not self._later:
             return False
-        self._text = bytes(self._later)
+        self.text = bytes(self._later)
         self._later = NO_BYTES
         self._at = 0
         return True
 
     def _block(self, most: int) -> bytes:
         """The next unread bytes, which stay unread; empty if there are none."""
-        if self._at == len(self._text) and not self._move_up():
+        if self._at == len(self.text) and not self._move_up():
             return b""
-        if self._at == 0 and len(self._text) <= most:
-            return self._text
-        return self._text[self._at : self._at + most]
+        if self._at == 0 and len(self.text) <= most:
+            return self.text
+        return self.text[self._at : self._at + most]
 
     def _failed(self, text: bytes) -> ProtocolError:
         self._failure = text
         self._is_plain = False
         self._ready = NOTHING
         self._ready_size = 0
-        self._text = b""
+        self.text = b""
         self._at = 0
         self._later = NO_BYTES
         self._strict = None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, cast
 from penstock.engine.session import NO_DESCRIPTOR, NOBODY, Endpoints, Link
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
-from penstock.protocol.request_reader import RequestReader
+from penstock.protocol.native_parser import LONGEST_KEPT
+from penstock.protocol.request_reader import RequestReader, count_of
 from penstock.server.tls import tls_context
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class Connection(Link):
         is_free = has_come and not (
             owed or self._on_the_way or self._behind or turn.stops or session.blocked is not None or session.closing
         )
-        only_data, is_done, is_over = True, False, False
+        only_data, has_handled, is_done, is_over = True, False, False, False
         is_held = not is_free and self._is_held()
         while not is_held:
             if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN or left_us <= 0:
@@ -192,12 +193,9 @@ class Connection(Link):
             except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
                 self._give_up()
                 return
-            for batch in batches:
-                handled += batch.count
+            has_handled = True
             if left:
                 reader.put_back(left)
-                for batch in left:
-                    handled -= batch.count
             if engine.outgoing or not engine.only_data:
                 only_data = False
                 self._count_owed(counted)
@@ -206,20 +204,21 @@ class Connection(Link):
             if not reader.pending:
                 is_done = True
                 break
+            handled += count_of(batches) - count_of(left)
             self._count_owed(counted)
             counted = len(self._owed)
             left_us -= engine.ended_us - engine.began_us
             is_held = self._is_held()
         if self.gone:
             return
-        if is_done:
+        if is_done and len(reader.text) > LONGEST_KEPT:
             reader.rest()
         if is_free and is_done and only_data and turn.has_nothing_to_do():
             if owed:
                 self.owed_bytes = 0
                 self._send(owed[0] if len(owed) == 1 else b"".join(owed))
                 owed.clear()
-        elif handled or owed or not only_data:
+        elif has_handled or owed or not only_data:
             self._count_owed(counted)
             self._note_owed()
             if is_free and is_done:

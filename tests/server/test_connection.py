@@ -1,5 +1,6 @@
 """What one connection does with bytes, whatever the network does to them."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -38,6 +39,23 @@ def test_a_thousand_requests_are_answered_in_order(fake_server: FakeServer) -> N
     answers = fake_server.connect().says(b"".join([b"ECHO %b\r\n" % number for number in numbers]))
 
     assert answers == b"".join([bulk(number) for number in numbers])
+
+
+def test_a_long_request_that_was_handled_is_not_kept(fake_server: FakeServer) -> None:
+    client, other = fake_server.connect(), fake_server.connect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        client.sends(b"*2\r\n$4\r\nECHO\r\n$300000\r\n" + b"x" * 150_000)
+        client.sends(b"x" * 150_000 + b"\r\n")
+        fake_server.loop.turn()
+        assert len(client.received()) == 300_011
+        client.transport.written.clear()
+        other.says(b"PING\r\n")  # the engine keeps the words of its last request
+
+        assert tracemalloc.get_traced_memory()[0] - before < 20_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_answers_of_a_turn_are_written_at_once(fake_server: FakeServer) -> None:
