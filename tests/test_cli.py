@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -134,3 +135,10 @@ def test_redis_server_takes_what_compose_files_give_it(started: Started) -> None
 def test_redis_server_help_names_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.redis_server_main(["--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: redis-server ")
+
+
+def test_a_server_starts_without_what_few_servers_need() -> None:
+    needed_later = "zstandard", "decimal", "lupa"
+    program = f"import sys, penstock.server.run; print([name for name in {needed_later} if name in sys.modules])"
+
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

@@ -7,7 +7,6 @@ numbers times powers of two, rounded to 64 bits after each step.
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from math import copysign, inf, isinf
 from typing import TYPE_CHECKING, Final
 
@@ -229,7 +228,7 @@ def _exact(word: bytes) -> tuple[int, int] | None:
         return None
     decimals = parts[2] or parts[3] or b""
     digits = (parts[1] or b"") + decimals
-    above = int(digits, base) if base == 16 or len(digits) < FEW_DIGITS else int(Decimal(digits.decode()))
+    above = int(digits, base) if base == 16 or len(digits) < FEW_DIGITS else _int_of_many(digits)
     if word.startswith(b"-"):
         above = -above
     power = int(parts[4] or b"0") - len(decimals) * (1 if base == 10 else 4)
@@ -303,6 +302,20 @@ def long_double_difference(one: LongDouble, other: LongDouble) -> LongDouble | N
     return long_double_sum(one, LongDouble(-other.made, other.exponent))
 
 
+def _int_of_many(digits: bytes) -> int:
+    """The number that more digits make than `int` reads."""
+    from decimal import Decimal  # imported late: hardly anybody sends so many
+
+    return int(Decimal(digits.decode()))
+
+
+def _text_of_large(number: int) -> str:
+    """The digits of a number that has more than `str` writes."""
+    from decimal import Decimal  # imported late, likewise
+
+    return str(Decimal(number))
+
+
 def long_double_text(number: LongDouble) -> bytes:
     """With at most 17 decimals and no nought behind them, as INCRBYFLOAT and HINCRBYFLOAT answer and store it.
 
@@ -310,7 +323,7 @@ def long_double_text(number: LongDouble) -> bytes:
     (b'0.25', b'3')
     """
     units = _nearest(number._above() * ONE_WITH_DECIMALS, number._below())
-    digits = str(units) if units < MOST_PRINTED else str(Decimal(units))  # str of an int stops at 4300 digits
+    digits = str(units) if units < MOST_PRINTED else _text_of_large(units)
     digits = digits.rjust(DECIMALS + 1, "0")
     text = f"{digits[:-DECIMALS]}.{digits[-DECIMALS:]}".rstrip("0").rstrip(".")
     return (f"-{text}" if number.made < 0 and text != "0" else text).encode()

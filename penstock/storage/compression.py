@@ -6,9 +6,9 @@ of their size and less, of random bytes to two thirds.
 
 from typing import TYPE_CHECKING, Final
 
-from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
-
 if TYPE_CHECKING:
+    from zstandard import ZstdCompressor, ZstdDecompressor
+
     from penstock.storage.streams.segment import Segment
 
 LEVEL: Final = 1
@@ -18,21 +18,26 @@ MOST_READY: Final = 32  # segments that are kept as they are sent after they wer
 class Compressor:
     """Compresses segments, and remembers which of them were read last: those are kept decompressed, too.
 
-    One for all streams of a server, because the library's objects are not for several threads.
+    One for all streams of a server, because the library's objects are not for several threads. The library is imported
+    when the first segment is compressed: most servers have no stream that is so long.
     """
 
     __slots__ = ("_compressor", "_decompressor", "_most_ready", "_next", "_ready")
 
     def __init__(self, most_ready: int = MOST_READY) -> None:
         self._most_ready = most_ready
-        self._compressor = ZstdCompressor(level=LEVEL)  # each takes its memory when it is first used
-        self._decompressor = ZstdDecompressor()
+        self._compressor: ZstdCompressor | None = None  # until it is needed
+        self._decompressor: ZstdDecompressor | None = None  # likewise
         self._ready: list[Segment] = []  # a ring: `_next` is the one read longest ago
         self._next = 0
 
     def compressed(self, text: bytes) -> bytes:
         """The text compressed; the text itself where there is no memory for that. O(n)."""
+        from zstandard import ZstdCompressor, ZstdError
+
         try:
+            if self._compressor is None:
+                self._compressor = ZstdCompressor(level=LEVEL)
             packed = self._compressor.compress(text)
         except (MemoryError, ZstdError):
             return text
@@ -40,6 +45,10 @@ class Compressor:
 
     def expanded(self, packed: bytes) -> bytes:
         """What was compressed. O(n)."""
+        if self._decompressor is None:
+            from zstandard import ZstdDecompressor
+
+            self._decompressor = ZstdDecompressor()
         return self._decompressor.decompress(packed)
 
     def keep_ready(self, segment: "Segment") -> None:

@@ -71,7 +71,7 @@ def arity(name: str, syntax: str) -> int:
 def _words_outside_brackets(syntax: str) -> tuple[int, bool] | None:
     """What `trees.extent` says of the line's tree, without the tree, which a start has no other use for.
 
-    None where a choice or block stands outside square brackets.
+    None where a choice stands outside square brackets.
     """
     least, depth, is_fixed = 0, 0, True
     for word in _WORDS.findall(syntax):
@@ -82,11 +82,11 @@ def _words_outside_brackets(syntax: str) -> tuple[int, bool] | None:
             depth -= 1
         elif depth:
             continue
-        elif word in ("<", "("):
+        elif word == "<":
             return None
         elif word == "...":
             is_fixed = False
-        elif word != "," and word[0] != "@" and word[-1] != ":":
+        elif word not in (",", "(", ")") and word[0] != "@" and word[-1] != ":":
             least += 1
     return least, is_fixed
 
